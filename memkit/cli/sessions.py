@@ -23,7 +23,7 @@ DEFAULT_COUNT = 50
 _ID_CHARACTERS = 8
 _LEAST_TITLE = 36
 _LEAST_OUTCOME = 8
-_NAME_COLUMNS, _SPAN_COLUMNS = 16, 40
+NAME_COLUMNS, _SPAN_COLUMNS = 16, 40
 _WIDE = 116
 """From this width on, a session is one line. Below it, the outcome has a line of its own."""
 
@@ -133,16 +133,16 @@ def session_rows(found: Sequence[PastSession], all_projects: bool) -> list[str]:
 
 
 def _column(head: str, values: Sequence[str]) -> list[str]:
-    """Return a column with its head, as wide as the widest value but at most `_NAME_COLUMNS` columns."""
+    """Return a column with its head, as wide as the widest value but at most `NAME_COLUMNS` columns."""
     texts = [head, *map(plain, values)]
-    columns = min(_NAME_COLUMNS if head != "begun" else _SPAN_COLUMNS, max(map(cells, texts)))
+    columns = min(NAME_COLUMNS if head != "begun" else _SPAN_COLUMNS, max(map(cells, texts)))
     return [pad(text, columns) for text in texts]
 
 
 def _short_branch(branch: str) -> str:
     """Return a branch, or if it is too long its last part, which tells most."""
     parent, _, last = branch.rpartition("/")
-    return f"…/{last}" if parent and cells(branch) > _NAME_COLUMNS else branch
+    return f"…/{last}" if parent and cells(branch) > NAME_COLUMNS else branch
 
 
 def _title(session: PastSession, columns: int, *, with_outcome: bool) -> str:

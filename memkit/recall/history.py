@@ -137,18 +137,19 @@ class _History:
         )
 
     def _is_wanted(self, content: DayFile, line: SessionLine) -> bool:
-        branch, file = self._filters.branch, self._filters.file
         turns = [one for turn in line.turns if (one := content.find_turn(turn)) is not None]
-        if (
-            branch
-            and branch != line.branch
-            and all(one.pairs.get("branch") != branch for one in turns)
-        ):
-            return False
-        if not file:
-            return True
-        calls = (call for one in turns for call in read_turn(content.text(one)).calls)
-        return any(call.is_at([file], by_end=True) for call in calls)
+        return _is_wanted(content, line.branch, turns, self._filters)
+
+
+def _is_wanted(content: DayFile, named: str, turns: list[Section], filters: SessionFilters) -> bool:
+    """Return whether a stretch of work on the branch `named` has the branch and the file of the filters."""
+    branch, file = filters.branch, filters.file
+    if branch and branch != named and all(one.pairs.get("branch") != branch for one in turns):
+        return False
+    if not file:
+        return True
+    calls = (call for one in turns for call in read_turn(content.text(one)).calls)
+    return any(call.is_at([file], by_end=True) for call in calls)
 
 
 def known_days(projects: Iterable[Project]) -> list[str]:
@@ -162,7 +163,7 @@ def remarks(
     until: str,
     announce: Callable[[str], None] = logger.warning,
 ) -> Iterator[Line]:
-    """Yield what the days of a period (ISO, inclusive) hold outside of sessions, in order.
+    """Yield what the days of a period (ISO, inclusive) hold outside of sessions, by project, in order.
 
     That is notes and turns above all sessions, or the first line of a day that memkit did not write.
     """
@@ -186,24 +187,28 @@ def remarks(
 
 def open_questions(
     projects: Iterable[Project],
-    since: str = "",
-    until: str = "",
+    filters: SessionFilters | None = None,
     announce: Callable[[str], None] = logger.warning,
 ) -> Iterator[Line]:
     """Yield the questions with which sessions ended, newest first, each once; `text` has no label.
 
     One after which its session went on is left out: it was answered, or it no longer mattered.
+    Branch and file are those of the last day of a session.
     """
     seen: set[str] = set()
     ended: set[str] = set()
-    found = list(_read_days(projects, since, "", announce))
+    wanted = filters or SessionFilters()
+    found = list(_read_days(projects, wanted.since, "", announce))
     for root, day, content in sorted(found, key=lambda one: one[1], reverse=True):
         for heading, turns in reversed(list(content.groups())):
             if heading is None or "session" not in heading.pairs or heading.pairs["session"] in ended:
                 continue
             session = heading.pairs["session"]
             ended.add(session)
-            if until and day[:10] > until:
+            is_later = wanted.until and day[:10] > wanted.until
+            if is_later or not session.startswith(wanted.session):
+                continue
+            if not _is_wanted(content, heading.pairs.get("branch", ""), turns, wanted):
                 continue
             minute = max((one.minute for one in turns or [heading]), default="")
             for name, text in _open_lines(content, heading, turns):

@@ -12,6 +12,8 @@ from typing import Any
 from memkit.text import defuse, one_line, plural
 
 SHOWN_CHARACTERS = 300
+_ALL_DAYS = "all days "
+"""Before "until" or "since" in the days of a period without a begin or an end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What there is to a question about work as such.
+    """The answer to a question about work in general.
 
     `kind` is "period" (sessions in the order of time, and notes as `lines`), "recent" (the newest sessions,
-    newest first), or "open" (open questions as `lines`, newest first). `omitted` counts sessions that are
-    left out. `nearest` are the days (ISO) nearest to the period that hold something, if it holds nothing.
+    newest first), or "open" (open questions as `lines`, newest first). `omitted` and
+    `omitted_lines` count what is left out. `nearest` are the days (ISO) nearest to the period that hold
+    something, if it holds nothing.
     """
 
     kind: str
@@ -88,6 +91,7 @@ class Overview:
     lines: tuple[Line, ...] = ()
     omitted: int = 0
     nearest: tuple[str, ...] = ()
+    omitted_lines: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return the overview as `memkit search --json` prints it."""
@@ -95,13 +99,14 @@ class Overview:
             "kind": self.kind,
             "sessions": [one.as_dict() for one in self.sessions],
             "lines": [one.as_dict() for one in self.lines],
-            "omitted": self.omitted,
+            "omitted": self.omitted + self.omitted_lines,
             "nearest": list(self.nearest),
         }
 
     def heading(self, days: str) -> str:
         """Return what follows, or that there is nothing, as one sentence; `days` are those of the period."""
-        where = f" for {days}" if days else ""
+        is_open_ended = days.startswith(_ALL_DAYS)
+        where = f" {days.removeprefix(_ALL_DAYS)}" if is_open_ended else f" for {days}" * bool(days)
         if self.kind == "open":
             if not self.lines:
                 return f"No session{where} ended with an open question."
@@ -109,13 +114,20 @@ class Overview:
             return f"Sessions{where} ended with {count}, newest first."
         if self.is_empty:
             near = f" The nearest days that hold something: {', '.join(self.nearest)}." * bool(self.nearest)
-            return f"The memory holds nothing{where}.{near}"
+            nothing = "Nothing was recorded" if is_open_ended else "The memory holds nothing"
+            return f"{nothing}{where}.{near}"
         total = len(self.sessions) + self.omitted
         if self.kind == "recent":
+            if total == 1:
+                return f"There is one session{where}."
+            if len(self.sessions) == 1:
+                return f"The last of {total} sessions{where}."
             return f"The last {len(self.sessions)} of {plural(total, 'session')}{where}, newest first."
         counts = [plural(total, "session")] if total else []
-        counts += [plural(len(self.lines), "note")] if self.lines else []
-        left_out = f" The first {self.omitted} are left out." if self.omitted else ""
+        counts += [plural(len(self.lines) + self.omitted_lines, "note")] if self.lines else []
+        older = [plural(self.omitted, "session")] if self.omitted else []
+        older += [plural(self.omitted_lines, "note")] if self.omitted_lines else []
+        left_out = f" The oldest are left out: {' and '.join(older)}." if older else ""
         return f"{days}: {' and '.join(counts)}, in the order of time.{left_out}"
 
     @property

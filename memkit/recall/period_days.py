@@ -49,7 +49,7 @@ def _span(unit: str, day: date) -> tuple[date, date]:
 
 
 def _back(unit: str, count: int, day: date) -> date:
-    """Return the day so many units before `day`, the last one of a shorter month."""
+    """Return the day `count` units before `day`; in a shorter month, its last day."""
     if unit == "hour":
         return day - timedelta(days=-(-count // 24))
     if unit in ("day", "week"):
@@ -102,7 +102,7 @@ def _index(word: str, names: list[str]) -> int:
 
 def _days_kind(named: _Named, language: Language, today: date) -> tuple[date, date]:
     word = named["days"] or ""
-    known = {**language.days, language.present: 0, "hier": 1}
+    known = {**language.days, language.present: 0, **language.bare_days}
     day = today - timedelta(days=_value_of(word, known))
     return day, day
 

@@ -9,6 +9,7 @@ weekend. Spaces in it stand for any white space.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 Count = tuple[int, int]
@@ -18,12 +19,13 @@ Count = tuple[int, int]
 class Language(NamedTuple):
     """The words of a language.
 
-    `days` maps words to days before today. `units` maps them to day, week, month, year, or hour. `phrases` are
-    periods wherever they stand, as pairs of kind and template; `bare` ones only after one of the words `at`
-    their kind, or in a question about nothing else; `present` are the words for today and others that need a
-    sign (`past`) that the question is about what was done. `since`, `until`, `before`, and `after` stand in
-    front of a period, `since_behind` and the like behind it, `join` between two. A phrase does not count
-    behind `not_behind` or in front of `not_before`. `generic` are the words of questions about work as such.
+    `days` maps words to days before today, `bare_days` those that `bare` has. `units` maps them to day, week,
+    month, year, or hour. `phrases` are periods wherever they stand, as pairs of kind and template; `bare`
+    ones only after one of the words `at` their kind, or in a question about nothing else; `present` are the
+    words for today and others that need a sign (`past`) that the question is about what was done. `since`,
+    `until`, `before`, and `after` stand in front of a period, `since_behind` and the like behind it, `join`
+    between two. A phrase does not count behind `not_behind` or in front of `not_before`. `generic` are the
+    words of questions about work as such.
     """
 
     days: Mapping[str, int]
@@ -50,6 +52,7 @@ class Language(NamedTuple):
     since_behind: str = ""
     until_behind: str = ""
     before_behind: str = ""
+    bare_days: Mapping[str, int] = MappingProxyType({})
     is_spaced: bool = True
 
 
@@ -67,7 +70,7 @@ _UI_WORDS = (
 
 _ENGLISH = Language(
     days={
-        "the day before yesterday": 2, "day before yesterday": 2, "yesterday(?: (?:morning|afternoon|evening|night))?": 1,
+        "(?:the )?day before yesterday": 2, "(?:the )?day after yesterday": 0, "yesterday(?: (?:morning|afternoon|evening|night))?": 1,
         "last night": 1, "(?:earlier|late|later) today": 0, "this (?:morning|afternoon|evening)": 0, "tonight": 0,
     },
     present="today",
@@ -131,7 +134,7 @@ _ENGLISH = Language(
     between="between|from",
     not_behind=r"(?:every|each|any|next|per|shows?|display(?:s|ed)?|prints?|render(?:s|ed)?|labels?|text|says?|pars(?:e|es|ing)|"
     r"formats?|formatting|returns?|strings?|called|named|keyword|literal|retention(?: of)?|retain|keeps?|cache|start|starts|"
-    r"starting|begin|begins|runs|fires|triggers|falls|ends|scheduled|weekday|(?<!\bin )the word|an?|not|only|except|by|api|"
+    r"starting|begin|begins|runs|fires|triggers|falls|ends|scheduled|weekday|(?<!\bin )the word|an?|not|except|by|api|"
     r"version|release|rfc|jobs?|cron|iso|date|week|expires?|valid|older than|newer than|more than|less than)"
     r"(?: (?:logs?|data|of|for|from|on|in|to|the|an?|as|with))*",
     not_before=_UI_WORDS + r"|(?:['’]s)? dates?\b|\s*\d|\s+(?:or|vs)\b",
@@ -266,6 +269,7 @@ _FRENCH = Language(
         quels quelque quoi raconte récapitule résumé résume réalisé s sa se ses session sessions si sommes son sont sujet
         sujets sur t te terminé thème thèmes toi ton tout toute travail travaillé travaux tu un une vous y chose choses
     """,
+    bare_days={"hier": 1},
 )
 
 _SPANISH = Language(

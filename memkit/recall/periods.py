@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,13 +23,15 @@ MOST_CHARACTERS = 200
 """A longer question is a pasted text, whose dates are not those of the question."""
 
 _HINT = re.compile(
-    r"yesterday|today|tonight|ago\b|last|past|previous|week|since|until|\b(?:19|20)\d\d|\d\.|\d/\d|"
+    r"yesterday|today|tonight|ago\b|last|past|previous|week|since|until|(?<!\d)(?:19|20)\d\d|\d\.|\d/\d|"
     r"th(?:is|e) (?:morning|afternoon|evening|month|year)|[a-zé]+(?:day|tag|di)s?\b|mittwoch|sonnabend|"
-    r"\b(?:jan|f[eé]v?[br]|m[aä]e?rz?|marzo|a[pvb]r|ma[iy]|ju[nil]|ao[uû]|aug|ago|sep|o[ck]t|nov|d[eéi][cz]|ene|jän)|"
-    r"aujourd|heute|gestern|diese|(?:letzt|vergangen|vorig)e|\bvor\b|\bkw\b|kalenderwoche|"
-    r"\bhier\b|avant-hier|\bce(?:t|tte)?\b|derni[eè]re?s?|pass[ée]|il y a|"
-    r"\bhoy\b|ayer|anoche|\bhace\b|pasad|[uú]ltim|\best[ea]\b|anteayer|antier|lunes|martes|mi[eé]rcoles|jueves|viernes|"
-    r"s[aá]bado|domingo|fin de semana|[昨今前上去周週星禮礼月日年先末本這这近]|きのう|おととい",
+    r"wochenende|"
+    r"\b(?:jan|f[eé]v?[br]|m[aä]e?rz?|marzo|a[pvb]r|ma[iy]|ju[nil]|ao[uû]|aug|ago|sep|seti|o[ck]t|nov|"
+    r"d[eéi][cz]|ene|jän)|"
+    r"aujourd|heute|gestern|diese|(?:letzt|vergangen|vorig)e|\bvor\b|\bkw(?=\s*\d)|kalenderwoche|"
+    r"\bhier\b|avant-hier|\bce(?:t|tte)?\b|derni[eè]re?s?|pass[ée]|pr[eé]c[eé]dent|dimanche|il y a|"
+    r"\bhoy\b|ayer|anoche|\bhace\b|pasad|\banterior|[uú]ltim|\best[ea]\b|anteayer|antier|lunes|martes|mi[eé]rcoles|jueves|viernes|"
+    r"s[aá]bado|domingo|fin de semana|[昨今前上去周週星禮礼曜月日年先末本這这近]|きのう|おととい",
     re.IGNORECASE,
 )
 """Every period has one of these. Compiled and searched in less time than the phrases take."""
@@ -39,6 +41,11 @@ _CODE_BEHIND = r"(?<![\w./\\@#$=<>{\[_:-])(?<!\w['’])"
 _CODE_AHEAD = r"(?![\w(=\[{/\\@_-]|[.:][\w/\\]|\s*\d\d?:\d\d)"
 _PUNCTUATION = "?!.,;:…\"()¿¡、。？！，；：「」 \t\n-–"
 _LOOK_BEHIND = 40
+_LINK = r"^\s*,?\s*(?:(?:of|in|on|am|im|de|du|del|de la|le|la|el|en)\s+|[的の]\s*)?$"
+"""What can be between a month or weekday and the year or week that it is in."""
+
+_IN_A_WEEK = ("weekday", "this_weekend")
+_IN_A_YEAR = ("month", "date", "week_of", "week_number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,7 @@ class _Point(NamedTuple):
     kind: str
     is_bare: bool
     language: Language
+    named: Mapping[str, str | None]
 
 
 def find_period(text: str, today: date) -> Found | None:
@@ -89,18 +97,22 @@ def find_period(text: str, today: date) -> Found | None:
     text = unicodedata.normalize("NFKC", text)
     whole = text.strip(_PUNCTUATION + "'’“”„")
     shown = _QUOTED.sub(lambda one: "\ufffc" * len(one[0]) if whole not in one[0] else one[0], text)
-    points = _without_overlaps(_points(shown, today))
+    points = _resolved(_without_overlaps(_points(shown, today)), shown)
     rest = _cut(shown, [(one.start, one.end) for one in points])
     phrases: list[_Phrase] = []
+    counted = False
     for number, point in enumerate(points):
         ahead = points[number + 1] if number + 1 < len(points) else None
-        behind = points[number - 1] if phrases and number else None
+        behind = points[number - 1] if counted else None
         is_second = behind is not None and _is_join(point, shown[behind.end : point.start])
         is_first = ahead is not None and _is_join(point, shown[point.end : ahead.start])
         phrase = _in_context(point, shown, rest, today, is_first=is_first, is_second=is_second)
-        if phrase is not None:
+        counted = phrase is not None
+        if phrase is not None and phrase.is_second:
+            phrases[-1] = _union(phrases[-1], phrase, today)
+        elif phrase is not None:
             phrases.append(phrase)
-    return _joined(phrases, text, today) if phrases else None
+    return _joined(phrases, text) if phrases else None
 
 
 def _is_join(point: _Point, gap: str) -> bool:
@@ -125,22 +137,67 @@ class _Phrase(NamedTuple):
     is_second: bool
 
 
-def _joined(phrases: list[_Phrase], text: str, today: date) -> Found:
-    """Return the period that reaches over all phrases."""
-    cuts: list[tuple[int, int]] = []
-    first, last = phrases[0].first, phrases[0].last
+def _joined(phrases: list[_Phrase], text: str) -> Found | None:
+    """Return the days that all phrases name, or None if there are none. Joined phrases count as one."""
+    cuts = [(one.start, one.end) for one in phrases]
+    first: date | None = None
+    last: date | None = None
     for one in phrases:
-        start, begin, end = one.start, one.first, one.last
-        if one.is_second and cuts:
-            start = cuts[-1][1]
-            if first and begin and end and end < first and first - begin < timedelta(7):
-                later = end + timedelta(7)  # "from Friday to Wednesday": the Wednesday after it
-                begin, end = (later, later) if later <= today else (begin, end)
-        cuts.append((start, one.end))
-        first = min(first, begin) if first and begin else None
-        last = max(last, end) if last and end else None
+        first = max(filter(None, (first, one.first)), default=None)
+        last = min(filter(None, (last, one.last)), default=None)
+    if first and last and last < first:
+        return None
     named = " ".join(text[start:end].strip() for start, end in cuts)
     return Found(Period(first, last, " ".join(named.split())), _tidy(_cut(text, cuts)))
+
+
+def _union(one: _Phrase, other: _Phrase, today: date) -> _Phrase:
+    """Return the period that reaches over two joined phrases: "from Monday to Friday"."""
+    begin, end = other.first, other.last
+    if one.first and begin and end and end < one.first and one.first - begin < timedelta(7):
+        later = end + timedelta(7)  # "from Friday to Wednesday": the Wednesday after it
+        begin, end = (later, later) if later <= today else (begin, end)
+    first = min(one.first, begin) if one.first and begin else None
+    last = max(one.last, end) if one.last and end else None
+    return _Phrase(one.start, other.end, first, last, one.is_second)
+
+
+def _resolved(points: list[_Point], text: str) -> list[_Point]:
+    """Return the points with a month or weekday resolved inside the year or week that stands next to it.
+
+    Two such points become one if only a preposition is between them: "in March last year".
+    """
+    found: list[_Point] = []
+    for point in points:
+        before = found[-1] if found else None
+        gap = text[before.end : point.start] if before else ""
+        inner = None
+        if before and not _is_join(before, gap) and not _is_join(point, gap):
+            inner = _inside(before, point) or _inside(point, before)
+        if before is None or inner is None:
+            found.append(point)
+        elif search(_LINK, gap):
+            found[-1] = inner._replace(start=before.start, end=point.end, is_bare=False)
+        elif inner.start == before.start:
+            found[-1:] = [inner, point]
+        else:
+            found.append(inner)
+    return found
+
+
+def _inside(inner: _Point, outer: _Point) -> _Point | None:
+    """Return `inner` with its days in the calendar week or year `outer`, or None if it cannot be inside."""
+    first, last = outer.first, outer.last
+    if last - first == timedelta(6) and first.weekday() == 0 and inner.kind in _IN_A_WEEK:
+        today = shift(last, inner.kind == "weekday")  # the last such day before it
+    elif (first, last) == (date(last.year, 1, 1), date(last.year, 12, 31)) and inner.kind in _IN_A_YEAR:
+        today = last
+    else:
+        return None
+    days = days_of(inner.kind, inner.named, inner.language, today)
+    if days is None or not first <= days[0] <= last:
+        return None
+    return inner._replace(first=days[0], last=days[1])
 
 
 def _in_context(
@@ -216,7 +273,8 @@ def _points(text: str, today: date) -> Iterator[_Point]:
                 for match in pattern.finditer(text):
                     days = days_of(kind, match.groupdict(), language, today)
                     if days is not None and match[0].strip():
-                        yield _Point(match.start(), match.end(), *days, kind, is_bare, language)
+                        start, end = match.span()
+                        yield _Point(start, end, *days, kind, is_bare, language, match.groupdict())
 
 
 def _without_overlaps(points: Iterator[_Point]) -> list[_Point]:

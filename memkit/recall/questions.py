@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from memkit.hook.project import Project
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 MOST_SESSIONS = 50
 RECENT_SESSIONS = 20
 BESIDE_SESSIONS = 8
-"""The most sessions beside results of other days, and beside open questions that there are none of."""
+"""The most sessions to list next to results of other days, or if there are no open questions."""
 
 MOST_OPEN = 20
 NEAREST_DAYS = 2
@@ -77,7 +76,7 @@ def _asks_for_work(words: str) -> bool:
 
 def _open_about(words: str) -> str | None:
     """Return what open questions are wanted about, "" for all, or None if the question is another one."""
-    from memkit.recall.question_words import ABOUT, OPEN
+    from memkit.recall.question_words import ABOUT, OPEN, OPEN_UNSPACED
 
     asked = words.strip(" ?!.？！。")
     if " " not in asked and asked.isascii():  # `memkit search pending`
@@ -87,7 +86,7 @@ def _open_about(words: str) -> str | None:
             about = next(filter(None, match.groups()), "").strip(" ?!.,")
             if is_about_work(about):
                 return ""
-            if not about.isascii() and pattern in OPEN[-2:]:
+            if not about.isascii() and pattern in OPEN_UNSPACED:
                 return about
             named = ABOUT.match(about)
             return named["words"] if named else None
@@ -112,8 +111,12 @@ def answer(
     if asked.kind == "period":
         overview = reader.period()
         if overview.is_empty:  # a file in a folder, or a heading in another file, may have the date
-            lines = searcher().dated(asked.request.filters)[:MOST_SESSIONS]
-            overview = replace(overview, lines=tuple(lines))
+            lines = searcher().dated(asked.request.filters)
+            shown = tuple(lines[:MOST_SESSIONS])
+            nearest = () if shown else overview.nearest
+            overview = replace(
+                overview, lines=shown, omitted_lines=len(lines) - len(shown), nearest=nearest
+            )
     elif asked.kind == "recent":
         overview = reader.recent()
     elif asked.kind == "open":
@@ -159,8 +162,11 @@ class _Reader:
         self._since = period.since.isoformat() if period.since else ""
         self._until = period.until.isoformat() if period.until else ""
 
-    def period(self, most: int = MOST_SESSIONS) -> Overview:
-        """Return the sessions and notes of the period; if there are none, the nearest days with something."""
+    def period(self, cap: int = 0) -> Overview:
+        """Return the sessions and notes of the period; if there are none, the nearest days with something.
+
+        `cap` limits both also if the request asks for more; 0 is no such limit.
+        """
         from memkit.recall import history
 
         projects = self._find_projects()
@@ -169,19 +175,21 @@ class _Reader:
             self._since, filters.branch, until=self._until or "9999-12-31", session=filters.session
         )
         found = list(history.past_sessions(projects, wanted, self._announce))
-        kept = found[: self._asked.request.k or most]
+        most = self._asked.request.k or MOST_SESSIONS
+        kept = found[: min(most, cap or most)]
         lines: list[Line] = []
         if not filters.session and not filters.branch:
-            lines = list(
-                islice(history.remarks(projects, self._since, self._until, self._announce), MOST_SESSIONS)
-            )
+            remarks = history.remarks(projects, self._since, self._until, self._announce)
+            lines = sorted(remarks, key=lambda one: one.time)
+        shown = tuple(lines[-(cap or MOST_SESSIONS) :])
         nearest: list[str] = []
         if not found and not lines:
             days = history.known_days(projects)
             nearest = [day for day in days if day < self._since][-NEAREST_DAYS:]
             nearest += [day for day in days if self._until and day > self._until][:NEAREST_DAYS]
         in_order = sorted(kept, key=lambda one: (one.begins, one.ends, one.id))
-        return Overview("period", tuple(in_order), tuple(lines), len(found) - len(kept), tuple(nearest))
+        omitted, omitted_lines = len(found) - len(kept), len(lines) - len(shown)
+        return Overview("period", tuple(in_order), shown, omitted, tuple(nearest), omitted_lines)
 
     def recent(self, most: int = RECENT_SESSIONS) -> Overview:
         """Return the newest sessions."""
@@ -198,10 +206,10 @@ class _Reader:
         from memkit.recall import history
 
         filters = self._asked.request.filters
-        found = list(
-            history.open_questions(self._find_projects(), self._since, self._until, self._announce)
+        wanted = history.SessionFilters(
+            self._since, filters.branch, until=self._until, session=filters.session
         )
-        found = [line for line in found if line.session.startswith(filters.session)]
+        found = list(history.open_questions(self._find_projects(), wanted, self._announce))
         if self._asked.about:
             found = _about(found, self._asked.about)
             if not found:

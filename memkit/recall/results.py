@@ -406,8 +406,8 @@ def _opening(answer: Answer) -> str:
         return heading
     if answer.overview.is_empty:
         return f"{heading} What follows is from other days."
-    found = "What is on that is from other days, and comes last." if answer.results else ""
-    return f"Nothing on that for {answer.days}. {heading} {found}".rstrip()
+    found = "Matches from other days follow." if answer.results else ""
+    return f"Nothing matches in {answer.days}. {heading} {found}".rstrip()
 
 
 def _with_sessions(text: str, answer: Answer, limit: int, root: str) -> str:

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from memkit.cli.overview import show_overview
 from memkit.cli.screen import cells
+from memkit.recall.overview import Line, Overview
+from memkit.recall.results import Answer
 from tests.cli.conftest import Run
 from tests.cli.fortnight import check_screen, fortnight
 from tests.memory import Memory, make_memory
@@ -71,3 +74,17 @@ def test_the_skill(run: Run, past: Memory) -> None:
     value = run(past, "recall", "--stdin", "--json", stdin=b"What did we do on 2026-11-09?").json
     assert value["period"] == {"since": "2026-11-09", "until": "2026-11-09"}
     assert "on 2026" not in str(value["period"])
+
+
+def test_lines_of_other_projects_name_them(capsys: pytest.CaptureFixture[str]) -> None:
+    def overview(*roots: str) -> Overview:
+        lines = (Line("2026-11-19 09:00", f"Fact of {root}", "ab12cd34", "", root) for root in roots)
+        return Overview("period", lines=tuple(lines))
+
+    answer = Answer("", "overview", "", 0.0, [], overview=overview("/a/shop", "/a/bank-office"))
+    show_overview(answer, "/a/shop")
+    shown = capsys.readouterr().out
+    assert "2026-11-19 09:00  shop         Fact of /a/shop" in shown
+    assert "2026-11-19 09:00  bank-office  Fact of /a/bank-office" in shown
+    show_overview(Answer("", "overview", "", 0.0, [], overview=overview("/a/shop")), "/a/shop")
+    assert "2026-11-19 09:00  Fact of /a/shop" in capsys.readouterr().out

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 from datetime import date, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memkit.recall import periods
 from memkit.recall.period_words import LANGUAGES
 from memkit.recall.periods import MOST_CHARACTERS, find_period, is_about_work
 from tests.ci import examples
@@ -161,6 +165,45 @@ PERIODS = [
     ("過去3日間", "2026-11-22 to 2026-11-25", ""),
 ]
 
+NARROWED = [
+    ("in March last year", "2025-03-01 to 2025-03-31", ""),
+    ("what did we do last year in March", "2025-03-01 to 2025-03-31", "what did we do"),
+    ("in March, what did we do last year", "2025-03-01 to 2025-03-31", "what did we do"),
+    ("what did we do since March last year", "2025-03-01 to 2026-11-25", "what did we do"),
+    ("on March 3 last year", "2025-03-03", ""),
+    ("in week 46 last year", "2025-11-10 to 2025-11-16", ""),
+    ("on Monday morning last week", "2026-11-16", ""),
+    ("two weeks ago on Friday", "2026-11-13", ""),
+    ("what did we do on Friday two weeks ago", "2026-11-13", "what did we do"),
+    ("im März letztes Jahr", "2025-03-01 to 2025-03-31", ""),
+    ("vor zwei Wochen am Freitag", "2026-11-13", ""),
+    ("en mars l'an dernier", "2025-03-01 to 2025-03-31", ""),
+    ("去年3月", "2025-03-01 to 2025-03-31", ""),
+    ("去年的3月", "2025-03-01 to 2025-03-31", ""),
+    ("on Monday in the last 3 days", "2026-11-23", ""),
+    ("since Monday, until yesterday", "2026-11-23 to 2026-11-24", ""),
+    ("yesterday and today", "2026-11-24 to 2026-11-25", ""),
+    ("from March to last week", "2026-03-01 to 2026-11-22", ""),
+    ("last year and last week", "2025-01-01 to 2026-11-22", ""),
+    ("march of the penguins last year", "2025-01-01 to 2025-12-31", "march of the penguins"),
+]
+"""Phrases that narrow each other, and joined ones, which reach over all of them."""
+
+HINTED = [
+    ("la semaine précédente", LAST_WEEK, ""),
+    ("la semana anterior", LAST_WEEK, ""),
+    ("am Wochenende", "2026-11-21 to 2026-11-22", ""),
+    ("in KW47", LAST_WEEK, ""),
+    ("KW 46", "2026-11-09 to 2026-11-15", ""),
+    ("depuis dimanche", "2026-11-22 to 2026-11-25", ""),
+    ("en setiembre", "2026-09-01 to 2026-09-30", ""),
+    ("金曜", "2026-11-20", ""),
+    # Words around a period
+    ("what did we do only last week", LAST_WEEK, "what did we do only"),
+    ("what did we do the day after yesterday", "2026-11-25", "what did we do"),
+]
+"""Phrases that were once not looked for, or read as another one."""
+
 NO_PERIODS = [
     "which port does the staging gateway use",
     "may",
@@ -269,13 +312,14 @@ NO_PERIODS = [
     "3个月的数据",
     "今日头条",
     "毎週月曜日",
+    "what did we do yesterday, last year",
     "来週",
     "今日の日付",
     "最後のコミット",
 ]
 
 
-@pytest.mark.parametrize(("text", "days", "rest"), PERIODS)
+@pytest.mark.parametrize(("text", "days", "rest"), [*PERIODS, *NARROWED, *HINTED])
 def test_a_period(text: str, days: str, rest: str) -> None:
     found = find_period(text, TODAY)
     assert found is not None
@@ -357,6 +401,48 @@ def test_every_word_has_a_value(number: int) -> None:
         for group in re.findall(r"\(\?P<unit>([^()]*)\)", template):
             for word in group.replace("?", "").replace("[ée]", "e").split("|"):
                 assert any(re.fullmatch(unit, word) for unit in language.units), word
+
+
+def _texts(pattern: Any) -> list[str]:
+    """Return texts of a parsed pattern: each alternative once, with the first one of the parts around it."""
+    parts = [_alternatives(str(name), value) for name, value in pattern]
+    first = [part[0] for part in parts]
+    changed = [
+        "".join([*first[:number], other, *first[number + 1 :]])
+        for number, part in enumerate(parts)
+        for other in part[1:]
+    ]
+    return ["".join(first), *changed]
+
+
+def _alternatives(name: str, value: Any) -> list[str]:
+    if name == "LITERAL":
+        return [chr(value)]
+    if name == "RANGE":
+        return [chr(value[0])]
+    if name == "CATEGORY":
+        return [{"CATEGORY_DIGIT": "3", "CATEGORY_SPACE": " "}[str(value)]]
+    if name == "IN":
+        return [text for part in value for text in _alternatives(str(part[0]), part[1])]
+    if name == "BRANCH":
+        return [text for branch in value[1] for text in _texts(branch)]
+    if name == "SUBPATTERN":
+        return _texts(value[3])
+    if name == "MAX_REPEAT":
+        least, _, repeated = value
+        return [""] * (least == 0) + [text * max(1, least) for text in _texts(repeated)]
+    assert name in ("ASSERT", "ASSERT_NOT", "AT"), name
+    return [""]
+
+
+@pytest.mark.parametrize("number", range(len(LANGUAGES)))
+def test_every_phrase_is_looked_for(number: int) -> None:
+    """The fast check in front of all others lets each word of each template pass."""
+    parser = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+    for kind, _, pattern in periods._compiled(number):
+        texts = [text for text in _texts(parser.parse(pattern.pattern, re.I)) if pattern.fullmatch(text)]
+        assert texts or "(?!)" in pattern.pattern, pattern.pattern
+        assert [text for text in texts if not periods._HINT.search(text)] == [], kind
 
 
 def test_what_is_shown() -> None:

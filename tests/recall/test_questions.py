@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from memkit.hook.project import Project
 from memkit.recall import questions
+from memkit.recall.overview import Overview
 from memkit.recall.periods import MOST_CHARACTERS
-from memkit.recall.questions import MOST_SESSIONS, understand
+from memkit.recall.questions import BESIDE_SESSIONS, MOST_SESSIONS, understand
 from memkit.recall.results import Answer, Filters, SearchRequest, lay_out
 from memkit.recall.search import Searcher
 from tests.ci import examples
@@ -98,7 +99,7 @@ def test_words_that_only_other_days_have(past: Memory) -> None:
     assert [result.chunk.date for result in answer.results] == ["2026-11-17"]
     assert len(sessions(answer)) == 6
     text = lay_out(answer, 2000)
-    assert text.startswith("Nothing on that for 2026-11-09 to 2026-11-15. 2026-11-09 to 2026-11-15: 6 sessions")
+    assert text.startswith("Nothing matches in 2026-11-09 to 2026-11-15. 2026-11-09 to 2026-11-15: 6 sessions")
     assert text.index("The nightly build") < text.index("Login page shows ERR_404")
     assert len(lay_out(answer, 300)) <= 300 * 4
 
@@ -115,7 +116,8 @@ def test_an_empty_period_names_the_nearest_days(past: Memory, query: str, neares
     answer = ask(past, query)
     assert answer.overview is not None
     assert list(answer.overview.nearest) == nearest
-    assert "The memory holds nothing for" in lay_out(answer, 2000)
+    nothing = "Nothing was recorded until 2026-10-31 (before" if "before" in query else "The memory holds nothing for"
+    assert lay_out(answer, 2000).startswith(nothing.removesuffix(" (before"))
     assert all(day in lay_out(answer, 2000) for day in nearest)
 
 
@@ -140,7 +142,7 @@ def test_other_options_narrow_an_overview(past: Memory) -> None:
     assert sessions(answer) == ["5e550005", "5e550006"]
     assert answer.overview is not None
     assert answer.overview.omitted == 4
-    assert "6 sessions, in the order of time. The first 4 are left out." in lay_out(answer, 2000)
+    assert "6 sessions, in the order of time. The oldest are left out: 4 sessions." in lay_out(answer, 2000)
 
 
 def test_entries_of_a_kind_in_a_period(past: Memory) -> None:
@@ -256,13 +258,16 @@ def test_days_without_sessions(tmp_path: Path) -> None:
 
 def test_a_dated_file_elsewhere_is_found(tmp_path: Path) -> None:
     memory = make_memory(
-        tmp_path, {"retro/2026-11-17.md": "# Retro\n\nWe moved the gateway to another host, and it went well.\n"}
-    )
+        tmp_path,
+        {"retro/2026-11-17.md": "# Retro\n\nWe moved the gateway to another host, and it went well.\n",
+         "2026-11-16.md": "# 2026-11-16\n\nMonday.\n"},
+    )  # fmt: skip
     memory.sync()
     answer = ask(memory, "what happened on 2026-11-17")
     assert answer.overview is not None
     (line,) = answer.overview.lines
     assert (line.time, line.text) == ("2026-11-17", "Retro")
+    assert answer.overview.nearest == ()
     assert "holds nothing" not in lay_out(answer, 2000)
 
 
@@ -322,3 +327,89 @@ def test_ordinary_searches_are_as_before(past: Memory) -> None:
 def test_any_question(query: str) -> None:
     question = understand(SearchRequest(query), TODAY)
     assert question.kind in ("search", "period", "recent", "open")
+
+
+def _session(session: str, turn: str, answered: str, branch: str = "main") -> str:
+    return (
+        f"\n## 09:00 Work <!-- session:{session} branch:{branch} -->\n\n"
+        f"### 09:00 Ask <!-- turn:{turn} branch:{branch} -->\n**Asked** Ask\n**Answered** {answered}\n"
+    )
+
+
+def test_open_questions_of_a_branch_or_a_session(tmp_path: Path) -> None:
+    day = (
+        "# 2026-11-19\n"
+        + _session("5e550001", "a0000001", "Done. Should staging move?")
+        + _session("5e550002", "a0000002", "Done. Should prices be integers?", "feature/money")
+    )
+    memory = make_memory(tmp_path, {"2026-11-19.md": day})
+
+    def texts(**filters: str) -> list[str]:
+        overview = ask(memory, "what is left open", filters=Filters(**filters)).overview  # type: ignore[arg-type]
+        assert overview is not None
+        return [line.text for line in overview.lines]
+
+    assert len(texts()) == 2
+    assert texts(branch="feature/money") == ["Should prices be integers?"]
+    assert texts(session="5e550001") == ["Should staging move?"]
+    assert texts(branch="feature/money", session="5e550001") == []
+
+
+def test_few_sessions_beside_other_results(tmp_path: Path) -> None:
+    """Also if many results are wanted, as the skill does."""
+    sections = (_session(f"5e55{number:04d}", f"a000{number:04d}", "Done.") for number in range(12))
+    answered = "The frobnicator listens on port 7443, because the proxy has 443."
+    files = {
+        "2026-11-18.md": "# 2026-11-18\n" + _session("5e559999", "a0009999", answered),
+        "2026-11-19.md": "# 2026-11-19\n" + "".join(sections),
+    }
+    memory = make_memory(tmp_path, files)
+    memory.sync()
+    for query in ("frobnicator yesterday", "what was left open yesterday"):
+        answer = ask(memory, query, k=20)
+        assert len(sessions(answer)) == BESIDE_SESSIONS
+    assert len(sessions(ask(memory, "frobnicator yesterday", k=3))) == 3
+    assert "Matches from other days follow." in lay_out(ask(memory, "frobnicator yesterday", k=20), 2000)
+
+
+def test_notes_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    notes = (
+        f"\n## 14:{number:02d} Note: Fact {number} <!-- note:ab12{number:04d} -->\nFact {number}.\n"
+        for number in range(MOST_SESSIONS + 3)
+    )
+    memory = make_memory(tmp_path, {"2026-11-19.md": "# 2026-11-19\n" + "".join(notes)})
+    answer = ask(memory, "yesterday")
+    assert answer.overview is not None
+    assert len(answer.overview.lines) == MOST_SESSIONS
+    assert answer.overview.lines[-1].text == f"Fact {MOST_SESSIONS + 2}"
+    assert answer.overview.as_dict()["omitted"] == 3
+    heading = "2026-11-19: 53 notes, in the order of time. The oldest are left out: 3 notes."
+    assert answer.overview.heading(answer.days) == heading
+
+
+def test_notes_of_two_projects_are_in_the_order_of_time(tmp_path: Path) -> None:
+    def note(minute: str, text: str) -> str:
+        return f"# 2026-11-19\n\n## {minute} Note: {text} <!-- note:ab12cd34 -->\n{text}.\n"
+
+    one = make_memory(tmp_path / "one", {"2026-11-19.md": note("14:00", "Later")})
+    other = make_memory(tmp_path / "other", {"2026-11-19.md": note("09:00", "Earlier")})
+
+    request = SearchRequest("yesterday", today=TODAY)
+    answer = questions.answer(request, pytest.fail, lambda: [one.project, other.project], pytest.fail)  # type: ignore[arg-type]
+    assert answer.overview is not None
+    assert [line.text for line in answer.overview.lines] == ["Earlier", "Later"]
+
+
+def test_the_headings_of_overviews(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, {"2026-11-19.md": "# 2026-11-19\n" + _session("5e550001", "a0000001", "Done.")})
+    answer = ask(memory, "what topics have we worked on")
+    assert answer.overview is not None
+    assert answer.overview.heading("") == "There is one session."
+    one_of_five = dataclasses.replace(answer.overview, omitted=4)
+    assert one_of_five.heading("") == "The last of 5 sessions."
+    nothing = Overview("period")
+    assert nothing.heading("all days since 2026-11-20") == "Nothing was recorded since 2026-11-20."
+    assert nothing.heading("2026-11-20") == "The memory holds nothing for 2026-11-20."
+    assert Overview("open").heading("all days until 2026-11-08 (before November 9)") == (
+        "No session until 2026-11-08 (before November 9) ended with an open question."
+    )

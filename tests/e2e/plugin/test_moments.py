@@ -100,7 +100,7 @@ def test_a_sub_agent_gets_the_guide_and_pointers_for_its_task(api: MessagesApi, 
     def told() -> list[Request] | None:
         calls = session(api, user, [agent])
         agents = [call for call in calls if call.from_subagent]
-        return calls if any("Earlier work on this: 2026-01-05" in call.text for call in agents) else None
+        return calls if any("Earlier work on this, quoted:\n- 2026-01-05" in call.text for call in agents) else None
 
     calls = wait_until(told, 120, user.complaint)
     (first, *_) = [call for call in calls if call.from_subagent]

@@ -36,7 +36,7 @@ def test_pointers_reach_the_model_in_the_next_session(api: MessagesApi, user: Me
         assert user.service()["pid"] == status["pid"]
     calls = [call for call in api.model_calls if "change the port" in call.last_user_text]
     assert "Earlier work on this, quoted:" in calls[0].text
-    assert "Which port does the staging gateway listen on?" in calls[0].text
+    assert f"“{FACT}”" in calls[0].text
     poem = [call for call in api.model_calls if "poem about" in call.last_user_text]
     assert poem[0].text.count("Earlier work on this, quoted:") == calls[0].text.count("Earlier work on this, quoted:")
     user.wait_until_remembered()

@@ -27,6 +27,7 @@ def test_setup_installs_the_plugin_and_imports(api: MessagesApi, user: MemkitUse
     assert "already installed" in again["plugin"]["said"]
     assert "no sessions left to import" in again["import"]["said"]
 
+    user.run("config", "set", "recall.session_start", "entries")
     user.home.run_prompt("Do you remember?")
     user.wait_until_remembered()
     assert FACT in api.model_calls[-1].text  # told at the start of the session, by the plugin
