@@ -323,14 +323,10 @@ def _group(name: str, words: Iterable[str]) -> str:
 
 
 @functools.cache
-def _generic(number: int) -> frozenset[str] | re.Pattern[str]:
+def _generic(number: int) -> frozenset[str]:
     from memkit.recall.period_words import LANGUAGES
 
-    language = LANGUAGES[number]
-    words = language.generic.split()
-    if language.is_spaced:
-        return frozenset(words)
-    return re.compile("(?:" + "|".join(sorted(map(re.escape, words), key=len, reverse=True)) + ")*")
+    return frozenset(LANGUAGES[number].generic.split())
 
 
 def _is_generic(text: str, language: Language) -> bool:
@@ -338,10 +334,21 @@ def _is_generic(text: str, language: Language) -> bool:
 
     words = _generic(LANGUAGES.index(language))
     tokens = [token.strip(_PUNCTUATION + "'’") for token in text.split()]
-    if isinstance(words, frozenset):
+    if language.is_spaced:
         parts = [part for token in tokens for part in re.split(r"['’-]", token.lower())]
         return all(part in words for part in parts if part)
-    return all(words.fullmatch(re.sub(f"[{re.escape(_PUNCTUATION)}]", "", token)) for token in tokens)
+    return all(_is_made_of(words, re.sub(f"[{re.escape(_PUNCTUATION)}]", "", token)) for token in tokens)
+
+
+def _is_made_of(words: frozenset[str], text: str) -> bool:
+    """Return whether `text` is a sequence of `words`. A regular expression for it takes exponential time."""
+    longest = max(map(len, words))
+    ends = {0}
+    for start in range(len(text)):
+        if start in ends:
+            stops = range(start + 1, min(start + longest, len(text)) + 1)
+            ends.update(stop for stop in stops if text[start:stop] in words)
+    return len(text) in ends
 
 
 def _cut(text: str, cuts: list[tuple[int, int]]) -> str:

@@ -457,3 +457,9 @@ def test_a_pasted_text_has_no_period() -> None:
     assert find_period("what did we do yesterday " + "x" * MOST_CHARACTERS, TODAY) is None
 
 
+
+
+def test_a_long_text_without_spaces_takes_no_exponential_time() -> None:
+    assert find_period("した" * 50_000 + "x", TODAY) is None
+    assert not is_about_work("した" * 50_000 + "x")
+    assert is_about_work("した" * 50_000)

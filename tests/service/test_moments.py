@@ -121,7 +121,9 @@ def test_a_worktree_outside_of_the_project(running: RunningService) -> None:
 def test_a_sub_agent(running: RunningService, tmp_path: Path) -> None:
     transcript = tmp_path / "s.jsonl"
     call = {"type": "tool_use", "id": "a1", "name": "Agent", "input": {"prompt": "Find out how long the gateway waits, 300 s or 600 s."}}
-    transcript.write_text(json.dumps({"type": "assistant", "message": {"role": "assistant", "content": [call]}}) + "\n")
+    asked = {"type": "user", "uuid": "u1", "message": {"role": "user", "content": "How long does it wait?"}}
+    called = {"type": "assistant", "message": {"role": "assistant", "content": [call]}}
+    transcript.write_text(f"{json.dumps(asked)}\n{json.dumps(called)}\n")
     event = {"session_id": "a", "agent_id": "x", "agent_type": "general-purpose"}
     reply = running.ask("moment", kind="agent", session="a", transcript=str(transcript))
     assert reply["task"]

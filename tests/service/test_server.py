@@ -243,7 +243,9 @@ def test_an_older_version_uses_the_newer_ones_service(
 def test_it_marks_what_has_changed_in_git(shared: RunningService) -> None:
     """The service asks git, from the place of whoever asks: it has imported what that takes."""
     repository = ["git", "-C", shared.memory.project.root]
+    person = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
     subprocess.run([*repository, "init", "-qb", "trunk"], check=True)
+    subprocess.run([*repository, *person, "commit", "-qm", "start", "--allow-empty"], check=True)
     answer = shared.json("search", "--all", "which port")
     name, *_ = [one["id"] for one in answer["results"] if one["branch"] == "main"]
     marks = {one["id"]: one.get("git", {}) for one in answer["results"]}
