@@ -138,7 +138,8 @@ def test_an_error_is_one_line_and_watching_continues(
     Path(memory.home.index).unlink()
     memory.write("new.md", "# New\n\n" + "zebra " * 30)
     assert watching.line() == "7 chunks of 4 files: 7 added, 0 deleted, 0 embedded.\n"
-    assert watching.end(signal.SIGTERM)[0] == 0
+    status, errors = watching.end(signal.SIGTERM)
+    assert status == 0, errors
 
 
 def test_wrong_usage_and_no_directory(memory: Memory, watch: Callable[..., Watching]) -> None:
