@@ -65,9 +65,8 @@ def test_hooks_of_a_plugin_that_is_gone_block_nothing(stage: Stage) -> None:
         for event, groups in manifest.items():
             for entry in (one for group in groups for one in group["hooks"]):
                 arguments = [one.replace("${CLAUDE_PLUGIN_ROOT}", str(root)) for one in entry["args"]]
-                environment = {**os.environ, "MEMKIT_HOME": str(stage.home)}
                 done = subprocess.run(
-                    [sys.executable, *arguments], input=json.dumps(stage.event(event)), env=environment,
+                    [sys.executable, *arguments], input=json.dumps(stage.event(event)), env=stage.environment,
                     capture_output=True, text=True, cwd=stage.project, timeout=60, check=False,
                 )  # fmt: skip
                 assert (done.returncode, done.stderr) == (0, "")
