@@ -7,12 +7,11 @@ import os
 import click
 
 from memkit.cli.output import echo, plain, styled
-from memkit.cli.screen import cells, fit, pad, width
+from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, width
 from memkit.cli.sessions import NAME_COLUMNS, session_rows
 from memkit.recall.overview import Line, Overview
 from memkit.recall.results import Answer
 
-_ID_CHARACTERS = 8
 _TIME_COLUMNS = len("2026-11-20 14:02")
 
 
@@ -62,8 +61,8 @@ def _show_lines(overview: Overview, is_many: bool) -> None:
 
 def show_line(one: Line, project: str = "") -> None:
     """Print the time, the project if given, the text, and the ID of a line on one line of the screen."""
-    time, name = pad(plain(one.time), _TIME_COLUMNS), plain((one.id or one.session)[:_ID_CHARACTERS])
+    time, name = pad(plain(one.time), _TIME_COLUMNS), plain((one.id or one.session)[:ID_CHARACTERS])
     time += f"  {project}" if project else ""
-    room = width() - cells(time) - _ID_CHARACTERS - 4
+    room = width() - cells(time) - ID_CHARACTERS - 4
     text = pad(plain(one.text), room)
     click.echo(f"{styled(time, dim=True)}  {text}  {styled(name, dim=True)}".rstrip())

@@ -10,22 +10,16 @@ from typing import Any
 import click
 
 from memkit.cli.output import echo, plain, styled
-from memkit.cli.screen import cells, fit, link, pad, width
+from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, link, pad, width
 from memkit.index.chunk import LEADING_HEADINGS
 from memkit.recall.results import Answer, Excerpt, Result
 from memkit.text import shorten
 
 SHOWN_CHARACTERS = 600
-ID_CHARACTERS = 8
-"""Enough for `memkit expand`, which takes any unique beginning."""
-
 FEW = 5
 """The text below a hit has two lines if there are no more hits than this."""
 
 _BULLETS = ("summary", "unverified", "fact")
-
-MOST_COLUMNS = 120
-"""A longer line is hard to read."""
 
 _INDENT = " " * 9  # a hit's title begins here, after its time or line
 _WORD = re.compile(r"\w+")

@@ -11,7 +11,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import echo, plain, styled
-from memkit.cli.screen import pad, width
+from memkit.cli.screen import MOST_COLUMNS, pad, width
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.trust import in_session
 from memkit.processes import find_program
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from memkit.recall.resume import FoundSession, Resumable
 
 MOST_SHOWN = 5
-_MOST_COLUMNS = 120
 
 
 @command("resume")
@@ -75,7 +74,7 @@ def resume_command(context: Context, words: tuple[str, ...], go: bool, all_proje
 
 def _show(session: FoundSession, root: str, *, bold: bool = True) -> None:
     """Print date, title, and the start of the id, which `memkit resume` takes."""
-    columns = min(width(), _MOST_COLUMNS)
+    columns = min(width(), MOST_COLUMNS)
     project = f"{os.path.basename(session.root)}: " if session.root != root else ""
     name = plain(session.id)[:8]
     title = pad(plain(project + session.title), columns - len(session.date) - len(name) - 4)

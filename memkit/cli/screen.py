@@ -21,6 +21,12 @@ from memkit.errors import MemkitError
 PIPE_COLUMNS = 120
 """Columns where stdout is no terminal and `COLUMNS` is not set."""
 
+MOST_COLUMNS = 120
+"""A longer line is hard to read."""
+
+ID_CHARACTERS = 8
+"""Shown of an ID. Commands take any unique beginning."""
+
 _LEAST_COLUMNS = 40
 _LESS = "-FRX"  # as git: leave if all fits on the screen, show colors, do not clear the screen
 _LINK = re.compile("\x1b]8;;[^\x1b]*\x1b\\\\")

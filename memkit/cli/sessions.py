@@ -13,14 +13,13 @@ import click
 
 from memkit.cli.context import Context, command, iso_day_named
 from memkit.cli.output import plain, styled
-from memkit.cli.screen import cells, fit, pad, page, width
+from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, page, width
 from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.recall.overview import PastSession
 
 DEFAULT_COUNT = 50
-_ID_CHARACTERS = 8
 _LEAST_TITLE = 36
 _LEAST_OUTCOME = 8
 NAME_COLUMNS, _SPAN_COLUMNS = 16, 40
@@ -116,7 +115,7 @@ def session_rows(found: Sequence[PastSession], all_projects: bool) -> list[str]:
     if is_wide:
         right.append(["turns", *(f"{len(one.turns):>5}" for one in found)])
         right.append(_column("branch", [_short_branch(one.branch) for one in found]))
-    right.append(["id", *(plain(one.id[:_ID_CHARACTERS]) for one in found)])
+    right.append(["id", *(plain(one.id[:ID_CHARACTERS]) for one in found)])
     room = columns - sum(2 + max(map(cells, side)) for side in (*left, *right))
     head = styled(pad("title → outcome" if is_wide else "title", room), dim=True)
     middle = [head, *(_title(one, room, with_outcome=is_wide) for one in found)]

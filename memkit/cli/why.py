@@ -11,7 +11,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import plain, styled
-from memkit.cli.screen import fit, pad, page, width
+from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, fit, pad, page, width
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ DEFAULT_COUNT = 30
 UNANSWERED = "Git did not answer, so commits are missing."
 _TIME_COLUMNS = 16
 _KIND_COLUMNS = 6
-_ID_CHARACTERS = 8
-_MOST_COLUMNS = 120
 
 
 @command("why")
@@ -66,7 +64,7 @@ def why_command(context: Context, file: str, count: int) -> None:
         commits = ", and git has no commit of it." if found.has_git else f". {unanswered}".rstrip()
         page(plain(f"Nothing is known of {name}: no turn read or edited it{commits}"))
         return
-    columns = min(width(), _MOST_COLUMNS)
+    columns = min(width(), MOST_COLUMNS)
     lines = [unanswered] if unanswered else []
     if earlier := found.names[1:]:
         lines.append(styled(fit(plain(f"{name}, before {', '.join(earlier)}"), columns), bold=True))
@@ -95,10 +93,10 @@ def _from_root(roots: list[str], path: str) -> str:
 def _lines(event: FileEvent, columns: int) -> Iterator[str]:
     """Yield time, kind, title, and id; below them what came of a turn, and its commits."""
     indent = _TIME_COLUMNS + _KIND_COLUMNS + 4
-    room = columns - indent - _ID_CHARACTERS - 2
+    room = columns - indent - ID_CHARACTERS - 2
     before = f"{plain(event.time):<{_TIME_COLUMNS}}  {event.kind:<{_KIND_COLUMNS}}  "
     title, outcome = (plain(text).replace("**", "") for text in (event.title, event.outcome))
-    identifier = styled(plain(event.id)[:_ID_CHARACTERS], fg="cyan")
+    identifier = styled(plain(event.id)[:ID_CHARACTERS], fg="cyan")
     is_bullet = event.kind in ("bullet", "fact")
     first = fit(title, room)
     if is_bullet and first.endswith("…"):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from memkit import anchors
 from memkit.hook.phrases import sentences
 from memkit.journal.day_file import DayFile, Section, heading_title
-from memkit.journal.digest import read_parts
+from memkit.journal.digest import TurnParts, read_parts
 from memkit.journal.markup import one_line
 from memkit.journal.sentences import last_question
 from memkit.privacy.redact import redact
@@ -118,7 +118,7 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
 def turn_outcome(section: str) -> str:
     """Return how a turn ended, with its open question, or "". `section` is the turn in a day file."""
     parts = read_parts(section)
-    said, asked = outcome_of(section), last_question(parts.answer)
+    said, asked = _said(parts), last_question(parts.answer)
     if not said and not asked and parts.tools:
         said = parts.tools[-1].partition(" → ")[2]
     if asked and asked not in said:
@@ -131,7 +131,10 @@ def outcome_of(section: str) -> str:
 
     Return "interrupted" for a turn that ended so, and "" if nothing tells.
     """
-    parts = read_parts(section)
+    return _said(read_parts(section))
+
+
+def _said(parts: TurnParts) -> str:
     said = _decisive(parts.answer) if parts.outcome != "Interrupted" else "interrupted"
     # Without emoji or emphasis, parts of a secret can join.
     return said if said in parts.answer else redact(said)
