@@ -66,7 +66,6 @@ class CaptureOutcome:
         left_out: how many are excluded, forgotten, or from when memkit was off.
         skipped: how many lines could not be read, by kind.
         projects: the roots of the projects with remembered turns.
-        days: the day files that were written, by the root of the project and the session.
     """
 
     turns: int = 0
@@ -74,7 +73,6 @@ class CaptureOutcome:
     left_out: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     projects: set[str] = field(default_factory=set)
-    days: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     def add(self, other: CaptureOutcome) -> None:
         """Add the numbers of another outcome."""
@@ -82,8 +80,6 @@ class CaptureOutcome:
         self.written += other.written
         self.left_out += other.left_out
         self.projects |= other.projects
-        for session, days in other.days.items():
-            self.days.setdefault(session, set()).update(days)
         self.skipped += other.skipped
 
 
@@ -95,9 +91,16 @@ def project_of_event(record: dict[str, Any], home: Home) -> Project:
 class Capture:
     """Captures turns for all projects of one memory home. The caller holds the index lock."""
 
-    def __init__(self, home: Home, settings: Settings) -> None:
+    def __init__(
+        self,
+        home: Home,
+        settings: Settings,
+        will_write: Callable[[str, str, str], None] = lambda root, session, day: None,
+    ) -> None:
+        """`will_write` gets the project's root, the session, and the day before a turn is written there."""
         self.home = home
         self.settings = settings
+        self._will_write = will_write
         self.sessions = Sessions(home)
         self._archive = Archive(home)
         self._redact = partial(redact, patterns=settings.capture.compiled_patterns())
@@ -306,11 +309,12 @@ class Capture:
             known = session.growing_in(project.root)
             if not is_live:  # an import brings back what is gone from the files, also a last turn
                 known = {name: one._replace(is_written=False) for name, one in known.items()}
-            written = journal.write(digests, known)
+            written = journal.write(
+                digests,
+                known,
+                lambda digest, day: self._will_write(project.root, digest.session, day),
+            )
             outcome.written = len(written)
-            for digest in written:
-                key = project.root, digest.session
-                outcome.days.setdefault(key, set()).add(journal.day_for(digest.day))
             outcome.projects.add(project.root)
             if is_live and self._wants_summary(session):
                 self._queue_summary(journal, digests)

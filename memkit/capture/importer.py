@@ -7,6 +7,7 @@ own project. So the journal is what live capture would have made of them.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -29,11 +30,13 @@ from memkit.claude_code.files import (
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
 from memkit.errors import ArchiveError, MemkitError
-from memkit.files import PRIVATE_FILE, make_private_directory
+from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.hook.project import Project
 from memkit.journal.digest import ANSWER_CHARACTERS, MAX_TOOLS, PROMPT_CHARACTERS, local_time
 from memkit.paths import Home
 from memkit.settings.load import Settings
+
+logger = logging.getLogger(__name__)
 
 TOOL_BYTES = 80
 """Estimated bytes of a tool's line in the journal; a turn's heading and labels take twice that (measured)."""
@@ -268,8 +271,8 @@ class Importer:
 
     def __init__(self, selection: ImportSelection, settings: Settings) -> None:
         self.selection = selection
-        self.capture = Capture(selection.home, settings)
         self.record = ImportRecord(selection.home, _purpose(selection))
+        self.capture = Capture(selection.home, settings, self.record.add_day)
 
     def run(self, progress: BytesRead) -> ImportReport:
         """Import everything that an interrupted run has not imported."""
@@ -288,8 +291,13 @@ class Importer:
             report.problems.append(str(error))
         return report
 
+    @property
+    def days(self) -> dict[str, dict[str, set[str]]]:
+        """The days with imported turns by project root and session, including those of interrupted runs."""
+        return self.record.days
+
     def finish(self) -> None:
-        """Record that everything that was imported is indexed too."""
+        """Record that everything that was imported has its extracts and is indexed."""
         self.record.finish()
 
     def _import(self, source: Source, report: ImportReport, progress: BytesRead) -> None:
@@ -311,21 +319,26 @@ class Importer:
 
 
 class ImportRecord:
-    """The transcripts that an unfinished import has done, so that the next one continues there.
+    """What an unfinished import has done, so that the next one continues there.
 
-    `MEMKIT_HOME/run/import.jsonl`: a line that describes the import, and one for each imported transcript.
-    Losing it loses nothing: importing a transcript twice is the same as once. The caller holds the index
-    lock, so there is one import at a time.
+    `MEMKIT_HOME/run/import.jsonl`: a line that describes the import, one for each imported transcript, and
+    one for each day of a session that gets turns. Losing it loses no turn: importing a transcript twice is
+    the same as once. The caller holds the index lock, so there is one import at a time.
+
+    Attributes:
+        days: the days that still need extracts, by project root and session.
     """
 
     def __init__(self, home: Home, purpose: str) -> None:
-        """`purpose` describes the import; the record of another import is replaced."""
+        """`purpose` describes the import. Of another import, only the days are kept."""
         self.path = Path(home.run, "import.jsonl")
-        self._done = self._read(purpose)
-        if not self._done:
-            make_private_directory(str(self.path.parent))
-            self.path.unlink(missing_ok=True)
-            self._append(purpose)
+        self.days: dict[str, dict[str, set[str]]] = {}
+        self._done: set[str] = set()
+        days = self._read(purpose)
+        make_private_directory(str(self.path.parent))
+        # The last line of a killed run may be half-written: start with whole lines.
+        text = "".join(f"{line}\n" for line in (purpose, *sorted(self._done), *days))
+        write_durably(str(self.path), text.encode("ascii"))
 
     def has(self, source: Source) -> bool:
         """Return whether the transcript was imported and has not changed since."""
@@ -334,26 +347,48 @@ class ImportRecord:
     def add(self, source: Source) -> None:
         """Record that the transcript was imported. Raise `OSError`."""
         self._done.add(_line(source))
+        # Not synced: after a power cut the last transcripts are read again.
         self._append(_line(source))
+
+    def add_day(self, root: str, session: str, day: str) -> None:
+        """Record, durably, that a day gets turns of a session. Raise `OSError`."""
+        days = self._days_of(root, session)
+        if day not in days:
+            line = json.dumps({"root": root, "session": session, "day": day})
+            self._append(line, is_synced=True)
+            days.add(day)
 
     def finish(self) -> None:
         """Delete the record: the import is complete."""
         self.path.unlink(missing_ok=True)
 
-    def _append(self, line: str) -> None:
-        # Not synced: after a power cut the last transcripts are read again.
+    def _append(self, line: str, *, is_synced: bool = False) -> None:
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
         with os.fdopen(descriptor, "ab") as file:
             file.write(line.encode("ascii") + b"\n")
+            if is_synced:
+                file.flush()
+                os.fsync(file.fileno())
 
-    def _read(self, purpose: str) -> set[str]:
-        """Return the transcripts' lines of an unfinished import for `purpose`."""
+    def _read(self, purpose: str) -> list[str]:
+        """Read the record of an unfinished import. Return the lines of its days."""
         try:
-            lines = self.path.read_bytes().decode("ascii", "replace").split("\n")
-        except FileNotFoundError:
-            return set()
-        # The last line may be half-written.
-        return set(lines[1:-1]) if lines[0] == purpose else set()
+            first, *lines = self.path.read_bytes().decode("ascii", "replace").split("\n")[:-1]
+        except (FileNotFoundError, ValueError):  # no file, or no whole line
+            return []
+        days = [line for line in lines if line.startswith("{")]
+        for line in days:
+            try:
+                entry = json.loads(line)
+                self._days_of(entry["root"], entry["session"]).add(entry["day"])
+            except (ValueError, KeyError, TypeError):
+                logger.warning("%s: a damaged line; a day may get no extract", self.path)
+        if first == purpose:
+            self._done = set(lines) - set(days)
+        return days
+
+    def _days_of(self, root: str, session: str) -> set[str]:
+        return self.days.setdefault(root, {}).setdefault(session, set())
 
 
 def _line(source: Source) -> str:

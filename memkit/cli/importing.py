@@ -21,7 +21,7 @@ from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.capture.capture import CaptureOutcome
-    from memkit.capture.importer import ImportPreview, ImportReport, ImportSelection
+    from memkit.capture.importer import Importer, ImportPreview, ImportReport, ImportSelection
     from memkit.llm.calls import Plan
 
 
@@ -128,7 +128,7 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
         importer = Importer(selection, settings)
         with _reading(context, selection) as read:
             report = importer.run(read)
-        _write_extracts(context, report)
+        _write_extracts(context, importer, report)
         # An interrupted run may have left others.
         roots = sorted({*report.total.projects, *unindexed.roots(context.home)})
         with progress_bar(context, "embedding") as progress:
@@ -145,18 +145,15 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
     return report, roots
 
 
-def _write_extracts(context: Context, report: ImportReport) -> None:
+def _write_extracts(context: Context, importer: Importer, report: ImportReport) -> None:
     """Say in each new session what came of it, from its own words: no model is asked."""
     from memkit.llm import find_provider
     from memkit.llm.calls import Calls
     from memkit.summarize.summarizer import Summarizer, SummaryReport
 
-    by_root: dict[str, dict[str, set[str]]] = {}
-    for (root, session), days in report.total.days.items():
-        by_root.setdefault(root, {})[session] = days
     summarizer = Summarizer(context.home, context.settings_of, Calls(context.home, find_provider))
     with progress_bar(context, "writing extracts", is_counted=False):
-        for root, sessions in by_root.items():
+        for root, sessions in importer.days.items():
             try:
                 summarizer.extract_imported(root, sessions, SummaryReport())
             except MemkitError as error:  # the turns are written; go on with the other projects

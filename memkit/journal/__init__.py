@@ -122,11 +122,15 @@ class Journal:
         return encoded(self.text(name))
 
     def write(
-        self, digests: Iterable[Digest], growing: Mapping[str, Growing] | None = None
+        self,
+        digests: Iterable[Digest],
+        growing: Mapping[str, Growing] | None = None,
+        will_write: Callable[[Digest, str], None] = lambda digest, day: None,
     ) -> list[Digest]:
         """Write the turns that are missing. Return those that changed a file.
 
-        Replaces the section of a `growing` turn (by ID) if it still reads as it was written.
+        Replaces the section of a `growing` turn (by ID) if it still reads as it was written. `will_write`
+        gets each turn that changes a file, with its day, before the write.
         """
         by_day: dict[str, list[Digest]] = {}
         for digest in digests:
@@ -138,7 +142,7 @@ class Journal:
             return [
                 digest
                 for day, group in sorted(by_day.items())
-                for digest in self._write_day(day, group, growing or {}, renamed)
+                for digest in self._write_day(day, group, growing or {}, renamed, will_write)
             ]
 
     def _renamed_turns(self) -> set[str]:
@@ -160,6 +164,7 @@ class Journal:
         group: list[Digest],
         growing: Mapping[str, Growing],
         renamed: Collection[str],
+        will_write: Callable[[Digest, str], None],
     ) -> list[Digest]:
         nearby = NearbyDays(self._files, day)
         changed: list[Digest] = []
@@ -171,6 +176,8 @@ class Journal:
                 if (digest.turn not in renamed or content.find_turn(digest.turn) is not None)
                 and write_turn(content, digest, growing.get(digest.turn), nearby)
             ]
+            for digest in changed:
+                will_write(digest, day)
 
         self._change_day(self.path(day), change, record=self._note_own)
         return changed

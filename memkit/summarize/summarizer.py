@@ -222,8 +222,9 @@ class Summarizer:
 
         Raise `JournalError`.
         """
-        settings = self.settings_of(Project(root))
-        if settings.summarize.mode == "off" or _is_excluded(Project(root), settings):
+        project = Project(root)
+        settings = self.settings_of(project)
+        if settings.summarize.mode == "off" or project.is_off or _is_excluded(project, settings):
             return
         live, found = _live_sessions(self.home), []
         for session, days in sessions.items():

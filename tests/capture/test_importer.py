@@ -14,8 +14,14 @@ import pytest
 
 from memkit.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.capture.importer import Importer, ImportReport, ImportSelection, preview_import
-from memkit.claude_code.files import find_sources, project_of
+from memkit.capture.importer import (
+    Importer,
+    ImportRecord,
+    ImportReport,
+    ImportSelection,
+    preview_import,
+)
+from memkit.claude_code.files import Source, find_sources, project_of
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import read_turns
 from memkit.hook.project import Project
@@ -365,6 +371,36 @@ def test_a_run_after_a_kill_leaves_what_is_done_alone(
     assert len(read) == 3
     assert sorted(title for title, _ in stage.turns) == ["P0", "P1", "P2", "P3", "more"]
     assert client.run().done_before == 0  # complete: another one looks at everything
+
+
+def test_days_keep_waiting_for_extracts_after_a_kill(
+    stage: Stage, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{number:08d}-7d4e-4b8a-9f15-0c6d2e8b7a44" for number in range(2)]
+    client.write(Lines(names[0]).prompt("P0", prompt_id(0)).answer("1"))
+    client.write(Lines(names[1]).prompt("P1", prompt_id(1)).answer("2"))
+    original = ImportRecord.add
+
+    def die(self: ImportRecord, source: Source) -> None:
+        original(self, source)
+        if source.path.stem == names[0]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ImportRecord, "add", die)
+    killed = Importer(client.selection(), Settings())
+    with pytest.raises(KeyboardInterrupt):
+        killed.run(nothing)
+    with killed.record.path.open("a") as file:
+        file.write('{"root": "/half')
+    resumed = Importer(client.selection(), Settings())
+    assert resumed.run(nothing).done_before == 1
+    root = stage.project.root
+    assert {session: len(days) for session, days in resumed.days[root].items()} == dict.fromkeys(names, 1)
+    other = ImportRecord(stage.home, "another import")  # takes the days over, not the transcripts
+    assert other.days == resumed.days
+    assert not any(map(other.has, client.selection().sources))
+    other.finish()
+    assert Importer(client.selection(), Settings()).days == {}
 
 
 @pytest.mark.parametrize(
