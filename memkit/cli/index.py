@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import signal
-import threading
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import click
@@ -69,18 +69,20 @@ def watch_command(context: Context, paths: tuple[str, ...]) -> None:
 
     if paths:
         change_paths(context.home, context.project, add=paths)
-    has_changed = threading.Event()
+    # Not a threading.Event: a signal in the middle of its `wait` can leave its lock in a wrong state.
+    changes: SimpleQueue[str] = SimpleQueue()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    watcher = Watcher(lambda root: has_changed.set())
+    watcher = Watcher(changes.put)
     try:
         # Watch first, then index: a change in between is reported.
         count = watcher.watch_memory(context.project, context.home, context.settings())
         context.say(f"watching {plural(count, 'path')} of {context.project.root}; press Ctrl-C to stop")
         while True:
             _try_to_index(context, watcher)
-            has_changed.wait()
-            has_changed.clear()
+            changes.get()
+            while not changes.empty():
+                changes.get()
     except KeyboardInterrupt:
         pass
     finally:
