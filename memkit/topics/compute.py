@@ -1,0 +1,116 @@
+"""Compute the topics of a project from its snapshot, and carry their ids and labels over from the earlier ones."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import date
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memkit.hook.project import Project
+from memkit.index import open_snapshot
+from memkit.index.snapshot import Snapshot
+from memkit.paths import Home
+from memkit.settings.load import Settings
+from memkit.topics import clusters as clustering
+from memkit.topics.files import (
+    Kept,
+    KeptTopics,
+    StoredTopic,
+    StoredTopics,
+    changing_kept,
+    derived_path,
+    write_derived,
+)
+from memkit.topics.labels import Namer, phrases, words_of_topics
+from memkit.topics.matching import match
+from memkit.topics.points import Points, read_points
+from memkit.topics.relations import relations
+
+SHOWN_ENTRIES = 20
+
+
+def refresh(
+    project: Project,
+    home: Home,
+    settings: Settings,
+    announce: Callable[[str], None] = lambda line: None,
+    name: Namer = phrases,
+) -> StoredTopics | None:
+    """Compute and store the topics of a project; return None if it has no index.
+
+    Searches and the earlier topics stay readable meanwhile. A killed call changes nothing that the next one does not
+    repeat. `announce` gets a line before the slow part. Raise `MissingPackageError`, `MemkitError`, `OSError`.
+    """
+    clustering.check_packages()
+    snapshot = open_snapshot(project, home, settings)
+    if snapshot is None:
+        return None
+    points = read_points(snapshot)
+    announce(f"grouping {len(points):,} entries of {project.root} into topics")
+    vectors = clustering.directions(snapshot, points) if len(points) else np.zeros((0, 1), np.float32)
+    drawn = clustering.with_sessions(vectors, points.sessions)
+    groups = members_of(clustering.group(drawn), drawn)
+    words = words_of_topics(snapshot, points, groups, settings.search.language)
+    labels = list(name(words))
+    with changing_kept(home, project) as kept:
+        ids = carry_over(kept, [[points.keys[n] for n in own.tolist()] for own in groups], date.today())
+        centers = np.array([_center(drawn[own]) for own in groups], np.float32)
+        related, centrality = relations(ids, [points.days[own] for own in groups], centers)
+        topics = tuple(
+            StoredTopic(
+                ids[number], labels[number], words[number].words, len(own), _days(points, own),
+                centrality[number], related[number],
+                tuple(snapshot.id(one) for one in points.first_chunks[own[:SHOWN_ENTRIES]].tolist()),
+            )  # fmt: skip
+            for number, own in enumerate(groups)
+        )
+        grouped = sum(map(len, groups))
+        stored = StoredTopics(
+            project.root, snapshot.fingerprint, time.time(), len(points), len(points) - grouped, topics
+        )
+    write_derived(derived_path(project, home, settings), stored)
+    return stored
+
+
+def members_of(labels: NDArray[np.int64], vectors: clustering.Vectors) -> list[NDArray[np.int64]]:
+    """Return the points of each cluster, the one nearest to its center first; the largest cluster first."""
+    order = np.argsort(labels, kind="stable")
+    order = order[labels[order] >= 0]
+    bounds = np.flatnonzero(np.diff(labels[order])) + 1
+    found = [own for own in np.split(order, bounds) if len(own)]
+    found.sort(key=lambda own: (-len(own), int(own[0])))
+    return [own[np.argsort(-(vectors[own] @ _center(vectors[own])), kind="stable")] for own in found]
+
+
+def carry_over(kept: KeptTopics, groups: list[list[str]], today: date) -> list[str]:
+    """Return the ids of new `groups` of members, and update what is kept."""
+    labeled = {name for name, one in kept.topics.items() if one.label}
+    earlier = {name: one.members for name, one in kept.topics.items()}
+    matched = match(groups, earlier, labeled)
+    present = set(matched.ids)
+    was_gone = {name for name, one in kept.topics.items() if one.is_gone}
+    kept.note([one for one in matched.changes if one.id not in was_gone], today)
+    topics = {
+        name: Kept(one.label, one.members, is_gone=True)
+        for name, one in kept.topics.items()
+        if one.label and name not in present
+    }
+    for name, members in zip(matched.ids, groups, strict=True):
+        label = kept.topics[name].label if name in kept.topics else ""
+        topics[name] = Kept(label, frozenset(members))
+    kept.topics = topics
+    return matched.ids
+
+
+def _center(vectors: clustering.Vectors) -> NDArray[np.float32]:
+    total: NDArray[np.float32] = vectors.sum(axis=0)
+    return total / (float(np.linalg.norm(total)) or 1.0)
+
+
+def _days(points: Points, own: NDArray[np.int64]) -> dict[str, int]:
+    counts = Counter(points.days[own].tolist())
+    return {date.fromordinal(day).isoformat(): counts[day] for day in sorted(counts)}

@@ -1,0 +1,242 @@
+"""The two files of a project's topics.
+
+`topics.json`, next to the snapshot that it was made from, is derived: labels made of words, sizes, days, relations.
+It can go at any time. What cannot be made again is in `projects/*.topics.json`: the members of each topic, by which
+the next one like it keeps its id, the user's own labels, and what changed. It holds no text of conversations
+besides these labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from memkit.embedding.models import space
+from memkit.errors import DamagedFileError, MemkitError, NewerFileError
+from memkit.files import PRIVATE_FILE, make_private_directory
+from memkit.hook.project import Project, Registry, digest16
+from memkit.index.catalog import collection_name, snapshot_directory
+from memkit.paths import Home
+from memkit.settings.load import Settings
+from memkit.state import read_state, read_state_or_none, write_state
+from memkit.topics.matching import Change
+
+VERSION = 1
+"""The format version of `topics.json`, and that of `projects/*.topics.json`."""
+
+NAME = "topics.json"
+SUFFIX = ".topics.json"
+MOST_CHANGES = 200
+LOCK_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A related topic. All in [0, 1]: `strength` is the mean of how often both occur on the same days and in the
+    same weeks (`together`) and how much their entries are alike (`alike`).
+    """
+
+    id: str
+    strength: float
+    together: float
+    alike: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTopic:
+    """A topic as it was computed.
+
+    `label` and `words` are made of its entries' words. `days` counts the entries of each ISO day. `centrality` in
+    [0, 1] is its share of relations. `entries` are ids of chunks, the most typical entry first.
+    """
+
+    id: str
+    label: str
+    words: tuple[str, ...]
+    size: int
+    days: dict[str, int]
+    centrality: float
+    related: tuple[Relation, ...]
+    entries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTopics:
+    """All topics of a project, largest first, made from the snapshot with this `fingerprint`.
+
+    `entries` counts the points, `noise` those in no topic. `made` is in seconds since the epoch.
+    """
+
+    root: str
+    fingerprint: str
+    made: float
+    entries: int
+    noise: int
+    topics: tuple[StoredTopic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What outlives a refresh of one topic: the user's own `label`, or "", and the keys of its `members`.
+
+    `is_gone` means that no cluster matches it now. Such a topic is kept if it has a label, and may come back.
+    """
+
+    label: str = ""
+    members: frozenset[str] = frozenset()
+    is_gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DatedChange:
+    """A change of an earlier topic, and its ISO day."""
+
+    day: str
+    change: Change
+
+
+@dataclass(slots=True)
+class KeptTopics:
+    """All of `Kept`, by id, and the latest changes, oldest first."""
+
+    root: str
+    topics: dict[str, Kept] = field(default_factory=dict)
+    changes: list[DatedChange] = field(default_factory=list)
+
+    def note(self, changes: Collection[Change], today: date) -> None:
+        """Add changes of today."""
+        self.changes += [DatedChange(today.isoformat(), one) for one in changes]
+        del self.changes[:-MOST_CHANGES]
+
+
+def derived_path(project: Project, home: Home, settings: Settings) -> Path:
+    """The path of `topics.json` of a project."""
+    name = collection_name(project, home, space(settings.embedding))
+    return snapshot_directory(home, name) / NAME
+
+
+def read_derived(path: Path) -> StoredTopics | None:
+    """Return the topics in a file, or None if there is none that can be used. Raise `NewerFileError`."""
+    return read_state_or_none(path, VERSION, _stored)
+
+
+def write_derived(path: Path, topics: StoredTopics) -> None:
+    """Replace a file of topics. Raise `OSError`."""
+    write_state(path, VERSION, asdict(topics))
+
+
+def drop_outdated(directory: Path, fingerprint: str) -> None:
+    """Remove the topics in a directory of snapshots unless they were made from the snapshot `fingerprint`.
+
+    Their labels may hold words of what was erased since. Raise `OSError`.
+    """
+    path = directory / NAME
+    try:
+        found = read_derived(path)
+    except NewerFileError:
+        found = None
+    if found is None or found.fingerprint != fingerprint:
+        path.unlink(missing_ok=True)
+
+
+def read_kept(home: Home, project: Project) -> KeptTopics:
+    """Return what is kept of a project's topics, also after a move. Raise `NewerFileError`, `DamagedFileError`."""
+    path = _kept_path(home, project.root)
+    if not path.exists():
+        earlier = (_kept_path(home, root) for root in Registry.read(home).earlier_roots(project.root))
+        path = next(filter(Path.exists, earlier), path)
+    try:
+        found = read_state(path, VERSION, _kept)
+    except OSError as error:
+        raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from error
+    return KeptTopics(project.root) if found is None else replace(found, root=project.root)
+
+
+@contextmanager
+def changing_kept(home: Home, project: Project) -> Iterator[KeptTopics]:
+    """Yield what is kept of a project's topics to be changed, and write it at the end. Raise `MemkitError`."""
+    from filelock import FileLock, Timeout  # 0.05 s, only where something is written
+
+    try:
+        make_private_directory(home.projects)
+        with FileLock(f"{home.projects}/{NAME}.lock", LOCK_SECONDS, mode=PRIVATE_FILE):
+            kept = read_kept(home, project)
+            yield kept
+            _write_kept(_kept_path(home, project.root), kept)
+    except Timeout as error:
+        raise MemkitError(f"the topics were busy for {LOCK_SECONDS:.0f} s; try again") from error
+    except OSError as error:
+        raise MemkitError(f"cannot change {home.projects}: {error.strerror or error}") from error
+
+
+def move_kept(home: Home, root: str, project: Project) -> None:
+    """Add what is kept of the topics of the project at `root` to `project`. Raise `MemkitError`."""
+    if root == project.root or not _kept_path(home, root).exists():
+        return
+    other = read_kept(home, Project(root))
+    with changing_kept(home, project) as kept:
+        for name, one in other.topics.items():
+            own = kept.topics.get(name, one)
+            kept.topics[name] = Kept(own.label or one.label, own.members | one.members, own.is_gone)
+
+
+def rewrite_kept(home: Home, change: Callable[[KeptTopics], None]) -> None:
+    """Change what is kept of every project's topics. Remove a file that is damaged. Raise `MemkitError`."""
+    for path in sorted(Path(home.projects).glob(f"*{SUFFIX}")):
+        try:
+            found = read_state(path, VERSION, _kept)
+        except DamagedFileError:
+            path.unlink(missing_ok=True)
+            continue
+        if found is not None and path == _kept_path(home, found.root):
+            with changing_kept(home, Project(found.root)) as kept:
+                change(kept)
+
+
+def _kept_path(home: Home, root: str) -> Path:
+    return Path(home.projects) / f"{digest16(root)}{SUFFIX}"
+
+
+def _write_kept(path: Path, kept: KeptTopics) -> None:
+    value: dict[str, Any] = {"root": kept.root, "topics": {}}
+    for name, one in sorted(kept.topics.items()):
+        value["topics"][name] = {
+            "label": one.label, "gone": one.is_gone, "members": " ".join(sorted(one.members)),
+        }  # fmt: skip
+    value["changes"] = [
+        {"day": one.day, "kind": one.change.kind, "id": one.change.id, "into": list(one.change.into)}
+        for one in kept.changes
+    ]
+    write_state(path, VERSION, value)
+
+
+def _kept(value: Mapping[str, Any]) -> KeptTopics:
+    topics = {
+        str(name): Kept(str(one["label"]), frozenset(one["members"].split()), bool(one["gone"]))
+        for name, one in value["topics"].items()
+    }
+    changes = [
+        DatedChange(str(one["day"]), Change(str(one["kind"]), str(one["id"]), tuple(map(str, one["into"]))))
+        for one in value["changes"]
+    ]
+    return KeptTopics(str(value["root"]), topics, changes)
+
+
+def _stored(value: Mapping[str, Any]) -> StoredTopics:
+    topics = tuple(
+        StoredTopic(
+            str(one["id"]), str(one["label"]), tuple(map(str, one["words"])), int(one["size"]),
+            {date.fromisoformat(day).isoformat(): int(count) for day, count in one["days"].items()},
+            float(one["centrality"]), tuple(Relation(**pair) for pair in one["related"]),
+            tuple(map(str, one["entries"])),
+        )  # fmt: skip
+        for one in value["topics"]
+    )
+    return StoredTopics(
+        str(value["root"]), str(value["fingerprint"]), float(value["made"]), int(value["entries"]),
+        int(value["noise"]), topics,
+    )  # fmt: skip

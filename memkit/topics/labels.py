@@ -1,0 +1,173 @@
+"""Name topics without a model: class-based TF-IDF (Grootendorst, 2022) over the words of the search index.
+
+A word counts for a topic if many of its entries hold it and few others do. The best words become a phrase, in
+the form in which the entries write them, words that stand side by side first.
+
+A model could name topics as well. `Namer` is the place for that: it gets the words and some entries of all topics
+at once and returns the labels.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memkit.index.snapshot import Snapshot
+from memkit.index.tokens import Tokenizer
+from memkit.text import one_line
+from memkit.topics.points import Points
+
+LABEL_CHARACTERS = 50
+MOST_WORDS = 12
+"""Words to keep for a topic; a search looks at them."""
+
+_CANDIDATES = 60
+_SAMPLES = 12
+"""Entries per topic to take the forms of words from."""
+
+_LABEL_WORDS = 4
+_SAMPLE_CHARACTERS = 4_000
+_WORD = re.compile(r"[^\W_](?:[\w'’./:-]*[^\W_])?")
+_LETTERS = re.compile(r"[^\W\d_]{2}")
+_HEX = re.compile(r"(?=.*\d)[0-9a-f]{6,}")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWords:
+    """What a topic can be named after: its words, best first, and some of its entries."""
+
+    words: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]
+    samples: tuple[str, ...]
+
+
+Namer = Callable[[Sequence[TopicWords]], Sequence[str]]
+"""Returns a label for each topic, in order."""
+
+
+def phrases(topics: Sequence[TopicWords]) -> list[str]:
+    """Return labels made of the words alone: a `Namer`. Different topics may get the same one."""
+    return [_phrase(one) for one in topics]
+
+
+def clean(label: str) -> str:
+    """Return a label of a model or a user as one line of at most `LABEL_CHARACTERS` printable characters."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in label)
+    return one_line(plain, LABEL_CHARACTERS)
+
+
+def words_of_topics(
+    snapshot: Snapshot, points: Points, clusters: Sequence[NDArray[np.int64]], language: str
+) -> list[TopicWords]:
+    """Return the words of each cluster of points; the first points of a cluster are its samples."""
+    if not clusters:
+        return []
+    weights = _weights(snapshot, points, clusters)
+    tokenizer = Tokenizer(language)
+    found = []
+    for members, own in zip(clusters, weights, strict=True):
+        chunks = [snapshot.chunk(one) for one in points.first_chunks[members[:_SAMPLES]].tolist()]
+        texts = [chunk.lexical_text[:_SAMPLE_CHARACTERS] for chunk in chunks]
+        found.append(_written(texts, own, tokenizer))
+    return found
+
+
+def _weights(
+    snapshot: Snapshot, points: Points, clusters: Sequence[NDArray[np.int64]]
+) -> list[dict[str, float]]:
+    """Return the best terms of each cluster with their class-based TF-IDF.
+
+    The frequency is the number of entries that hold a term, not that of its repetitions in one of them.
+    """
+    topic_of = np.full(len(points) + 1, -1, np.int64)  # the last one is for point -1: no point
+    for number, members in enumerate(clusters):
+        topic_of[members] = number
+    arrays = snapshot.lexical.arrays
+    by_id = np.argsort(snapshot.ids, kind="stable")  # the document of each slot
+    point_of_slot = points.of_chunk[by_id]
+    starts = np.asarray(arrays["posting_offsets"])
+    terms, ends = bytes(np.asarray(arrays["terms"])), np.asarray(arrays["term_offsets"])
+    count = len(clusters)
+    sizes = np.array([len(members) for members in clusters], np.float64)
+    best: list[list[tuple[float, str]]] = [[] for _ in clusters]
+    average = float(sizes.mean())
+    for row in range(len(starts) - 1):
+        begin, end = int(starts[row]), int(starts[row + 1])
+        if end - begin < 2:
+            continue
+        term = terms[ends[row] : ends[row + 1]].decode("utf-8")
+        if not _LETTERS.search(term) or _HEX.fullmatch(term):
+            continue
+        own = np.unique(point_of_slot[arrays["slots"][begin:end]])
+        numbers, counts = np.unique(topic_of[own], return_counts=True)
+        inside = numbers >= 0
+        total = int(counts[inside].sum())
+        for number, held in zip(numbers[inside].tolist(), counts[inside].tolist(), strict=True):
+            if held > 1:
+                weight = held / sizes[number] * math.log1p(average * count / total)
+                best[number].append((weight, term))
+    return [dict((term, weight) for weight, term in sorted(own, reverse=True)[:_CANDIDATES]) for own in best]
+
+
+def _written(texts: Sequence[str], weights: dict[str, float], tokenizer: Tokenizer) -> TopicWords:
+    """Return the terms as the entries write them, each once, and the pairs of neighbors, most frequent first."""
+    forms: dict[str, Counter[str]] = {}
+    pairs: Counter[tuple[str, str]] = Counter()
+    for text in texts:
+        before = ""
+        for match in _WORD.finditer(text):
+            term = next(iter(tokenizer.tokenize(match[0])), "")
+            if term in weights:
+                forms.setdefault(term, Counter())[match[0]] += 1
+                if before and before != term and text[match.start() - 1] == " ":
+                    pairs[before, term] += 1
+            before = term if term in weights and text[match.end() : match.end() + 1] == " " else ""
+    written = {term: _form(found) for term, found in forms.items()}
+    ordered = sorted(written, key=lambda term: (-weights[term], term))
+    words = tuple(dict.fromkeys(written[term] for term in ordered))
+    strong = [
+        (weights[first] + weights[second], count, written[first], written[second])
+        for (first, second), count in pairs.items()
+        if count > 1
+    ]
+    strong.sort(key=lambda one: (-one[0] * math.sqrt(one[1]), one[2:]))
+    return TopicWords(
+        words[:MOST_WORDS], tuple((first, second) for _, _, first, second in strong[:3]), tuple(texts[:3])
+    )
+
+
+def _form(found: Counter[str]) -> str:
+    """Return the most frequent form of a word; in lower case unless it is always written otherwise."""
+    lower = {form.lower() for form in found}
+    form = max(found, key=lambda one: (found[one], one))
+    plain = form.lower()
+    if form[1:].islower() and plain in found:  # a capital at the start of a sentence
+        return plain
+    return form if len(lower) > 0 else plain
+
+
+def _phrase(topic: TopicWords) -> str:
+    """Return the best pair of neighbors, then the best words, as far as they fit."""
+    chosen: list[str] = []
+    used: set[str] = set()
+    for first, second in topic.pairs[:1]:
+        if first in topic.words[:6] or second in topic.words[:6]:
+            chosen.append(f"{first} {second}")
+            used |= {first.lower(), second.lower()}
+    for word in topic.words:
+        if len(used) >= _LABEL_WORDS:
+            break
+        lower = word.lower()
+        if any(lower in one or one in lower for one in used):
+            continue
+        if len(", ".join([*chosen, word])) > LABEL_CHARACTERS:
+            continue
+        chosen.append(word)
+        used.add(lower)
+    return clean(", ".join(chosen)) or "unnamed"
