@@ -1,14 +1,17 @@
 """Group points into clusters: PCA, then HDBSCAN of scikit-learn (Campello et al., 2013). Noise stays noise.
 
-scikit-learn is an extra of the package: this is the only module that imports it.
+scikit-learn is an extra of the package: this is the only module that imports it. The constants were chosen on
+the development sets, see `benchmarks/topics.py`.
 
 Memory and time are bounded. PCA is fitted to a sample, and vectors are projected in blocks. HDBSCAN takes time
-with the square of the number of points, so above `MOST_POINTS` it sees a sample of them, and each other point
-joins the cluster of the sampled points next to it, if it is as near to them as the cluster's points are to each
-other.
+with the square of the number of points, so above `MOST_POINTS` it sees the newest third of that number and a
+sample of the others. Each other point joins the cluster next to it, if it is as near as that cluster's points
+are to each other.
 """
 
 from __future__ import annotations
+
+import zlib
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +25,22 @@ Vectors = NDArray[np.float32]
 Labels = NDArray[np.int64]
 
 MIN_CLUSTER_SIZE = 3
-MIN_SAMPLES = 2
-DIMENSIONS = 24
-MOST_POINTS = 20_000
-MOST_FITTED = 20_000
-BLOCK = 8_192
+MIN_SAMPLES = 3
+DIMENSIONS = 64
+"""Dimensions after PCA. With 24, distances of different subjects are too alike."""
+
+LARGEST_SHARE = 0.1
+LEAST_LARGEST = 20
+"""No cluster has more points than this, or than `LARGEST_SHARE` of all. Otherwise one cluster takes half of them."""
+
+REACH = 6
+NEIGHBOR_WEIGHT = 0.5
+"""The turns before and after a turn that say what it is about, and their weight together. With a weight of 1, most
+clusters are single sessions."""
+
+MOST_POINTS = 15_000
 NEIGHBORS = 3
-SESSION_WEIGHT = 1.0
-SEED = 0
+_BLOCK = 8_192
 
 
 class MissingPackageError(MemkitError):
@@ -49,55 +60,72 @@ def check_packages() -> None:
 def directions(snapshot: Snapshot, points: Points) -> Vectors:
     """Return the points in few dimensions, of length 1: shape (points, at most `DIMENSIONS`).
 
-    A turn of several pieces is their mean, see `memkit.index.snapshot`.
+    A turn of several pieces is their mean.
     """
     from sklearn.decomposition import PCA
 
     owners = points.of_chunk[np.asarray(snapshot.owners)]
     rows = np.flatnonzero(owners >= 0)
-    random = np.random.default_rng(SEED)
-    fitted = rows if len(rows) <= MOST_FITTED else np.sort(random.choice(rows, MOST_FITTED, replace=False))
+    fitted = rows[_chosen(owners[rows], points)]
     count = min(DIMENSIONS, snapshot.vectors.shape[1], len(fitted))
     pca = PCA(count, svd_solver="covariance_eigh").fit(snapshot.vectors[fitted])
     found = np.zeros((len(points), count), np.float32)
-    for start in range(0, len(rows), BLOCK):
-        block = rows[start : start + BLOCK]
+    for start in range(0, len(rows), _BLOCK):
+        block = rows[start : start + _BLOCK]
         np.add.at(found, owners[block], pca.transform(snapshot.vectors[block]).astype(np.float32))
     return _unit(found)
 
 
-def with_sessions(vectors: Vectors, sessions: NDArray[np.int32]) -> Vectors:
-    """Return each point drawn toward the mean of its session, of length 1.
+def _chosen(numbers: NDArray[np.int64], points: Points) -> NDArray[np.int64]:
+    """Return the positions of at most `MOST_POINTS` of the points with these `numbers`, in order.
 
-    A short remark says little by itself: its session says what it is about.
+    The newest third is always there. A hash of the key chooses the others, so that a memory that has grown by a
+    little gives almost the same sample.
     """
-    inside = np.flatnonzero(sessions >= 0)
-    if not len(inside):
-        return vectors
-    _, numbers = np.unique(sessions[inside], return_inverse=True)
-    sums = np.zeros((int(numbers.max()) + 1, vectors.shape[1]), np.float32)
-    np.add.at(sums, numbers, vectors[inside])
-    found = vectors.copy()
-    found[inside] += SESSION_WEIGHT * _unit(sums)[numbers]
-    return _unit(found)
+    if len(numbers) <= MOST_POINTS:
+        return np.arange(len(numbers))
+    newest = np.argsort(-points.days[numbers], kind="stable")[: MOST_POINTS // 3]
+    hashes = np.array([zlib.crc32(key.encode()) for key in points.keys])[numbers]
+    hashes[newest] = -1
+    return np.sort(np.argsort(hashes, kind="stable")[:MOST_POINTS])
 
 
-def group(vectors: Vectors) -> Labels:
+def with_neighbors(vectors: Vectors, sessions: NDArray[np.int32]) -> Vectors:
+    """Return each point drawn toward the mean of its neighbors in its session, of length 1.
+
+    A short remark says little by itself: what was said around it says what it is about.
+    """
+    order = np.argsort(sessions, kind="stable")
+    ordered, own = vectors[order], sessions[order]
+    sums = np.zeros_like(ordered)
+    for shift in range(1, REACH + 1):
+        same = ((own[shift:] == own[:-shift]) & (own[shift:] >= 0))[:, None]
+        sums[shift:] += ordered[:-shift] * same
+        sums[:-shift] += ordered[shift:] * same
+    found = np.empty_like(vectors)
+    found[order] = _unit(ordered + NEIGHBOR_WEIGHT * _unit(sums))
+    return found
+
+
+def group(vectors: Vectors, points: Points) -> Labels:
     """Return the cluster of each point, numbered from 0, or -1 for noise."""
     if len(vectors) < 2 * MIN_CLUSTER_SIZE:
         return np.full(len(vectors), -1, np.int64)
-    if len(vectors) <= MOST_POINTS:
-        return _hdbscan(vectors)
-    random = np.random.default_rng(SEED)
-    sample = np.sort(random.choice(len(vectors), MOST_POINTS, replace=False))
-    return _spread(vectors, sample, _hdbscan(vectors[sample]))
+    chosen = _chosen(np.arange(len(points)), points)
+    labels = _hdbscan(vectors[chosen])
+    return labels if len(chosen) == len(points) else _spread(vectors, chosen, labels)
 
 
 def _hdbscan(vectors: Vectors) -> Labels:
     from sklearn.cluster import HDBSCAN
 
     model = HDBSCAN(
-        min_cluster_size=MIN_CLUSTER_SIZE, min_samples=MIN_SAMPLES, algorithm="kd_tree", n_jobs=1, copy=True
+        min_cluster_size=MIN_CLUSTER_SIZE,
+        min_samples=MIN_SAMPLES,
+        max_cluster_size=max(LEAST_LARGEST, int(LARGEST_SHARE * len(vectors))),
+        algorithm="kd_tree",
+        n_jobs=1,
+        copy=True,
     )
     return np.asarray(model.fit_predict(vectors), np.int64)
 
@@ -111,12 +139,14 @@ def _spread(vectors: Vectors, sample: NDArray[np.int64], labels: Labels) -> Labe
     known = vectors[sample]
     near = NearestNeighbors(n_neighbors=NEIGHBORS + 1, n_jobs=1).fit(known)
     distances, _ = near.kneighbors(known)
+    if labels.max() < 0:
+        return found
     reach = np.zeros(int(labels.max()) + 1)
     for label in range(len(reach)):
         reach[label] = distances[labels == label, -1].max()
     others = np.setdiff1d(np.arange(len(vectors)), sample)
-    for start in range(0, len(others), BLOCK):
-        block = others[start : start + BLOCK]
+    for start in range(0, len(others), _BLOCK):
+        block = others[start : start + _BLOCK]
         distances, places = near.kneighbors(vectors[block], NEIGHBORS)
         nearest = labels[places[:, 0]]
         same = (labels[places] == nearest[:, None]).sum(axis=1) * 2 > NEIGHBORS

@@ -52,8 +52,8 @@ def refresh(
     points = read_points(snapshot)
     announce(f"grouping {len(points):,} entries of {project.root} into topics")
     vectors = clustering.directions(snapshot, points) if len(points) else np.zeros((0, 1), np.float32)
-    drawn = clustering.with_sessions(vectors, points.sessions)
-    groups = members_of(clustering.group(drawn), drawn)
+    drawn = clustering.with_neighbors(vectors, points.sessions)
+    groups = members_of(clustering.group(drawn, points), drawn)
     words = words_of_topics(snapshot, points, groups, settings.search.language)
     labels = list(name(words))
     with changing_kept(home, project) as kept:

@@ -1,6 +1,7 @@
 """Name topics without a model: class-based TF-IDF (Grootendorst, 2022) over the words of the search index.
 
-A word counts for a topic if many of its entries hold it and few others do. The best words become a phrase, in
+A word counts for a topic if many of its entries hold it and few others do; the root of its frequency keeps words that
+are frequent everywhere back. The best words become a phrase, in
 the form in which the entries write them, words that stand side by side first.
 
 A model could name topics as well. `Namer` is the place for that: it gets the words and some entries of all topics
@@ -110,7 +111,7 @@ def _weights(
         total = int(counts[inside].sum())
         for number, held in zip(numbers[inside].tolist(), counts[inside].tolist(), strict=True):
             if held > 1:
-                weight = held / sizes[number] * math.log1p(average * count / total)
+                weight = math.sqrt(held / sizes[number]) * math.log1p(average * count / total)
                 best[number].append((weight, term))
     return [dict((term, weight) for weight, term in sorted(own, reverse=True)[:_CANDIDATES]) for own in best]
 
@@ -143,13 +144,9 @@ def _written(texts: Sequence[str], weights: dict[str, float], tokenizer: Tokeniz
 
 
 def _form(found: Counter[str]) -> str:
-    """Return the most frequent form of a word; in lower case unless it is always written otherwise."""
-    lower = {form.lower() for form in found}
+    """Return the most frequent form of a word; in lower case if it has a capital only at times."""
     form = max(found, key=lambda one: (found[one], one))
-    plain = form.lower()
-    if form[1:].islower() and plain in found:  # a capital at the start of a sentence
-        return plain
-    return form if len(lower) > 0 else plain
+    return form.lower() if form[1:].islower() and form.lower() in found else form
 
 
 def _phrase(topic: TopicWords) -> str:
