@@ -41,6 +41,7 @@ _GROUPS = {
         "transcript": ("expand", "Show the original exchange."),
         "resume": ("resume", "Find a session, and resume it in Claude Code."),
         "why": ("why", "Show what was decided and changed about a file."),
+        "topics": ("topics", "List what the project is about."),
     },
     "Look": {
         "sessions": ("sessions", "List sessions, newest first."),

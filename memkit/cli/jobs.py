@@ -68,7 +68,7 @@ def _run(context: Context, name: str) -> None:
 
 
 def run_here(context: Context, names: list[str]) -> list[JobState]:
-    """Run jobs in this process, under the index lock. Return their states."""
+    """Run jobs in this process; most under the index lock. Return their states."""
     from memkit.hook.project import Project
     from memkit.index import index_lock, sync_project
     from memkit.service.jobs import JobContext, job_named, run_job
@@ -78,9 +78,14 @@ def run_here(context: Context, names: list[str]) -> list[JobState]:
     def index(project: Project) -> object:
         return sync_project(project, context.home, settings_of(project))
 
-    with index_lock(context.home, WAIT_SECONDS, context.say):
-        job_context = JobContext(context.home, settings_of, index)
-        return [run_job(job_named(name), job_context) for name in names]
+    job_context = JobContext(context.home, settings_of, index)
+    jobs = [job_named(name) for name in names]
+    states = {}
+    if locked := [job for job in jobs if not job.is_apart]:
+        with index_lock(context.home, WAIT_SECONDS, context.say):
+            states = {job.name: run_job(job, job_context) for job in locked}
+    states |= {job.name: run_job(job, job_context) for job in jobs if job.is_apart}
+    return [states[name] for name in names]
 
 
 def _as_dict(job: Job, state: JobState) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
+from memkit.topics.files import drop_members, drop_outdated
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class _Eraser:
         for root in sorted(self._forgotten.roots):
             unindexed.mark(self._home, root)  # after a kill, the next process updates the index
         for step in (self._old_versions, self._markdown, self._days, self._facts, self._archive,
-                     self._old_text, self._summary_queue, self._index):  # fmt: skip
+                     self._old_text, self._summary_queue, self._index, self._topics):  # fmt: skip
             try:
                 step()
             except (MemkitError, OSError) as error:  # continue with the other places
@@ -155,6 +156,9 @@ class _Eraser:
         projects = [(project, self._settings_of(project)) for project in self._projects]
         purge_index(self._home, projects, self._uri, None, self._is_in, self._announce)
 
+    def _topics(self) -> None:
+        drop_members(self._home, self._forgotten.roots, lambda root: self._forgotten.within(root).turns)
+
     def _is_in(self, chunks: ChunkReader) -> bool:
         if chunks.root in self._forgotten.roots:
             return True
@@ -220,6 +224,7 @@ def purge_index(
             shutil.rmtree(directory, ignore_errors=True)
             continue
         remove_others(directory, chunks.path.name)
+        drop_outdated(directory, chunks.fingerprint)
         if directory.name not in current and holds_text(chunks):
             delete_collection(home, uri, directory.name)
     if not erase_deleted(home, uri):

@@ -33,6 +33,7 @@ from memkit.privacy.redact import MARK, redact, visible
 from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
+from memkit.topics.files import NAME, kept_files, read_derived, redact_kept, write_kept
 
 Redact = Callable[[str], str]
 
@@ -237,6 +238,8 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
                 for path in sorted((kept / "projects").rglob("*")):
                     if path.is_file():
                         yield _text_file("replaced", path)
+        elif kind.pattern == "projects/*.topics.json":
+            yield from map(_kept_topics, kept_files(home))
         elif top in ("sessions", "spool"):
             where = "session" if top == "sessions" else "spool"
             for name in find_files(home.root, kind):
@@ -244,6 +247,17 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
         else:
             yield from (_text_file("log", Path(path)) for path in find_files(home.root, kind))
     yield from temporary_files("session", home.sessions)
+
+
+def _kept_topics(path: Path) -> Place:
+    """Return the user's own labels of topics. All else in their file are ids."""
+
+    def visit(finder: SecretFinder, fix: bool) -> None:
+        kept = redact_kept(path, finder.at("topics", str(path)))
+        if fix and kept is not None:
+            write_kept(path, kept)
+
+    return visit
 
 
 def _state_or_event(where: str, path: Path, roots: Collection[str] | None) -> Iterator[Place]:
@@ -356,6 +370,9 @@ class Audit:
             chunks = open_current(directory, ChunkReader)
             for chunk in chunks.chunks() if chunks is not None else ():
                 finder.lines_of("index", chunk.source)(chunk.start_line, chunk.content)
+            topics = read_derived(directory / NAME)  # a fix removes them
+            for topic in topics.topics if topics is not None else ():
+                finder.at("index", str(directory / NAME))(", ".join((topic.label, *topic.words)))
         report.found = finder.found
         return places
 

@@ -1,4 +1,5 @@
-"""Decide which commands Claude may run unprompted: one memkit command that only reads this project's memory.
+"""Decide which commands Claude may run unprompted: one memkit command that only reads this project's
+memory.
 
 The command comes from a model, which may have read a stranger's text. So it must consist of words that no
 shell changes, and of a command and options listed here. Claude Code asks the user about everything else.
@@ -18,17 +19,21 @@ COMMANDS = {
     "sessions": "-n --since --branch --file",
     "resume": "",
     "why": "-n",
+    "topics": "-n",
     "recall": "",
 }
 """The commands, each with its options. `ASKING` lists the options that are left out."""
 
 ALWAYS = "--json --help -h"
 
-ASKING = "--project --all-projects --batch --go"
-"""Options that read other projects or files, or start Claude Code."""
+ASKING = "--project --all-projects --batch --go --refresh"
+"""Options that read other projects or files, start Claude Code, or compute for long."""
 
 _TAKE_IDS = ("expand", "cite", "transcript", "show")
 """Commands whose arguments are ids, days, and numbers. `memkit transcript` reads any file at a path."""
+
+_TOPICS_ACTIONS = ("show", "related", "search")
+"""The actions of `memkit topics` that only read. `rename` is not one."""
 
 _COMMAND_CHARACTERS = 100_000
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f]"
@@ -60,6 +65,8 @@ def is_reading_command(given: object) -> bool:
     if words is None or words[0] not in COMMANDS:
         return False
     kind, *rest = words
+    if kind == "topics" and not _reads_topics(rest):
+        return False
     allowed = f"{COMMANDS[kind]} {ALWAYS}".split()
     for word in rest:
         if word.startswith("-"):
@@ -69,6 +76,17 @@ def is_reading_command(given: object) -> bool:
         if kind in _TAKE_IDS and re.search(r"[/\\]|\.\.|\.jsonl", word):
             return False
     return True
+
+
+def _reads_topics(rest: list[str]) -> bool:
+    """Return whether the first word is an action that only reads, or there is none: options and numbers
+    alone.
+
+    So no option can hide an action after it.
+    """
+    if rest and rest[0] in _TOPICS_ACTIONS:
+        return True
+    return all(re.fullmatch("-.*|[0-9]+", word) for word in rest)
 
 
 def words_of(command: str) -> list[str] | None:

@@ -28,6 +28,7 @@ from memkit.journal.extracts import is_overview
 from memkit.journal.facts import MEMORY_FILE, holds_lines, remembered_text, taken_facts
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
+from memkit.topics.files import move_kept
 
 _GRIP = re.compile(r"\bgrip:[^\s<>]+")
 
@@ -68,6 +69,7 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
         elif str(name) not in days:
             merged.files += journal.add_file(name, other.data(file))
     move_paths(home, source.root, target)
+    move_kept(home, source.root, target)
     merged.sessions = _move_sessions(source, target, home)
     return merged
 

@@ -38,6 +38,7 @@ from memkit.privacy.tombstones import Forgotten, Tombstones, read_forgotten
 from memkit.projects import changing
 from memkit.settings.load import Settings, decisive_changes
 from memkit.state import parse_json
+from memkit.topics.files import move_kept
 
 logger = logging.getLogger(__name__)
 
@@ -211,6 +212,7 @@ class Restore:
         for named, project in zip(self.header.projects, self.projects, strict=True):
             if named.root != project.root and not named.is_user:
                 move_paths(self._home, named.root, project)
+                move_kept(self._home, named.root, project)
                 self._record_move(named, project)
         if is_forgotten:
             user = Project.of_user(self._home)

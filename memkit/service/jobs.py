@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -33,6 +34,7 @@ from memkit.paths import Home
 from memkit.settings.load import Settings, may_summarize
 from memkit.state import read_state_or_none, write_state
 from memkit.text import one_line, plural
+from memkit.topics.files import drop_outdated_topics
 
 if TYPE_CHECKING:
     from memkit.summarize.summarizer import FindEmbedder
@@ -41,6 +43,8 @@ logger = logging.getLogger(__name__)
 
 VERSION = 1
 """The format version of `run/jobs.json`."""
+
+_SAVING = threading.Lock()
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
@@ -68,7 +72,7 @@ REST_FACTOR = 20
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """The home, settings, and index access of a job, which runs under the index lock.
+    """The home, settings, and index access of a job.
 
     `index` updates the index of a project and may leave it open; `close_index` closes it.
     """
@@ -81,12 +85,16 @@ class JobContext:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A recurring job. `run` returns one line on what it did."""
+    """A recurring job. `run` returns one line on what it did.
+
+    It runs under the index lock, and nothing is indexed meanwhile, unless `is_apart`.
+    """
 
     name: str
     purpose: str
     every_seconds: float
     run: Callable[[JobContext], str]
+    is_apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +146,7 @@ def _tidy(context: JobContext) -> str:
     removed = remove_old_days(home, context.settings_of, date.today())
     for root in removed:
         context.index(Project(root))
+    drop_outdated_topics(home, removed)
     context.close_index()
     freed = keep_small(home, settings.index.uri, erase=bool(removed))
     remove_old_text(home)  # at the end: an unreadable file must not keep anything else from being deleted
@@ -151,6 +160,17 @@ def _health(context: JobContext) -> str:
     from memkit.doctor.checks import notify_next_session
 
     return f"{plural(notify_next_session(context.home), 'finding')} for the next session"
+
+
+def _topics(context: JobContext) -> str:
+    from memkit.topics.background import refresh_due
+    from memkit.topics.clusters import MissingPackageError, check_packages
+
+    try:
+        check_packages()
+    except MissingPackageError as error:  # they are optional
+        return f"left out: {error}"
+    return refresh_due(known_projects(context.home), context.home, context.settings_of)
 
 
 def _remove_old_files(directory: str, pattern: str, seconds: float) -> int:
@@ -171,6 +191,7 @@ JOBS = (
     Job("health", "look for problems to report to the user", HOUR, _health),
     Job("index", "update the index of every project", DAY, _index),
     Job("tidy", "clean up what has expired, and free disk space", DAY, _tidy),
+    Job("topics", "find the topics of projects with many new entries", 6 * HOUR, _topics, is_apart=True),
 )
 
 
@@ -190,9 +211,10 @@ class JobBook:
 
     def save(self, name: str, state: JobState) -> None:
         """Save one state. Raise `OSError`, `NewerFileError`."""
-        states = self.states() | {name: state}
-        make_private_directory(str(self._path.parent))
-        write_state(self._path, VERSION, {one: asdict(state) for one, state in states.items()})
+        with _SAVING:
+            states = self.states() | {name: state}
+            make_private_directory(str(self._path.parent))
+            write_state(self._path, VERSION, {one: asdict(state) for one, state in states.items()})
 
     def due(self, now: float) -> list[Job]:
         """Return the due jobs; a job whose last run is in the future is due. Raise `NewerFileError`."""
@@ -220,7 +242,7 @@ def job_named(name: str) -> Job:
 
 
 def run_job(job: Job, context: JobContext) -> JobState:
-    """Run a job; save and return its state. The caller holds the index lock."""
+    """Run a job; save and return its state. The caller holds the index lock unless the job `is_apart`."""
     started = time.time()
     try:
         result, failed = job.run(context), False
@@ -232,6 +254,32 @@ def run_job(job: Job, context: JobContext) -> JobState:
     state = JobState(started, round(time.time() - started, 3), result, failed, paused)
     book.save(job.name, state)
     return state
+
+
+class ApartJobs:
+    """Runs jobs that need no index lock one at a time, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(1, "jobs")
+        self._guard = threading.Lock()
+        self._running: dict[str, Future[JobState]] = {}
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a job runs or waits."""
+        return not all(future.done() for future in list(self._running.values()))
+
+    def start(self, job: Job, context: JobContext) -> Future[JobState]:
+        """Run a job. If it runs or waits, return its future instead."""
+        with self._guard:
+            found = self._running.get(job.name)
+            if found is None or found.done():
+                found = self._running[job.name] = self._threads.submit(run_job, job, context)
+            return found
+
+    def stop(self) -> None:
+        """Begin no further job. A running one ends by itself, or with the process."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class Summaries:

@@ -35,7 +35,7 @@ from memkit.recall.caller import Caller, answer_for, sections_for
 from memkit.recall.pointers import find_pointers, lay_out, written_by
 from memkit.recall.questions import answer
 from memkit.recall.results import Answer, SearchRequest
-from memkit.service.jobs import Job, JobContext, JobState, Summaries, job_named, run_job
+from memkit.service.jobs import ApartJobs, Job, JobContext, JobState, Summaries, job_named, run_job
 from memkit.service.listener import NotHereError
 from memkit.service.moments import MomentPointers
 from memkit.service.open_projects import Models, OpenProjects
@@ -80,6 +80,7 @@ class Operations:
         self.errors: list[str] = []
         self.live = LiveSessions(home)
         self.writer = Writer(home, self.settings_of, self._models.find)
+        self.apart = ApartJobs()
         self.watcher = Watcher(self.writer.index)
         self.summaries = Summaries(
             home, self.settings_of, self.writer.index, self._note_error, self._models.find
@@ -241,10 +242,12 @@ class Operations:
         return self.start_job(job_named(str(arguments["name"])))
 
     def start_job(self, job: Job) -> Future[JobState]:
-        """Have the writer run a job."""
+        """Have the writer run a job, or run it apart."""
         context = JobContext(
             self._home, self.settings_of, self.writer.index_now, self.writer.close_index
         )
+        if job.is_apart:
+            return self.apart.start(job, context)
         return self.writer.submit(f"job {job.name}", lambda: run_job(job, context))
 
     def reload(self, arguments: Arguments) -> Any:
@@ -279,6 +282,7 @@ class Operations:
     def close(self) -> None:
         """Stop what runs in the background, but not the writer."""
         self.summaries.stop()
+        self.apart.stop()
         self.watcher.close()
 
     def _project(self, arguments: Arguments) -> tuple[Project, Settings]:

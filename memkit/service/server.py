@@ -194,6 +194,8 @@ class _Service:
         writer = self.operations.writer
         if writer.length or writer.is_busy or self.operations.summaries.is_busy:
             return False
+        if self.operations.apart.is_busy:
+            return False
         return not any(self.operations.live)
 
 

@@ -1,12 +1,12 @@
 """Group points into clusters: PCA, then HDBSCAN of scikit-learn (Campello et al., 2013). Noise stays noise.
 
-scikit-learn is an extra of the package: this is the only module that imports it. The constants were chosen on
-the development sets, see `benchmarks/topics.py`.
+scikit-learn is an extra of the package: this is the only module that imports it. The constants were chosen
+on the development sets, see `benchmarks/topics.py`.
 
-Memory and time are bounded. PCA is fitted to a sample, and vectors are projected in blocks. HDBSCAN takes time
-with the square of the number of points, so above `MOST_POINTS` it sees the newest third of that number and a
-sample of the others. Each other point joins the cluster next to it, if it is as near as that cluster's points
-are to each other.
+Memory and time are bounded. PCA is fitted to a sample, and vectors are projected in blocks. HDBSCAN takes
+time with the square of the number of points, so above `MOST_POINTS` it sees the newest third of that number
+and a sample of the others. Each other point joins the cluster next to it, if it is as near as that
+cluster's points are to each other.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ DIMENSIONS = 64
 
 LARGEST_SHARE = 0.1
 LEAST_LARGEST = 20
-"""No cluster has more points than this, or than `LARGEST_SHARE` of all. Otherwise one cluster takes half of them."""
+"""No cluster has more points than this, or than `LARGEST_SHARE` of all. Otherwise one cluster takes half of
+them.
+"""
 
 REACH = 6
 NEIGHBOR_WEIGHT = 0.5
-"""The turns before and after a turn that say what it is about, and their weight together. With a weight of 1, most
-clusters are single sessions."""
+"""The turns before and after a turn that say what it is about, and their weight together. With a weight of
+1, most clusters are single sessions.
+"""
 
 MOST_POINTS = 15_000
 NEIGHBORS = 3
@@ -79,8 +82,8 @@ def directions(snapshot: Snapshot, points: Points) -> Vectors:
 def _chosen(numbers: NDArray[np.int64], points: Points) -> NDArray[np.int64]:
     """Return the positions of at most `MOST_POINTS` of the points with these `numbers`, in order.
 
-    The newest third is always there. A hash of the key chooses the others, so that a memory that has grown by a
-    little gives almost the same sample.
+    The newest third is always there. A hash of the key chooses the others, so that a memory that has grown
+    by a little gives almost the same sample.
     """
     if len(numbers) <= MOST_POINTS:
         return np.arange(len(numbers))
@@ -131,7 +134,9 @@ def _hdbscan(vectors: Vectors) -> Labels:
 
 
 def _spread(vectors: Vectors, sample: NDArray[np.int64], labels: Labels) -> Labels:
-    """Return labels for all points: those outside of the sample join the cluster next to them, or are noise."""
+    """Return labels for all points: those outside of the sample join the cluster next to them, or are
+    noise.
+    """
     from sklearn.neighbors import NearestNeighbors
 
     found = np.full(len(vectors), -1, np.int64)
@@ -157,5 +162,4 @@ def _spread(vectors: Vectors, sample: NDArray[np.int64], labels: Labels) -> Labe
 
 def _unit(vectors: Vectors) -> Vectors:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    result: Vectors = vectors / np.where(lengths > 0, lengths, 1)
-    return result
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1), np.float32)

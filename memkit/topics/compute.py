@@ -1,4 +1,6 @@
-"""Compute the topics of a project from its snapshot, and carry their ids and labels over from the earlier ones."""
+"""Compute the topics of a project from its snapshot, and carry their ids and labels over from the earlier
+ones.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,6 @@ from numpy.typing import NDArray
 
 from memkit.hook.project import Project
 from memkit.index import open_snapshot
-from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from memkit.topics import clusters as clustering
@@ -42,8 +43,9 @@ def refresh(
 ) -> StoredTopics | None:
     """Compute and store the topics of a project; return None if it has no index.
 
-    Searches and the earlier topics stay readable meanwhile. A killed call changes nothing that the next one does not
-    repeat. `announce` gets a line before the slow part. Raise `MissingPackageError`, `MemkitError`, `OSError`.
+    Searches and the earlier topics stay readable meanwhile. A killed call changes nothing that the next one
+    does not repeat. `announce` gets a line before the slow part. Raise `MissingPackageError`,
+    `MemkitError`, `OSError`.
     """
     clustering.check_packages()
     snapshot = open_snapshot(project, home, settings)
@@ -51,26 +53,42 @@ def refresh(
         return None
     points = read_points(snapshot)
     announce(f"grouping {len(points):,} entries of {project.root} into topics")
-    vectors = clustering.directions(snapshot, points) if len(points) else np.zeros((0, 1), np.float32)
+    vectors = (
+        clustering.directions(snapshot, points) if len(points) else np.zeros((0, 1), np.float32)
+    )
     drawn = clustering.with_neighbors(vectors, points.sessions)
     groups = members_of(clustering.group(drawn, points), drawn)
     words = words_of_topics(snapshot, points, groups, settings.search.language)
     labels = list(name(words))
     with changing_kept(home, project) as kept:
-        ids = carry_over(kept, [[points.keys[n] for n in own.tolist()] for own in groups], date.today())
+        ids = carry_over(
+            kept, [[points.keys[n] for n in own.tolist()] for own in groups], date.today()
+        )
         centers = np.array([_center(drawn[own]) for own in groups], np.float32)
         related, centrality = relations(ids, [points.days[own] for own in groups], centers)
         topics = tuple(
             StoredTopic(
-                ids[number], labels[number], words[number].words, len(own), _days(points, own),
-                centrality[number], related[number],
-                tuple(snapshot.id(one) for one in points.first_chunks[own[:SHOWN_ENTRIES]].tolist()),
-            )  # fmt: skip
+                ids[number],
+                labels[number],
+                words[number].words,
+                len(own),
+                _days(points, own),
+                centrality[number],
+                related[number],
+                tuple(
+                    snapshot.id(one) for one in points.first_chunks[own[:SHOWN_ENTRIES]].tolist()
+                ),
+            )
             for number, own in enumerate(groups)
         )
         grouped = sum(map(len, groups))
         stored = StoredTopics(
-            project.root, snapshot.fingerprint, time.time(), len(points), len(points) - grouped, topics
+            project.root,
+            snapshot.fingerprint,
+            time.time(),
+            len(points),
+            len(points) - grouped,
+            topics,
         )
     write_derived(derived_path(project, home, settings), stored)
     return stored
@@ -83,7 +101,9 @@ def members_of(labels: NDArray[np.int64], vectors: clustering.Vectors) -> list[N
     bounds = np.flatnonzero(np.diff(labels[order])) + 1
     found = [own for own in np.split(order, bounds) if len(own)]
     found.sort(key=lambda own: (-len(own), int(own[0])))
-    return [own[np.argsort(-(vectors[own] @ _center(vectors[own])), kind="stable")] for own in found]
+    return [
+        own[np.argsort(-(vectors[own] @ _center(vectors[own])), kind="stable")] for own in found
+    ]
 
 
 def carry_over(kept: KeptTopics, groups: list[list[str]], today: date) -> list[str]:

@@ -1,9 +1,9 @@
 """The two files of a project's topics.
 
-`topics.json`, next to the snapshot that it was made from, is derived: labels made of words, sizes, days, relations.
-It can go at any time. What cannot be made again is in `projects/*.topics.json`: the members of each topic, by which
-the next one like it keeps its id, the user's own labels, and what changed. It holds no text of conversations
-besides these labels.
+`topics.json`, next to the snapshot that it was made from, is derived: labels made of words, sizes, days,
+relations. It can go at any time. What cannot be made again is in `projects/*.topics.json`: the members of
+each topic, by which the next one like it keeps its id, the user's own labels, and what changed. It holds no
+text of conversations besides these labels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from memkit.embedding.models import space
 from memkit.errors import DamagedFileError, MemkitError, NewerFileError
 from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.hook.project import Project, Registry, digest16
-from memkit.index.catalog import collection_name, snapshot_directory
+from memkit.index.catalog import collection_name, snapshot_directory, snapshots_of
+from memkit.index.chunk import Chunk, ChunkReader, open_current
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from memkit.state import read_state, read_state_or_none, write_state
@@ -34,10 +35,17 @@ MOST_CHANGES = 200
 LOCK_SECONDS = 30.0
 
 
+def key_of(chunk: Chunk) -> str:
+    """Return the key of a chunk's entry: the turn's id, or the hash of a note. It outlives a move of the
+    text.
+    """
+    return chunk.turns[0] if chunk.kind == "turn" and chunk.turns else chunk.content_hash
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A related topic. All in [0, 1]: `strength` is the mean of how often both occur on the same days and in the
-    same weeks (`together`) and how much their entries are alike (`alike`).
+    """A related topic. All in [0, 1]: `strength` is the mean of how often both occur on the same days and
+    in the same weeks (`together`) and how much their entries are alike (`alike`).
     """
 
     id: str
@@ -50,8 +58,9 @@ class Relation:
 class StoredTopic:
     """A topic as it was computed.
 
-    `label` and `words` are made of its entries' words. `days` counts the entries of each ISO day. `centrality` in
-    [0, 1] is its share of relations. `entries` are ids of chunks, the most typical entry first.
+    `label` and `words` are made of its entries' words. `days` counts the entries of each ISO day.
+    `centrality` in [0, 1] is its share of relations. `entries` are ids of chunks, the most typical entry
+    first.
     """
 
     id: str
@@ -83,7 +92,8 @@ class StoredTopics:
 class Kept:
     """What outlives a refresh of one topic: the user's own `label`, or "", and the keys of its `members`.
 
-    `is_gone` means that no cluster matches it now. Such a topic is kept if it has a label, and may come back.
+    `is_gone` means that no cluster matches it now. Such a topic is kept if it has a label, and may come
+    back.
     """
 
     label: str = ""
@@ -97,6 +107,11 @@ class DatedChange:
 
     day: str
     change: Change
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the change as a file keeps it."""
+        one = self.change
+        return {"day": self.day, "kind": one.kind, "id": one.id, "into": list(one.into)}
 
 
 @dataclass(slots=True)
@@ -143,11 +158,22 @@ def drop_outdated(directory: Path, fingerprint: str) -> None:
         path.unlink(missing_ok=True)
 
 
+def drop_outdated_topics(home: Home, roots: Collection[str]) -> None:
+    """Remove the topics of the projects at `roots` that were made before the last change. Raise `OSError`."""
+    for directory in snapshots_of(home, roots):
+        chunks = open_current(directory, ChunkReader)
+        drop_outdated(directory, chunks.fingerprint if chunks is not None else "")
+
+
 def read_kept(home: Home, project: Project) -> KeptTopics:
-    """Return what is kept of a project's topics, also after a move. Raise `NewerFileError`, `DamagedFileError`."""
+    """Return what is kept of a project's topics, also after a move. Raise `NewerFileError`,
+    `DamagedFileError`.
+    """
     path = _kept_path(home, project.root)
     if not path.exists():
-        earlier = (_kept_path(home, root) for root in Registry.read(home).earlier_roots(project.root))
+        earlier = (
+            _kept_path(home, root) for root in Registry.read(home).earlier_roots(project.root)
+        )
         path = next(filter(Path.exists, earlier), path)
     try:
         found = read_state(path, VERSION, _kept)
@@ -158,7 +184,7 @@ def read_kept(home: Home, project: Project) -> KeptTopics:
 
 @contextmanager
 def changing_kept(home: Home, project: Project) -> Iterator[KeptTopics]:
-    """Yield what is kept of a project's topics to be changed, and write it at the end. Raise `MemkitError`."""
+    """Yield what is kept of a project's topics to be changed; write it at the end. Raise `MemkitError`."""
     from filelock import FileLock, Timeout  # 0.05 s, only where something is written
 
     try:
@@ -166,7 +192,7 @@ def changing_kept(home: Home, project: Project) -> Iterator[KeptTopics]:
         with FileLock(f"{home.projects}/{NAME}.lock", LOCK_SECONDS, mode=PRIVATE_FILE):
             kept = read_kept(home, project)
             yield kept
-            _write_kept(_kept_path(home, project.root), kept)
+            write_kept(_kept_path(home, project.root), kept)
     except Timeout as error:
         raise MemkitError(f"the topics were busy for {LOCK_SECONDS:.0f} s; try again") from error
     except OSError as error:
@@ -184,33 +210,70 @@ def move_kept(home: Home, root: str, project: Project) -> None:
             kept.topics[name] = Kept(own.label or one.label, own.members | one.members, own.is_gone)
 
 
-def rewrite_kept(home: Home, change: Callable[[KeptTopics], None]) -> None:
-    """Change what is kept of every project's topics. Remove a file that is damaged. Raise `MemkitError`."""
-    for path in sorted(Path(home.projects).glob(f"*{SUFFIX}")):
+def drop_members(
+    home: Home, roots: Collection[str], gone_from: Callable[[str], Collection[str]]
+) -> None:
+    """Remove from all topics the keys that `gone_from(root)` names; for `roots` also what no index holds
+    any more.
+
+    A topic without members goes, with the user's label. Remove a damaged file. Raise `MemkitError`,
+    `OSError`.
+    """
+    for path in kept_files(home):
         try:
             found = read_state(path, VERSION, _kept)
         except DamagedFileError:
             path.unlink(missing_ok=True)
             continue
-        if found is not None and path == _kept_path(home, found.root):
-            with changing_kept(home, Project(found.root)) as kept:
-                change(kept)
+        if found is None or path != _kept_path(home, found.root):
+            continue
+        present = _present(home, found.root) if found.root in roots else None
+        with changing_kept(home, Project(found.root)) as kept:
+            gone = frozenset(gone_from(kept.root))
+            for name, one in list(kept.topics.items()):
+                left = one.members - gone if present is None else (one.members - gone) & present
+                kept.topics[name] = replace(one, members=left)
+                if not left:
+                    del kept.topics[name]
+
+
+def kept_files(home: Home) -> list[Path]:
+    """Return the paths of what is kept, of all projects."""
+    return sorted(Path(home.projects).glob(f"*{SUFFIX}"))
+
+
+def redact_kept(path: Path, redact: Callable[[str], str]) -> KeptTopics | None:
+    """Return what a file keeps, with redacted labels; None if it is unusable. Raise `NewerFileError`."""
+    kept = read_state_or_none(path, VERSION, _kept)
+    if kept is not None:
+        kept.topics = {
+            name: replace(one, label=redact(one.label)) for name, one in kept.topics.items()
+        }
+    return kept
+
+
+def _present(home: Home, root: str) -> frozenset[str] | None:
+    """Return the keys of all entries in the indexes of a project, or None if it has none that can be read."""
+    readers = [open_current(directory, ChunkReader) for directory in snapshots_of(home, {root})]
+    known = [reader for reader in readers if reader is not None]
+    if not known:
+        return None
+    chunks = (chunk for reader in known for chunk in reader.chunks())
+    return frozenset(key_of(chunk) for chunk in chunks)
 
 
 def _kept_path(home: Home, root: str) -> Path:
     return Path(home.projects) / f"{digest16(root)}{SUFFIX}"
 
 
-def _write_kept(path: Path, kept: KeptTopics) -> None:
+def write_kept(path: Path, kept: KeptTopics) -> None:
+    """Replace the file of what is kept. Raise `OSError`."""
     value: dict[str, Any] = {"root": kept.root, "topics": {}}
     for name, one in sorted(kept.topics.items()):
         value["topics"][name] = {
             "label": one.label, "gone": one.is_gone, "members": " ".join(sorted(one.members)),
         }  # fmt: skip
-    value["changes"] = [
-        {"day": one.day, "kind": one.change.kind, "id": one.change.id, "into": list(one.change.into)}
-        for one in kept.changes
-    ]
+    value["changes"] = [one.as_dict() for one in kept.changes]
     write_state(path, VERSION, value)
 
 
@@ -220,7 +283,9 @@ def _kept(value: Mapping[str, Any]) -> KeptTopics:
         for name, one in value["topics"].items()
     }
     changes = [
-        DatedChange(str(one["day"]), Change(str(one["kind"]), str(one["id"]), tuple(map(str, one["into"]))))
+        DatedChange(
+            str(one["day"]), Change(str(one["kind"]), str(one["id"]), tuple(map(str, one["into"])))
+        )
         for one in value["changes"]
     ]
     return KeptTopics(str(value["root"]), topics, changes)
@@ -229,11 +294,15 @@ def _kept(value: Mapping[str, Any]) -> KeptTopics:
 def _stored(value: Mapping[str, Any]) -> StoredTopics:
     topics = tuple(
         StoredTopic(
-            str(one["id"]), str(one["label"]), tuple(map(str, one["words"])), int(one["size"]),
+            str(one["id"]),
+            str(one["label"]),
+            tuple(map(str, one["words"])),
+            int(one["size"]),
             {date.fromisoformat(day).isoformat(): int(count) for day, count in one["days"].items()},
-            float(one["centrality"]), tuple(Relation(**pair) for pair in one["related"]),
+            float(one["centrality"]),
+            tuple(Relation(**pair) for pair in one["related"]),
             tuple(map(str, one["entries"])),
-        )  # fmt: skip
+        )
         for one in value["topics"]
     )
     return StoredTopics(

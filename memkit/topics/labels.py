@@ -1,11 +1,11 @@
 """Name topics without a model: class-based TF-IDF (Grootendorst, 2022) over the words of the search index.
 
-A word counts for a topic if many of its entries hold it and few others do; the root of its frequency keeps words that
-are frequent everywhere back. The best words become a phrase, in
-the form in which the entries write them, words that stand side by side first.
+A word counts for a topic if many of its entries hold it and few others do; the root of its frequency keeps
+words that are frequent everywhere back. The best words become a phrase, in the form in which the entries
+write them, words that stand side by side first.
 
-A model could name topics as well. `Namer` is the place for that: it gets the words and some entries of all topics
-at once and returns the labels.
+A model could name topics as well. `Namer` is the place for that: it gets the words and some entries of all
+topics at once and returns the labels.
 """
 
 from __future__ import annotations
@@ -113,11 +113,15 @@ def _weights(
             if held > 1:
                 weight = math.sqrt(held / sizes[number]) * math.log1p(average * count / total)
                 best[number].append((weight, term))
-    return [dict((term, weight) for weight, term in sorted(own, reverse=True)[:_CANDIDATES]) for own in best]
+    return [
+        {term: weight for weight, term in sorted(own, reverse=True)[:_CANDIDATES]} for own in best
+    ]
 
 
 def _written(texts: Sequence[str], weights: dict[str, float], tokenizer: Tokenizer) -> TopicWords:
-    """Return the terms as the entries write them, each once, and the pairs of neighbors, most frequent first."""
+    """Return the terms as the entries write them, each once, and the pairs of neighbors, most frequent
+    first.
+    """
     forms: dict[str, Counter[str]] = {}
     pairs: Counter[tuple[str, str]] = Counter()
     for text in texts:
@@ -139,7 +143,9 @@ def _written(texts: Sequence[str], weights: dict[str, float], tokenizer: Tokeniz
     ]
     strong.sort(key=lambda one: (-one[0] * math.sqrt(one[1]), one[2:]))
     return TopicWords(
-        words[:MOST_WORDS], tuple((first, second) for _, _, first, second in strong[:3]), tuple(texts[:3])
+        words[:MOST_WORDS],
+        tuple((first, second) for _, _, first, second in strong[:3]),
+        tuple(texts[:3]),
     )
 
 

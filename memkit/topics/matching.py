@@ -1,8 +1,8 @@
 """Give clusters the ids of earlier topics, by the members that they share.
 
 A topic keeps its id as long as a cluster shares at least half of its members, or half of the cluster's own.
-Where several clusters or topics compete, the pair that shares most comes first. A topic with the user's own label
-comes before those without, if it makes up a quarter of the cluster.
+Where several clusters or topics compete, the pair that shares most comes first. A topic with the user's own
+label comes before those without, if it makes up a quarter of the cluster.
 """
 
 from __future__ import annotations
@@ -20,11 +20,19 @@ LABEL_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to an earlier topic: it was split `into` others, merged into one, or is gone (`into` none)."""
+    """What happened to an earlier topic: it was split `into` others, merged into one, or is gone (`into`
+    none).
+    """
 
     kind: str
     id: str
     into: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What happened, after the id: `was split into 5f0c0e0a, 1c9d02aa`."""
+        into = f" into {', '.join(self.into)}" if self.into else ""
+        return "disappeared" if self.kind == "gone" else f"was {self.kind}{into}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +51,27 @@ def match(
 ) -> Matched:
     """Match `clusters` of members, which are disjoint, with the `earlier` topics.
 
-    `labeled` are the ids with a label of the user's own. `taken` are ids that no new topic may get. The order of
-    `clusters` makes no difference to which topic each one is.
+    `labeled` are the ids with a label of the user's own. `taken` are ids that no new topic may get. The
+    order of `clusters` makes no difference to which topic each one is.
     """
     known = {name: frozenset(members) for name, members in earlier.items()}
     owners: dict[str, list[str]] = {}
     for name, members in known.items():
         for member in members:
             owners.setdefault(member, []).append(name)
-    shared = [Counter(name for one in cluster for name in owners.get(one, ())) for cluster in clusters]
+    shared = [
+        Counter(name for one in cluster for name in owners.get(one, ())) for cluster in clusters
+    ]
     firsts = [min(cluster, default="") for cluster in clusters]
-    pairs = sorted(
-        (
-            (name not in labeled or count < LABEL_SHARE * len(clusters[number]), -count, name, firsts[number], number)
-            for number, counts in enumerate(shared)
-            for name, count in counts.items()
-            if count >= LEAST_SHARE * min(len(known[name]), len(clusters[number]))
-        ),
-    )
+    pairs = []
+    for number, counts in enumerate(shared):
+        size = len(clusters[number])
+        for name, count in counts.items():
+            if count >= LEAST_SHARE * min(len(known[name]), size):
+                is_first = name in labeled and count >= LABEL_SHARE * size
+                pairs.append((not is_first, -count, name, firsts[number], number))
     ids: dict[int, str] = {}
-    for _, _, name, _, number in pairs:
+    for _, _, name, _, number in sorted(pairs):
         if number not in ids and name not in ids.values():
             ids[number] = name
     used = {*known, *taken}

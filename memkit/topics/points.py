@@ -1,18 +1,19 @@
 """The entries of a snapshot as points: what a topic is made of.
 
 An entry is a turn, with all its pieces, or a dated note. Bullets and facts repeat turns, and text without a
-day belongs to no time, so neither is a point. Nothing is embedded here: an entry without a vector is left out.
+day belongs to no time, so neither is a point. Nothing is embedded here: an entry without a vector is left
+out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memkit.index.snapshot import Snapshot
+from memkit.topics.files import key_of
 
 KINDS = frozenset({"turn", "note"})
 
@@ -21,9 +22,9 @@ KINDS = frozenset({"turn", "note"})
 class Points:
     """The entries of a snapshot, in reading order. The arrays are aligned to `keys`.
 
-    `keys` name the entries: the turn's id, or the hash of a note's content. They outlive a move of the text.
-    `days` are proleptic ordinals. `sessions` are numbers, -1 without one. `of_chunk` gives for each chunk of the
-    snapshot its point, or -1; `first_chunks` gives the first chunk of each point.
+    `keys` name the entries, see `key_of`. `days` are proleptic ordinals. `sessions` are numbers, -1 without
+    one. `of_chunk` gives for each chunk of the snapshot its point, or -1; `first_chunks` gives the first
+    chunk of each point.
     """
 
     keys: list[str]
@@ -36,18 +37,13 @@ class Points:
         return len(self.keys)
 
 
-def key_of(kind: str, turns: tuple[str, ...] | list[str], content_hash: str) -> str:
-    """Return the key of the entry that a chunk belongs to."""
-    return turns[0] if kind == "turn" and turns else content_hash
-
-
 def read_points(snapshot: Snapshot) -> Points:
     """Return the points of a snapshot."""
     columns = np.asarray(snapshot.columns)
     places = _places(snapshot)
     _, first, inverse = np.unique(columns["entry"][places], return_index=True, return_inverse=True)
     firsts = places[first]
-    keys = list(_keys(snapshot, firsts.tolist()))
+    keys = [key_of(snapshot.chunk(position)) for position in firsts.tolist()]
     number_of: dict[str, int] = {}
     numbers = np.array([number_of.setdefault(key, len(number_of)) for key in keys], np.int64)
     of_chunk = np.full(len(columns), -1, np.int64)
@@ -76,9 +72,3 @@ def _places(snapshot: Snapshot) -> NDArray[np.int64]:
     has_vector[np.asarray(snapshot.owners)] = True
     embedded = np.unique(columns["entry"][has_vector & is_point])
     return np.flatnonzero(is_point & np.isin(columns["entry"], embedded))
-
-
-def _keys(snapshot: Snapshot, firsts: list[int]) -> Iterator[str]:
-    for position in firsts:
-        chunk = snapshot.chunk(position)
-        yield key_of(chunk.kind, chunk.turns, chunk.content_hash)

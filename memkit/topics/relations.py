@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +21,9 @@ def relations(
 ) -> tuple[list[tuple[Relation, ...]], list[float]]:
     """Return the strongest relations of each topic, and its centrality.
 
-    `days` are the days of each topic's entries, as proleptic ordinals. `centers` are the means of its points, around
-    0, of length 1. Centrality is the sum of a topic's relations, as a share of the largest sum.
+    `days` are the days of each topic's entries, as proleptic ordinals. `centers` are the means of its
+    points, around 0, of length 1. Centrality is the sum of a topic's relations, as a share of the largest
+    sum.
     """
     count = len(ids)
     if count < 2:
@@ -63,10 +63,5 @@ def _incidence(times: Sequence[NDArray[np.int32]]) -> Matrix:
     found = np.zeros((len(times), len(known)), np.float32)
     rows = np.repeat(np.arange(len(times)), [len(own) for own in times])
     found[rows, numbers] = 1
-    return found / np.linalg.norm(found, axis=1, keepdims=True)
-
-
-def week_of(day: date) -> str:
-    """Return the ISO week of a day as the timeline names it: `2026-W47`."""
-    year, week, _ = day.isocalendar()
-    return f"{year:04d}-W{week:02d}"
+    result: Matrix = found / np.linalg.norm(found, axis=1, keepdims=True)
+    return result

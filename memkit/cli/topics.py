@@ -1,0 +1,341 @@
+"""`memkit topics`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memkit.cli.context import Context, command
+from memkit.cli.output import echo, plain, progress_bar, styled
+from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, pad, page, width
+from memkit.errors import MemkitError, NotFoundError
+from memkit.text import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from memkit.index.chunk import ChunkReader
+    from memkit.topics import Topic, TopicList
+
+DEFAULT_COUNT = 20
+SPARK_COLUMNS = 12
+ACTIONS = {"show": "ID", "related": "ID", "search": "QUERY", "rename": "ID LABEL"}
+"""The actions, each with what it takes."""
+
+_BLOCKS, _ASCII_BLOCKS = "▁▂▃▄▅▆▇█", ".:-=+*#%"
+_SEARCHED = 50
+_SHOWN_WEEKS = 8
+_SHOWN_ENTRIES = 10
+_NAME_COLUMNS = 16
+
+
+@command("topics")
+@click.argument("words", nargs=-1, metavar="[show|related|search|rename] [ID|QUERY] [LABEL]")
+@click.option(
+    "-n", "count", type=click.IntRange(1), default=DEFAULT_COUNT, show_default=True,
+    help="Number of topics, the most important first.",
+)  # fmt: skip
+@click.option("--refresh", is_flag=True, help="Compute the topics again now.")
+@click.option("--all-projects", is_flag=True, help="List the topics of all projects.")
+def topics_command(
+    context: Context, words: tuple[str, ...], count: int, refresh: bool, all_projects: bool
+) -> None:
+    """List what this project is about: topics found in the memory, without a model.
+
+    Each line has a topic's importance, its entries over time, their number, the last day, and the ID.
+    `show ID` adds days, entries, and related topics; `related ID` lists those. `search QUERY` finds topics.
+    `rename ID LABEL` gives one your own label; `rename ID ""` removes it.
+
+    \b
+      memkit topics
+      memkit topics search payment webhooks
+      memkit topics rename 5f0c0e0a "Staging gateway"
+    """
+    action, values = (words[0], words[1:]) if words else ("", ())
+    _check_usage(action, values, all_projects)
+    context.stay_in_project(all_projects)
+    if all_projects:
+        _list_all(context, count)
+        return
+    found = _topics(context, refresh)
+    if action == "show":
+        _show(context, found, found.find(values[0]))
+    elif action == "related":
+        _related(context, found, found.find(values[0]), count)
+    elif action == "search":
+        _search(context, found, " ".join(values), count)
+    elif action == "rename":
+        _rename(context, found, *values)
+    else:
+        _list(context, found, count)
+
+
+def _check_usage(action: str, values: tuple[str, ...], all_projects: bool) -> None:
+    if action and action not in ACTIONS:
+        raise click.UsageError(f"{action!r} is no action; there are {', '.join(ACTIONS)}")
+    wanted = {"": 0, "rename": 2}.get(action, 1)
+    if len(values) < wanted or (action != "search" and len(values) > wanted):
+        raise click.UsageError(f"`memkit topics {action}` takes {ACTIONS[action]}")
+    if all_projects and action:
+        raise click.UsageError("--all-projects lists topics only")
+
+
+def _topics(context: Context, refresh: bool) -> TopicList:
+    """Return the topics of the project; compute them if that is asked for, or was never done."""
+    from memkit.topics import read_topics
+    from memkit.topics.background import changed_entries, is_due
+
+    project, home, settings = context.project, context.home, context.settings()
+    found = None if refresh else read_topics(project, home, settings, date.today())
+    if found is None:
+        _compute(context)
+        found = read_topics(project, home, settings, date.today())
+        if found is None:
+            raise MemkitError(f"{project.root} has no memory to find topics in")
+        return found
+    changed, entries = (0, 0) if context.as_json else changed_entries(project, home, settings)
+    if is_due(changed, entries):
+        count = plural(changed, "entry", "entries")
+        context.say(f"{count} changed since; `memkit topics --refresh` computes the topics again")
+    return found
+
+
+def _compute(context: Context) -> None:
+    from memkit.topics.clusters import check_packages
+    from memkit.topics.compute import refresh
+
+    check_packages()  # before the index is updated for nothing
+    context.memory().index()
+    with progress_bar(context, "grouping the memory into topics", is_counted=False):
+        refresh(context.project, context.home, context.settings())
+
+
+# Lists
+
+
+def _list(context: Context, found: TopicList, count: int) -> None:
+    if context.as_json:
+        stored = found.stored
+        context.print_json(
+            {
+                "made": stored.made, "entries": stored.entries, "noise": stored.noise,
+                "topics": [one.as_dict() for one in found.topics[:count]], "all": len(found.topics),
+            }
+        )  # fmt: skip
+        return
+    if not found.topics:
+        few = f"No topics in {plural(found.stored.entries, 'entry', 'entries')}: "
+        page(plain(f"{few}a topic needs at least three that are alike."))
+        return
+    lines = _rows(found.topics[:count])
+    left = len(found.topics) - count
+    if left > 0:
+        lines.append(styled(f"{left} more: memkit topics -n {len(found.topics)}", dim=True))
+    page("\n".join(lines))
+
+
+def _list_all(context: Context, count: int) -> None:
+    from memkit.capture.project_list import projects_with_memory
+    from memkit.topics import read_topics
+
+    topics: list[Topic] = []
+    missing = 0
+    for project in projects_with_memory(context.home, [context.project]):
+        found = read_topics(project, context.home, context.settings_of(project), date.today())
+        missing += found is None
+        topics += found.topics if found is not None else ()
+    topics.sort(key=lambda one: (-one.importance, one.id))
+    if context.as_json:
+        context.print_json(
+            {
+                "topics": [one.as_dict() for one in topics[:count]],
+                "all": len(topics),
+                "missing": missing,
+            }
+        )
+        return
+    lines = _rows(topics[:count], with_project=True) if topics else ["No project has topics yet."]
+    if missing:
+        where = f"{plural(missing, 'project')} without topics: run `memkit topics` there, or wait for the job"
+        lines.append(styled(where, dim=True))
+    page("\n".join(lines))
+
+
+def _rows(topics: tuple[Topic, ...] | list[Topic], *, with_project: bool = False) -> list[str]:
+    """Return a head and one line for each topic, as wide as the screen. All sparklines have the same time
+    axis.
+    """
+    columns = min(width(), MOST_COLUMNS)
+    first, last = _span(topics)
+    left = [["imp.", *(f"{one.importance:4.2f}" for one in topics)]]
+    if with_project:
+        names = [plain(os.path.basename(one.root)) for one in topics]
+        room = min(_NAME_COLUMNS, max(map(cells, ["project", *names])))
+        left.append([pad(name, room) for name in ["project", *names]])
+    right = [
+        [
+            pad(f"{first:%Y-%m} on", SPARK_COLUMNS),
+            *(_spark(one.stored.days, first, last) for one in topics),
+        ],
+        ["   #", *(f"{one.stored.size:>4}" for one in topics)],
+        [pad("last", 10), *(pad(one.last, 10) for one in topics)],
+        [pad("id", ID_CHARACTERS), *(plain(one.id[:ID_CHARACTERS]) for one in topics)],
+    ]
+    room = columns - sum(2 + max(map(cells, side)) for side in (*left, *right))
+    labels = ["topic", *(one.label for one in topics)]
+    lines = []
+    for number, (before, label, after) in enumerate(
+        zip(zip(*left, strict=True), labels, zip(*right, strict=True), strict=True)
+    ):
+        text = styled(pad(plain(label), room), dim=not number, bold=bool(number))
+        ends = (styled("  ".join(side).rstrip(), dim=True) for side in (before, after))
+        lines.append(f"  {text}  ".join(ends))
+    return lines
+
+
+def _span(topics: tuple[Topic, ...] | list[Topic]) -> tuple[date, date]:
+    days = [date.fromisoformat(day) for one in topics for day in (one.first, one.last) if day]
+    return min(days, default=date.min), max(days, default=date.min)
+
+
+def _spark(days: Mapping[str, int], first: date, last: date) -> str:
+    """Return the entries over time as one character per part of the period; a space where there are none."""
+    counts = [0] * SPARK_COLUMNS
+    length = (last - first).days + 1
+    for day, count in days.items():
+        counts[(date.fromisoformat(day) - first).days * SPARK_COLUMNS // length] += count
+    most = max(counts)
+    steps = _BLOCKS if str(sys.stdout.encoding).lower().startswith("utf") else _ASCII_BLOCKS
+    # Rounded up, so that one entry is visible.
+    return "".join(steps[-(-count * len(steps) // most) - 1] if count else " " for count in counts)
+
+
+# One topic
+
+
+def _show(context: Context, found: TopicList, topic: Topic) -> None:
+    entries = _entries(context, topic)
+    related = found.related(topic)
+    changes = found.changes_of(topic)
+    if context.as_json:
+        context.print_json(
+            {
+                **topic.as_dict(),
+                "days": topic.stored.days,
+                "examples": entries,
+                "related": [_relation_dict(one, other) for one, other in related],
+                "changes": [one.as_dict() for one in changes],
+            }
+        )
+        return
+    columns = min(width(), MOST_COLUMNS)
+    one = topic.stored
+    lines = [styled(fit(plain(topic.label), columns), bold=True)]
+    parts = (
+        f"size {topic.size_score:.2f}, recency {topic.recency:.2f}, centrality {one.centrality:.2f}"
+    )
+    lines.append(fit(f"{topic.id} · importance {topic.importance:.2f}: {parts}", columns))
+    span = topic.first if topic.first == topic.last else f"{topic.first} to {topic.last}"
+    size = f"{plural(one.size, 'entry', 'entries')} on {plural(len(one.days), 'day')}"
+    lines.append(fit(f"{size}, {span}", columns))
+    lines.append(fit(plain(f"words: {', '.join(one.words)}"), columns))
+    weeks = list(topic.weeks.items())[-_SHOWN_WEEKS:]
+    lines.append(fit(f"weeks: {', '.join(f'{name} ({count})' for name, count in weeks)}", columns))
+    if entries:
+        lines += ["", styled("Typical entries", dim=True)]
+        lines += [
+            f"{entry['date']}  {pad(plain(str(entry['title'])), columns - 24)}  {entry['id']}".rstrip()
+            for entry in entries
+        ]
+    if related:
+        lines += ["", styled("Related topics", dim=True), *_relation_rows(related[:5], columns)]
+    if changes:
+        lines += ["", styled("Earlier", dim=True)]
+        lines += [
+            fit(f"{one.day}  {one.change.id} {one.change.words}", columns) for one in changes[-5:]
+        ]
+    page("\n".join(lines))
+
+
+def _entries(context: Context, topic: Topic) -> list[dict[str, str]]:
+    """Return the typical entries that are still in the index: date, title, and ID for `memkit show`."""
+    from memkit.index import open_chunks
+
+    chunks = open_chunks(context.project, context.home, context.settings())
+    found = [_entry(chunks, name) for name in topic.stored.entries] if chunks is not None else []
+    return [one for one in found if one][:_SHOWN_ENTRIES]
+
+
+def _entry(chunks: ChunkReader, name: str) -> dict[str, str]:
+    from memkit.index.chunk import SHOWN_ID_CHARACTERS
+    from memkit.text import one_line
+
+    try:
+        position = chunks.find(name)
+    except NotFoundError:  # edited since
+        return {}
+    chunk = chunks.chunk(position)
+    title = chunk.heading or chunk.content
+    return {"id": name[:SHOWN_ID_CHARACTERS], "date": chunk.date, "title": one_line(title, 200)}
+
+
+def _related(context: Context, found: TopicList, topic: Topic, count: int) -> None:
+    related = found.related(topic)[:count]
+    if context.as_json:
+        listed = [_relation_dict(one, other) for one, other in related]
+        context.print_json({"id": topic.id, "related": listed})
+        return
+    if not related:
+        echo(f"No topic is related to {topic.label}.")
+        return
+    page("\n".join(_relation_rows(related, min(width(), MOST_COLUMNS))))
+
+
+def _relation_dict(relation: Any, other: Topic) -> dict[str, Any]:
+    return {
+        "id": other.id, "label": other.label, "strength": relation.strength, "together": relation.together,
+        "alike": relation.alike,
+    }  # fmt: skip
+
+
+def _relation_rows(related: list[tuple[Any, Topic]], columns: int) -> list[str]:
+    rows = []
+    for relation, other in related:
+        why = f"same time {relation.together:.2f}, alike {relation.alike:.2f}"
+        numbers = f"{relation.strength:.2f}  {why}  {other.id}"
+        rows.append(
+            f"{styled(pad(plain(other.label), columns - len(numbers) - 2), bold=True)}  {numbers}"
+        )
+    return rows
+
+
+def _search(context: Context, found: TopicList, query: str, count: int) -> None:
+    from memkit.topics.files import key_of
+
+    answer = context.memory().search(query, _SEARCHED)
+    results = [(one.chunk.turns or (key_of(one.chunk),), one.relevance) for one in answer.results]
+    topics = found.holding(results)[:count]
+    if context.as_json:
+        listed = [{**one.as_dict(), "score": round(score, 3)} for one, score in topics]
+        context.print_json({"query": query, "topics": listed})
+        return
+    if not topics:
+        page(plain(f"No topic has entries on {query!r}; `memkit search` may find single ones."))
+        return
+    page("\n".join(_rows([one for one, _ in topics])))
+
+
+def _rename(context: Context, found: TopicList, name: str, label: str) -> None:
+    from memkit.privacy.redact import redact
+    from memkit.topics import rename
+    from memkit.topics.labels import clean
+
+    topic = found.find(name)
+    own = clean(redact(label, context.settings().capture.compiled_patterns()))
+    rename(context.project, context.home, topic.id, own)
+    shown = own or topic.stored.label
+    context.report({"id": topic.id, "label": shown}, f"{topic.id} is {shown!r} now.")

@@ -1,0 +1,86 @@
+"""Keep topics up to date: decide which projects need it, and compute each in a process of its own.
+
+A process of its own, with the lowest priority and one thread, delays no search, and its memory is gone
+afterwards.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+from collections.abc import Callable
+
+from memkit.errors import MemkitError
+from memkit.hook.project import Project
+from memkit.index import open_snapshot
+from memkit.ipc import launch
+from memkit.paths import Home
+from memkit.processes import TooMuchOutputError, find_program, run_to_end
+from memkit.settings.load import Settings
+from memkit.text import one_line, plural
+from memkit.topics.files import derived_path, read_derived
+from memkit.topics.points import count_points
+
+logger = logging.getLogger(__name__)
+
+ENOUGH_SHARE = 0.1
+ENOUGH_ENTRIES = 50
+"""Topics are computed again when their number of entries has changed by this share, or by this number."""
+
+MOST_SECONDS = 1800.0
+_THREADS = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "VECLIB", "LOKY")}
+
+
+def changed_entries(project: Project, home: Home, settings: Settings) -> tuple[int, int]:
+    """Return by how many entries a project has changed since its topics were computed, and how many it has.
+
+    A project without an index has no entries. Raise `NewerFileError`.
+    """
+    snapshot = open_snapshot(project, home, settings)
+    if snapshot is None:
+        return 0, 0
+    stored = read_derived(derived_path(project, home, settings))
+    if stored is not None and stored.fingerprint == snapshot.fingerprint:
+        return 0, stored.entries
+    count = count_points(snapshot)
+    return abs(count - (stored.entries if stored else 0)), count
+
+
+def is_due(changed: int, entries: int) -> bool:
+    """Return whether topics of a project should be computed again."""
+    return changed >= ENOUGH_ENTRIES or (changed > 0 and changed >= ENOUGH_SHARE * entries)
+
+
+def refresh_due(
+    projects: list[Project], home: Home, settings_of: Callable[[Project], Settings]
+) -> str:
+    """Compute the topics of the projects that need it. Return one line on what was done. Raise
+    `MemkitError`.
+    """
+    due = []
+    for project in projects:
+        if project.root != home.root and is_due(
+            *changed_entries(project, home, settings_of(project))
+        ):
+            due.append(project)
+    failures = [line for line in (_refresh_apart(project, home) for project in due) if line]
+    if failures:
+        raise MemkitError("; ".join(failures))
+    return f"the topics of {plural(len(due), 'project')} computed"
+
+
+def _refresh_apart(project: Project, home: Home) -> str:
+    """Compute the topics of a project in another process. Return why that failed, or ""."""
+    nice = find_program("nice")
+    command = [*([nice, "-n", "19"] if nice else []), *launch.memkit_command()]
+    command += ["topics", "--refresh", "--json", "--project", project.root]
+    try:
+        done = run_to_end(
+            command, {**launch.worker_environment(home), **_THREADS}, home.root, MOST_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired, TooMuchOutputError) as error:
+        return f"{project.root}: {one_line(str(error), 200)}"
+    if done.returncode:
+        logger.warning("topics of %s: %s", project.root, done.stderr)
+        return f"{project.root}: {one_line(done.stderr, 200)}"
+    return ""
