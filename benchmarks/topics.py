@@ -2,18 +2,19 @@
 
     python benchmarks/topics.py --data FILE… [--scale N] [--json] [--write]
 
-Each conversation of the files, in the format of LoCoMo, is a subject. All of them are imported into one project, and
-its topics are computed as `memkit topics` does. `purity` is the share of the grouped entries whose topic is mostly about
-their own subject. `information` is the normalized mutual information of topics and subjects among the grouped entries,
-and among all entries, with noise as one more topic. `noise` is the share of entries in no topic.
+Each conversation of the files, in the format of LoCoMo, is a subject. All of them are imported into one
+project, and its topics are computed as `memkit topics` does. `purity` is the share of the grouped entries
+whose topic is mostly about their own subject. `information` is the normalized mutual information of topics
+and subjects among the grouped entries, and among all entries, with noise as one more topic. `noise` is the
+share of entries in no topic.
 
-k-means is told the number of subjects, or that of topics. `keywords` groups entries by the word that is rarest in the
-memory among those that at least three entries hold.
+k-means is told the number of subjects, or that of topics. `keywords` groups entries by the rarest of their
+words that at least three entries hold.
 
-`ids kept` is the share of topics whose id is the same after 10 % more sessions, and `entries kept` that of the entries
-which were grouped before and are in the topic of the same id.
+`ids kept` is the share of topics whose id is the same after 10 % more sessions, and `entries kept` that of
+the entries which were grouped before and are in the topic of the same id.
 
-`--scale N` measures time and memory with N entries, copies of the real ones with noise added to their vectors.
+`--scale N` measures time and memory with N entries: copies of the real ones, with noise in their vectors.
 """
 
 from __future__ import annotations

@@ -169,6 +169,8 @@ OFFSETS = "offsets"
 
 OFFSET_TYPE: Final = "q"
 
+_CHECKED_BYTES = 64 * 1024 * 1024
+
 CHUNK_FIELDS = {field.name: field.name for field in dataclasses.fields(Chunk)} | {"citations": "grips"}
 """The fields of a chunk, each with its name on disk. A snapshot with other fields cannot be read."""
 
@@ -191,7 +193,7 @@ class ChunkReader:
             self.manifest = _read_manifest(path)
             # Kept open: the next writer removes the files of this snapshot.
             self._data = {name: map_file(path / name) for name in self.files}
-            checksums = {name: zlib.crc32(data) for name, data in self._data.items()}
+            checksums = {name: _checksum(data) for name, data in self._data.items()}
             _release(self._data[CHUNKS])
             if checksums.items() - self.manifest["checksums"].items():
                 raise ValueError("its files are damaged")
@@ -206,6 +208,11 @@ class ChunkReader:
 
     def __bool__(self) -> bool:
         return True  # an empty snapshot is still one: only None means that there is none
+
+    def release(self) -> None:
+        """Return the memory of the mapped files to the system, for a reader of very large ones."""
+        for data in self._data.values():
+            _release(data)
 
     def is_current(self) -> bool:
         """Return whether no newer snapshot has replaced this one."""
@@ -311,8 +318,18 @@ def root_of(directory: Path) -> str:
         return ""
 
 
+def _checksum(data: memoryview) -> int:
+    """Return the checksum of a mapped file, without keeping all of a large one in memory."""
+    found = 0
+    for start in range(0, len(data), _CHECKED_BYTES):
+        found = zlib.crc32(data[start : start + _CHECKED_BYTES], found)
+        if len(data) > _CHECKED_BYTES:
+            _release(data)
+    return found
+
+
 def _release(data: memoryview) -> None:
-    """Return the memory of a mapped file, which was read for its checksum, to the system."""
+    """Return the memory of a mapped file, which was read, to the system."""
     if sys.platform != "win32" and isinstance(data.obj, mmap.mmap):
         data.obj.madvise(mmap.MADV_DONTNEED)
 

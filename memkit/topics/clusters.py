@@ -12,6 +12,7 @@ cluster's points are to each other.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ NEIGHBOR_WEIGHT = 0.5
 
 MOST_POINTS = 15_000
 NEIGHBORS = 3
-_BLOCK = 8_192
+_BLOCK = 2_048
 
 
 class MissingPackageError(MemkitError):
@@ -71,12 +72,21 @@ def directions(snapshot: Snapshot, points: Points) -> Vectors:
     rows = np.flatnonzero(owners >= 0)
     fitted = rows[_chosen(owners[rows], points)]
     count = min(DIMENSIONS, snapshot.vectors.shape[1], len(fitted))
-    pca = PCA(count, svd_solver="covariance_eigh").fit(snapshot.vectors[fitted])
+    pca = PCA(count, svd_solver="covariance_eigh").fit(np.concatenate([*_blocks(snapshot, fitted)]))
     found = np.zeros((len(points), count), np.float32)
-    for start in range(0, len(rows), _BLOCK):
-        block = rows[start : start + _BLOCK]
-        np.add.at(found, owners[block], pca.transform(snapshot.vectors[block]).astype(np.float32))
+    start = 0
+    for block in _blocks(snapshot, rows):
+        own = owners[rows[start : start + len(block)]]
+        np.add.at(found, own, pca.transform(block).astype(np.float32))
+        start += len(block)
     return _unit(found)
+
+
+def _blocks(snapshot: Snapshot, rows: NDArray[np.int64]) -> Iterator[Vectors]:
+    """Yield the vectors of `rows`. Little of the file stays in memory."""
+    for start in range(0, len(rows), _BLOCK):
+        yield snapshot.vectors[rows[start : start + _BLOCK]]
+        snapshot.release()
 
 
 def _chosen(numbers: NDArray[np.int64], points: Points) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ topics at once and returns the labels.
 
 from __future__ import annotations
 
+import heapq
 import math
 import re
 from collections import Counter
@@ -28,6 +29,7 @@ LABEL_CHARACTERS = 50
 MOST_WORDS = 12
 """Words to keep for a topic; a search looks at them."""
 
+_RELEASED_EVERY, _RELEASED_TOPICS = 1_000, 20
 _CANDIDATES = 60
 _SAMPLES = 12
 """Entries per topic to take the forms of words from."""
@@ -76,6 +78,8 @@ def words_of_topics(
         chunks = [snapshot.chunk(one) for one in points.first_chunks[members[:_SAMPLES]].tolist()]
         texts = [chunk.lexical_text[:_SAMPLE_CHARACTERS] for chunk in chunks]
         found.append(_written(texts, own, tokenizer))
+        if len(found) % _RELEASED_TOPICS == 0:
+            snapshot.release()
     return found
 
 
@@ -100,6 +104,8 @@ def _weights(
     average = float(sizes.mean())
     for row in range(len(starts) - 1):
         begin, end = int(starts[row]), int(starts[row + 1])
+        if row % _RELEASED_EVERY == 0:
+            snapshot.release()
         if end - begin < 2:
             continue
         term = terms[ends[row] : ends[row + 1]].decode("utf-8")
@@ -112,10 +118,18 @@ def _weights(
         for number, held in zip(numbers[inside].tolist(), counts[inside].tolist(), strict=True):
             if held > 1:
                 weight = math.sqrt(held / sizes[number]) * math.log1p(average * count / total)
-                best[number].append((weight, term))
+                _keep_best(best[number], (weight, term))
     return [
-        {term: weight for weight, term in sorted(own, reverse=True)[:_CANDIDATES]} for own in best
+        {term: weight for weight, term in sorted(own, reverse=True)} for own in best
     ]
+
+
+def _keep_best(best: list[tuple[float, str]], found: tuple[float, str]) -> None:
+    """Add a term to the heap of a topic's best ones."""
+    if len(best) < _CANDIDATES:
+        heapq.heappush(best, found)
+    else:
+        heapq.heappushpop(best, found)
 
 
 def _written(texts: Sequence[str], weights: dict[str, float], tokenizer: Tokenizer) -> TopicWords:

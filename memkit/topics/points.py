@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from memkit.index.snapshot import Snapshot
 from memkit.topics.files import key_of
 
+_RELEASED_EVERY = 10_000
+
 KINDS = frozenset({"turn", "note"})
 
 
@@ -43,7 +45,11 @@ def read_points(snapshot: Snapshot) -> Points:
     places = _places(snapshot)
     _, first, inverse = np.unique(columns["entry"][places], return_index=True, return_inverse=True)
     firsts = places[first]
-    keys = [key_of(snapshot.chunk(position)) for position in firsts.tolist()]
+    keys = []
+    for number, position in enumerate(firsts.tolist()):
+        keys.append(key_of(snapshot.chunk(position)))
+        if number % _RELEASED_EVERY == 0:
+            snapshot.release()
     number_of: dict[str, int] = {}
     numbers = np.array([number_of.setdefault(key, len(number_of)) for key in keys], np.int64)
     of_chunk = np.full(len(columns), -1, np.int64)
