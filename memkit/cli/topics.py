@@ -41,8 +41,9 @@ _NAME_COLUMNS = 16
 )  # fmt: skip
 @click.option("--refresh", is_flag=True, help="Compute the topics again now.")
 @click.option("--all-projects", is_flag=True, help="List the topics of all projects.")
+@click.option("--background", is_flag=True, hidden=True, help="Take the index as it is, at the lowest priority.")
 def topics_command(
-    context: Context, words: tuple[str, ...], count: int, refresh: bool, all_projects: bool
+    context: Context, words: tuple[str, ...], count: int, refresh: bool, all_projects: bool, background: bool
 ) -> None:
     """List what this project is about: topics found in the memory, without a model.
 
@@ -61,7 +62,9 @@ def topics_command(
     if all_projects:
         _list_all(context, count)
         return
-    found = _topics(context, refresh)
+    if background:
+        _lower_priority()
+    found = _topics(context, refresh, is_indexed=background)
     if action == "show":
         _show(context, found, found.find(values[0]))
     elif action == "related":
@@ -84,7 +87,14 @@ def _check_usage(action: str, values: tuple[str, ...], all_projects: bool) -> No
         raise click.UsageError("--all-projects lists topics only")
 
 
-def _topics(context: Context, refresh: bool) -> TopicList:
+def _lower_priority() -> None:
+    import psutil
+
+    lowest = psutil.IDLE_PRIORITY_CLASS if sys.platform == "win32" else 19
+    psutil.Process().nice(lowest)
+
+
+def _topics(context: Context, refresh: bool, *, is_indexed: bool) -> TopicList:
     """Return the topics of the project; compute them if that is asked for, or was never done."""
     from memkit.topics import read_topics
     from memkit.topics.background import changed_entries, is_due
@@ -92,7 +102,7 @@ def _topics(context: Context, refresh: bool) -> TopicList:
     project, home, settings = context.project, context.home, context.settings()
     found = None if refresh else read_topics(project, home, settings, date.today())
     if found is None:
-        _compute(context)
+        _compute(context, is_indexed)
         found = read_topics(project, home, settings, date.today())
         if found is None:
             raise MemkitError(f"{project.root} has no memory to find topics in")
@@ -104,12 +114,13 @@ def _topics(context: Context, refresh: bool) -> TopicList:
     return found
 
 
-def _compute(context: Context) -> None:
+def _compute(context: Context, is_indexed: bool) -> None:
     from memkit.topics.clusters import check_packages
     from memkit.topics.compute import refresh
 
     check_packages()  # before the index is updated for nothing
-    context.memory().index()
+    if not is_indexed:
+        context.memory().index()
     with progress_bar(context, "grouping the memory into topics", is_counted=False):
         refresh(context.project, context.home, context.settings())
 

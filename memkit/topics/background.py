@@ -15,7 +15,7 @@ from memkit.hook.project import Project
 from memkit.index import open_snapshot
 from memkit.ipc import launch
 from memkit.paths import Home
-from memkit.processes import TooMuchOutputError, find_program, run_to_end
+from memkit.processes import TooMuchOutputError, run_to_end
 from memkit.settings.load import Settings
 from memkit.text import one_line, plural
 from memkit.topics.files import derived_path, read_derived
@@ -71,9 +71,8 @@ def refresh_due(
 
 def _refresh_apart(project: Project, home: Home) -> str:
     """Compute the topics of a project in another process. Return why that failed, or ""."""
-    nice = find_program("nice")
-    command = [*([nice, "-n", "19"] if nice else []), *launch.memkit_command()]
-    command += ["topics", "--refresh", "--json", "--project", project.root]
+    command = [*launch.memkit_command(), "topics", "--refresh", "--background", "--json"]
+    command += ["--project", project.root]
     try:
         done = run_to_end(
             command, {**launch.worker_environment(home), **_THREADS}, home.root, MOST_SECONDS

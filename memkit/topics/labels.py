@@ -29,7 +29,7 @@ LABEL_CHARACTERS = 50
 MOST_WORDS = 12
 """Words to keep for a topic; a search looks at them."""
 
-_RELEASED_EVERY, _RELEASED_TOPICS = 1_000, 20
+_RELEASED_EVERY = 1_000
 _CANDIDATES = 60
 _SAMPLES = 12
 """Entries per topic to take the forms of words from."""
@@ -78,8 +78,7 @@ def words_of_topics(
         chunks = [snapshot.chunk(one) for one in points.first_chunks[members[:_SAMPLES]].tolist()]
         texts = [chunk.lexical_text[:_SAMPLE_CHARACTERS] for chunk in chunks]
         found.append(_written(texts, own, tokenizer))
-        if len(found) % _RELEASED_TOPICS == 0:
-            snapshot.release()
+        snapshot.release()
     return found
 
 

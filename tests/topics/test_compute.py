@@ -1,0 +1,235 @@
+"""Topics of a memory: what is grouped, named, and carried over from one time to the next."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memkit.errors import AmbiguousIdError, NotFoundError
+from memkit.topics import clusters, compute, read_topics, rename
+from memkit.topics.compute import refresh
+from memkit.topics.files import StoredTopics, changing_kept, derived_path, read_derived, read_kept
+from memkit.topics.labels import LABEL_CHARACTERS, TopicWords, clean, phrases
+from memkit.topics.points import count_points, read_points
+from tests.memory import Memory
+from tests.topics.subjects import SUBJECTS, days, make_subjects
+
+TODAY = date(2026, 5, 20)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return make_subjects(tmp_path)
+
+
+def run(memory: Memory) -> StoredTopics:
+    found = refresh(memory.project, memory.home, memory.settings)
+    assert found is not None
+    return found
+
+
+def subjects_of(memory: Memory) -> dict[str, str]:
+    """The subject of each topic, by id; fails if a topic mixes subjects."""
+    snapshot = memory.snapshot
+    points = read_points(snapshot)
+    texts = {
+        key: snapshot.chunk(n).content for key, n in zip(points.keys, points.first_chunks.tolist(), strict=True)
+    }
+    found = {}
+    for name, one in read_kept(memory.home, memory.project).topics.items():
+        about = {subject for key in one.members for subject in SUBJECTS if f"The {subject} has" in texts[key]}
+        (found[name],) = about
+    return found
+
+
+def test_each_subject_is_a_topic_with_its_words(memory: Memory) -> None:
+    found = run(memory)
+    assert sorted(subjects_of(memory).values()) == sorted(SUBJECTS)
+    assert found.entries == 24 == count_points(memory.snapshot)
+    assert found.noise == found.entries - sum(one.size for one in found.topics)
+    for one in found.topics:
+        subject = subjects_of(memory)[one.id]
+        assert set(one.label.lower().replace(",", "").split()) <= set(SUBJECTS[subject].split())
+        assert sum(one.days.values()) == one.size
+        month = 3 + list(SUBJECTS).index(subject)
+        assert all(day.startswith(f"2026-{month:02d}-") for day in one.days)
+        assert 0 < len(one.entries) <= one.size
+        assert subject in memory.snapshot.chunk(memory.snapshot.find(one.entries[0])).content
+
+
+def test_ids_labels_and_members_survive_a_refresh(memory: Memory) -> None:
+    before = run(memory)
+    name = before.topics[0].id
+    rename(memory.project, memory.home, name, "My subject")
+    for path, text in days(4, first=8).items():
+        memory.write(path, text)
+    memory.sync()
+    after = run(memory)
+    assert {one.id for one in after.topics} == {one.id for one in before.topics}
+    assert after.entries == 36
+    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
+    assert shown is not None
+    assert (shown.find(name).label, shown.find(name).is_named) == ("My subject", True)
+    assert after.topics[0].label != "My subject"  # the file that can be derived has made ones only
+    rename(memory.project, memory.home, name, "")
+    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
+    assert shown is not None and not shown.find(name).is_named
+
+
+def test_the_derived_file_can_be_deleted(memory: Memory) -> None:
+    before = run(memory)
+    path = derived_path(memory.project, memory.home, memory.settings)
+    path.unlink()
+    assert read_topics(memory.project, memory.home, memory.settings, TODAY) is None
+    after = run(memory)
+    assert after.topics == before.topics
+
+
+def test_without_any_file_ids_are_made_from_the_members_again(memory: Memory) -> None:
+    before = run(memory)
+    for path in Path(memory.home.projects).glob("*.topics.json"):
+        path.unlink()
+    assert [one.id for one in run(memory).topics] == [one.id for one in before.topics]
+
+
+def test_a_topic_that_disappears_keeps_its_label_for_its_return(memory: Memory) -> None:
+    run(memory)
+    name = next(one for one, subject in subjects_of(memory).items() if subject == "garden")
+    rename(memory.project, memory.home, name, "Vegetables")
+    texts = {path: memory.path(path).read_text() for path in days(8) if path.startswith("2026-05")}
+    for path in texts:
+        memory.path(path).unlink()
+    memory.sync()
+    run(memory)
+    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
+    assert shown is not None
+    with pytest.raises(NotFoundError, match=rf"{name} disappeared on \d{{4}}-"):
+        shown.find(name)
+    changes = len(shown.kept.changes)
+    run(memory)
+    assert len(read_kept(memory.home, memory.project).changes) == changes  # said once
+    for path, text in texts.items():
+        memory.write(path, text)
+    memory.sync()
+    run(memory)
+    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
+    assert shown is not None
+    assert shown.find(name).label == "Vegetables"
+
+
+def test_a_killed_refresh_is_repeated_with_the_same_ids(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(compute, "write_derived", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run(memory)
+    names = set(read_kept(memory.home, memory.project).topics)
+    assert len(names) == 3
+    found = run(memory)
+    assert {one.id for one in found.topics} == names
+    assert read_kept(memory.home, memory.project).changes == []
+
+
+def test_a_label_given_during_a_refresh_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = run(memory).topics[0].id
+
+    def rename_meanwhile(words: object) -> list[str]:
+        rename(memory.project, memory.home, name, "Meanwhile")
+        return phrases(words)  # type: ignore[arg-type]
+
+    refresh(memory.project, memory.home, memory.settings, name=rename_meanwhile)
+    assert read_kept(memory.home, memory.project).topics[name].label == "Meanwhile"
+
+
+def test_a_sample_stands_for_a_large_memory(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "MOST_POINTS", 15)
+    found = run(memory)
+    assert sorted(subjects_of(memory).values()) == sorted(SUBJECTS)
+    assert sum(one.size for one in found.topics) > 15  # others joined
+
+
+def test_few_or_equal_entries(tmp_path: Path) -> None:
+    few = make_subjects(tmp_path / "few", turns=1)
+    assert run(few).topics == ()
+    assert run(few).noise == 3
+    none = make_subjects(tmp_path / "none", turns=0)
+    assert run(none).entries == 0
+    same = np.ones((42, 4), np.float32) / 2
+    points = read_points(make_subjects(tmp_path / "same", turns=14).snapshot)
+    assert set(clusters.group(same, points).tolist()) <= {-1, 0, 1, 2}
+
+
+def test_importance_and_relations(memory: Memory) -> None:
+    run(memory)
+    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
+    assert shown is not None
+    subjects = subjects_of(memory)
+    assert subjects[shown.topics[0].id] == "garden"  # the latest; all have one size
+    for one in shown.topics:
+        assert 0 <= one.recency <= 1 and 0 < one.size_score <= 1 and 0 <= one.stored.centrality <= 1
+        parts = 0.4 * one.size_score + 0.4 * one.recency + 0.2 * one.stored.centrality
+        assert one.importance == pytest.approx(parts)
+        assert sum(one.weeks.values()) == one.stored.size
+    garden = shown.topics[0]
+    later = read_topics(memory.project, memory.home, memory.settings, date(2026, 6, 19))
+    assert later is not None
+    assert later.find(garden.id).recency == pytest.approx(garden.recency / 2)  # 30 days
+    assert garden.weeks.keys() <= {"2026-W18"}
+
+
+def test_topics_of_search_results(memory: Memory) -> None:
+    run(memory)
+    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
+    assert shown is not None
+    by_name = {subject: one for one, subject in subjects_of(memory).items()}
+    key = next(iter(shown.kept.topics[by_name["billing"]].members))
+    other = next(iter(shown.kept.topics[by_name["garden"]].members))
+    found = shown.holding([((key,), 0.9), ((other, "unknown"), 0.5)])
+    assert [(one.id, score) for one, score in found] == [(by_name["billing"], 0.9), (by_name["garden"], 0.5)]
+
+
+def test_prefixes_of_ids(memory: Memory) -> None:
+    run(memory)
+    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
+    assert shown is not None
+    name = shown.topics[0].id
+    assert shown.find(name[:6].upper()).id == name
+    with pytest.raises(NotFoundError):
+        shown.find("")
+    with pytest.raises(NotFoundError):
+        shown.find("zzz")
+    twins = shown.__class__(shown.stored, shown.kept, (shown.topics[0], shown.topics[0]))
+    with pytest.raises(AmbiguousIdError):
+        twins.find(name[:1])
+
+
+def test_files_of_a_newer_or_damaged_kind(memory: Memory) -> None:
+    from memkit.errors import DamagedFileError, NewerFileError
+
+    run(memory)
+    derived = derived_path(memory.project, memory.home, memory.settings)
+    (kept,) = Path(memory.home.projects).glob("*.topics.json")
+    for text in ("[]", "{", '{"version": 1}', '{"version": 1, "topics": {"a": 1}}'):
+        derived.write_text(text)
+        assert read_derived(derived) is None
+        saved = kept.read_bytes()
+        kept.write_text(text)
+        with pytest.raises(DamagedFileError), changing_kept(memory.home, memory.project):
+            pass
+        assert kept.read_text() == text  # the labels may be saved from it
+        kept.write_bytes(saved)
+    value = json.loads(kept.read_bytes())
+    kept.write_text(json.dumps({**value, "version": 2}))
+    with pytest.raises(NewerFileError):
+        run(memory)
+
+
+def test_labels_are_short_and_printable() -> None:
+    assert clean("a\x1b[31m b\n\n c\u202e d") == "a [31m b c d"
+    assert len(clean("word " * 40)) <= LABEL_CHARACTERS
+    words = TopicWords(("gateway", "gateways", "port", "x" * 60, "proxy"), (("staging", "gateway"),), ())
+    assert phrases([words]) == ["staging gateway, port, proxy"]
+    assert phrases([TopicWords((), (), ())]) == ["unnamed"]
