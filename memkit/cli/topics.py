@@ -56,9 +56,9 @@ def topics_command(
       memkit topics search payment webhooks
       memkit topics rename 5f0c0e0a "Staging gateway"
     """
+    context.stay_in_project(all_projects)
     action, values = (words[0], words[1:]) if words else ("", ())
     _check_usage(action, values, all_projects)
-    context.stay_in_project(all_projects)
     if all_projects:
         _list_all(context, count)
         return
@@ -259,7 +259,7 @@ def _show(context: Context, found: TopicList, topic: Topic) -> None:
     if entries:
         lines += ["", styled("Typical entries", dim=True)]
         lines += [
-            f"{entry['date']}  {pad(plain(str(entry['title'])), columns - 24)}  {entry['id']}".rstrip()
+            f"{entry['date']}  {pad(plain(str(entry['title'])), columns - 26)}  {entry['id']}".rstrip()
             for entry in entries
         ]
     if related:

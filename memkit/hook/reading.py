@@ -26,7 +26,7 @@ COMMANDS = {
 
 ALWAYS = "--json --help -h"
 
-ASKING = "--project --all-projects --batch --go --refresh"
+ASKING = "--project --all-projects --batch --go --refresh --background"
 """Options that read other projects or files, start Claude Code, or compute for long."""
 
 _TAKE_IDS = ("expand", "cite", "transcript", "show")

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import logging
 import subprocess
+import sys
+import sys
 from collections.abc import Callable
 
+from memkit.environment import PYTHON_VARIABLE
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.index import open_snapshot
@@ -73,10 +76,10 @@ def _refresh_apart(project: Project, home: Home) -> str:
     """Compute the topics of a project in another process. Return why that failed, or ""."""
     command = [*launch.memkit_command(), "topics", "--refresh", "--background", "--json"]
     command += ["--project", project.root]
+    # In the environment of this process, which has the package.
+    environ = {**launch.worker_environment(home), **_THREADS, PYTHON_VARIABLE: sys.executable}
     try:
-        done = run_to_end(
-            command, {**launch.worker_environment(home), **_THREADS}, home.root, MOST_SECONDS
-        )
+        done = run_to_end(command, environ, home.root, MOST_SECONDS)
     except (OSError, subprocess.TimeoutExpired, TooMuchOutputError) as error:
         return f"{project.root}: {one_line(str(error), 200)}"
     if done.returncode:

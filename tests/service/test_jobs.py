@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import time
@@ -16,12 +17,17 @@ from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.errors import NotFoundError
 from memkit.hook.project import Project
+from memkit.index import index_lock
 from memkit.ipc import spool
 from memkit.service import jobs
-from memkit.service.jobs import JOBS, Job, JobBook, JobContext, JobState, job_named, run_job
+from memkit.service.jobs import JOBS, ApartJobs, Job, JobBook, JobContext, JobState, job_named, run_job
 from memkit.text import plural
+from memkit.topics.background import changed_entries
+from memkit.topics.compute import refresh
+from memkit.topics.files import derived_path, read_derived
 from tests.builders import Lines, entries
-from tests.memory import DAYS, Memory, make_memory
+from tests.memory import DAYS, Memory, day, make_memory
+from tests.topics.subjects import make_subjects
 
 
 @pytest.fixture
@@ -64,7 +70,8 @@ def test_a_damaged_job_book_is_read_as_empty(memory: Memory, text: str) -> None:
     assert set(json.loads(path.read_bytes())) == {"version", *(job.name for job in JOBS)}
 
 
-def test_each_job_does_its_work(memory: Memory) -> None:
+def test_each_job_does_its_work(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")  # for the process of the topics
     memory.sync()
     memory.write("new.md", "# New\n\nquagga\n")
     old = spool.put(memory.home, {"event": "Stop", "time": 5.0, "session": "s"})
@@ -80,12 +87,60 @@ def test_each_job_does_its_work(memory: Memory) -> None:
         "retry": "1 failed event queued again",
         "index": "1 project up to date",
         "tidy": "0 old state files, 0 archived sessions and 0 days removed, 0.0 MB of the index freed",
+        "topics": "the topics of 1 project computed",
     }
     assert not any(state.failed for state in results.values())
     assert spool.waiting(memory.home) == [new]
     assert [item.name for item in spool.failed(memory.home)] == [old]
     assert "quagga" in memory.search("quagga").results[0].chunk.content
     assert JobBook(memory.home).due(time.time()) == []
+
+
+def test_topics_are_computed_apart_when_enough_has_changed(tmp_path: Path) -> None:
+    """In another process: this one imports no scikit-learn, and the index lock stays free."""
+    memory = make_subjects(tmp_path)
+    job = job_named("topics")
+    assert job.is_apart
+    apart = ApartJobs()
+    with index_lock(memory.home, 5.0):
+        first = apart.start(job, around(memory))
+        assert apart.start(job, around(memory)) is first or first.done()
+        assert first.result(60).result == "the topics of 1 project computed"
+    assert not apart.is_busy
+    path = derived_path(memory.project, memory.home, memory.settings)
+    stored = read_derived(path)
+    assert stored is not None and len(stored.topics) == 3
+    assert run_job(job, around(memory)).result == "the topics of 0 projects computed"
+    memory.write("2026-07-01.md", day("2026-07-01", ("One more?", "Yes.")))
+    memory.sync()
+    assert changed_entries(memory.project, memory.home, memory.settings) == (1, 25)
+    assert run_job(job, around(memory)).result == "the topics of 0 projects computed"
+    assert read_derived(path) == stored  # still readable, though the index is newer
+    for number in range(2, 6):
+        memory.write(f"2026-07-{number:02d}.md", day(f"2026-07-{number:02d}", ("One more?", f"Yes, {number}.")))
+    memory.sync()
+    assert run_job(job, around(memory)).result == "the topics of 1 project computed"
+    apart.stop()
+
+
+def test_topics_without_their_package(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.sync()
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sklearn" else found(name))
+    state = run_job(job_named("topics"), around(memory))
+    assert not state.failed
+    assert "scikit-learn" in state.result
+
+
+def test_a_failure_of_topics_is_one_line(tmp_path: Path) -> None:
+    memory = make_subjects(tmp_path)
+    refresh(memory.project, memory.home, memory.settings)
+    (kept,) = Path(memory.home.projects).glob("*.topics.json")
+    kept.write_text("{")
+    derived_path(memory.project, memory.home, memory.settings).unlink()
+    state = run_job(job_named("topics"), around(memory))
+    assert state.failed
+    assert "is damaged" in state.result and "\n" not in state.result
 
 
 @pytest.mark.parametrize(("keep_days", "left"), [(0, 2), (3650, 2), (30, 1)])

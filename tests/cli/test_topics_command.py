@@ -1,0 +1,162 @@
+"""`memkit topics`: what a project is about."""
+
+from __future__ import annotations
+
+import importlib.util
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memkit.cli import topics as command
+from memkit.cli.screen import cells
+from memkit.topics.compute import refresh
+from memkit.topics.files import derived_path
+from tests.cli.conftest import Run
+from tests.cli.fortnight import check_screen
+from tests.memory import Memory, make_memory
+from tests.topics.subjects import SubjectEmbedder, days, make_subjects
+
+
+class Today(date):
+    """A day soon after the last entry."""
+
+    @classmethod
+    def today(cls) -> Today:
+        return cls(2026, 5, 20)
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
+    """Indexed, without topics yet. Nothing is embedded: the commands run without the model."""
+    monkeypatch.setenv("MEMKIT_SERVICE_ENABLED", "false")
+    monkeypatch.setattr("memkit.embedding.find_embedder", lambda *_: (SubjectEmbedder(), ""))
+    monkeypatch.setattr(command, "date", Today)
+    return make_subjects(tmp_path)
+
+
+@pytest.fixture
+def grouped(memory: Memory) -> Memory:
+    refresh(memory.project, memory.home, memory.settings)
+    return memory
+
+
+def listed(run: Run, memory: Memory, *arguments: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = run(memory, "topics", *arguments, "--json").json["topics"]
+    return found
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_screens(run: Run, grouped: Memory, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    name = listed(run, grouped)[0]["id"]
+    for shown, arguments in (("list", []), ("show", ["show", name]), ("related", ["related", name])):
+        found = run(grouped, "topics", *arguments)
+        assert (found.status, found.errors) == (0, "")
+        assert max(map(cells, found.output.splitlines())) <= columns
+        assert "\x1b" not in found.output
+        check_screen(f"topics-{shown}-{columns}", found.output)
+
+
+def test_the_first_use_computes_them(run: Run, memory: Memory) -> None:
+    assert not derived_path(memory.project, memory.home, memory.settings).exists()
+    found = run(memory, "topics")
+    assert found.status == 0
+    assert len(found.output.splitlines()) == 1 + 3
+    assert derived_path(memory.project, memory.home, memory.settings).exists()
+
+
+def test_a_memory_that_was_never_indexed(run: Run, tmp_path: Path, memory: Memory) -> None:
+    fresh = make_memory(tmp_path / "fresh", days(8), embedder=SubjectEmbedder())  # type: ignore[arg-type]
+    assert len(listed(run, fresh)) == 3
+
+
+def test_few_entries(run: Run, tmp_path: Path, memory: Memory) -> None:
+    few = make_memory(tmp_path / "few", days(1), embedder=SubjectEmbedder())  # type: ignore[arg-type]
+    assert run(few, "topics").output == "No topics in 3 entries: a topic needs at least three that are alike.\n"
+
+
+def test_refresh_and_the_hint_to_it(run: Run, grouped: Memory) -> None:
+    before = {one["id"] for one in listed(run, grouped)}
+    for path, text in days(4, first=8).items():
+        grouped.write(path, text)
+    grouped.sync()
+    hint = run(grouped, "topics").errors
+    assert hint == "memkit: 12 entries changed since; `memkit topics --refresh` computes the topics again\n"
+    found = run(grouped, "topics", "--refresh")
+    assert (found.status, found.errors) == (0, "")
+    after = listed(run, grouped)
+    assert {one["id"] for one in after} == before
+    assert sum(one["entries"] for one in after) > 24
+    assert run(grouped, "topics").errors == ""
+
+
+def test_search_leads_from_words_to_topics(run: Run, grouped: Memory) -> None:
+    found = run(grouped, "topics", "search", "stripe", "refund", "--json").json
+    assert found["query"] == "stripe refund"
+    assert "billing" in found["topics"][0]["label"] + " ".join(found["topics"][0]["words"])
+    shown = run(grouped, "topics", "search", "stripe refund").output
+    assert found["topics"][0]["id"] in shown
+    assert "No topic has entries on 'zebra'" in run(grouped, "topics", "search", "zebra").output
+
+
+def test_rename_is_redacted_cleaned_and_kept(run: Run, grouped: Memory) -> None:
+    name = listed(run, grouped)[0]["id"]
+    own = "Kitchen\x1b[31m garden\nghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    label = run(grouped, "topics", "rename", name[:5], own, "--json").json["label"]
+    assert label.startswith("Kitchen garden") and "ghp_a1" not in label and len(label) <= 50
+    run(grouped, "topics", "rename", name, "Kitchen garden")
+    shown = run(grouped, "topics", "--refresh", "--json").json["topics"]
+    assert [(one["label"], one["named"]) for one in shown if one["id"] == name] == [("Kitchen garden", True)]
+    run(grouped, "topics", "rename", name, "")
+    assert not next(one for one in listed(run, grouped) if one["id"] == name)["named"]
+
+
+def test_show_names_days_entries_and_relations(run: Run, grouped: Memory) -> None:
+    topic = listed(run, grouped)[0]
+    found = run(grouped, "topics", "show", topic["id"], "--json").json
+    assert sum(found["days"].values()) == found["entries"] == sum(found["weeks"].values())
+    assert set(found) >= {"importance", "size", "recency", "centrality", "related", "changes"}
+    entry = found["examples"][0]
+    shown = run(grouped, "show", entry["id"], "--json").json
+    assert entry["title"] in shown["content"]
+
+
+def test_all_projects(run: Run, grouped: Memory, tmp_path: Path) -> None:
+    other = make_memory(tmp_path / "other", days(8), embedder=SubjectEmbedder(), home=grouped.home)  # type: ignore[arg-type]
+    other.sync()
+    found = run(grouped, "topics", "--all-projects", "--json").json
+    assert (len(found["topics"]), found["missing"]) == (3, 1)
+    run(other, "topics")
+    found = run(grouped, "topics", "--all-projects", "--json").json
+    assert {one["project"] for one in found["topics"]} == {grouped.project.root, other.project.root}
+    assert "project" in run(grouped, "topics", "--all-projects").output.splitlines()[0]
+
+
+def test_without_the_package(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sklearn" else found(name))
+    complaint = run(memory, "topics").complaint
+    assert "topics need another package; the user can run `" in complaint
+    assert "install scikit-learn`" in complaint
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["x"], ["show"], ["show", "a", "b"], ["rename", "a"], ["search"], ["show", "x", "--all-projects"]],
+)
+def test_wrong_usage(run: Run, grouped: Memory, arguments: list[str]) -> None:
+    assert run(grouped, "topics", *arguments).status == 2
+
+
+def test_an_unknown_topic(run: Run, grouped: Memory) -> None:
+    assert "there is no topic 'zzz'" in run(grouped, "topics", "show", "zzz").complaint
+
+
+def test_labels_cannot_steer_the_terminal(run: Run, grouped: Memory) -> None:
+    path = derived_path(grouped.project, grouped.home, grouped.settings)
+    label = listed(run, grouped)[0]["label"]
+    path.write_text(path.read_text().replace(label, "a\\u001b[2Jb\\u202e"))
+    shown = run(grouped, "topics").output
+    assert "\x1b" not in shown and "\u202e" not in shown
