@@ -12,11 +12,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from memkit import anchors
+from memkit.bullets import bullet_words, read_bullets
 from memkit.files import inside, read_tail
 from memkit.hook.entries import (
     HOOK_BYTES,
     answer_of,
-    bullet_words,
     days,
     entry_words,
     heading_words,
@@ -186,11 +186,10 @@ def _quoted(stretch: Stretch, own: Container[str] | None) -> tuple[list[str], bo
     def is_own(words: str) -> bool:
         return own is None or words in own
 
-    lines = [line for line in stretch.below.split("\n") if line.startswith("- ") and "grip:" in line]
-    bullets = [bullet_words(line) for line in lines if "grip" in anchors.parse(line)]
-    own_bullets = [words for words in bullets if is_own(words)]
+    bullets = [bullet for _, bullet in read_bullets(stretch.below.split("\n"))]
+    own_bullets = [bullet for bullet in bullets if is_own(bullet.text)]
     is_foreign = len(own_bullets) < len(bullets)
-    quoted = [quoted_line(f"- {words}") for words in own_bullets if f"({anchors.UNVERIFIED})" not in words]
+    quoted = [quoted_line(f"- {bullet.text}") for bullet in own_bullets if bullet.is_verified]
     title = heading_words(stretch.opening)
     if quoted:
         if not is_own(title):  # its time may have been changed too
@@ -224,7 +223,7 @@ def facts_of(project: Project) -> list[str]:
     hold = [
         words
         for words in found
-        if not words.startswith(_SUPERSEDED) and "(unverified)" not in words
+        if not words.startswith(_SUPERSEDED) and f"({anchors.UNVERIFIED})" not in words
     ]
     return sorted(hold, key=lambda words: max(_DATE.findall(words), default=""), reverse=True)
 

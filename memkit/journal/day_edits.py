@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from memkit import anchors
+from memkit.bullets import WrittenBullet, read_bullet, read_bullets
 from memkit.journal.day_file import DayFile, Section, heading_title, is_of_format_1
 from memkit.journal.day_overview import overview_places, owner
 from memkit.journal.digest import Digest, count_calls, read_parts
@@ -159,7 +160,7 @@ def remove_lines(content: DayFile, start: int, end: int) -> bool:
     for number, (place, line) in enumerate(zip(content.file_lines(), content.lines, strict=False)):
         if not start <= place <= end:
             continue
-        is_bullet = "grip" in anchors.parse(line)
+        is_bullet = read_bullet(line) is not None
         if number in headings or is_bullet or isinstance(line, SharedHeading) or _DAY_TITLE.match(line):
             continue
         gone.add(number)
@@ -174,21 +175,19 @@ def is_empty(content: DayFile) -> bool:
     return all(not line.strip() or _DAY_TITLE.match(line) for line in content.lines)
 
 
-def bullets(content: DayFile, removal: Removal) -> Iterator[int]:
-    """Yield the numbers, from 0, of lines with the anchor of a bullet that `removal` names."""
-    for number, line in enumerate(content.lines):
-        if "grip:" not in line:
-            continue
-        pairs = anchors.parse(line)
-        turns = pairs.get("turns", "").split(",")
-        if pairs.get("grip") in removal.grips or any(turn in removal.turns for turn in turns):
-            yield number
+def removed_bullets(
+    content: DayFile, removal: Removal
+) -> Iterator[tuple[int, WrittenBullet]]:
+    """Yield the bullets that `removal` names, with the numbers of their lines, from 0."""
+    for number, bullet in read_bullets(content.lines):
+        if bullet.id in removal.grips or any(turn in removal.turns for turn in bullet.turns):
+            yield number, bullet
 
 
 def _bullet_lines(content: DayFile, removal: Removal) -> Iterator[int]:
     """Yield all lines of those bullets. The user may have wrapped one over several lines."""
     lines = content.lines
-    for number in bullets(content, removal):
+    for number, _ in removed_bullets(content, removal):
         first = number
         while first and _INDENTED.match(lines[first]):
             first -= 1

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memkit import anchors
+from memkit.bullets import DECIDED, OPEN, WrittenBullet, read_bullets
 from memkit.hook.phrases import sentences
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.digest import TurnParts, read_parts
@@ -28,11 +29,10 @@ _LEAD_IN = re.compile(
 )
 """A sentence that only announces the next one. "Two causes:" says something and stays."""
 
-_TELLING = ("Pull request: ", "Decided: ", "Committed: ", "Failed: ")
+_TELLING = ("Pull request: ", DECIDED, "Committed: ", "Failed: ")
 """Lines of an extract that tell how the work went, best first."""
 
 _FAILED, _NOT_AGAIN = "Failed: ", "not run again"
-_OPEN = "Open: "
 
 
 class SessionLine(NamedTuple):
@@ -122,7 +122,7 @@ def turn_outcome(section: str) -> str:
     if not said and not asked and parts.tools:
         said = parts.tools[-1].partition(" → ")[2]
     if asked and asked not in said:
-        said = redact(" · ".join(filter(None, [said, f"{_OPEN}{asked}"])))
+        said = redact(" · ".join(filter(None, [said, f"{OPEN}{asked}"])))
     return _shown(said)
 
 
@@ -145,16 +145,23 @@ def _best_bullet(lines: Sequence[str]) -> str:
 
     Return "" if an extract has only the names of edited files.
     """
-    found = [line for line in lines if line.startswith("- ") and "grip" in anchors.parse(line)]
-    found = [line for line in found if anchors.parse(line).get("check") != anchors.UNVERIFIED]
-    bullets = [line for line in found if anchors.parse(line).get("by") != "extract"]
-    words = [anchors.strip(line).removeprefix("- ").strip() for line in bullets or found]
+    found = [bullet for _, bullet in read_bullets(lines) if bullet.is_verified]
+    bullets = [one for one in found if not one.is_extract]
+    words = [shown_bullet(one) for one in bullets or found]
     telling = [one for label in _TELLING for one in words if one.startswith(label)]
     best = (words if bullets else telling)[:1]
     left = [one for one in words if one.startswith(_FAILED) and one.endswith(_NOT_AGAIN)][-1:]
-    left += [one for one in words if one.startswith(_OPEN)][-1:]
+    left += [one for one in words if one.startswith(OPEN)][-1:]
     parts = list(dict.fromkeys([*best, *left]))
     return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(parts)) for part in parts)
+
+
+def shown_bullet(bullet: WrittenBullet) -> str:
+    """Return the text of a bullet to show.
+
+    Its line is redacted, but removing anchors or white space can join the parts of a secret.
+    """
+    return bullet.text if bullet.text in bullet.line else redact(bullet.text)
 
 
 def _decisive(answer: str) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memkit.hook.entries import bullet_words, heading_words
+from memkit.bullets import bullet_words
+from memkit.hook.entries import heading_words
 from memkit.hook.phrases import EMOJI, sentences
 from memkit.index.chunk import LABEL, LEADING_HEADINGS, Chunk
 from memkit.index.lexical import LexicalIndex

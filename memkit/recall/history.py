@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from html import unescape
 
 from memkit import anchors
+from memkit.bullets import OPEN, read_bullets
 from memkit.errors import JournalError
 from memkit.hook.project import Project
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.digest import read_parts, read_turn
-from memkit.journal.overview import SessionLine, sessions
+from memkit.journal.overview import SessionLine, sessions, shown_bullet
 from memkit.journal.sentences import last_question
 from memkit.privacy.redact import redact
 from memkit.recall.overview import Line, PastSession
@@ -227,10 +228,9 @@ def _open_lines(content: DayFile, heading: Section, turns: list[Section]) -> Ite
         asked = last_question(read_parts(content.text(turns[-1])).answer)
         yield last, redact(asked)
         return
-    for line in content.lines[heading.start + 1 : heading.end]:
-        pairs = anchors.parse(line) if line.startswith("- Open: ") else {}
-        if "grip" in pairs and pairs.get("check") != anchors.UNVERIFIED:
-            yield pairs["grip"], _shown(line.removeprefix("- Open: "))
+    for _, bullet in read_bullets(content.lines[heading.start + 1 : heading.end]):
+        if bullet.is_verified and bullet.text.startswith(OPEN):
+            yield bullet.id, shown_bullet(bullet).removeprefix(OPEN)
 
 
 def _read_days(

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memkit.hook.entries import OwnEntries, answer_of, bullet_words, entry_words, heading_words
+from memkit.bullets import bullet_words
+from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
 from memkit.hook.phrases import first_sentence, sentences
 from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS, Chunk
 from memkit.journal.digest import read_parts
