@@ -23,7 +23,7 @@ from memkit.hook.entries import (
     read_days,
     sections_of,
 )
-from memkit.hook.phrases import first_sentence, says_nothing
+from memkit.hook.phrases import first_sentence, is_filler
 from memkit.hook.project import Project
 from memkit.text import defuse
 
@@ -202,10 +202,10 @@ def _quoted(stretch: Stretch, own: Container[str] | None) -> tuple[list[str], bo
             if not is_own(heading):
                 continue
         answer = first_sentence(answer)
-        if says_nothing(heading[5:]):
+        if is_filler(heading[5:]):
             if not answer:
                 continue
-            if not says_nothing(title[5:]) and is_own(title):
+            if not is_filler(title[5:]) and is_own(title):
                 heading = heading[:5] + title[5:]
         quoted.append(quoted_line(f"{stretch.day} {entry_words(heading, answer)}"))
     return quoted, is_foreign

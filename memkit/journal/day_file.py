@@ -31,7 +31,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.hook.phrases import says_nothing
+from memkit.hook.phrases import is_filler
 from memkit.journal.digest import Digest, Note
 from memkit.journal.extracts import is_unedited, redacted_lines, remaining
 from memkit.journal.shared_heading import SharedHeading, heading_words, parted
@@ -264,10 +264,10 @@ class DayFile:
 
         `is_first` tells that a turn was inserted above all others. A title by the user or a summary stays.
         """
-        if not heading.minute or not (is_first or says_nothing(heading_title(heading))):
+        if not heading.minute or not (is_first or is_filler(heading_title(heading))):
             return
         turns = next(below for one, below in self._headings() if one.start == heading.start)
-        title = next((words for turn in turns if not says_nothing(words := heading_title(turn))), "")
+        title = next((words for turn in turns if not is_filler(words := heading_title(turn))), "")
         if title and _has_own_title(heading, turns[is_first:]):
             minute = min(heading.minute, turns[0].minute or heading.minute)
             line = f"## {minute} {title} {anchors.render(**heading.pairs)}"
@@ -487,7 +487,7 @@ def _has_own_title(heading: Section, turns: Sequence[Section]) -> bool:
     """
     titles = [heading_title(turn) for turn in turns]
     if "extract" not in heading.pairs:
-        telling = (title for title in titles if not says_nothing(title))
+        telling = (title for title in titles if not is_filler(title))
         titles = [*titles[:1], *islice(telling, 1)]
     return heading_title(heading) in titles
 
