@@ -19,7 +19,7 @@ from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.digest import names_file, read_turn
 from memkit.journal.facts import FactFile
-from memkit.journal.overview import shown_bullet, turn_outcome
+from memkit.journal.sessions import shown_bullet, turn_outcome
 from memkit.projects.git import run_together
 from memkit.recall.git_marks import is_inside, named_commits, worktree_of
 

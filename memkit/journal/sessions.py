@@ -1,9 +1,9 @@
-"""Say in one line each what the sessions of a day were about."""
+"""The sessions of a day: what each was about, how it ended, and what it left open."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memkit import anchors
@@ -14,6 +14,7 @@ from memkit.journal.digest import TurnParts, read_parts
 from memkit.journal.markup import one_line
 from memkit.journal.sentences import last_question
 from memkit.privacy.redact import redact
+from memkit.text import one_line as folded
 
 OUTCOME_CHARACTERS = 240
 READ_CHARACTERS = 1500
@@ -35,7 +36,7 @@ _TELLING = ("Pull request: ", DECIDED, "Committed: ", "Failed: ")
 _FAILED, _NOT_AGAIN = "Failed: ", "not run again"
 
 
-class SessionLine(NamedTuple):
+class DaySession(NamedTuple):
     """A session of one day, or a stretch of it: the turns below one heading.
 
     `begins` and `ends` are the local times (`HH:MM`, or "") at which the first and the last turn began.
@@ -54,7 +55,7 @@ class SessionLine(NamedTuple):
     line: int
 
 
-def stretches(day: str, content: DayFile) -> list[SessionLine]:
+def stretches(day: str, content: DayFile) -> list[DaySession]:
     """Return the stretches of work of a day: one for each heading of a session, in order."""
     numbers = content.file_lines()
     return [
@@ -64,12 +65,12 @@ def stretches(day: str, content: DayFile) -> list[SessionLine]:
     ]
 
 
-def sessions(day: str, content: DayFile) -> list[SessionLine]:
+def sessions(day: str, content: DayFile) -> list[DaySession]:
     """Return the sessions of a day, in order of their first heading.
 
     A session with several stretches has the title of the first one, and the last outcome.
     """
-    found: dict[str, SessionLine] = {}
+    found: dict[str, DaySession] = {}
     for one in stretches(day, content):
         first = found.setdefault(one.session, one)
         if first is not one:
@@ -86,11 +87,11 @@ def sessions(day: str, content: DayFile) -> list[SessionLine]:
 
 def stretch(
     day: str, content: DayFile, heading: Section, turns: Sequence[Section]
-) -> SessionLine:
+) -> DaySession:
     """Return the stretch of work below one heading of a session."""
     times = sorted(one.minute for one in turns or [heading] if one.minute)
     branches = [branch for one in (heading, *turns) if (branch := one.pairs.get("branch"))]
-    return SessionLine(
+    return DaySession(
         session=heading.pairs["session"],
         day=day[:10],
         begins=times[0] if times else "",
@@ -156,12 +157,30 @@ def _best_bullet(lines: Sequence[str]) -> str:
     return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(parts)) for part in parts)
 
 
-def shown_bullet(bullet: WrittenBullet) -> str:
-    """Return the text of a bullet to show.
+def open_lines(content: DayFile, heading: Section, turns: Sequence[Section]) -> Iterator[tuple[str, str]]:
+    """Yield id and text of what a stretch of work left open.
 
-    Its line is redacted, but removing anchors or white space can join the parts of a secret.
+    That is in its bullets if they cover its last turn, else at the end of the last answer.
     """
+    last = turns[-1].pairs["turn"] if turns else ""
+    if turns and last not in (heading.pairs.get("summary"), heading.pairs.get("extract")):
+        asked = last_question(read_parts(content.text(turns[-1])).answer)
+        yield last, redact(asked)
+        return
+    for _, bullet in read_bullets(content.lines[heading.start + 1 : heading.end]):
+        if bullet.is_verified and bullet.text.startswith(OPEN):
+            yield bullet.id, shown_bullet(bullet).removeprefix(OPEN)
+
+
+def shown_bullet(bullet: WrittenBullet) -> str:
+    """Return the text of a bullet to show; see `shown_line`."""
     return bullet.text if bullet.text in bullet.line else redact(bullet.text)
+
+
+def shown_line(line: str) -> str:
+    """Return a line without anchors; a day is redacted, but removing them can join the parts of a secret."""
+    text = folded(anchors.strip(line))
+    return text if text in line else redact(text)
 
 
 def _decisive(answer: str) -> str:
