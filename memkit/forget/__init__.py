@@ -29,6 +29,7 @@ from memkit.index.snapshot import remove_others
 from memkit.ipc import spool, unindexed
 from memkit.journal import Journal
 from memkit.journal.day_edits import Removal
+from memkit.journal.day_summaries import turns_of
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.settings.load import Settings
@@ -148,7 +149,7 @@ class _Eraser:
             for turn in self._forgotten.within(waiting.root).turns & waiting.tries.keys():
                 del waiting.tries[turn]
             journal = Journal(Project.at_root(waiting.root, self._home))
-            done = [day for day in waiting.days if not journal.day(day).turns_of(waiting.session)]
+            done = [day for day in waiting.days if not turns_of(journal.day(day), waiting.session)]
             queue.update(waiting, done)
 
     def _index(self) -> None:

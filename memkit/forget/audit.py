@@ -27,6 +27,7 @@ from memkit.index.chunk import ChunkReader, open_current
 from memkit.index.chunker import decode
 from memkit.ipc import spool, unindexed
 from memkit.journal import Journal
+from memkit.journal.day_edits import redact_day
 from memkit.journal.files import replaced_files
 from memkit.paths import Home
 from memkit.privacy.redact import MARK, redact, visible
@@ -120,7 +121,7 @@ def _day(journal: Journal, day: str, home: Home) -> Place:
     def visit(finder: SecretFinder, fix: bool) -> None:
         redact = finder.lines_of("journal", str(journal.path(day)))
         if not fix:
-            journal.day(day).redact(redact, {})
+            redact_day(journal.day(day), redact, {})
             return
         sessions = Sessions(home)
         root = journal.project.root

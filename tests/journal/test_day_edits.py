@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from memkit import anchors
 from memkit.journal.day_edits import Removal, is_empty, merge, remove
 from memkit.journal.day_file import DayFile
+from memkit.journal.day_summaries import turns_of
 from tests.ci import IN_CI
 
 TEXTS = st.lists(
@@ -67,8 +68,8 @@ def test_the_others_stay(day: tuple[str, list[str], list[str]], data: st.DataObj
     assert [line for line in content.render().split("\n") if "grip:" in line] == stays
     # A summary stands for the same turns as before.
     for session in after.sessions():
-        done = {t.section.pairs["turn"] for t in DayFile(text).turns_of(session) if t.is_summarized}
-        assert {t.section.pairs["turn"] for t in after.turns_of(session) if t.is_summarized} == done - gone
+        done = {t.section.pairs["turn"] for t in turns_of(DayFile(text), session) if t.is_summarized}
+        assert {t.section.pairs["turn"] for t in turns_of(after, session) if t.is_summarized} == done - gone
     again = DayFile(content.render())
     assert not remove(again, removal)
     assert again.render() == content.render()

@@ -15,11 +15,14 @@ from memkit.hook.entries import entries_of, quotable
 from memkit.hook.project import Project
 from memkit.index.chunker import chunk_markdown
 from memkit.journal import Journal
-from memkit.journal.day_edits import Growing, Removal, remove, write_turn
-from memkit.journal.day_file import DayFile, section_hash
+from memkit.journal.day_edits import Removal, remove
+from memkit.journal.day_file import DayFile
 from memkit.journal.day_overview import Overview, slug, without_overview
+from memkit.journal.day_summaries import extracted, summarize, turns_of
+from memkit.journal.day_writes import Growing, insert_note, write_turn
 from memkit.journal.digest import Digest, make_digest, make_note
 from memkit.journal.extracts import extract_line, is_overview
+from memkit.journal.fingerprints import section_hash
 from memkit.settings import ChunkingSettings
 from tests.builders import turn_of
 from tests.ci import examples
@@ -228,7 +231,7 @@ def test_a_shared_heading_with_an_extract_mark_or_edited_words(journal: Journal)
     assert journal.summarize(DAY, ["t1"], [], "", key="extract")
     path = journal.path(DAY)
     assert " extract:t1 turn:t1 -->" in path.read_text()
-    assert journal.day(DAY).extracted("s1") == {"t1"}
+    assert extracted(journal.day(DAY), "s1") == {"t1"}
     path.write_text(path.read_text().replace("Which port is t1? <!-- s", "My title  <!-- s"))
     before = path.read_text()
     journal.add_note(make_note("Buy milk", [], NOON + timedelta(minutes=9), str))
@@ -256,7 +259,7 @@ ACTIONS = st.lists(
 
 def act(content: DayFile, action: str, number: int, session: int, step: int) -> None:
     """Do one of the things that happen to a day."""
-    names = [turn.section.pairs["turn"] for turn in content.turns_of(f"s{session}")]
+    names = [turn.section.pairs["turn"] for turn in turns_of(content, f"s{session}")]
     if action in ("add", "grow"):
         answer = "Half." if action == "add" else "Whole."
         prompt = ["yes.", "Fix it", "Why?\n\n## not a heading"][number % 3]
@@ -264,16 +267,16 @@ def act(content: DayFile, action: str, number: int, session: int, step: int) -> 
         half = at(number, f"t{number}{session}", f"s{session}", prompt, "Half.")
         write_turn(content, one, Growing((section_hash(half.section),), is_written=False), NoOthers())  # type: ignore[arg-type]
     elif action in ("extract", "summary") and names:
-        waiting = [name for name in names if name not in content.extracted(f"s{session}")]
+        waiting = [name for name in names if name not in extracted(content, f"s{session}")]
         line = f"- Decided: {step}. <!-- grip:ab12cd{step:02d} turns:{waiting[0]} -->" if waiting else ""
         if action == "extract" and waiting:
             line = extract_line(f"Edited: {step}", waiting[:1])
         if waiting:
-            content.summarize(waiting[: number % 3 + 1], [line] * (number % 2), "Words" * (number % 2), key=action)
+            summarize(content, waiting[: number % 3 + 1], [line] * (number % 2), "Words" * (number % 2), key=action)
     elif action == "forget":
         remove(content, Removal([name for name in names if name.startswith(f"t{number}")]))
     elif action == "note":
-        content.insert_note(make_note(f"Note {number}", [], NOON + timedelta(minutes=number), str))
+        insert_note(content, make_note(f"Note {number}", [], NOON + timedelta(minutes=number), str))
     elif action == "edit":
         for place, line in enumerate(content.lines):
             if line == "**Answered** Half.":
