@@ -32,7 +32,8 @@ from memkit.claude_code.turn import Turn, read_turns
 from memkit.errors import ArchiveError, MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.hook.project import Project
-from memkit.journal.digest import ANSWER_CHARACTERS, MAX_TOOLS, PROMPT_CHARACTERS, local_time
+from memkit.journal.digest import ANSWER_CHARACTERS, PROMPT_CHARACTERS, local_time
+from memkit.journal.tool_lines import MAX_TOOLS
 from memkit.paths import Home
 from memkit.settings.load import Settings
 

@@ -15,10 +15,12 @@ from typing import NamedTuple
 from memkit import anchors
 from memkit.hook.phrases import is_filler
 from memkit.journal.day_file import DayFile, Section, has_own_title, heading_title
-from memkit.journal.digest import Digest, Note, count_calls, read_parts
+from memkit.journal.digest import Digest, Note
 from memkit.journal.files import MemoryDirectory
 from memkit.journal.fingerprints import is_of_format_1, written_lines
 from memkit.journal.markup import is_same_cut
+from memkit.journal.tool_lines import count_calls
+from memkit.journal.turn_parts import read_parts
 
 _TURN = re.compile(r"turn:(\S+) ")
 

@@ -10,9 +10,9 @@ from memkit import anchors
 from memkit.bullets import DECIDED, OPEN, WrittenBullet, read_bullets
 from memkit.hook.phrases import sentences
 from memkit.journal.day_file import DayFile, Section, heading_title
-from memkit.journal.digest import TurnParts, read_parts
 from memkit.journal.markup import one_line
 from memkit.journal.sentences import last_question
+from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
 

@@ -17,9 +17,10 @@ from memkit.bullets import DECIDED, read_bullet
 from memkit.errors import JournalError
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section, heading_title
-from memkit.journal.digest import names_file, read_turn
 from memkit.journal.facts import FactFile
 from memkit.journal.sessions import shown_bullet, turn_outcome
+from memkit.journal.tool_lines import names_file
+from memkit.journal.turn_parts import read_turn
 from memkit.projects.git import run_together
 from memkit.recall.git_marks import is_inside, named_commits, worktree_of
 

@@ -23,7 +23,8 @@ from memkit.hook.entries import (
 )
 from memkit.hook.project import Project
 from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS
-from memkit.journal.digest import CallLine, names_file, read_call, read_parts, read_turn
+from memkit.journal.tool_lines import CallLine, names_file, read_call
+from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.paths import Home
 from memkit.recall.corpus import Corpus
 from memkit.recall.failures import Signature, signature, way_past

@@ -18,8 +18,8 @@ from memkit.bullets import bullet_words
 from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
 from memkit.hook.phrases import first_sentence, sentences
 from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS, Chunk
-from memkit.journal.digest import read_parts
 from memkit.journal.sessions import outcome_of
+from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.recall.excerpts import BULLETS

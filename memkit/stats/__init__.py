@@ -17,7 +17,7 @@ from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
-from memkit.journal.digest import read_turn
+from memkit.journal.turn_parts import read_turn
 from memkit.llm.ledger import Ledger, Total, total
 from memkit.paths import Home
 from memkit.recall.usage import RecallUsage, usage

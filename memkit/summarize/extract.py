@@ -22,7 +22,6 @@ from memkit.archive import Archive
 from memkit.ipc import unindexed
 from memkit.journal import Journal
 from memkit.journal.day_summaries import extracted
-from memkit.journal.digest import EDITORS
 from memkit.journal.extracts import extract_line
 from memkit.journal.markup import one_line
 from memkit.journal.outcomes import (
@@ -35,6 +34,7 @@ from memkit.journal.outcomes import (
 )
 from memkit.journal.sentences import accepts, decisions, last_proposal, last_question, plan
 from memkit.journal.titles import says_nothing
+from memkit.journal.tool_lines import EDITORS
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.summarize.segments import Segment, archived_turns

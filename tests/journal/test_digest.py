@@ -10,20 +10,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from memkit.claude_code.turn import ToolCall
-from memkit.journal.digest import (
-    EDITORS,
-    FILE_TOOLS,
-    DigestText,
-    FileCall,
-    TurnParts,
-    make_digest,
-    read_call,
-    read_parts,
-    read_turn,
-    split_count,
-    with_prompt,
-)
+from memkit.journal.digest import make_digest
 from memkit.journal.markup import one_line
+from memkit.journal.tool_lines import EDITORS, FILE_TOOLS, FileCall, read_call, split_count
+from memkit.journal.turn_parts import DigestText, TurnParts, read_parts, read_turn, with_prompt
 from tests.builders import turn_of
 from tests.ci import IN_CI
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from memkit import anchors
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import ToolCall, Turn, read_turns
-from memkit.journal.digest import make_digest, read_parts
+from memkit.journal.digest import make_digest
+from memkit.journal.turn_parts import read_parts
 from memkit.privacy.redact import redact
 from memkit.summarize.turns import (
     ANSWER_HEAD,
