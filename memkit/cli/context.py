@@ -160,7 +160,7 @@ def day_named(text: str | None) -> date | None:
         return None
     from datetime import date
 
-    from memkit.recall.results import parse_day
+    from memkit.recall.period_days import parse_day
 
     return parse_day(text, date.today())
 

@@ -34,16 +34,8 @@ from memkit.recall.fusion import Scores
 from memkit.recall.later import NewestFirst
 from memkit.recall.lookups import only_asked
 from memkit.recall.overview import Line
-from memkit.recall.results import (
-    NOTE_CHARACTERS,
-    Answer,
-    Excerpt,
-    Filters,
-    Result,
-    SearchRequest,
-    fill,
-    joined,
-)
+from memkit.recall.pieces import fill, joined
+from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
 from memkit.recall.selection import Later, Place, Selection
 from memkit.recall.superseded import SupersedingFact
 from memkit.settings import SearchSettings, Settings, load

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from memkit.index.blocks import Document
 from memkit.index.chunk import Chunk
 from memkit.index.chunker import chunk_markdown
-from memkit.recall import results as results_module
-from memkit.recall.results import SMALLEST_PIECE, fill
+from memkit.recall.pieces import SMALLEST_PIECE, fill
 from memkit.settings import ChunkingSettings, Settings
 from memkit.text import CHARACTERS_PER_TOKEN
 from tests.ci import examples
@@ -155,6 +154,6 @@ def test_nothing_to_fill_with() -> None:
 def test_a_prompt_that_only_a_heading_has_is_within_the_budget() -> None:
     text = "# 2026-11-20\n\n## 14:02 Ports <!-- session:aaaa -->\n\n### 14:02 Which port? <!-- turn:8ad3df7f -->\n**Answered** 7443.\n"
     (chunk,) = chunk_markdown(text, "2026-11-20.md", source_hash="", options=Settings().chunking)
-    shown = results_module._unseen(chunk, set())
-    assert shown is not None and shown.content == "### 14:02 Which port?\n**Answered** 7443."
+    ((_, shown),) = fill([(0, chunk)], 100)
+    assert shown.content == "### 14:02 Which port?\n**Answered** 7443."
     assert chunk.lexical_text == "2026-11-20\nWhich port?\n 7443."

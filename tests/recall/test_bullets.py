@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from memkit.embedding import Embedder
 from memkit.index import open_chunks
 from memkit.recall.expand import expand
+from memkit.recall.layout import lay_out
 from memkit.recall.pointers import find_pointers
-from memkit.recall.results import Filters, Result, SearchRequest, lay_out
+from memkit.recall.results import Filters, Result, SearchRequest
 from memkit.recall.search import Searcher
 from memkit.recall.selection import BulletIndex, CitedTurn, Selection
 from memkit.summarize.bullets import Bullet

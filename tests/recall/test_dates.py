@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import MemkitError
-from memkit.recall.results import parse_day
+from memkit.recall.period_days import parse_day
 from tests.ci import examples
 
 TODAY = date(2026, 11, 20)

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.index.chunk import Chunk
+from memkit.recall.layout import lay_out
 from memkit.recall.overview import Line
-from memkit.recall.results import Answer, Result, lay_out
+from memkit.recall.results import Answer, Result
 from tests.ci import examples
 from tests.memory import make_chunk
 

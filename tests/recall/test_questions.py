@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from memkit.hook.project import Project
 from memkit.recall import questions
+from memkit.recall.layout import lay_out
 from memkit.recall.overview import Overview
 from memkit.recall.periods import MOST_CHARACTERS
 from memkit.recall.questions import BESIDE_SESSIONS, MOST_SESSIONS, understand
-from memkit.recall.results import Answer, Filters, SearchRequest, lay_out
+from memkit.recall.results import Answer, Filters, SearchRequest
 from memkit.recall.search import Searcher
 from tests.ci import examples
 from tests.cli.fortnight import fortnight
