@@ -297,7 +297,7 @@ def shape(content: DayFile) -> list[tuple[dict[str, str], str]]:
     return [(dict(section.pairs), content.text(section)) for section in content.sections]
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(ACTIONS)
 def test_a_written_day_reads_as_the_day_without_overview_and_shared_headings(
     made: list[tuple[str, int, int]],
@@ -332,7 +332,7 @@ def test_a_written_day_reads_as_the_day_without_overview_and_shared_headings(
             assert len(own) == sum(bool(turns) for one, turns in read.groups() if one)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(st.lists(st.sampled_from([
     "", "text", "# title", "## own", "### own", "## 10:00 a <!-- session:s1 turn:t1 -->",
     "## 10:00 a  <!-- session:s1 branch:main extract:t2 turn:t2 -->", "### 10:00 a <!-- turn:t1 -->",

@@ -138,7 +138,7 @@ events = st.lists(
 )
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(events=events, cuts=st.lists(st.integers(0, 14), max_size=3))
 def test_any_order_in_any_batches_gives_the_same_day(
     tmp_path_factory: pytest.TempPathFactory, events: list[tuple[int, str, int]], cuts: list[int]

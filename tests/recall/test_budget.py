@@ -52,7 +52,7 @@ def text_of(chunk: Chunk) -> set[tuple[str, int, str]]:
     return {(chunk.source, number, line) for number, line in lines if line.strip()}
 
 
-@settings(deadline=None, max_examples=examples(60))
+@settings(max_examples=examples(60))
 @given(OPTIONS, st.randoms(use_true_random=False), st.integers(50, 12_000))
 def test_the_best_that_fits(options: ChunkingSettings, chance: random.Random, tokens: int) -> None:
     ranked = list(enumerate(chunked(options)))
@@ -81,7 +81,7 @@ def test_the_best_that_fits(options: ChunkingSettings, chance: random.Random, to
                 assert len(chunk.content) > room  # even now
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(OPTIONS, st.randoms(use_true_random=False), st.integers(50, 12_000))
 def test_the_lines_point_at_the_text(
     options: ChunkingSettings, chance: random.Random, tokens: int
@@ -97,7 +97,7 @@ def test_the_lines_point_at_the_text(
         assert found[-1] in lines[-1]
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(OPTIONS, st.randoms(use_true_random=False))
 def test_with_room_enough_all_is_shown_once(options: ChunkingSettings, chance: random.Random) -> None:
     ranked = list(enumerate(chunked(options)))

@@ -212,7 +212,7 @@ class Links(BulletIndex):
         return self.links.get(position, [])
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(
     st.lists(st.lists(st.integers(40, 79), max_size=4, unique=True), min_size=40, max_size=40),
     st.lists(st.integers(0, 30), min_size=80, max_size=80),

@@ -102,7 +102,7 @@ CHUNKS = st.builds(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(chunks=st.lists(CHUNKS, max_size=6), budget=st.integers(100, 1200), note=WILD)
 def test_no_text_breaks_out_and_the_budget_holds(
     chunks: list[Chunk], budget: int, note: str

@@ -320,7 +320,7 @@ def test_ordinary_searches_are_as_before(past: Memory) -> None:
     assert dataclasses.replace(found, took_ms=0, words="") == dataclasses.replace(plain, took_ms=0)
 
 
-@settings(deadline=None, max_examples=examples(200))
+@settings(max_examples=examples(200))
 @given(
     st.text(max_size=MOST_CHARACTERS)
     | st.lists(st.sampled_from("what is left open we worked on topics 上周 yesterday offen 残って 没 que reste".split())).map(" ".join)

@@ -116,7 +116,7 @@ def test_any_text_is_a_question(searcher: Searcher, query: str) -> None:
         assert len(answer.results) <= 5
 
 
-@settings(deadline=None, max_examples=examples(60))
+@settings(max_examples=examples(60))
 @given(query=st.text(max_size=60))
 def test_every_text_is_a_question(searcher: Searcher, query: str) -> None:
     for mode in MODES:
