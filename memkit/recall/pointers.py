@@ -202,7 +202,7 @@ class _Quotation:
 
     def current(self, place: Place) -> int:
         """Return the position of a place, or of the later entry that changes it and may be quoted."""
-        later = place.later
+        later = place.changed_by
         return later.position if later and self.pointer(later.position) else place.position
 
     def _found(self, position: int) -> tuple[Pointer | None, set[int]]:
