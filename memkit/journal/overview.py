@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memkit import anchors
@@ -13,6 +13,7 @@ from memkit.journal.digest import TurnParts, read_parts
 from memkit.journal.markup import one_line
 from memkit.journal.sentences import last_question
 from memkit.privacy.redact import redact
+from memkit.text import one_line as folded
 
 OUTCOME_CHARACTERS = 240
 READ_CHARACTERS = 1500
@@ -155,6 +156,28 @@ def _best_bullet(lines: Sequence[str]) -> str:
     left += [one for one in words if one.startswith(_OPEN)][-1:]
     parts = list(dict.fromkeys([*best, *left]))
     return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(parts)) for part in parts)
+
+
+def open_lines(content: DayFile, heading: Section, turns: list[Section]) -> Iterator[tuple[str, str]]:
+    """Yield id and text of what a stretch of work left open.
+
+    That is in its bullets if they cover its last turn, else at the end of the last answer.
+    """
+    last = turns[-1].pairs["turn"] if turns else ""
+    if turns and last not in (heading.pairs.get("summary"), heading.pairs.get("extract")):
+        asked = last_question(read_parts(content.text(turns[-1])).answer)
+        yield last, redact(asked)
+        return
+    for line in content.lines[heading.start + 1 : heading.end]:
+        pairs = anchors.parse(line) if line.startswith("- Open: ") else {}
+        if "grip" in pairs and pairs.get("check") != anchors.UNVERIFIED:
+            yield pairs["grip"], shown_line(line.removeprefix("- Open: "))
+
+
+def shown_line(line: str) -> str:
+    """Return a line without anchors; a day is redacted, but removing them can join the parts of a secret."""
+    text = folded(anchors.strip(line))
+    return text if text in line else redact(text)
 
 
 def _decisive(answer: str) -> str:

@@ -26,7 +26,7 @@ from memkit.recall.fusion import Scores
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.recall.selection import Place
-from memkit.recall.subject import subject_of
+from memkit.index.subject import subject_of
 from memkit.text import defuse, one_line
 
 MOST_POINTERS = 3
