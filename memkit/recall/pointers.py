@@ -17,6 +17,7 @@ import numpy as np
 from memkit.hook.entries import OwnEntries, answer_of, bullet_words, entry_words, heading_words
 from memkit.hook.phrases import first_sentence, sentences
 from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS, Chunk
+from memkit.index.subject import subject_of
 from memkit.journal.digest import read_parts
 from memkit.journal.overview import outcome_of
 from memkit.paths import Home
@@ -26,7 +27,6 @@ from memkit.recall.fusion import Scores
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.recall.selection import Place
-from memkit.index.subject import subject_of
 from memkit.text import defuse, one_line
 
 MOST_POINTERS = 3

@@ -71,18 +71,22 @@ class Month:
 
 
 class MonthCache:
-    """Reads the months of a project, and keeps them up to date."""
+    """Reads the months of a project, and keeps them up to date.
+
+    Who uses one again reads only what has changed since. One thread at a time.
+    """
 
     def __init__(self, project: Project, home: Home, announce: Callable[[str], None]) -> None:
         """`announce` gets a line about each day that cannot be read, and about a long wait."""
         self._journal = Journal(project)
         self._directory = os.path.join(directory_of_timelines(home), digest16(project.root))
         self._announce = announce
+        self._known: dict[str, _MonthFile] = {}
 
     def months(self) -> dict[str, Month]:
         """Return all months by name, the oldest first, as their day files are now."""
         present = self._stamps()
-        kept = {month: self._read(month) for month in present}
+        kept = {month: self._known.get(month) or self._read(month) for month in present}
         changed = {
             month: days
             for month, days in present.items()
@@ -99,8 +103,10 @@ class MonthCache:
             file = kept[month]
             if month in changed or file is None:
                 file = self._update(month, present[month], file)
+            kept[month] = file
             if file.stamps:
                 found[month] = Month(file)
+        self._known = {month: file for month, file in kept.items() if file is not None}
         self._drop_others(present)
         return found
 

@@ -1,4 +1,4 @@
-"""What a stretch of time holds, without a model: counts, titles, words, files, failures, questions, decisions.
+"""What a stretch of time holds, without a model: counts, titles, words, files, failures, what was decided.
 
 A summary is made of the sections of a day file. Those of days add up to that of a week, and so on. Each part
 has a limit, so that a year takes no more room than a month.
@@ -47,8 +47,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 class Segment(msgspec.Struct, frozen=True, array_like=True):
     """The turns below one heading of a session, or a note (`session` and `turns` are empty).
 
-    That is the segment of a summary, or without one the part of a session that is on this day. `id` is that of
-    its first turn (of the note, or of the session if its turns are gone). Times are local, `HH:MM`.
+    That is the segment of a summary, or without one the part of a session that is on this day. `id` is that
+    of its first turn (of the note, or of the session if its turns are gone). Times are local, `HH:MM`.
     """
 
     id: str
@@ -81,7 +81,7 @@ class Summary(msgspec.Struct):
 
 
 def read_segments(day: str, content: DayFile) -> list[Segment]:
-    """Return the stretches and notes of a day, in the order of the file. Turns above them all have no session."""
+    """Return the stretches and notes of a day, in the order of the file. Turns above all have no session."""
     return [_segment(day, content, *group) for group in _groups(content)]
 
 

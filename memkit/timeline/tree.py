@@ -44,9 +44,9 @@ _LEAST_ID = 4
 class Node:
     """A node of the timeline.
 
-    `id` names it: a period, the id of the first turn of a segment, or "" for the whole memory. `parent` is the
-    id above it. `time` is local: the days of a period that hold something, `2026-11-20 14:02` of a segment or
-    a turn. `words` set it apart from the rest of the memory, the most telling first.
+    `id` names it: a period, the id of the first turn of a segment, or "" for the whole memory. `parent` is
+    the id above it. `first` and `last` are the days of a period that hold something, or the local times
+    (`2026-11-20 14:02`) of a segment or turn. `words` set it apart from the rest of the memory.
 
     `title` and `bullets` say what happened. Without a model, a period has neither.
     """
@@ -62,11 +62,6 @@ class Node:
     outcome: str = ""
     bullets: tuple[str, ...] = ()
     session: str = ""
-
-    @property
-    def time(self) -> str:
-        """The days or minutes that it covers, as one text."""
-        return self.first if self.first == self.last else f"{self.first} to {self.last}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the node as one line of a list: names and counts."""
@@ -89,20 +84,24 @@ class Node:
         }
 
 
-class Timeline:
-    """The timeline of one project, as its day files were when it was first asked."""
+def open_timeline(
+    project: Project, home: Home, announce: Callable[[str], None] = logger.warning
+) -> Timeline:
+    """Read the timeline of a project.
 
-    def __init__(
-        self, project: Project, home: Home, announce: Callable[[str], None] = logger.warning
-    ) -> None:
-        """`announce` gets a line about each day that cannot be read, and about a long wait."""
+    `announce` gets a line about each day that cannot be read, and about a long wait.
+    """
+    return Timeline(project, MonthCache(project, home, announce).months())
+
+
+class Timeline:
+    """The timeline of one project, as its day files were when it was opened."""
+
+    def __init__(self, project: Project, months: dict[str, Month]) -> None:
+        """`months` are those of `MonthCache`, oldest first."""
         self.project = project
         self.journal = Journal(project)
-        self._cache = MonthCache(project, home, announce)
-
-    @cached_property
-    def _months(self) -> dict[str, Month]:
-        return self._cache.months()
+        self._months = months
 
     @cached_property
     def _names(self) -> list[str]:
@@ -130,8 +129,8 @@ class Timeline:
             return found
         if span is None:
             raise NotFoundError(
-                f"the timeline has no node {name!r}; name a year (2026), a month (2026-11), a week (2026-W47), "
-                "a day (2026-11-20), or a turn"
+                f"the timeline has no node {name!r}; name a year (2026), a month (2026-11), a week "
+                "(2026-W47), a day (2026-11-20), or a turn"
             )
         raise NotFoundError(
             f"{self.project.root} has no memory of {name}{self._near(span)}; `memkit timeline` lists all"
@@ -164,7 +163,8 @@ class Timeline:
         if node.kind == nodes.SEGMENT:
             yield from self._turns(node)
         elif node.kind == nodes.DAY:
-            yield from self._segments(node.id)
+            for one in self.segments_of(date.fromisoformat(node.id)):
+                yield _segment_node(one, node.id)
         elif (span := parse_span(node.id)) is not None and node.kind not in (nodes.TURN, nodes.NOTE):
             level = [nodes.ALL, nodes.YEAR, nodes.MONTH, nodes.WEEK].index(node.kind)
             dates = dict.fromkeys(name[:10] for name in self.days_in(span))
@@ -283,14 +283,11 @@ class Timeline:
     def _day(self, name: str) -> Day:
         return self._months[nodes.month_of(date.fromisoformat(name[:10]))].days[name]
 
-    def _segments(self, day: str) -> Iterator[Node]:
-        span = parse_span(day)
-        assert span is not None
-        found = [
-            (one, name) for name in self.days_in(span) for one in self._day(name).segments
-        ]
-        for one, _ in sorted(found, key=lambda pair: pair[0].begins):
-            yield _segment_node(one, day)
+    def segments_of(self, day: date) -> list[Segment]:
+        """Return the segments and notes of a day, in the order of time."""
+        span = Span(nodes.DAY, day.isoformat(), day, day)
+        found = [one for name in self.days_in(span) for one in self._day(name).segments]
+        return sorted(found, key=lambda one: one.begins)
 
     def _segment(self, name: str) -> Node | None:
         """Return the segment or note with an id that is or begins with `name`, or that holds such a turn."""

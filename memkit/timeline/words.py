@@ -64,8 +64,8 @@ def telling(
     """Return the words of some turns that set them apart from all others, the most telling first.
 
     `words` and `all_words` count the turns that have a word; `turns` and `all_turns` are the numbers of all
-    turns. The measure is the log-likelihood ratio (Dunning 1993, "Accurate methods for the statistics of
-    surprise and coincidence"). The most frequent words are those of a memory that has no others.
+    turns. The measure is the log-likelihood ratio of the two counts (Rayson and Garside 2000, "Comparing
+    corpora using frequency profiling"). Where there are no other turns, the most frequent words come first.
     """
     others = all_turns - turns
     scores: dict[str, float] = {}
@@ -75,21 +75,10 @@ def telling(
         elsewhere = max(0, all_words.get(word, 0) - count)
         if others <= 0:
             scores[word] = count
-        elif count / turns > elsewhere / others:
-            scores[word] = _likelihood_ratio(count, turns, elsewhere, others)
+        elif count * others > elsewhere * turns:
+            share = (count + elsewhere) / all_turns
+            score = count * math.log(count / (turns * share))
+            if elsewhere:
+                score += elsewhere * math.log(elsewhere / (others * share))
+            scores[word] = score
     return sorted(scores, key=lambda word: (-scores[word], word))[:most]
-
-
-def _likelihood_ratio(count: int, turns: int, elsewhere: int, others: int) -> float:
-    share = (count + elsewhere) / (turns + others)
-
-    def likelihood(hits: int, total: int, chance: float) -> float:
-        misses = max(0, total - hits)
-        found = hits * math.log(chance) if hits else 0.0
-        return found + (misses * math.log(1 - chance) if misses and chance < 1 else 0.0)
-
-    own = likelihood(count, turns, min(1.0, count / turns))
-    rest = likelihood(elsewhere, others, min(1.0, elsewhere / others))
-    return 2 * (
-        own + rest - likelihood(count, turns, share) - likelihood(elsewhere, others, share)
-    )
