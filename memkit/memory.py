@@ -194,22 +194,12 @@ class Memory:
 
         `depth`, `after`, and `as_rows` are as for `memkit.timeline.view.view`.
         """
-        from memkit.recall.client import ask_service
-
-        asked = {"node": node, "depth": depth, "limit": limit, "after": after, "as_rows": as_rows}
-        try:
-            found: dict[str, Any] = ask_service(
-                self.project, self.home, self.settings, "timeline", asked, announce=self.announce
-            )
-            return found
-        except ServiceUnavailable as reason:
-            logger.debug("reading the timeline without the service: %s", reason)
         from memkit.timeline.view import view
 
         return view(self._timeline, node, depth, limit, after, as_rows=as_rows)
 
     def scan(self, words: str, node: str = "", *, limit: int = 100, after: str = "") -> dict[str, Any]:
-        """Return the turns, notes, and bullets of a node with all words: `memory.scan("7443", "2026-W47")`."""
+        """Return the turns, notes, and bullets of a node with all words: `memory.scan("7443", "2026-11")`."""
         from memkit.timeline.events import find_words
 
         timeline = self._timeline

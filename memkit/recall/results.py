@@ -20,6 +20,7 @@ from memkit.index.chunk import LEADING_HEADINGS, Chunk
 from memkit.recall.overview import Line, Overview, attribute
 from memkit.recall.periods import Period
 from memkit.text import CHARACTERS_PER_TOKEN, defuse, one_line, shorten
+from memkit.timeline.nodes import day_of, week_of
 
 SMALLEST_PIECE = 200
 """The fewest characters of a chunk that are worth showing."""
@@ -38,6 +39,7 @@ _CHUNK_FIELDS = (
 )  # fmt: skip
 
 _AGO = re.compile(r"(\d{1,5})\s*([dwmy])", re.IGNORECASE)
+_MINUTE = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?= |$)")
 _DIGITS = re.compile(r"[\d-]*")
 _UNITS = {"d": "days", "w": "weeks", "m": "months", "y": "years"}
 
@@ -157,6 +159,18 @@ class Result:
         return one_line(str(self.git.get("line", "")), NOTE_CHARACTERS)
 
     @property
+    def node(self) -> str:
+        """Where it is in the timeline: `2026-W47 > 2026-11-20 > 14:02`; "" without a date.
+
+        `memkit timeline` takes each of the first two names, and the id of a turn.
+        """
+        day = day_of(self.chunk.date) if self.chunk.date else None
+        if day is None:
+            return ""
+        minute = _MINUTE.match(self.chunk.heading)
+        return " > ".join([week_of(day), day.isoformat(), *([minute[0]] if minute else [])])
+
+    @property
     def turn_entries(self) -> list[str]:
         """The ids to expand for the turns that a bullet cites. Expanding the bullet shows its session."""
         if self.chunk.kind == "turn":  # expanding it shows all of its pieces
@@ -172,6 +186,7 @@ class Result:
             "project": self.project,
             "root": self.root,
             **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS},
+            "node": self.node,
             "turns": list(self.chunk.turns),
             "citations": list(self.chunk.citations),
             "merged": self.merged,
@@ -445,6 +460,7 @@ def _entry(result: Result, room: int, root: str) -> str:
         "project": result.project if result.root != root else "",
         "source": f"{chunk.source}:{chunk.start_line}-{chunk.end_line}",
         "date": chunk.date,
+        "week": result.node.partition(" > ")[0],  # the date and the breadcrumb name the rest of the path
         "session": chunk.session,
         "turns": ",".join(chunk.turns),
         "citations": ",".join(chunk.citations),

@@ -39,7 +39,6 @@ from memkit.service.jobs import Job, JobContext, JobState, Summaries, job_named,
 from memkit.service.listener import NotHereError
 from memkit.service.moments import MomentPointers
 from memkit.service.open_projects import Models, OpenProjects
-from memkit.service.timelines import Timelines
 from memkit.service.watcher import Watcher
 from memkit.service.writer import Writer
 from memkit.settings import load
@@ -50,7 +49,7 @@ from memkit.text import encodable
 logger = logging.getLogger(__name__)
 
 OPERATIONS = frozenset(
-    "search expand timeline index work pointers moment shown status job reload drain".split()
+    "search expand index work pointers moment shown status job reload drain".split()
 )
 """The methods of `Operations` that a request may name."""
 
@@ -77,7 +76,6 @@ class Operations:
         self._models = Models(home)
         self._pointers = PointerHistory(home)
         self._moments = MomentPointers(home)
-        self._timelines = Timelines(home)
         self._opening: dict[str, threading.Thread] = {}
         self.errors: list[str] = []
         self.live = LiveSessions(home)
@@ -141,20 +139,6 @@ class Operations:
         ]
         caller = Caller(str(arguments.get("directory", "")))
         return {"sections": sections_for(caller, sections)}
-
-    def timeline(self, arguments: Arguments) -> Any:
-        """Return a `node` of the timeline with a page of the nodes below it, see `memkit.timeline.view`."""
-        from memkit.timeline.view import view
-
-        project, _ = self._project(arguments)
-        return view(
-            self._timelines.of(project),
-            str(arguments["node"]),
-            int(arguments["depth"]),
-            int(arguments["limit"]),
-            str(arguments["after"]),
-            as_rows=bool(arguments["as_rows"]),
-        )
 
     def index(self, arguments: Arguments) -> Future[SyncReport]:
         """Update the index of the project at `root`."""

@@ -71,42 +71,28 @@ class Month:
 
 
 class MonthCache:
-    """Reads the months of a project, and keeps them up to date.
-
-    Who uses one again reads only what has changed since. One thread at a time.
-    """
+    """Reads the months of a project, and keeps them up to date."""
 
     def __init__(self, project: Project, home: Home, announce: Callable[[str], None]) -> None:
         """`announce` gets a line about each day that cannot be read, and about a long wait."""
         self._journal = Journal(project)
         self._directory = os.path.join(directory_of_timelines(home), digest16(project.root))
         self._announce = announce
-        self._known: dict[str, _MonthFile] = {}
 
     def months(self) -> dict[str, Month]:
         """Return all months by name, the oldest first, as their day files are now."""
         present = self._stamps()
-        kept = {month: self._known.get(month) or self._read(month) for month in present}
-        changed = {
-            month: days
-            for month, days in present.items()
-            if (file := kept[month]) is None or file.stamps != days
-        }
-        count = sum(
-            len(dict(days.items() - (file.stamps.items() if (file := kept[month]) else set())))
-            for month, days in changed.items()
-        )
-        if count >= _MANY_DAYS:
-            self._announce(f"reading {count:,} days for the timeline; the next call will be fast")
+        kept = {month: self._read(month) for month in present}
+        stale = sum(len(days.items() - _stamps_of(kept[month]).items()) for month, days in present.items())
+        if stale >= _MANY_DAYS:
+            self._announce(f"reading {stale:,} days for the timeline; the next call will be fast")
         found = {}
-        for month in sorted(present):
+        for month, days in sorted(present.items()):
             file = kept[month]
-            if month in changed or file is None:
-                file = self._update(month, present[month], file)
-            kept[month] = file
+            if file is None or file.stamps != days:
+                file = self._update(month, days, file)
             if file.stamps:
                 found[month] = Month(file)
-        self._known = {month: file for month, file in kept.items() if file is not None}
         self._drop_others(present)
         return found
 
@@ -196,6 +182,10 @@ class MonthCache:
 
     def _path(self, month: str) -> str:
         return os.path.join(self._directory, month + _SUFFIX)
+
+
+def _stamps_of(file: _MonthFile | None) -> dict[str, Stamp]:
+    return file.stamps if file is not None else {}
 
 
 class _ChangedError(Exception):
