@@ -35,6 +35,7 @@ from memkit.hook.project import Project
 from memkit.journal.digest import ANSWER_CHARACTERS, MAX_TOOLS, PROMPT_CHARACTERS, local_time
 from memkit.paths import Home
 from memkit.settings.load import Settings
+from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -379,7 +380,7 @@ class ImportRecord:
         days = [line for line in lines if line.startswith("{")]
         for line in days:
             try:
-                entry = json.loads(line)
+                entry = parse_json(line)
                 self._days_of(entry["root"], entry["session"]).add(entry["day"])
             except (ValueError, KeyError, TypeError):
                 logger.warning("%s: a damaged line; a day may get no extract", self.path)
