@@ -78,32 +78,31 @@ def timeline_command(
         context.print_json(found)
         return
     if found["next"]:
-        lines.append(styled(f"More: {_next_page(node, found['next'], children, search, events)}", dim=True))
+        given = {"--depth": depth, "--limit": limit if limit != DEFAULT_COUNT else None, "--search": search}
+        flags = ["--children"] * children + ["--events"] * events
+        lines.append(styled(f"More: {_next_page(node, given, flags, found['next'])}", dim=True))
     page("\n".join(lines or [plain(f"{context.project.root} has no memory yet")]))
 
 
-def _next_page(node: str, after: str, children: bool, search: str | None, events: bool) -> str:
-    parts = ["memkit timeline", *([quote(plain(node))] if node else [])]
-    if search is not None:
-        parts.append(f"--search {quote(plain(search))}")
-    parts += ["--children"] * children + ["--events"] * events
-    return " ".join([*parts, f"--after {quote(plain(after))}"])
+def _next_page(node: str, given: Mapping[str, object], flags: list[str], after: str) -> str:
+    """Return the command that shows what follows."""
+    words = [quote(plain(node))] * bool(node)
+    words += [f"{name} {quote(plain(str(value)))}" for name, value in given.items() if value is not None]
+    return " ".join(["memkit timeline", *words, *flags, f"--after {quote(plain(after))}"])
 
 
 def _overview(found: Mapping[str, Any]) -> list[str]:
     """Return the lines of a node itself, and a blank line; none for an empty memory."""
-    from memkit.timeline.view import counts, overview_lines
+    from memkit.timeline.view import counts, overview_lines, span_of
 
     node = found["node"]
     if not node["first"]:
         return []
     columns = width()
-    span = node["first"] if node["first"] == node["last"] else f"{node['first']} to {node['last']}"
     above = " > ".join(found["path"][:-1])
-    title = plain(node["title"] or node["id"] or "all")
-    head = f"{styled(fit(title, columns), bold=True)}"
-    lines = [head, *([styled(fit(f"in {above}", columns), dim=True)] if above else [])]
-    lines.append(fit(plain(f"{span}: {counts(node)}"), columns))
+    head = fit(plain(node["title"] or node["id"] or "the whole memory"), columns)
+    lines = [styled(head, bold=True), *([styled(fit(f"in {above}", columns), dim=True)] if above else [])]
+    lines.append(fit(plain(f"{span_of(node)}: {counts(node)}"), columns))
     lines += [fit(f"→ {plain(node['outcome'])}", columns)] if node["outcome"] else []
     for label, text, name in overview_lines(found):
         shown = plain(name[:ID_CHARACTERS])
@@ -123,7 +122,7 @@ def _rows(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         return []
     names = [f"{'  ' * (row['level'] - 1)}{_name(row)}" for row in rows]
     left = max(map(cells, names))
-    lines = [styled(f"{pad('', left)}{'sessions':>10}{'turns':>7}  about", dim=True)]
+    lines = [styled(f"{' ' * left}{'sessions':>10}{'turns':>7}  about", dim=True)]
     for row, name in zip(rows, names, strict=True):
         is_part = row["kind"] in ("segment", "turn", "note")
         shown = plain(row["id"][:ID_CHARACTERS]) if is_part else ""
@@ -132,7 +131,7 @@ def _rows(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         room = width() - left - cells(numbers) - 2 - (len(shown) + 2 if shown else 0)
         body = pad(text, room) if shown else fit(text, room)
         lines.append(
-            f"{styled(pad(name, left), bold=not is_part)}{styled(numbers, dim=True)}  {body}"
+            f"{styled(name, bold=not is_part)}{' ' * (left - cells(name))}{styled(numbers, dim=True)}  {body}"
             f"{f'  {styled(shown, dim=True)}' if shown else ''}".rstrip()
         )
     return lines

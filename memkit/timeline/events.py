@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import date
 from functools import lru_cache
@@ -24,6 +25,7 @@ from memkit.timeline.tree import Node, Timeline
 from memkit.timeline.view import MOST_TOKENS
 
 LINE_CHARACTERS = 200
+_LABEL = re.compile(r"^\*\*(?:Asked|Did|Answered|Interrupted)\*\* ?")
 EVENT_CHARACTERS = 1200
 """The most characters of an event; `memkit transcript` shows all of it."""
 
@@ -47,7 +49,11 @@ def find_words(
     wanted = [word.casefold() for word in words.split()]
     matches: list[dict[str, Any]] = []
     room, is_wanted, upcoming = MOST_TOKENS, not after, ""
+    seen: set[str] = set()
     for match in _matches(timeline, node, wanted, announce) if wanted else ():
+        if match["id"] in seen:
+            continue
+        seen.add(match["id"])
         if not is_wanted:
             is_wanted = match["id"] == after
             continue
@@ -85,19 +91,37 @@ def _matches(
             name = section.pairs.get("turn", "")
             if own is not None and name not in own:
                 continue
-            lines = [anchors.strip(line) for line in content.lines[section.start : section.end]]
-            folded_lines = [line.casefold() for line in lines]
-            if not all(any(word in line for line in folded_lines) for word in wanted):
-                continue
-            best = _best_line(folded_lines, wanted)
+            lines = content.lines[section.start : section.end]
+            if section.is_opening and "session" in section.pairs:
+                lines = [lines[0], *(line for line in lines[1:] if "grip" in anchors.parse(line))]
+            found = _match(lines, wanted)
+            if found is None or (section.is_opening and "session" in section.pairs and not found):
+                continue  # the heading of a session repeats those of its turns
+            bullet = anchors.parse(found).get("grip", "") if section.is_opening else ""
+            title = one_line(unescape(heading_title(section)), LINE_CHARACTERS)
             yield {
-                "kind": nodes.TURN if name else nodes.NOTE if "note" in section.pairs else "bullets",
-                "id": name or section.pairs.get("note", "") or session,
+                "kind": nodes.TURN if name else nodes.NOTE if "note" in section.pairs else "bullet",
+                "id": name or section.pairs.get("note", "") or bullet,
                 "time": f"{day[:10]} {section.minute}".strip(),
                 "session": session or None,
-                "title": one_line(unescape(heading_title(section)), LINE_CHARACTERS),
-                "line": shorten(shown_line(_around(lines[best], wanted)), LINE_CHARACTERS) if best else "",
+                "title": title,
+                "line": _shown(found, wanted, title),
             }
+
+
+def _match(lines: list[str], wanted: list[str]) -> str | None:
+    """Return the line with most of the words, "" for the first one, or None if a word is missing."""
+    folded = [anchors.strip(line).casefold() for line in lines]
+    if not all(any(word in line for line in folded) for word in wanted):
+        return None
+    best = _best_line(folded, wanted)
+    return lines[best] if best else ""
+
+
+def _shown(line: str, wanted: list[str], title: str) -> str:
+    """Return the part of a line around the words, without its label; "" if it repeats the title."""
+    text = _LABEL.sub("", shown_line(line))
+    return "" if text == title else shorten(_around(text, wanted), LINE_CHARACTERS)
 
 
 def _best_line(lines: list[str], wanted: list[str]) -> int:
@@ -161,7 +185,7 @@ def events(
     at, _, number = after.partition(".")
     passed = int(number) if number.isdigit() else 0
     room, is_wanted, upcoming = MOST_TOKENS, not after, ""
-    for turn, session in _turns_of(timeline, node):
+    for turn, session in _turns_of(timeline, node).items():
         skipped = 0
         if not is_wanted:
             is_wanted = turn == at
@@ -199,16 +223,16 @@ def events(
     }
 
 
-def _turns_of(timeline: Timeline, node: Node) -> Iterator[tuple[str, str]]:
-    """Yield the turns of a node with their sessions, in the order of time."""
+def _turns_of(timeline: Timeline, node: Node) -> dict[str, str]:
+    """Return the turns of a node with their sessions, in the order of time."""
     if node.kind == nodes.SEGMENT:
-        for child in timeline.children(node):
-            yield child.id, child.session
-        return
+        return {child.id: child.session for child in timeline.children(node)}
+    found: dict[str, str] = {}
     for day in dict.fromkeys(name[:10] for name in _days(timeline, node)):
         for segment in timeline.segments_of(date.fromisoformat(day)):
             for turn in segment.turns:
-                yield turn, segment.session
+                found.setdefault(turn, segment.session)
+    return found
 
 
 def _is_of(project: Project, turn: ArchivedTurn, home: Home) -> bool:

@@ -63,6 +63,11 @@ class Node:
     bullets: tuple[str, ...] = ()
     session: str = ""
 
+    @property
+    def cursor(self) -> str:
+        """The name for going on after it in a list. A segment and its first turn have one id."""
+        return f"{self.id}.turn" if self.kind == nodes.TURN else self.id
+
     def as_dict(self) -> dict[str, Any]:
         """Return the node as one line of a list: names and counts."""
         return {
@@ -177,25 +182,30 @@ class Timeline:
         """Yield the nodes below a node down to a depth, each before its children, with its level from 1."""
         for child in self.children(node):
             yield 1, child
-            if depth > 1:
+            # A segment of one turn says what the turn does.
+            if depth > 1 and not (child.kind == nodes.SEGMENT and child.summary.turns <= 1):
                 for level, below in self.walk(child, depth - 1):
                     yield level + 1, below
 
     def page(
         self, node: Node, depth: int, limit: int, after: str = ""
     ) -> tuple[list[tuple[int, Node]], str]:
-        """Return at most `limit` nodes of `walk`, and the id to go on after, or "".
+        """Return at most `limit` nodes of `walk`, and the cursor to go on after, or "".
 
         Raise `NotFoundError` if `after` is none of them.
         """
         found: list[tuple[int, Node]] = []
+        seen: set[str] = set()  # a copied section must not lead in a circle
         is_wanted = not after
         for level, child in self.walk(node, min(depth, MOST_DEPTH)):
+            if child.cursor in seen:
+                continue
+            seen.add(child.cursor)
             if not is_wanted:
-                is_wanted = child.id == after
+                is_wanted = child.cursor == after
                 continue
             if len(found) == min(limit, MOST_NODES):
-                return found, found[-1][1].id
+                return found, found[-1][1].cursor
             found.append((level, child))
         if not is_wanted:
             raise NotFoundError(f"{node.id or 'the timeline'} has no node {after!r} to go on after")

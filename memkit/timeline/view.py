@@ -50,13 +50,15 @@ def view(
     room = MOST_TOKENS - _tokens(found)
     children, upcoming = timeline.page(node, levels, limit, after)
     rows: list[dict[str, Any]] = []
+    last = ""
     for level, child in children:
         row = {"level": level, **_row(child)}
         room -= ROW_TOKENS if as_rows else _tokens(row)
         if room < 0 and rows:
-            upcoming = rows[-1]["id"]
+            upcoming = last
             break
         rows.append(row)
+        last = child.cursor
     return {**found, "children": rows, "next": upcoming or None}
 
 
@@ -142,7 +144,7 @@ def overview_lines(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
     if overview["words"]:
         add("words", [(", ".join(overview["words"]), "")])
-    if found["node"]["kind"] != nodes.SEGMENT:
+    if found["node"]["kind"] not in (nodes.DAY, nodes.SEGMENT):  # a list of its children follows
         add("sessions", [(f"{one['time'][:10]} {one['text']}", one["id"]) for one in overview["titles"]])
     edited = ", ".join(_times(one["file"], one["edits"]) for one in overview["files"])
     if edited:
@@ -160,10 +162,10 @@ def _times(text: str, count: int) -> str:
 def markdown(found: Mapping[str, Any]) -> str:
     """Return a view as Markdown, for `memkit show`."""
     node = found["node"]
-    lines = [f"# {node['id']}", "", f"{_span(node)}{counts(node)}", ""]
+    lines = [f"# {node['id']}", "", f"{span_of(node)}: {counts(node)}"]
     for label, text, name in overview_lines(found):
         shown = f"{_escaped(text)} ({name})" if name else _escaped(text)
-        lines += [f"**{label.capitalize()}**", ""] if label else []
+        lines += ["", f"**{label.capitalize()}**", ""] if label else []
         lines.append(f"- {shown}")
     lines += ["", "## Children", ""]
     for row in found["children"]:
@@ -174,11 +176,13 @@ def markdown(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _span(node: Mapping[str, Any]) -> str:
-    if not node["first"]:
-        return ""
-    days = node["first"] if node["first"] == node["last"] else f"{node['first']} to {node['last']}"
-    return f"{days}: "
+def span_of(node: Mapping[str, Any]) -> str:
+    """Return the days or times of a node: `2026-11-16 to 2026-11-20`, `2026-11-20 14:02–14:20`, or ""."""
+    first, last = node["first"], node.get("last") or node["first"]
+    if first == last:
+        return str(first)
+    is_part = len(first) > 10 and first[:10] == last[:10]
+    return f"{first}–{last[11:]}" if is_part else f"{first} to {last}"
 
 
 def _escaped(text: str) -> str:
