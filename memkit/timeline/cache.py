@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from glob import escape, glob
 from typing import Annotated
 
@@ -52,18 +52,31 @@ class _MonthFile(msgspec.Struct):
     version: Annotated[int, msgspec.Meta(ge=VERSION, le=VERSION)] = VERSION
 
 
+def _decoded(file: _MonthFile) -> dict[str, Day]:
+    found = msgspec.json.decode(file.days, type=dict[str, Day])
+    if found.keys() != file.stamps.keys():
+        raise msgspec.DecodeError("its days are not those of its files")
+    return found
+
+
 class Month:
     """A month of the timeline: its sum, and its day files by name, oldest first."""
 
-    def __init__(self, file: _MonthFile) -> None:
+    def __init__(self, file: _MonthFile, read_again: Callable[[], _MonthFile]) -> None:
+        """`read_again` reads the day files, if it turns out that the text of the days is damaged."""
         self.names = sorted(file.stamps)
         self.total = file.total
         self._file = file
+        self._read_again = read_again
 
     @cached_property
     def days(self) -> dict[str, Day]:
         """What is known of each day file, by its name."""
-        return msgspec.json.decode(self._file.days, type=dict[str, Day])
+        try:
+            return _decoded(self._file)
+        except msgspec.DecodeError as error:
+            logger.warning("a month of the timeline is made again: %s", error)
+            return _decoded(self._read_again())
 
     def may_hold(self, name: str) -> bool:
         """Whether an id that begins with `name` may be in it. Most months can be left out without reading."""
@@ -92,7 +105,7 @@ class MonthCache:
             if file is None or file.stamps != days:
                 file = self._update(month, days, file)
             if file.stamps:
-                found[month] = Month(file)
+                found[month] = Month(file, partial(self._update, month, days, None))
         self._drop_others(present)
         return found
 
@@ -134,7 +147,7 @@ class MonthCache:
         known: dict[str, Day] = {}
         if kept is not None:
             try:
-                known = Month(kept).days
+                known = _decoded(kept)
             except msgspec.DecodeError as error:
                 logger.warning("the timeline of %s is made again: %s", month, error)
         for name in sorted(stamps):

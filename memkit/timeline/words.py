@@ -17,7 +17,7 @@ LEAST_TURNS = 2
 _LONGEST, _SHORTEST = 40, 3
 _AROUND = ".,;:!?…()[]{}<>\"'`“”‘’«»*_|→·—–-=~#/\\"
 _NAME = re.compile(r"[^\W\d_]")
-_FEW_LETTERS = 0.5
+_FEW_LETTERS = 0.4
 _UNSPACED = re.compile("[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7fb]")
 
 
