@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from memkit.hook.project import Project
 from memkit.hook.quotes import session_facts
+from memkit.recall.layout import lay_out
 from memkit.recall.pointers import Pointer, quotable_line
 from memkit.recall.pointers import lay_out as lay_out_pointers
-from memkit.recall.results import lay_out
 from memkit.text import defuse
 from tests.recall.test_layout import CHUNK, answer
 

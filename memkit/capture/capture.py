@@ -34,8 +34,9 @@ from memkit.hook.tally import note_excluded
 from memkit.ipc import unindexed
 from memkit.ipc.spool import time_of
 from memkit.journal import Journal
-from memkit.journal.day_file import section_hash
+from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import Digest, compaction_digests, make_digest
+from memkit.journal.fingerprints import section_hash
 from memkit.journal.markup import is_same_cut
 from memkit.paths import Home
 from memkit.privacy.redact import hid_private, redact, skips
@@ -478,7 +479,7 @@ def _is_known_answer(digest: Digest, project: Project) -> bool:
     for day in journal.days() if answer else ():
         if day[:10] in (before, digest.day):  # also `.local` files
             content = journal.day(day)
-            for turn in content.turns_of(digest.session):
+            for turn in turns_of(content, digest.session):
                 is_other = turn.section.pairs["turn"] != digest.turn
                 known = _answer_in(content.text(turn.section))
                 if is_other and known and is_same_cut(known, answer):

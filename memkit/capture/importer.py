@@ -32,9 +32,11 @@ from memkit.claude_code.turn import Turn, read_turns
 from memkit.errors import ArchiveError, MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.hook.project import Project
-from memkit.journal.digest import ANSWER_CHARACTERS, MAX_TOOLS, PROMPT_CHARACTERS, local_time
+from memkit.journal.digest import ANSWER_CHARACTERS, PROMPT_CHARACTERS, local_time
+from memkit.journal.tool_lines import MAX_TOOLS
 from memkit.paths import Home
 from memkit.settings.load import Settings
+from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -379,7 +381,7 @@ class ImportRecord:
         days = [line for line in lines if line.startswith("{")]
         for line in days:
             try:
-                entry = json.loads(line)
+                entry = parse_json(line)
                 self._days_of(entry["root"], entry["session"]).add(entry["day"])
             except (ValueError, KeyError, TypeError):
                 logger.warning("%s: a damaged line; a day may get no extract", self.path)

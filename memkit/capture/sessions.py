@@ -20,8 +20,8 @@ import msgspec
 
 from memkit.errors import NewerFileError
 from memkit.files import make_private_directory, write_durably
-from memkit.journal.day_edits import Growing
-from memkit.journal.day_file import is_of_format_1
+from memkit.journal.day_writes import Growing
+from memkit.journal.fingerprints import is_of_format_1
 from memkit.paths import Home, is_plain_name
 from memkit.state import parse_json, read_state_or_none, write_state
 

@@ -160,7 +160,7 @@ def day_named(text: str | None) -> date | None:
         return None
     from datetime import date
 
-    from memkit.recall.results import parse_day
+    from memkit.recall.period_days import parse_day
 
     return parse_day(text, date.today())
 
@@ -169,3 +169,18 @@ def iso_day_named(text: str | None) -> str:
     """Return the day that an option names as an ISO date, or `""` if it was not given."""
     day = day_named(text)
     return day.isoformat() if day else ""
+
+
+def path_named(path: str, *roots: str) -> str:
+    """Return the path that an option names as relative to one of `roots`, with slashes.
+
+    A path elsewhere stays as it is, and so does a relative one that does not exist: it may be the end of one.
+    A link stays a link.
+    """
+    if os.path.isabs(path) or os.path.lexists(path):
+        real = os.path.join(os.path.realpath(os.path.dirname(path) or "."), os.path.basename(path))
+        for root in roots:
+            relative = os.path.relpath(real, root)
+            if relative.split(os.sep)[0] != os.pardir:
+                return relative.replace(os.sep, "/")
+    return path.replace(os.sep, "/").removeprefix("./")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.context import Context, command, day_named
+from memkit.cli.context import Context, command, day_named, path_named
 from memkit.cli.output import echo
 from memkit.errors import MemkitError
 from memkit.index.chunk import KINDS
@@ -101,7 +101,7 @@ def search_command(
 
     context.stay_in_project(all_projects)
     options["minimum"] = 0.0 if everything else options["minimum"]
-    options["file"] = _inside(context.project.root, file)
+    options["file"] = path_named(os.path.abspath(file), context.project.root) if file else ""
     options["excerpts"] = is_short = not (full or options["explain"] or options["budget"] or context.as_json)
     options["filters"] = Filters(day_named(since), day_named(until), session, branch, kind or "", path)
     memory = context.memory()
@@ -137,14 +137,6 @@ def search_command(
     from memkit.cli.results import show_full, show_short
 
     (show_short if is_short else show_full)(answer, root)
-
-
-def _inside(root: str, path: str) -> str:
-    """Return `path` relative to `root`, with slashes; unchanged if it is elsewhere, "" if not given."""
-    if not path:
-        return ""
-    relative = os.path.relpath(os.path.realpath(path), root)
-    return path if relative.startswith("..") else relative.replace(os.sep, "/")
 
 
 def _queries(stdin: Any) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, iso_day_named
+from memkit.cli.context import Context, command, iso_day_named, path_named
 from memkit.cli.output import plain, styled
 from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, page, width
 from memkit.text import plural
@@ -56,7 +56,7 @@ def sessions_command(
     context.stay_in_project(all_projects)
     list_sessions(
         context, count, since=iso_day_named(since), branch=branch, all_projects=all_projects,
-        file=_in_project(context.project.root, file),
+        file=path_named(file, context.project.root),
     )  # fmt: skip
 
 
@@ -91,17 +91,6 @@ def list_sessions(
         options += [" --all-projects"] * all_projects
         lines.append(styled(f"Older ones: memkit sessions{''.join(options)} -n {count * 4}", dim=True))
     page("\n".join(lines))
-
-
-def _in_project(root: str, path: str) -> str:
-    """Return `path` relative to `root`, with slashes.
-
-    A path elsewhere stays as it is, and so does a relative one that does not exist: it may be the end of one.
-    """
-    if not path or not (os.path.isabs(path) or os.path.lexists(path)):
-        return path.replace(os.sep, "/").removeprefix("./")
-    relative = os.path.relpath(os.path.realpath(path), root)
-    return path if relative.startswith("..") else relative.replace(os.sep, "/")
 
 
 def session_rows(found: Sequence[PastSession], all_projects: bool) -> list[str]:

@@ -41,7 +41,9 @@ _NAME_COLUMNS = 16
 )  # fmt: skip
 @click.option("--refresh", is_flag=True, help="Compute the topics again now.")
 @click.option("--all-projects", is_flag=True, help="List the topics of all projects.")
-@click.option("--background", is_flag=True, hidden=True, help="Take the index as it is, at the lowest priority.")
+@click.option(
+    "--background", is_flag=True, hidden=True, help="Take the index as it is, at the lowest priority."
+)
 def topics_command(
     context: Context, words: tuple[str, ...], count: int, refresh: bool, all_projects: bool, background: bool
 ) -> None:
@@ -90,8 +92,7 @@ def _check_usage(action: str, values: tuple[str, ...], all_projects: bool) -> No
 def _lower_priority() -> None:
     import psutil
 
-    lowest = psutil.IDLE_PRIORITY_CLASS if sys.platform == "win32" else 19
-    psutil.Process().nice(lowest)
+    psutil.Process().nice(getattr(psutil, "IDLE_PRIORITY_CLASS", 19))  # a name on Windows only
 
 
 def _topics(context: Context, refresh: bool, *, is_indexed: bool) -> TopicList:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, path_named
 from memkit.cli.output import plain, styled
 from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, fit, pad, page, width
 from memkit.errors import MemkitError
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from memkit.recall.file_history import FileEvent
 
 DEFAULT_COUNT = 30
-UNANSWERED = "Git did not answer, so commits are missing."
+UNANSWERED = "Commits are missing: git did not answer, or has none yet."
 _TIME_COLUMNS = 16
 _KIND_COLUMNS = 6
 
@@ -43,7 +42,7 @@ def why_command(context: Context, file: str, count: int) -> None:
     context.stay_in_project()
     root = context.project.root
     worktree = worktree_of(root, context.directory)
-    name = _from_root([worktree or root, root], file)
+    name = path_named(file, worktree or root, root)
     if not name.strip("./ "):
         raise MemkitError(f"{file!r} is no file; name one by its path, such as src/app.py")
     found = context.memory().why(name)
@@ -77,17 +76,6 @@ def why_command(context: Context, file: str, count: int) -> None:
 def _argument(file: str) -> str:
     quoted = shlex.quote(plain(file))
     return f"-- {quoted}" if file.startswith("-") else quoted
-
-
-def _from_root(roots: list[str], path: str) -> str:
-    """Return `path` relative to one of `roots`, with slashes; unchanged if it is elsewhere or not there."""
-    if os.path.isabs(path) or os.path.lexists(path):
-        real = os.path.join(os.path.realpath(os.path.dirname(path) or "."), os.path.basename(path))
-        for root in roots:
-            relative = os.path.relpath(real, root)
-            if relative.split(os.sep)[0] != os.pardir:
-                return relative.replace(os.sep, "/")
-    return path.replace(os.sep, "/").removeprefix("./")
 
 
 def _lines(event: FileEvent, columns: int) -> Iterator[str]:

@@ -29,11 +29,13 @@ from memkit.index.snapshot import remove_others
 from memkit.ipc import spool, unindexed
 from memkit.journal import Journal
 from memkit.journal.day_edits import Removal
+from memkit.journal.day_summaries import turns_of
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
+from memkit.timeline.cache import erase_timelines
 from memkit.topics.files import drop_members, drop_outdated
 
 logger = logging.getLogger(__name__)
@@ -149,7 +151,7 @@ class _Eraser:
             for turn in self._forgotten.within(waiting.root).turns & waiting.tries.keys():
                 del waiting.tries[turn]
             journal = Journal(Project.at_root(waiting.root, self._home))
-            done = [day for day in waiting.days if not journal.day(day).turns_of(waiting.session)]
+            done = [day for day in waiting.days if not turns_of(journal.day(day), waiting.session)]
             queue.update(waiting, done)
 
     def _index(self) -> None:
@@ -207,7 +209,7 @@ def purge_index(
     holds_text: Callable[[ChunkReader], bool],
     announce: Callable[[str], None],
 ) -> None:
-    """Update the indexes of `projects`, and erase deleted text from the files of every index.
+    """Update the indexes of `projects`, and erase deleted text from the files of every index and timeline.
 
     An index that no project reads, because of another model or a missing directory, is dropped if
     `holds_text`. `roots` limits this to some projects. Raise `IndexStoreError`, `EmbeddingError`.
@@ -227,5 +229,6 @@ def purge_index(
         drop_outdated(directory, chunks.fingerprint)
         if directory.name not in current and holds_text(chunks):
             delete_collection(home, uri, directory.name)
+    erase_timelines(home)  # made again from the days
     if not erase_deleted(home, uri):
         announce(f"the Chroma server {uri} may keep deleted text in its own files; run `chroma vacuum` there")

@@ -20,13 +20,14 @@ from memkit.files import read_regular, write_durably
 from memkit.forget import OLD_TEXT_FIELDS, purge_index, remove_old_text
 from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.entries import days
-from memkit.hook.project import Project
+from memkit.hook.project import Project, digest16
 from memkit.index import read_files
 from memkit.index.catalog import snapshots_of
 from memkit.index.chunk import ChunkReader, open_current
 from memkit.index.chunker import decode
 from memkit.ipc import spool, unindexed
 from memkit.journal import Journal
+from memkit.journal.day_edits import redact_day
 from memkit.journal.files import replaced_files
 from memkit.paths import Home
 from memkit.privacy.redact import MARK, redact, visible
@@ -121,7 +122,7 @@ def _day(journal: Journal, day: str, home: Home) -> Place:
     def visit(finder: SecretFinder, fix: bool) -> None:
         redact = finder.lines_of("journal", str(journal.path(day)))
         if not fix:
-            journal.day(day).redact(redact, {})
+            redact_day(journal.day(day), redact, {})
             return
         sessions = Sessions(home)
         root = journal.project.root
@@ -225,7 +226,8 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
     """
     for kind in HOME_FILES:
         top = kind.pattern.partition("/")[0]
-        if not kind.has_text or top in ("index", ".restore-*"):
+        is_of_index = top == "index" and not kind.pattern.startswith("index/timeline/")
+        if not kind.has_text or is_of_index or top == ".restore-*":
             continue
         if kind.pattern == "archive/*.jsonl.zst":
             archive = Archive(home)
@@ -244,6 +246,10 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
             where = "session" if top == "sessions" else "spool"
             for name in find_files(home.root, kind):
                 yield from _state_or_event(where, Path(name), roots)
+        elif top == "index":  # a fix removes all of them, see `purge_index`
+            for path in map(Path, find_files(home.root, kind)):
+                if roots is None or path.parent.name in map(digest16, roots):
+                    yield _text_file("timeline", path)
         else:
             yield from (_text_file("log", Path(path)) for path in find_files(home.root, kind))
     yield from temporary_files("session", home.sessions)

@@ -19,7 +19,7 @@ from memkit.hook.entries import days
 from memkit.hook.project import Project
 from memkit.index.sections import is_iso_date
 from memkit.journal import Journal
-from memkit.journal.day_edits import Removal, bullets
+from memkit.journal.day_edits import Removal, removed_bullets
 from memkit.journal.day_file import DayFile, Section
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Ids
@@ -278,10 +278,11 @@ class _Finder:
     ) -> None:
         content, root = journal.day(day), journal.project.root
         own = self._only.get(root, Ids())
-        found = list(bullets(content, Removal(self._turns, self._forgotten.grips)))
-        self._grips |= {anchors.parse(content.lines[number])["grip"] for number in found}
-        found = list(bullets(content, Removal(self._turns | own.turns, self._grips | own.grips)))
-        named = {anchors.parse(content.lines[number])["grip"] for number in found}
+        removal = Removal(self._turns, self._forgotten.grips)
+        self._grips |= {bullet.id for _, bullet in removed_bullets(content, removal)}
+        removal = Removal(self._turns | own.turns, self._grips | own.grips)
+        found = [bullet for _, bullet in removed_bullets(content, removal)]
+        named = {bullet.id for bullet in found}
         if named - self._grips:
             self._add_own(root, Ids(grips=frozenset(named - self._grips)))
         known = {section.pairs["turn"] for section in turns}

@@ -14,6 +14,7 @@ import msgspec
 
 from memkit import anchors
 from memkit.archive import Archive
+from memkit.bullets import read_bullets
 from memkit.capture.sessions import Sessions
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
 from memkit.files import read_regular
@@ -157,7 +158,7 @@ class _Memory:
                     return Forgotten(turns=frozenset({name}))
                 if section.pairs.get("note") == name:
                     return Forgotten(notes=frozenset({name}))
-            if any(anchors.parse(line).get("grip") == name for line in content.lines if name in line):
+            if any(bullet.id == name for _, bullet in read_bullets(content.lines)):
                 return Forgotten(grips=frozenset({name}))
         files = self._journal.markdown()
         if any(fact.id == name for path in files for _, fact in read_facts(path)):

@@ -13,6 +13,7 @@ from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from memkit import anchors
+from memkit.bullets import bullet_words
 from memkit.files import MOST_BYTES, PRIVATE_FILE, inside, make_private_directory, read_tail
 from memkit.hook.project import Project, Registry, digest16
 from memkit.paths import Home
@@ -155,11 +156,6 @@ def _labelled(body: str) -> dict[str, str]:
 def heading_words(line: str) -> str:
     """Return a heading without its marks and anchors, on one line."""
     return " ".join(anchors.strip(line).lstrip("#").split())
-
-
-def bullet_words(line: str) -> str:
-    """Return a bullet without its mark and anchors, on one line."""
-    return " ".join(anchors.strip(line).removeprefix("- ").split())
 
 
 def entry_words(heading: str, answer: str) -> str:

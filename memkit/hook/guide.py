@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 
 from memkit import anchors
-from memkit.hook.entries import HOOK_BYTES, bullet_words, days, read_days
+from memkit.bullets import OPEN, read_bullet
+from memkit.hook.entries import HOOK_BYTES, days, read_days
 from memkit.hook.project import Project
 from memkit.hook.quotes import FOREIGN, facts_of, place_of, quoted_line
 from memkit.hook.tally import tally
@@ -94,10 +95,10 @@ def _open(project: Project, names: list[str]) -> Iterator[str]:
     for _, text in read_days(project, names[-OPEN_DAYS:], HOOK_BYTES):
         below: list[str] = []  # the questions below the next heading
         for line in reversed(text.split("\n")):
-            if line.startswith("- Open: ") and "grip" in anchors.parse(line):
-                words = bullet_words(line)
-                if f"({anchors.UNVERIFIED})" not in words and len(below) < left:
-                    below.append(words)
+            bullet = read_bullet(line) if OPEN in line else None
+            if bullet is not None:
+                if bullet.is_verified and bullet.text.startswith(OPEN) and len(below) < left:
+                    below.append(bullet.text)
             elif line.startswith("## ") and (session := anchors.parse(line).get("session")):
                 if session not in ended:
                     yield from below

@@ -55,7 +55,7 @@ def sentences(text: str) -> Iterator[str]:
             yield " ".join(sentence.split())
 
 
-def says_nothing(prompt: str) -> bool:
-    """Return whether a prompt only agrees or goes on: "yes.", "ok, go on", "2"."""
+def is_filler(prompt: str) -> bool:
+    """Return whether every word of a prompt only agrees or goes on: "yes.", "ok, go on", "2"."""
     words = re.findall(r"\w+", prompt.lower())
     return len(words) <= _FILLER_WORDS and all(word in _FILLER or word.isdigit() for word in words)

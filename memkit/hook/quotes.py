@@ -12,18 +12,18 @@ from itertools import islice
 from typing import NamedTuple
 
 from memkit import anchors
+from memkit.bullets import bullet_words, read_bullets
 from memkit.files import inside, read_tail
 from memkit.hook.entries import (
     HOOK_BYTES,
     answer_of,
-    bullet_words,
     days,
     entry_words,
     heading_words,
     read_days,
     sections_of,
 )
-from memkit.hook.phrases import first_sentence, says_nothing
+from memkit.hook.phrases import first_sentence, is_filler
 from memkit.hook.project import Project
 from memkit.text import defuse
 
@@ -186,11 +186,10 @@ def _quoted(stretch: Stretch, own: Container[str] | None) -> tuple[list[str], bo
     def is_own(words: str) -> bool:
         return own is None or words in own
 
-    lines = [line for line in stretch.below.split("\n") if line.startswith("- ") and "grip:" in line]
-    bullets = [bullet_words(line) for line in lines if "grip" in anchors.parse(line)]
-    own_bullets = [words for words in bullets if is_own(words)]
+    bullets = [bullet for _, bullet in read_bullets(stretch.below.split("\n"))]
+    own_bullets = [bullet for bullet in bullets if is_own(bullet.text)]
     is_foreign = len(own_bullets) < len(bullets)
-    quoted = [quoted_line(f"- {words}") for words in own_bullets if f"({anchors.UNVERIFIED})" not in words]
+    quoted = [quoted_line(f"- {bullet.text}") for bullet in own_bullets if bullet.is_verified]
     title = heading_words(stretch.opening)
     if quoted:
         if not is_own(title):  # its time may have been changed too
@@ -203,10 +202,10 @@ def _quoted(stretch: Stretch, own: Container[str] | None) -> tuple[list[str], bo
             if not is_own(heading):
                 continue
         answer = first_sentence(answer)
-        if says_nothing(heading[5:]):
+        if is_filler(heading[5:]):
             if not answer:
                 continue
-            if not says_nothing(title[5:]) and is_own(title):
+            if not is_filler(title[5:]) and is_own(title):
                 heading = heading[:5] + title[5:]
         quoted.append(quoted_line(f"{stretch.day} {entry_words(heading, answer)}"))
     return quoted, is_foreign
@@ -224,7 +223,7 @@ def facts_of(project: Project) -> list[str]:
     hold = [
         words
         for words in found
-        if not words.startswith(_SUPERSEDED) and "(unverified)" not in words
+        if not words.startswith(_SUPERSEDED) and f"({anchors.UNVERIFIED})" not in words
     ]
     return sorted(hold, key=lambda words: max(_DATE.findall(words), default=""), reverse=True)
 

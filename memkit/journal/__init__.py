@@ -26,17 +26,17 @@ from memkit.hook.entries import DAY_FILE, note_own, note_redacted
 from memkit.hook.entries import days as days_of
 from memkit.hook.project import Project
 from memkit.journal.day_edits import (
-    Growing,
-    NearbyDays,
     Removal,
     is_empty,
     merge,
+    redact_day,
     remove,
     remove_lines,
-    write_turn,
 )
 from memkit.journal.day_file import DayFile, encoded
-from memkit.journal.day_overview import Overview, without_overview
+from memkit.journal.day_overview import DayOverview, without_overview
+from memkit.journal.day_summaries import summarize
+from memkit.journal.day_writes import Growing, NearbyDays, insert_note, write_turn
 from memkit.journal.digest import Digest, Note
 from memkit.journal.facts import FactChange, FactFile
 from memkit.journal.files import MemoryDirectory, Record
@@ -212,7 +212,7 @@ class Journal:
 
         def change(content: DayFile) -> None:
             before = list(content.lines)
-            hashes = content.redact(redact, known)
+            hashes = redact_day(content, redact, known)
             if content.lines != before:
                 for turn, section in hashes.items():
                     will_write(turn, section)
@@ -233,7 +233,7 @@ class Journal:
         *,
         key: str = "summary",
     ) -> bool:
-        """Insert the bullets and title of a segment above its turns; see `DayFile.summarize`.
+        """Insert the bullets and title of a segment above its turns; see `day_summaries.summarize`.
 
         Refuse a day that git tracks while the memory is not shared: bullets cannot go elsewhere.
         """
@@ -243,7 +243,7 @@ class Journal:
             )
         return self._change_day(
             self.path(day),
-            lambda content: content.summarize(turns, bullets, title, key=key),
+            lambda content: summarize(content, turns, bullets, title, key=key),
             record=self._note_own,
         )
 
@@ -266,7 +266,7 @@ class Journal:
         """Write a note. Return False if it is already there."""
         return self._change_day(
             self.path(self.day_for(note.day)),
-            lambda content: content.insert_note(note),
+            lambda content: insert_note(content, note),
             record=self._note_own,
         )
 
@@ -275,7 +275,7 @@ class Journal:
         old, new = (data.decode("utf-8", "surrogateescape") for data in (before, edited))
 
         def apply(text: str) -> str:
-            overview = Overview(DayFile(new))  # what the user removed from it stays out
+            overview = DayOverview(DayFile(new))  # what the user removed from it stays out
             content = DayFile(merge(old, new, text))
             overview.update(content)
             return content.render()
@@ -387,7 +387,7 @@ class Journal:
         def apply(text: str) -> str | None:
             content = DayFile(text or f"# {path.stem[:10]}")
             before = list(content.lines)
-            overview = Overview(content, may_begin=may_begin_overview)
+            overview = DayOverview(content, may_begin=may_begin_overview)
             change(content)
             if content.lines == before:
                 return text

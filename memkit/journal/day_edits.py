@@ -1,4 +1,4 @@
-"""Change a day that the user may also edit: write turns, remove parts, or merge an edit with later writes.
+"""Change a day that the user may also edit: remove parts, redact it, or merge an edit with later writes.
 
 Every line that is not concerned stays as it is.
 """
@@ -7,105 +7,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from datetime import date, timedelta
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.journal.day_file import DayFile, Section, heading_title, is_of_format_1
+from memkit.bullets import WrittenBullet, read_bullet, read_bullets
+from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.day_overview import overview_places, owner
-from memkit.journal.digest import Digest, count_calls, read_parts
-from memkit.journal.files import MemoryDirectory
-from memkit.journal.markup import is_same_cut
+from memkit.journal.extracts import redacted_lines
+from memkit.journal.fingerprints import section_hash, written_lines
 from memkit.journal.shared_heading import SharedHeading
 
 FORGOTTEN_TITLE = "(forgotten)"
 """The new title of a session whose title repeated a forgotten turn, if no other turn is left."""
 
-_TURN = re.compile(r"turn:(\S+) ")
 _DAY_TITLE = re.compile(r"^# \d{4}-\d{2}-\d{2}\s*$")
 _INDENTED = re.compile(r"^[ \t]+\S")
-
-
-class Growing(NamedTuple):
-    """A turn that may have been written before it was complete.
-
-    `hashes` are the hashes its section may have. `is_written` is set once it certainly was written.
-    """
-
-    hashes: tuple[str, ...]
-    is_written: bool
-
-
-def write_turn(
-    content: DayFile, digest: Digest, known: Growing | None, nearby: NearbyDays
-) -> bool:
-    """Insert the turn, or replace it if it grew. Return whether that changed the day."""
-    present = content.find_turn(digest.turn)
-    if present is None:
-        held = nearby.find(digest.turn)
-        if known is not None and known.is_written:
-            # Gone from the file: the user removed it, so it stays out. But if git began to track the file
-            # while the turn grew, the turn moves to the other file of the day.
-            if all(day[:10] != digest.day or text == digest.section.strip() for day, text in held):
-                return False
-        elif any(held):
-            return False
-        content.insert(digest)
-        return True
-    count = content.written_lines(present, known.hashes) if known else 0
-    section = digest.section.split("\n")
-    if not count or content.lines[present.start : present.start + count] == section:
-        return False
-    is_old = content.written_lines(present, filter(is_of_format_1, known.hashes if known else ()))
-    if is_old and not has_grown(content.text(present), digest.section):
-        return False
-    content.rename_session(digest.session, heading_title(present), digest.title)
-    content.replace(present, count, digest.section)
-    return True
-
-
-def has_grown(written: str, section: str) -> bool:
-    """Return whether a turn says more than its section of format 1, which shows more of the same text.
-
-    Format 2 leaves calls out, so only a higher number of them counts.
-    """
-    old, new = read_parts(written), read_parts(section)
-    counts = [sum(map(count_calls, parts.tools)) for parts in (old, new)]
-    return old.outcome != new.outcome or counts[1] > counts[0] or not is_same_cut(old.answer, new.answer)
-
-
-class NearbyDays:
-    """Other files that may already hold a turn of a day. Read once, when first needed.
-
-    The machine's time zone may have changed since the turn was written (zones are up to 26 hours apart), or
-    git may track the day's file now.
-    """
-
-    def __init__(self, files: MemoryDirectory, day: str) -> None:
-        self._files = files
-        self._day = day
-
-    @cached_property
-    def _texts(self) -> list[tuple[str, str, frozenset[str]]]:
-        center = date.fromisoformat(self._day[:10])
-        near = [f"{center + timedelta(n)}{kind}" for n in range(-2, 3) for kind in ("", ".local")]
-        found = []
-        for day in near:
-            if day != self._day:
-                text = self._files.read_if_used(self._files.path / f"{day}.md")
-                found.append((day, text, frozenset(_TURN.findall(text))))
-        return found
-
-    def find(self, turn: str) -> Iterator[tuple[str, str]]:
-        """Yield the days that have a section of the turn, and its text there."""
-        for day, text, turns in self._texts:
-            if turn in turns:
-                content = DayFile(text)
-                section = content.find_turn(turn)
-                if section is not None:
-                    yield day, content.text(section).strip()
 
 
 class Removal(NamedTuple):
@@ -159,7 +76,7 @@ def remove_lines(content: DayFile, start: int, end: int) -> bool:
     for number, (place, line) in enumerate(zip(content.file_lines(), content.lines, strict=False)):
         if not start <= place <= end:
             continue
-        is_bullet = "grip" in anchors.parse(line)
+        is_bullet = read_bullet(line) is not None
         if number in headings or is_bullet or isinstance(line, SharedHeading) or _DAY_TITLE.match(line):
             continue
         gone.add(number)
@@ -169,26 +86,71 @@ def remove_lines(content: DayFile, start: int, end: int) -> bool:
     return True
 
 
+def redact_day(
+    content: DayFile, redact: Callable[[int, str], str], growing: Mapping[str, Iterable[str]]
+) -> dict[str, str]:
+    """Pass all text through `redact`, piece by piece, with the number of its first line, from 1.
+
+    A piece is the text before the first section, a heading without its anchor, or the text below it. In
+    a section that may grow (`growing` maps its turn to hashes), the lines that memkit wrote are a piece
+    of their own. Return the new hashes of growing sections that are unedited, by turn.
+    """
+    hashes = {}
+    numbers = content.file_lines()
+    joined = content.shared_headings()
+
+    def redact_piece(line: int, text: str) -> str:
+        return redact(numbers[line], text)
+
+    for section in reversed(content.sections):
+        turn = section.pairs.get("turn", "")
+        written = written_lines(content, section, growing[turn]) if turn in growing else 0
+        heading = anchors.strip(section.heading)
+        if section.start + 1 in joined:  # the same line as that of the turn, which is done
+            shown = anchors.strip(content.lines[section.start + 2]).removeprefix("#")
+        else:
+            shown = redact_piece(section.start, heading)
+        if shown != heading:
+            shown = " ".join(shown.split())
+            line = f"{shown} {anchors.render(**section.pairs)}"
+            content.put(section.start, section.start + 1, [line])
+        middle = section.start + max(written, 1)
+        _redact_lines(content, middle, section.end, redact_piece)
+        length = len(content.lines)
+        _redact_lines(content, section.start + 1, middle, redact_piece)
+        if written:
+            end = middle + len(content.lines) - length
+            hashes[turn] = section_hash("\n".join(content.lines[section.start : end]))
+    sections = content.sections
+    _redact_lines(content, 0, sections[0].start if sections else len(content.lines), redact_piece)
+    return hashes
+
+
+def _redact_lines(content: DayFile, start: int, end: int, redact: Callable[[int, str], str]) -> None:
+    text = "\n".join(content.lines[start:end])
+    redacted = redact(start, text)
+    if redacted != text:
+        content.put(start, end, redacted_lines(content.lines[start:end], redacted.split("\n")))
+
+
 def is_empty(content: DayFile) -> bool:
     """Return whether a day holds nothing but its date."""
     return all(not line.strip() or _DAY_TITLE.match(line) for line in content.lines)
 
 
-def bullets(content: DayFile, removal: Removal) -> Iterator[int]:
-    """Yield the numbers, from 0, of lines with the anchor of a bullet that `removal` names."""
-    for number, line in enumerate(content.lines):
-        if "grip:" not in line:
-            continue
-        pairs = anchors.parse(line)
-        turns = pairs.get("turns", "").split(",")
-        if pairs.get("grip") in removal.grips or any(turn in removal.turns for turn in turns):
-            yield number
+def removed_bullets(
+    content: DayFile, removal: Removal
+) -> Iterator[tuple[int, WrittenBullet]]:
+    """Yield the bullets that `removal` names, with the numbers of their lines, from 0."""
+    for number, bullet in read_bullets(content.lines):
+        if bullet.id in removal.grips or any(turn in removal.turns for turn in bullet.turns):
+            yield number, bullet
 
 
 def _bullet_lines(content: DayFile, removal: Removal) -> Iterator[int]:
     """Yield all lines of those bullets. The user may have wrapped one over several lines."""
     lines = content.lines
-    for number in bullets(content, removal):
+    for number, _ in removed_bullets(content, removal):
         first = number
         while first and _INDENTED.match(lines[first]):
             first -= 1

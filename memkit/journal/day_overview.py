@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memkit import anchors
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.extracts import is_overview, overview_line, remaining
-from memkit.journal.overview import SessionLine, stretch
+from memkit.journal.sessions import DaySession, stretch
 from memkit.privacy.redact import redact
 from memkit.text import plural
 
@@ -43,7 +43,7 @@ class _Entry(NamedTuple):
     line: str
 
 
-class Overview:
+class DayOverview:
     """Brings the overview of a day up to date after a change.
 
     Make it before the change: what was missing then was removed by the user.
@@ -183,7 +183,7 @@ def _entries(content: DayFile) -> Iterator[_Entry]:
             yield _Entry(names, overview_line(text, turns=turns[0].pairs["turn"]))
 
 
-def _words(one: SessionLine, link: str) -> str:
+def _words(one: DaySession, link: str) -> str:
     span = one.begins if one.begins == one.ends else f"{one.begins}–{one.ends}"
     what = " ".join(filter(None, [span, link]))
     text = " · ".join(filter(None, [what, plural(len(one.turns), "turn")]))

@@ -15,19 +15,18 @@ Tags: gateway, deploy
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from memkit import anchors
-from memkit.claude_code.turn import ToolCall, Turn, turn_id
+from memkit.claude_code.turn import Turn, turn_id
 from memkit.errors import MemkitError
-from memkit.journal.markup import cut_middle, one_line, printable, safe_block, short_id
-from memkit.journal.outcomes import COMMITTED, is_step, telling_line, telling_lines
+from memkit.journal.markup import cut_middle, one_line, safe_block, short_id
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
+from memkit.journal.tool_lines import EDITORS, tools_part
+from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
 
 PROMPT_CHARACTERS = 2000
 PASTE_CHARACTERS = 300
@@ -38,46 +37,14 @@ ANSWER_CHARACTERS = 4000
 REPORT_CHARACTERS = 320
 """Of an answer after edits: it reports what the tool calls and the files show."""
 
-MAX_TOOLS = 30
-INPUT_CHARACTERS = 100
-MOST_PATH_CHARACTERS = 4096
 NOTE_CHARACTERS = 20_000
 TAG_CHARACTERS = 60
-NO_TITLE = "(no text)"
-COMPACTION_TITLE = "Claude Code's own summary of the session so far"
 COMPACTION_CHARACTERS = 8000
-INLINE_CHARACTERS = 200
-"""Tool calls longer than this together become a list."""
-
-_MAIN_INPUT = (
-    "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
-    "description", "prompt", "subject", "name",
-)  # fmt: skip
-EDITORS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
-FILE_TOOLS = EDITORS | {"Read", "LS"}
-"""Tools whose main input is a path, shown without backticks."""
-
-_QUIET = FILE_TOOLS | {"Glob", "Grep"}
-_AGENTS = frozenset({"Agent", "Task"})
-_ADDED = re.compile(r"\Agit add [^&|;<>`$]* && (?=git )")
-_BACKTICKS = re.compile(r"`+")
 _OWN_LINE = re.compile(r" {4}|\t| {0,3}(?:`{3}|~{3}|>|\||[-*+]\s|\d{1,9}[.)]\s)")
 _FORGED = re.compile(r"\n\*\*(Asked|Did|Answered|Interrupted)\*\*")
 """A label inside a text. It gets other marks for bold, or another speaker's words would begin there."""
 
 _AS_BOLD = r"\n__\1__"
-_COUNT = re.compile(r"(?P<call>(?:(?! → ).)*?) ×(?P<count>\d{1,4})(?P<outcome> → .*)?\Z")
-MORE = re.compile(r"… and (\d{1,9}) more\Z")
-"""The last line of a digest that does not show all tool calls."""
-
-_FAILED = "failed: "
-_REVERSED_DIRECTORY = re.compile(r"[\w.@+~…/-]*")
-_NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
-_TAG = re.compile(
-    r"</?tool_use_error>|<tools-used-before-summary>(?:(?!<tools-used-).)*?</tools-used-before-summary>"
-    r"|\[Subagent hand-back\][^\n]*",
-    re.DOTALL,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +104,7 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
     title = redact(title) or NO_TITLE
     branch = redact(turn.branch)
     heading = f"### {minute} {title} {anchors.render(turn=turn.id, branch=branch)}"
-    parts = [part for part in (_tools(turn.tools, (root, turn.cwd), redact), answered) if part]
+    parts = [part for part in (tools_part(turn.tools, (root, turn.cwd), redact), answered) if part]
     section = "\n".join([heading, "\n\n".join(parts)])
     if title != prompt or not parts or read_parts(section).prompt != prompt:
         section = "\n".join([heading, "\n\n".join(filter(None, [asked, *parts]))])
@@ -213,284 +180,3 @@ def _safe(text: str, redact: Callable[[str], str]) -> str:
     safe = safe_block(text)  # escaping can join what was separate
     redacted = redact(safe)
     return safe if redacted == safe else safe_block(redacted)
-
-
-def _tools(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:
-    """Return one line per tool call, equal ones together. Only the first `MAX_TOOLS` lines are shown."""
-    if any(call.name in EDITORS for call in calls):
-        calls = [call for call in calls if not _is_step(call)]
-    lines = _merged(_telling([_shown(call, roots, redact) for call in calls]))
-    shown = [_with_count(*line) for line in lines[:MAX_TOOLS]]
-    if len(lines) > MAX_TOOLS:
-        shown.append(f"… and {sum(line[2] for line in lines[MAX_TOOLS:])} more")
-    if not shown:
-        return ""
-    inline = " · ".join(shown)
-    if len(inline) <= INLINE_CHARACTERS and inline.count(" · ") == len(shown) - 1:
-        return f"**Did** {inline}"
-    return "**Did**\n\n" + "\n".join(f"- {line}" for line in shown)
-
-
-def _is_step(call: ToolCall) -> bool:
-    """Return whether a call of a turn with edits only looked or staged, and its result is not one line."""
-    command = call.input.get("command")
-    if call.name != "Bash" or call.is_error or not isinstance(command, str) or not is_step(command):
-        return False
-    return len(telling_lines(call.result or "")) != 1
-
-
-def tool_line(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> str:
-    """Return a tool call as the digest shows it: the name, the main input, and the outcome."""
-    return _with_count(*_shown(call, roots, redact), 1)
-
-
-def split_count(line: str) -> tuple[str, int]:
-    """Return the line of one call, and how many equal calls `line` stands for."""
-    match = _COUNT.match(line)
-    return (match["call"] + (match["outcome"] or ""), int(match["count"])) if match else (line, 1)
-
-
-def count_calls(line: str) -> int:
-    """Return how many calls a line of a digest stands for."""
-    more = MORE.match(line)
-    return int(more[1]) if more else split_count(line)[1]
-
-
-def _with_count(call: str, outcome: str, count: int) -> str:
-    shown = f"{call} ×{count}" if count > 1 else call
-    return f"{shown} → {outcome}" if outcome else shown
-
-
-def _telling(calls: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield the calls that say something: no read, and no failed edit, of a file that is edited later."""
-    edits = {}
-    for number, (call, _) in enumerate(calls):
-        name, _, path = call.removeprefix("↳ ").partition(" ")
-        if name in EDITORS:
-            edits[path] = number
-    for number, (call, outcome) in enumerate(calls):
-        name, _, path = call.removeprefix("↳ ").partition(" ")
-        is_step = name == "Read" or (name in EDITORS and outcome)
-        if call and not (is_step and edits.get(path, -1) > number):
-            yield call, outcome
-
-
-def _merged(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
-    """Merge each call with the last one of the same input if that had the same outcome.
-
-    A call that failed, passed, and failed again is three lines: their order matters.
-    """
-    lines: list[tuple[str, str, int]] = []
-    last: dict[str, int] = {}
-    for call, outcome in calls:
-        place = last.get(call)
-        if place is not None and lines[place][1] == outcome:
-            lines[place] = call, outcome, lines[place][2] + 1
-        else:
-            last[call] = len(lines)
-            lines.append((call, outcome, 1))
-    return lines
-
-
-def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> tuple[str, str]:
-    """Return the name and main input of a call, and its outcome; "" for a call that says nothing."""
-    values = (call.input.get(name) for name in _MAIN_INPUT)
-    given = next((value for value in values if isinstance(value, str) and value.strip()), "")
-    for root in roots:
-        if root and given.startswith(root + os.sep):
-            given = os.path.relpath(given, root)
-    if call.name in FILE_TOOLS:
-        shown = redact(_path(one_line(redact(given), MOST_PATH_CHARACTERS)))
-    else:
-        shown = redact(one_line(_ADDED.sub("", redact(given)), INPUT_CHARACTERS))
-        shown = _code(shown) if shown else ""
-    agent = "↳ " if call.by_agent else ""
-    name = _NO_NAME.sub("_", redact(call.name))[:60] or "tool"
-    outcome = redact(_outcome(call, redact))
-    commit = COMMITTED.match(outcome)
-    if commit and commit[1].removesuffix(" …") in shown:
-        outcome = outcome[: commit.start(1)].rstrip()
-    if not shown and not outcome and call.result and call.name not in _QUIET:
-        return "", ""  # "TodoWrite → Todos have been modified successfully"
-    return f"{agent}{name} {shown}".rstrip(), outcome
-
-
-def _path(path: str) -> str:
-    """Shorten a path from its start: its end names the file."""
-    if len(path) <= INPUT_CHARACTERS:
-        return path
-    tail = path[-INPUT_CHARACTERS:]
-    return f"…{tail[max(0, tail.find('/')):]}"
-
-
-def _code(text: str) -> str:
-    """Return `text` as inline code, whatever backticks it contains."""
-    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
-    if not longest:
-        return f"`{text}`"
-    fence = "`" * (longest + 1)
-    return f"{fence} {text} {fence}"
-
-
-def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
-    if call.result is None:
-        return "no result"
-    is_quiet = call.name in _QUIET or call.is_recall
-    if is_quiet and not call.is_error:
-        return ""
-    result = _TAG.sub("", printable(redact(call.result)))
-    line = telling_line(result, has_failed=call.is_error, first=call.name in _AGENTS)
-    if call.is_error:
-        return f"{_FAILED}{line}" if line else "failed"
-    return line
-
-
-_DID = re.compile(r"\n\*\*Did\*\*(?P<inline> .*)?(?:\n(?P<list>(?:\n- .*)+))?")
-
-
-_OUTCOME = re.compile(r"\n\*\*(Answered|Interrupted)\*\*")
-_HEADING = re.compile(r"#{3}\s+(?:\d\d:\d\d(?:\s+|\Z))?(.*)")
-_UNASKED = re.compile(
-    r"(?:#{1,2} [^\n]*\n+)*(?P<heading>### [^\n]*)\n+(?=\*\*(?:Did|Answered|Interrupted)\*\*)"
-)
-
-
-class TurnParts(NamedTuple):
-    """The parts of a turn's section, without their labels.
-
-    `tools` are the lines of its tool calls. `outcome` is the label of `answer`: `Answered`, `Interrupted`, or
-    "" if there is none.
-    """
-
-    prompt: str
-    tools: list[str]
-    outcome: str
-    answer: str
-
-
-class FileCall(NamedTuple):
-    """A tool call on a file: the path as the digest shows it, and whether the call edited the file."""
-
-    path: str
-    is_edit: bool
-
-    def is_at(self, names: Collection[str], *, by_end: bool = False) -> bool:
-        """Return whether the file has one of `names`, paths from the root; `by_end`, or their last parts.
-
-        A digest shows an absolute path for a file outside of the root, and cuts the start of a long path.
-        """
-        path = self.path.strip("`").removeprefix("./")
-        if path.startswith("…/") and any(f"/{name}".endswith(path[1:]) for name in names):
-            return True
-        may_end = by_end or os.path.isabs(path)
-        return any(path == name or (may_end and path.endswith(f"/{name}")) for name in names)
-
-
-def names_file(text: str, names: Collection[str], *, by_end: bool = False) -> bool:
-    """Return whether a path in `text` is one of `names`, see `FileCall.is_at`.
-
-    "webapp.py" and "app.py.orig" do not name app.py.
-    """
-    for last in dict.fromkeys(name.rpartition("/")[2] for name in names):
-        for match in re.finditer(rf"{re.escape(last)}(?![\w-]|\.\w)", text) if last else ():
-            before = text[max(0, match.start() - MOST_PATH_CHARACTERS) : match.start()][::-1]
-            directory = _REVERSED_DIRECTORY.match(before)
-            path = f"{directory[0][::-1] if directory else ''}{last}"
-            if FileCall(path, False).is_at(names, by_end=by_end):
-                return True
-    return False
-
-
-class DigestText(NamedTuple):
-    """The words and file calls of a turn. A digest shows only the first `digest.MAX_TOOLS` tools."""
-
-    words: int
-    calls: list[FileCall]
-
-
-def read_parts(section: str) -> TurnParts:
-    """Read the parts of a turn's section, which begins with its heading.
-
-    Text that a user added belongs to the part above it; without any label, it is the answer.
-    """
-    heading, newline, rest = section.partition("\n")
-    text = newline + rest
-    did = _DID.search(text)
-    outcome = _OUTCOME.search(text, did.end() if did else 0)
-    end = did.start() if did else outcome.start() if outcome else len(text)
-    asked = text[:end].removeprefix("\n**Asked**")
-    following = text[did.end() : outcome.start() if outcome else len(text)] if did else ""
-    following += text[outcome.end() :] if outcome else ""
-    if end == len(asked) == len(text):
-        asked, following = "", text
-    elif not text[:end].strip():
-        asked = _heading_prompt(heading, following)
-    tools: list[str] = []
-    if did is not None:
-        inline = (did["inline"] or "").strip()
-        lines = inline.split(" · ") if inline else (did["list"] or "").split("\n- ")
-        tools = [line for line in lines if line.strip()]
-    return TurnParts(asked.strip(), tools, outcome[1] if outcome else "", following.strip())
-
-
-def with_prompt(section: str) -> str:
-    """Return a turn's section with its prompt below the heading, also if the heading alone has it."""
-    match = _UNASKED.match(section)
-    prompt = read_parts(section[match.start("heading") :]).prompt if match else ""
-    return f"{match[0]}**Asked** {prompt}\n\n{section[match.end() :]}" if match and prompt else section
-
-
-def _heading_prompt(heading: str, answer: str) -> str:
-    """Return the prompt that a heading is, or "" if its words are those of the answer."""
-    match = _HEADING.match(anchors.strip(heading))
-    title = match[1].strip() if match else ""
-    # Earlier versions took the first line of the answer as it was.
-    of_answer = (NO_TITLE, COMPACTION_TITLE, title_of("", answer), one_line(answer, TITLE_CHARACTERS))
-    return "" if title in of_answer else title
-
-
-def read_turn(section: str) -> DigestText:
-    """Read the section of a turn, including its heading."""
-    parts = read_parts(section)
-    words = len(parts.prompt.split()) + len(parts.answer.split())
-    calls = []
-    for line in parts.tools:
-        one, count = split_count(line)
-        calls += [call] * count if (call := _file_call(one)) is not None else []
-    return DigestText(words, calls)
-
-
-class CallLine(NamedTuple):
-    """A tool call as a digest shows it: the tool, its main input, and its outcome, both maybe cut."""
-
-    name: str
-    given: str
-    outcome: str
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether the tool reported an error."""
-        return self.outcome == "failed" or self.outcome.startswith(_FAILED)
-
-    @property
-    def reason(self) -> str:
-        """The line that told why it failed, or ""."""
-        return self.outcome.removeprefix(_FAILED) if self.outcome.startswith(_FAILED) else ""
-
-
-def read_call(line: str) -> CallLine:
-    """Read the line of a tool call, without the number of equal calls."""
-    name, _, rest = split_count(line)[0].removeprefix("↳ ").partition(" ")
-    given, _, outcome = rest.partition(" → ")
-    marks = len(given) - len(given.lstrip("`"))
-    is_code = 0 < 2 * marks < len(given) and given.endswith("`" * marks)
-    return CallLine(name, given[marks:-marks].strip() if is_code else given, outcome)
-
-
-def _file_call(line: str) -> FileCall | None:
-    name, _, rest = line.removeprefix("↳ ").partition(" ")
-    path, outcome, _ = rest.partition(" → ")
-    if name not in FILE_TOOLS or not path or path.startswith("→ "):
-        return None
-    # The digest shows no outcome for a file call that succeeded.
-    return FileCall(path, name not in ("Read", "LS") and not outcome)

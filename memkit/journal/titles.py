@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memkit.hook import phrases
-from memkit.hook.phrases import EMOJI, PRAISE, first_sentence
+from memkit.hook.phrases import EMOJI, PRAISE, first_sentence, is_filler
 from memkit.journal.markup import one_line
 
 TITLE_CHARACTERS = 80
@@ -52,9 +51,10 @@ def title_of(prompt: str, answer: str) -> str:
 
 
 def says_nothing(line: str, words: int = 2) -> bool:
-    """Return whether a line is only an agreement, a command, or the start of a log.
+    """Return whether a line makes no title: only an agreement, a command, or the start of a log.
 
-    A line with fewer than `words` words besides those of an agreement says nothing.
+    A line with fewer than `words` words besides those of an agreement says nothing. So more says nothing
+    than `is_filler`.
     """
     line = _COMMAND.sub("", plain(line)).strip()
     if _LOG.match(line):
@@ -83,7 +83,7 @@ def _telling_lines(prompt: str) -> Iterator[str]:
             line = line[match.end() :]
         if line.endswith(":") and len(line.split()) <= _LABEL_WORDS:
             label = line
-        elif not phrases.says_nothing(_COMMAND.sub("", line)) and not _LOG.match(line):
+        elif not is_filler(_COMMAND.sub("", line)) and not _LOG.match(line):
             yield one_line(f"{label} {line}", TITLE_CHARACTERS)
             return
     if label:

@@ -6,12 +6,12 @@ The source stays unchanged until `remove_merged`.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memkit import anchors
 from memkit.archive import Archive
+from memkit.bullets import read_bullets
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
@@ -29,8 +29,6 @@ from memkit.journal.facts import MEMORY_FILE, holds_lines, remembered_text, take
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.topics.files import move_kept
-
-_GRIP = re.compile(r"\bgrip:[^\s<>]+")
 
 
 @dataclass(slots=True)
@@ -106,7 +104,7 @@ def merge_day(own: DayFile, other: DayFile, forgotten: Forgotten = NOTHING) -> i
     remove(other, Removal(forgotten.turns, forgotten.grips, forgotten.notes))
     present = {section.pairs["turn"] for section in own.sections if "turn" in section.pairs}
     notes = {section.pairs["note"] for section in own.sections if "note" in section.pairs}
-    grips = set(_GRIP.findall("\n".join(own.lines)))
+    grips = {bullet.id for _, bullet in read_bullets(own.lines)}
     sharing = other.sharing_turns()
     is_new = not own.sections
     taken = 0
@@ -158,7 +156,9 @@ def _heading(
             done = set(names[: names.index(pairs[key]) + 1])
             covered = [one.pairs["turn"] for one in missing if one.pairs["turn"] in done]
             pairs[key] = covered[-1] if covered else ""
-    lines = [line for line in rest.split("\n") if not grips & set(_GRIP.findall(line))]
+    below = rest.split("\n")
+    known = {number for number, bullet in read_bullets(below) if bullet.id in grips}
+    lines = [line for number, line in enumerate(below) if number not in known]
     title = f"{anchors.strip(first).rstrip()} {anchors.render(**pairs)}"
     return "\n".join([title, *lines]).rstrip()
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memkit import anchors
+from memkit.bullets import WrittenBullet, read_bullets
 from memkit.claude_code.exchange import Message
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.hook.project import Project
@@ -79,9 +80,7 @@ def find_citation(
     Raise `NotFoundError`, `AmbiguousIdError`, and for damaged files `JournalError`, `ArchiveError`, or
     `TranscriptError`.
     """
-    day, content, number, pairs = _find_bullet(Journal(project), prefix)
-    bullet = anchors.strip(content.lines[number]).strip().removeprefix("- ")
-    turns = tuple(filter(None, pairs.get("turns", "").split(",")))
+    day, content, number, bullet = _find_bullet(Journal(project), prefix)
     above = [s for s in content.sections if s.start < number and "session" in s.pairs]
     session = above[-1].pairs["session"] if above else ""
     try:
@@ -94,23 +93,23 @@ def find_citation(
     texts = [
         (text, number)
         for number, message in enumerate(messages)
-        if message.turn in turns
+        if message.turn in bullet.turns
         for text in message.texts()
     ]
-    excerpt, place = _best(bullet, texts)
+    excerpt, place = _best(bullet.text, texts)
     source = "archive" if original and original.archive else "transcript"
     if place < 0:
-        sections = filter(None, map(content.find_turn, turns))
-        excerpt, _ = _best(bullet, [(anchors.strip(content.text(one)), 0) for one in sections])
+        sections = filter(None, map(content.find_turn, bullet.turns))
+        excerpt, _ = _best(bullet.text, [(anchors.strip(content.text(one)), 0) for one in sections])
         source = "journal" if excerpt else ""
     first = max(0, place - context)
     return Citation(
-        id=pairs["grip"],
-        bullet=bullet,
+        id=bullet.id,
+        bullet=bullet.text,
         day=day,
         session=session,
-        turns=turns,
-        is_verified="check" not in pairs,
+        turns=bullet.turns,
+        is_verified=bullet.is_verified,
         excerpt=excerpt,
         source=source,
         events=tuple(messages[first : place + context + 1]) if place >= 0 else (),
@@ -118,15 +117,14 @@ def find_citation(
     )
 
 
-def _find_bullet(journal: Journal, prefix: str) -> tuple[str, DayFile, int, dict[str, str]]:
-    """Return the day, its file, the number of the bullet's line, and the pairs of its anchor."""
+def _find_bullet(journal: Journal, prefix: str) -> tuple[str, DayFile, int, WrittenBullet]:
+    """Return the day, its file, the number of the bullet's line, and the bullet."""
     found = {}
     for day in reversed(journal.days()) if prefix else ():
         content = journal.day(day)
-        for number, text in enumerate(content.lines):
-            pairs = anchors.parse(text) if f"grip:{prefix}" in text else {}
-            if pairs.get("grip", "").startswith(prefix):
-                found[pairs["grip"]] = day, content, number, pairs
+        for number, bullet in read_bullets(content.lines):
+            if bullet.id.startswith(prefix):
+                found[bullet.id] = day, content, number, bullet
     if not found:
         raise NotFoundError(
             f"no bullet in {journal.directory} has the citation {prefix!r}; `memkit expand` prints citations"

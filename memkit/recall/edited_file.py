@@ -11,7 +11,7 @@ from memkit.capture.sessions import Sessions
 from memkit.claude_code.files import transcripts_directory
 from memkit.claude_code.transcript import Transcript
 from memkit.errors import MemkitError
-from memkit.journal.digest import EDITORS
+from memkit.journal.tool_lines import EDITORS
 from memkit.paths import Home, is_plain_name
 
 logger = logging.getLogger(__name__)

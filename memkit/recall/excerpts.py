@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memkit.hook.entries import bullet_words, heading_words
+from memkit.bullets import bullet_words
+from memkit.hook.entries import heading_words
 from memkit.hook.phrases import EMOJI, sentences
 from memkit.index.chunk import LABEL, LEADING_HEADINGS, Chunk
 from memkit.index.lexical import LexicalIndex
-from memkit.journal import overview
+from memkit.journal import sessions
 from memkit.recall.results import Excerpt
 from memkit.text import one_line
 
@@ -56,7 +57,7 @@ def outcome_of(section: str, bullet: Chunk | None) -> str:
     """Return what came of a turn: its `bullet`, else what its `section` in the day file tells."""
     if bullet is not None:
         return bullet_words(LEADING_HEADINGS.sub("", bullet.content))
-    return overview.outcome_of(section)
+    return sessions.outcome_of(section)
 
 
 def _timed(heading: str) -> tuple[str, str]:

@@ -14,8 +14,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memkit.journal.digest import EDITORS, CallLine
 from memkit.journal.outcomes import COUNTED, LOOKS
+from memkit.journal.tool_lines import EDITORS, CallLine
 from memkit.text import one_line
 
 LEAST_WORDS = 2

@@ -13,12 +13,14 @@ from html import unescape
 from typing import Any, NamedTuple
 
 from memkit import anchors
+from memkit.bullets import DECIDED, read_bullet
 from memkit.errors import JournalError
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section, heading_title
-from memkit.journal.digest import names_file, read_turn
 from memkit.journal.facts import FactFile
-from memkit.journal.overview import turn_outcome
+from memkit.journal.sessions import shown_bullet, turn_outcome
+from memkit.journal.tool_lines import names_file
+from memkit.journal.turn_parts import read_turn
 from memkit.projects.git import run_together
 from memkit.recall.git_marks import is_inside, named_commits, worktree_of
 
@@ -27,7 +29,6 @@ GIT_SECONDS = 3.0
 
 MOST_COMMITS = 500
 SHORT_HASH = 8
-_DECIDED = "Decided: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,15 +193,15 @@ def _bullets(name: str, text: str, names: list[str], turns: set[str]) -> Iterato
             yield FileEvent("fact", fact.date, unescape(shown), "", found.id)
     session = ""
     for line in text.split("\n"):
-        pairs = anchors.parse(line) if "<!--" in line else {}
-        session = pairs.get("session", session) if line.startswith("## ") else session
-        if "grip" in pairs and "fact" not in pairs and pairs.get("check") != anchors.UNVERIFIED:
-            shown = anchors.strip(line).strip().removeprefix("- ")
-            cites = not turns.isdisjoint(pairs.get("turns", "").split(","))
+        if line.startswith("## "):
+            session = anchors.parse(line).get("session", session)
+        bullet = read_bullet(line)
+        if bullet is not None and bullet.is_verified:
+            shown = shown_bullet(bullet)
             # An extract's other lines repeat what its turns show.
-            is_new = pairs.get("by") != "extract" or shown.startswith(_DECIDED)
-            if is_new and _tells(shown, names, cites):
-                yield FileEvent("bullet", name[:10], unescape(shown), "", pairs["grip"], session)
+            is_new = not bullet.is_extract or shown.startswith(DECIDED)
+            if is_new and _tells(shown, names, not turns.isdisjoint(bullet.turns)):
+                yield FileEvent("bullet", name[:10], unescape(shown), "", bullet.id, session)
 
 
 def _tells(text: str, names: list[str], cites: bool) -> bool:
@@ -208,4 +209,4 @@ def _tells(text: str, names: list[str], cites: bool) -> bool:
     if names_file(text, names, by_end=True):
         return True
     last = [os.path.basename(name) for name in names]
-    return cites and (text.startswith(_DECIDED) or names_file(text, last, by_end=True))
+    return cites and (text.startswith(DECIDED) or names_file(text, last, by_end=True))

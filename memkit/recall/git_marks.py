@@ -23,7 +23,7 @@ from memkit.hook.git import (
     worktree_root,
     worktrees_around,
 )
-from memkit.journal.digest import read_turn
+from memkit.journal.turn_parts import read_turn
 from memkit.projects.git import run_together
 from memkit.recall.results import Answer
 from memkit.text import plural

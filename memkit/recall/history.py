@@ -15,12 +15,9 @@ from memkit.errors import JournalError
 from memkit.hook.project import Project
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section, heading_title
-from memkit.journal.digest import read_parts, read_turn
-from memkit.journal.overview import SessionLine, sessions
-from memkit.journal.sentences import last_question
-from memkit.privacy.redact import redact
+from memkit.journal.sessions import DaySession, open_lines, sessions, shown_line
+from memkit.journal.turn_parts import read_turn
 from memkit.recall.overview import Line, PastSession
-from memkit.text import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +103,7 @@ class _History:
         self._first = {session: days[0] for session, days in found.items()}
         return found
 
-    def _read(self, day: str) -> tuple[DayFile, dict[str, SessionLine]]:
+    def _read(self, day: str) -> tuple[DayFile, dict[str, DaySession]]:
         content = self._journal.day(day)
         return content, {one.session: one for one in sessions(day, content)}
 
@@ -136,7 +133,7 @@ class _History:
             line=first.line,
         )
 
-    def _is_wanted(self, content: DayFile, line: SessionLine) -> bool:
+    def _is_wanted(self, content: DayFile, line: DaySession) -> bool:
         turns = [one for turn in line.turns if (one := content.find_turn(turn)) is not None]
         return _is_wanted(content, line.branch, turns, self._filters)
 
@@ -179,7 +176,7 @@ def remarks(
                 title = heading_title(section).removeprefix("Note: ")
                 yield Line(f"{date} {section.minute}".strip(), unescape(title), name, "", root)
         if not found:
-            lines = (_shown(line.lstrip("#>*- ")) for line in content.lines)
+            lines = (shown_line(line.lstrip("#>*- ")) for line in content.lines)
             text = next((line for line in lines if line and line != date), "")
             if text:
                 yield Line(date, text, "", "", root)
@@ -211,26 +208,10 @@ def open_questions(
             if not _is_wanted(content, heading.pairs.get("branch", ""), turns, wanted):
                 continue
             minute = max((one.minute for one in turns or [heading]), default="")
-            for name, text in _open_lines(content, heading, turns):
+            for name, text in open_lines(content, heading, turns):
                 if text and text not in seen:
                     seen.add(text)
                     yield Line(f"{day[:10]} {minute}".strip(), unescape(text), name, session, root)
-
-
-def _open_lines(content: DayFile, heading: Section, turns: list[Section]) -> Iterator[tuple[str, str]]:
-    """Yield id and text of what a stretch of work left open.
-
-    That is in its bullets if they cover its last turn, else at the end of the last answer.
-    """
-    last = turns[-1].pairs["turn"] if turns else ""
-    if turns and last not in (heading.pairs.get("summary"), heading.pairs.get("extract")):
-        asked = last_question(read_parts(content.text(turns[-1])).answer)
-        yield last, redact(asked)
-        return
-    for line in content.lines[heading.start + 1 : heading.end]:
-        pairs = anchors.parse(line) if line.startswith("- Open: ") else {}
-        if "grip" in pairs and pairs.get("check") != anchors.UNVERIFIED:
-            yield pairs["grip"], _shown(line.removeprefix("- Open: "))
 
 
 def _read_days(
@@ -245,9 +226,3 @@ def _read_days(
                     yield project.root, day, journal.day(day)
                 except JournalError as error:
                     announce(str(error))
-
-
-def _shown(line: str) -> str:
-    """Return a line without anchors; a day is redacted, but removing them can join the parts of a secret."""
-    text = one_line(anchors.strip(line))
-    return text if text in line else redact(text)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from memkit.index.chunk import Chunk
 from memkit.recall.excerpts import sentences_of
-from memkit.recall.selection import Later, Place
+from memkit.recall.selection import ChangingEntry, Place
 
 if TYPE_CHECKING:
     from memkit.recall.corpus import Corpus
@@ -171,7 +171,7 @@ class NewestFirst:
             float(corpus.layout.entry_lengths[position]),
         )
 
-    def _change(self, earlier: _Entry, later: _Entry) -> Later | None:
+    def _change(self, earlier: _Entry, later: _Entry) -> ChangingEntry | None:
         """Return how `later` changes the point of `earlier`, or None."""
         if (
             not {earlier.chunk.kind, later.chunk.kind} <= {"turn", "summary"}
@@ -193,7 +193,7 @@ class NewestFirst:
                     shared = sum(self._rarity(position, term) for term in sorted(terms))
                     if shared >= best:
                         best, text = shared, sentence.text
-        return Later(later.place.position, later.chunk.date, text) if text else None
+        return ChangingEntry(later.place.position, later.chunk.date, text) if text else None
 
     def _match(self, position: int, content: str) -> list[_Sentence]:
         """Return the sentences of an entry that match the question best."""
@@ -226,11 +226,11 @@ def _raised(new: _Entry, changed: _Entry) -> _Entry:
     return new._replace(place=new.place._replace(score=score))
 
 
-def _newest(place: Place, later: Later) -> Place:
-    known = place.later
+def _newest(place: Place, later: ChangingEntry) -> Place:
+    known = place.changed_by
     if known is not None and (known.date, known.position) > (later.date, later.position):
         return place
-    return place._replace(later=later)
+    return place._replace(changed_by=later)
 
 
 def _differ(before: dict[str, set[str]], after: dict[str, set[str]]) -> bool:

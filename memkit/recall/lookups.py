@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memkit.claude_code.omitted import asks_memory
-from memkit.journal.digest import read_parts
+from memkit.journal.turn_parts import read_parts
 
 
 def only_asked(section: str) -> bool:

@@ -5,7 +5,6 @@ Both come from what the index and the day files already have. Nothing of it is s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -13,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit import anchors
+from memkit.bullets import DECIDED, WrittenBullet, bullet_words, read_bullets
 from memkit.hook.entries import (
     HOOK_BYTES,
     OwnEntries,
-    bullet_words,
     did_words,
     heading_words,
     read_days,
@@ -24,7 +23,8 @@ from memkit.hook.entries import (
 )
 from memkit.hook.project import Project
 from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS
-from memkit.journal.digest import CallLine, names_file, read_call, read_parts, read_turn
+from memkit.journal.tool_lines import CallLine, names_file, read_call
+from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.paths import Home
 from memkit.recall.corpus import Corpus
 from memkit.recall.failures import Signature, signature, way_past
@@ -38,15 +38,13 @@ MOST_FOLLOWING = 4
 
 WORDS_CHARACTERS = 300
 
-_DECIDED = re.compile(r"\A(?:- )?Decided: ")
-
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A turn as its day file has it: its bullets, as lines with anchors, and its tool calls."""
+    """A turn as its day file has it: its bullets and its tool calls."""
 
     heading: str
-    bullets: list[str]
+    bullets: list[WrittenBullet]
     calls: list[CallLine]
     is_own: bool
 
@@ -116,10 +114,9 @@ class Moments:
             yield from self._decided_in(at)
         for turn in corpus.turns(position)[:1]:
             one = self._turn(position, turn)
-            for line in one.bullets if one and not bullets else ():
-                words = bullet_words(line)
-                is_doubtful = anchors.parse(line).get("check") == anchors.UNVERIFIED
-                if _DECIDED.match(words) and not is_doubtful and words in self._own:
+            for bullet in one.bullets if one and not bullets else ():
+                words = bullet.text
+                if words.startswith(DECIDED) and bullet.is_verified and words in self._own:
                     yield position, words
 
     def _decided_in(self, position: int) -> Iterator[tuple[int, str]]:
@@ -128,7 +125,7 @@ class Moments:
             return
         for line in LEADING_HEADINGS.sub("", chunk.content).splitlines():
             words = bullet_words(line)
-            if _DECIDED.match(words) and words in self._own:
+            if words.startswith(DECIDED) and words in self._own:
                 yield position, words
 
     def _holding(self, paths: Collection[str]) -> NDArray[np.bool_]:
@@ -197,11 +194,10 @@ class Moments:
         name = source.rpartition("/")[2].removesuffix(".md")
         for _, text in read_days(self._project, [name], HOOK_BYTES):
             for _, below, turns in sections_of(text):
-                bullets: dict[str, list[str]] = {}
-                for line in below.split("\n"):
-                    if line.startswith("- ") and "grip:" in line:
-                        for turn in anchors.parse(line).get("turns", "").split(","):
-                            bullets.setdefault(turn, []).append(line)
+                bullets: dict[str, list[WrittenBullet]] = {}
+                for _, bullet in read_bullets(below.split("\n")):
+                    for turn in bullet.turns:
+                        bullets.setdefault(turn, []).append(bullet)
                 for line, body in turns:
                     turn, heading = anchors.parse(line).get("turn", ""), heading_words(line)
                     is_own = did_words(heading, body) in self._own

@@ -1,4 +1,4 @@
-"""The days that a phrase names: a calendar week, the last Friday, a day of a month."""
+"""The days that a phrase or an option names: a calendar week, the last Friday, a day of a month, `3d`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import calendar
 import functools
 import re
 from collections.abc import Mapping
-from datetime import date, timedelta
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-_T = TypeVar("_T")
+from memkit.errors import MemkitError
+from memkit.text import one_line
 
 if TYPE_CHECKING:
     from memkit.recall.period_words import Language
+
+_T = TypeVar("_T")
+
+_AGO = re.compile(r"(\d{1,5})\s*([dwmy])", re.IGNORECASE)
+_DIGITS = re.compile(r"[\d-]*")
+_UNITS = {"d": "days", "w": "weeks", "m": "months", "y": "years"}
 
 
 @functools.lru_cache(512)
@@ -229,3 +237,26 @@ _KINDS: dict[str, _Kind] = {
     "week_number": _week_number,
     "year": _year,
 }
+
+
+def parse_day(text: str, today: date) -> date:
+    """Return the day that a user named: `2026-11-20`, `3d`, `2w`, `yesterday`, `last monday`.
+
+    If a name fits two days, return the past one. Raise `MemkitError` for anything else.
+    """
+    words = one_line(text)
+    with suppress(ValueError):
+        return date.fromisoformat(words)
+    if ago := _AGO.fullmatch(words):
+        words = f"{ago[1]} {_UNITS[ago[2].lower()]} ago"
+    if not _DIGITS.fullmatch(words):  # dateparser would guess: 2026-13-01 as 13 January
+        from dateparser import parse  # slow to import
+
+        midnight = datetime.combine(today, time.min)
+        options = {"PREFER_DATES_FROM": "past", "RELATIVE_BASE": midnight}
+        found: datetime | None = parse(words, languages=["en"], settings=options)
+        if found is not None:
+            return found.date()
+    raise MemkitError(
+        f"{text!r} is not a day: write 2026-11-20, 3d, 2w, yesterday, or last monday"
+    )

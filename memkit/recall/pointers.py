@@ -14,11 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memkit.hook.entries import OwnEntries, answer_of, bullet_words, entry_words, heading_words
+from memkit.bullets import bullet_words
+from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
 from memkit.hook.phrases import first_sentence, sentences
 from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS, Chunk
-from memkit.journal.digest import read_parts
-from memkit.journal.overview import outcome_of
+from memkit.index.subject import subject_of
+from memkit.journal.sessions import outcome_of
+from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.recall.excerpts import BULLETS
@@ -26,7 +28,6 @@ from memkit.recall.fusion import Scores
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.recall.selection import Place
-from memkit.recall.subject import subject_of
 from memkit.text import defuse, one_line
 
 MOST_POINTERS = 3
@@ -201,7 +202,7 @@ class _Quotation:
 
     def current(self, place: Place) -> int:
         """Return the position of a place, or of the later entry that changes it and may be quoted."""
-        later = place.later
+        later = place.changed_by
         return later.position if later and self.pointer(later.position) else place.position
 
     def _found(self, position: int) -> tuple[Pointer | None, set[int]]:

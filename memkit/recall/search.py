@@ -34,17 +34,9 @@ from memkit.recall.fusion import Scores
 from memkit.recall.later import NewestFirst
 from memkit.recall.lookups import only_asked
 from memkit.recall.overview import Line
-from memkit.recall.results import (
-    NOTE_CHARACTERS,
-    Answer,
-    Excerpt,
-    Filters,
-    Result,
-    SearchRequest,
-    fill,
-    joined,
-)
-from memkit.recall.selection import Later, Place, Selection
+from memkit.recall.pieces import fill, joined
+from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
+from memkit.recall.selection import ChangingEntry, Place, Selection
 from memkit.recall.superseded import SupersedingFact
 from memkit.settings import SearchSettings, Settings, load
 from memkit.text import one_line
@@ -256,7 +248,7 @@ class Searcher:
                     for n in place.merged
                 ],
                 superseded=_mark(corpus, place.fact),
-                changed_by=_mark(corpus, place.later),
+                changed_by=_mark(corpus, place.changed_by),
                 explanation=_explain(found, position, place.score) if request.explain else {},
                 excerpt=self._excerpt(place, chunk, request.query) if request.excerpts else None,
             )
@@ -337,7 +329,7 @@ class Searcher:
         return make_excerpt(chunk, outcome, corpus.lexical_of(place.position), question)
 
 
-def _mark(corpus: Corpus, newer: SupersedingFact | Later | None) -> dict[str, str]:
+def _mark(corpus: Corpus, newer: SupersedingFact | ChangingEntry | None) -> dict[str, str]:
     if newer is None:
         return {}
     shown_id = corpus.id(newer.position)[:SHOWN_ID_CHARACTERS]

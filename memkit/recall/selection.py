@@ -93,7 +93,7 @@ class BulletIndex:
         return found
 
 
-class Later(NamedTuple):
+class ChangingEntry(NamedTuple):
     """A later entry that changes an earlier one: the position of its chunk, its day, and the sentence."""
 
     position: int
@@ -110,7 +110,7 @@ class Place(NamedTuple):
     score: float
     merged: Sequence[int] = ()
     fact: SupersedingFact | None = None
-    later: Later | None = None
+    changed_by: ChangingEntry | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from typing import NamedTuple
 
-from memkit import anchors
+from memkit.bullets import read_bullets
 from memkit.errors import JournalError
 from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
-from memkit.journal.digest import read_turn
+from memkit.journal.turn_parts import read_turn
 from memkit.llm.ledger import Ledger, Total, total
 from memkit.paths import Home
 from memkit.recall.usage import RecallUsage, usage
@@ -77,7 +77,7 @@ class Tally:
             elif "session" in section.pairs:
                 total.sessions.add(section.pairs["session"])
                 lines = content.lines[section.start + 1 : section.end]
-                total.bullets += sum(map(_is_bullet, lines))
+                total.bullets += sum(not bullet.is_extract for _, bullet in read_bullets(lines))
 
     @property
     def turns(self) -> int:
@@ -113,13 +113,6 @@ class Tally:
         return heapq.nsmallest(
             most, counts, key=lambda one: (-one.edited, -one.mentioned, one.path, one.root)
         )
-
-
-def _is_bullet(line: str) -> bool:
-    if not line.startswith("- ") or "grip:" not in line:
-        return False
-    pairs = anchors.parse(line)
-    return "grip" in pairs and "by" not in pairs
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from memkit import anchors
 from memkit.archive import Archive
 from memkit.ipc import unindexed
 from memkit.journal import Journal
-from memkit.journal.digest import EDITORS
+from memkit.journal.day_summaries import extracted
 from memkit.journal.extracts import extract_line
 from memkit.journal.markup import one_line
 from memkit.journal.outcomes import (
@@ -34,6 +34,7 @@ from memkit.journal.outcomes import (
 )
 from memkit.journal.sentences import accepts, decisions, last_proposal, last_question, plan
 from memkit.journal.titles import says_nothing
+from memkit.journal.tool_lines import EDITORS
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.summarize.segments import Segment, archived_turns
@@ -136,7 +137,7 @@ def without_extract(
 ) -> Iterator[tuple[Segment, list[str]]]:
     """Yield the segments with turns that no extract covers, and these turns."""
     for segment in segments:
-        covered = journal.day(segment.day).extracted(segment.session)
+        covered = extracted(journal.day(segment.day), segment.session)
         names = [turn.id for turn in segment.turns if turn.id not in covered]
         if names:
             yield segment, names

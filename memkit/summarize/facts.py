@@ -14,6 +14,7 @@ from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.chunker import chunk_file, decode
 from memkit.index.memory_files import MemoryFile
 from memkit.journal import Journal
+from memkit.journal.day_summaries import turns_of
 from memkit.journal.facts import (
     LABELS,
     MEMORY_FILE,
@@ -186,7 +187,7 @@ def _summarized_turns(journal: Journal) -> set[str]:
     for day in journal.days():
         content = journal.day(day)
         for session in content.sessions():
-            turns = content.turns_of(session)
+            turns = turns_of(content, session)
             found |= {turn.section.pairs["turn"] for turn in turns if turn.is_summarized}
     return found
 

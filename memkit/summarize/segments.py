@@ -19,6 +19,7 @@ from memkit.capture.summary_queue import Attempt, QueuedSession
 from memkit.errors import ArchiveError
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section
+from memkit.journal.day_summaries import turns_of
 from memkit.llm.calls import CALL_TOKENS, SMALLEST_CALL
 from memkit.settings import SummarizeSettings
 from memkit.summarize.turns import shown_turn
@@ -116,7 +117,7 @@ def read_segments(
     `JournalError`.
     """
     content = journal.day(day)
-    turns = content.turns_of(session)
+    turns = turns_of(content, session)
     if all(turn.is_summarized for turn in turns):
         return []
     archived = archived_turns(archive, session)

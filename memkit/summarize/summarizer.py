@@ -19,6 +19,7 @@ from memkit.errors import ConfigError, JournalError, MemkitError
 from memkit.hook.project import Project
 from memkit.ipc import unindexed
 from memkit.journal import Journal
+from memkit.journal.day_summaries import extracted, turns_of
 from memkit.llm import ModelError, Provider, UnusableReplyError
 from memkit.llm.calls import BudgetReachedError, BusyError, Calls, Plan, calls_lock
 from memkit.paths import Home
@@ -248,8 +249,8 @@ class Summarizer:
                 self.extract(project.root, candidates, report)
                 for day in queued.days:
                     content = Journal(project).day(day)
-                    turns = {one.section.pairs["turn"] for one in content.turns_of(queued.session)}
-                    if turns and turns <= content.extracted(queued.session):
+                    turns = {one.section.pairs["turn"] for one in turns_of(content, queued.session)}
+                    if turns and turns <= extracted(content, queued.session):
                         finished.append(day)
                 if finished:
                     self.queue.update(queued, finished)

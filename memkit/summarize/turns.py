@@ -14,14 +14,8 @@ from typing import NamedTuple
 from memkit.archive.turn import ArchivedTurn
 from memkit.claude_code.turn import ToolCall
 from memkit.journal.day_file import DayFile, heading_title
-from memkit.journal.digest import (
-    MAX_TOOLS,
-    MORE,
-    count_calls,
-    read_parts,
-    split_count,
-    tool_line,
-)
+from memkit.journal.tool_lines import MAX_TOOLS, MORE, count_calls, split_count, tool_line
+from memkit.journal.turn_parts import read_parts
 from memkit.text import plural, shorten
 
 PROMPT_HEAD, PROMPT_TAIL = 500, 200

@@ -19,7 +19,7 @@ import snowballstemmer
 
 from memkit.errors import EmbeddingError
 from memkit.index.tokens import STOP_WORDS
-from memkit.journal.digest import with_prompt
+from memkit.journal.turn_parts import with_prompt
 
 if TYPE_CHECKING:
     import numpy as np

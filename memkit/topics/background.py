@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from memkit.environment import PYTHON_VARIABLE
 from memkit.errors import MemkitError
@@ -55,21 +54,26 @@ def is_due(changed: int, entries: int) -> bool:
 
 
 def refresh_due(
-    projects: list[Project], home: Home, settings_of: Callable[[Project], Settings]
+    projects: list[Project],
+    home: Home,
+    settings_of: Callable[[Project], Settings],
+    steps: Callable[[Iterable[str]], Iterable[str]] = sorted,
 ) -> str:
-    """Compute the topics of the projects that need it. Return one line on what was done. Raise
-    `MemkitError`.
+    """Compute the topics of the projects that need it. Return one line on what was done.
+
+    `steps` yields the roots to look at, see `JobRun.steps`. Raise `MemkitError`.
     """
-    due = []
-    for project in projects:
-        if project.root != home.root and is_due(
-            *changed_entries(project, home, settings_of(project))
-        ):
-            due.append(project)
-    failures = [line for line in (_refresh_apart(project, home) for project in due) if line]
+    known = {project.root: project for project in projects if project.root != home.root}
+    done, failures = 0, []
+    for root in steps(known):
+        if not is_due(*changed_entries(known[root], home, settings_of(known[root]))):
+            continue
+        failure = _refresh_apart(known[root], home)
+        failures += [failure] if failure else []
+        done += not failure
     if failures:
         raise MemkitError("; ".join(failures))
-    return f"the topics of {plural(len(due), 'project')} computed"
+    return f"the topics of {plural(done, 'project')} computed"
 
 
 def _refresh_apart(project: Project, home: Home) -> str:

@@ -130,7 +130,7 @@ batches = st.lists(
 )
 
 
-@settings(max_examples=12 if IN_CI else 4, deadline=None)
+@settings(max_examples=12 if IN_CI else 4)
 @given(batches=batches)
 def test_killed_at_any_byte_of_an_append(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[str, int, str]]]

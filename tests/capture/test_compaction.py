@@ -10,7 +10,7 @@ import pytest
 from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.journal import Journal
-from memkit.journal.digest import COMPACTION_TITLE
+from memkit.journal.turn_parts import COMPACTION_TITLE
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
 from tests.capture.stage import NOW, Stage, prompt_id

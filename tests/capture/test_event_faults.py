@@ -127,7 +127,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(80))
 @given(steps=steps)
 def test_the_journal_matches_the_transcript_after_any_events(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]

@@ -17,7 +17,7 @@ STEPS = ["prompt", "answer", "work", "show", "show all", "half", "stop", "late",
 steps = st.lists(st.sampled_from(STEPS), max_size=20)
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(steps=steps, end=st.sampled_from(["SessionEnd", "SessionStart", "catch up"]))
 @example(steps=["prompt", "work", "compact", "late", "answer"], end="SessionEnd")
 @example(steps=["prompt", "late", "answer", "late", "show", "late"], end="SessionStart")

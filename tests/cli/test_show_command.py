@@ -172,7 +172,7 @@ SPECIAL = st.sampled_from(
 @example("- - - 1. # a\n> - ![x](y)", False)
 @example("a</kbd>b", True)
 @example("[a [b](#c) d](e)", True)
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_any_text_is_rendered_safely(text: str, color: bool) -> None:
     shown = render(text, 60, color=color)
     assert not UNSAFE.search(STYLE.sub("", shown))
@@ -180,7 +180,7 @@ def test_any_text_is_rendered_safely(text: str, color: bool) -> None:
 
 
 @given(st.lists(st.text("abc <>&*_`#-", min_size=1, max_size=12), max_size=6).map(" ".join))
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 def test_every_word_is_shown(text: str) -> None:
     letters = re.sub("[^abc]", "", plain(text))
     assert re.sub("[^abc]", "", render(f"x {text}", 60, color=False)) == letters

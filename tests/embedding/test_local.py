@@ -93,7 +93,7 @@ def test_short_text_is_one_window(embedder: LocalEmbedder) -> None:
     assert len(embedder.windows(text + " more")) == 2
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     st.lists(
         st.text(max_size=30)

@@ -120,7 +120,7 @@ def test_prefixes_are_set_like_any_setting(tmp_path: Path) -> None:
     assert load.load(home).settings.embedding.passage_prefix == ""
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.text(max_size=300), st.integers(4, 40))
 def test_rough_tokens_are_at_least_half_the_bytes(text: str, limit: int) -> None:
     visible = "".join(text.split())

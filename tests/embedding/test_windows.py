@@ -64,7 +64,7 @@ def test_a_word_longer_than_a_window_is_cut() -> None:
 texts = st.text(st.sampled_from("ab é.!\n\n。\t"), max_size=200) | st.text(max_size=200)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(texts, st.integers(1, 12))
 def test_windows_fit_and_keep_all_words(text: str, limit: int) -> None:
     windows = cut_into_windows(text, limit, words)
@@ -74,7 +74,7 @@ def test_windows_fit_and_keep_all_words(text: str, limit: int) -> None:
         assert all(window == window.strip() != "" for window in windows)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(texts, st.integers(2, 12))
 def test_windows_fit_and_keep_all_characters(text: str, limit: int) -> None:
     windows = cut_into_windows(text, limit, characters)

@@ -14,7 +14,7 @@ from typing import Any
 
 from memkit.ipc import unindexed
 from memkit.journal.day_file import DayFile
-from memkit.journal.digest import read_parts
+from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from tests.ci import IN_CI
 

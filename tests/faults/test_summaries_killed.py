@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.journal.day_file import DayFile
+from memkit.journal.day_summaries import turns_of
 from memkit.llm.ledger import Ledger
 from tests.ci import IN_CI
 from tests.summarize.stage import SummaryStage
@@ -53,13 +54,13 @@ def test_killed_at_each_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
         stage = SummaryStage(tmp_path / str(step))
         for number, minutes in enumerate((0, 5, 60, 130)):
             stage.add_turn(minutes, f"Question {number}")
-        undisturbed = [turn.section.heading for turn in DayFile(stage.text).turns_of("fd0aee29")]
+        undisturbed = [turn.section.heading for turn in turns_of(DayFile(stage.text), "fd0aee29")]
         statuses.append(run(tmp_path / str(step), step))
         calls = len(Ledger(stage.home).calls())
         stage.run(200)
         stage.run(400)
         content = DayFile(stage.text)
-        turns = content.turns_of("fd0aee29")
+        turns = turns_of(content, "fd0aee29")
         assert [turn.section.heading for turn in turns] == undisturbed
         assert all(turn.is_summarized for turn in turns)
         assert len(stage.bullets) == len(set(stage.bullets)) == 4

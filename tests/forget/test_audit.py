@@ -17,6 +17,7 @@ from memkit.hook.project import Project
 from memkit.index import index_lock, sync
 from memkit.ipc import spool
 from memkit.journal import Journal
+from memkit.journal.day_summaries import turns_of
 from memkit.journal.extracts import extract_line, is_unedited
 from memkit.settings.load import Settings
 from tests.builders import Lines
@@ -273,7 +274,7 @@ def test_a_redacted_line_of_an_extract_is_still_one(heard: Audited) -> None:
     journal = Journal(heard.stage.project)
     (day,) = journal.days()
     (session,) = journal.day(day).sessions()
-    turn = journal.day(day).turns_of(session)[0].section.pairs["turn"]
+    turn = turns_of(journal.day(day), session)[0].section.pairs["turn"]
     journal.summarize(day, [turn], [extract_line(f"Edited: {WORD}.py", [turn])], key="extract")
     heard.add_pattern()
     assert heard.fix().remaining == []

@@ -18,6 +18,7 @@ from memkit.errors import DamagedFileError, MemkitError, NewerFileError, NotFoun
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
 from memkit.index import open_chunks
 from memkit.ipc import spool
+from memkit.journal.day_summaries import extracted, turns_of
 from memkit.journal.digest import make_note
 from memkit.journal.extracts import extract_line
 from memkit.privacy.tombstones import VERSION, Tombstones
@@ -207,7 +208,7 @@ def test_bullets_about_a_forgotten_turn_are_erased(remembered: Remembered) -> No
     remembered.forget(remembered.select("cccccccc"))
     assert third in remembered.turns
     assert "grip:cccccccc" not in remembered.day.read_text()
-    turns = remembered.journal.day(remembered.day.stem).turns_of(SESSION)
+    turns = turns_of(remembered.journal.day(remembered.day.stem), SESSION)
     assert all(turn.is_summarized for turn in turns)
 
 
@@ -334,4 +335,4 @@ def test_lines_of_an_extract_are_erased_with_their_turns(remembered: Remembered)
     assert lines[0] not in remembered.day.read_text()
     remembered.forget(remembered.select(third))
     assert "by:extract" not in remembered.day.read_text()
-    assert remembered.journal.day(remembered.day.stem).extracted(SESSION) == {first}
+    assert extracted(remembered.journal.day(remembered.day.stem), SESSION) == {first}

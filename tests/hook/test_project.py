@@ -211,7 +211,7 @@ def test_remotes_that_are_directories() -> None:
     assert normalize_remote("C:\\repos\\app") == "C:\\repos\\app"
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.text())
 def test_any_text_can_be_a_remote(url: str) -> None:
     name = normalize_remote(url)

@@ -9,7 +9,7 @@ import pytest
 
 from memkit.claude_code.turn import Turn
 from memkit.hook.entries import OwnEntries
-from memkit.hook.phrases import first_sentence, says_nothing
+from memkit.hook.phrases import first_sentence, is_filler
 from memkit.hook.project import Project
 from memkit.hook.quotes import session_facts
 from memkit.journal import Journal
@@ -212,9 +212,9 @@ def test_a_megabyte_of_blanks_takes_linear_time(blank: str) -> None:
 
 @pytest.mark.parametrize("prompt", ["yes.", "Ok, go on!", "2", "please continue", "ja, weiter", "👍", "", "LGTM"])
 def test_prompts_that_say_nothing(prompt: str) -> None:
-    assert says_nothing(prompt)
+    assert is_filler(prompt)
 
 
 @pytest.mark.parametrize("prompt", ["Which port?", "yes, but on 7443x", "fix it", "Work", "go on with the gateway"])
 def test_prompts_that_say_something(prompt: str) -> None:
-    assert not says_nothing(prompt)
+    assert not is_filler(prompt)

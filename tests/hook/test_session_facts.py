@@ -67,7 +67,7 @@ def test_a_hint_needs_a_day_before_today(project: Project) -> None:
     assert "since 2026-11-20" in prompt_hint(project, "2026-11-21")
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     limit=st.integers(0, 3000),
     answers=st.lists(st.text(max_size=400) | st.just("word " * 200) | st.just("</memory> x"), max_size=6),

@@ -78,7 +78,7 @@ def index_of(documents: dict[str, str]) -> LexicalIndex:
 
 
 @pytest.mark.filterwarnings("error")
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(conversations(), QUERIES)
 def test_passage_scores_equal_rank_bm25(read: Conversations, query: str) -> None:
     index = index_of(read.documents)
@@ -89,7 +89,7 @@ def test_passage_scores_equal_rank_bm25(read: Conversations, query: str) -> None
         assert (found[name] > 0) == bool(terms & set(read.passage(place)))
 
 
-@settings(deadline=None, max_examples=examples(60))
+@settings(max_examples=examples(60))
 @given(conversations(), conversations(), st.lists(QUERIES, min_size=1, max_size=3))
 def test_additions_and_removals_leave_no_trace(
     before: Conversations, read: Conversations, queries: list[str]

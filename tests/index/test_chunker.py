@@ -145,7 +145,7 @@ sizes = st.builds(
 
 
 @given(documents, sizes, st.booleans())
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 def test_no_line_is_lost_and_line_numbers_are_right(
     text: str, options: ChunkingSettings, windows: bool
 ) -> None:
@@ -157,7 +157,7 @@ def test_no_line_is_lost_and_line_numbers_are_right(
 
 
 @given(documents, sizes)
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 def test_code_quotes_and_comments_hold_no_headings(text: str, options: ChunkingSettings) -> None:
     for chunk in chunked(text, options=options):
         assert not re.search("hidden|fenced", chunk.breadcrumb)
@@ -165,7 +165,7 @@ def test_code_quotes_and_comments_hold_no_headings(text: str, options: ChunkingS
 
 
 @given(documents, sizes)
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 def test_fences_are_never_cut(text: str, options: ChunkingSettings) -> None:
     for chunk in chunked(text, options=options):
         marks = re.findall(r"^ *(?:```|~~~)", chunk.content, re.MULTILINE)
@@ -173,7 +173,7 @@ def test_fences_are_never_cut(text: str, options: ChunkingSettings) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 120)), min_size=1, max_size=12), sizes)
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 def test_breadcrumbs_name_headings_above_the_text(
     shape: list[tuple[int, int]], options: ChunkingSettings
 ) -> None:
@@ -202,7 +202,7 @@ def test_breadcrumbs_name_headings_above_the_text(
 
 
 @given(documents, sizes)
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 def test_fragments_join_a_neighbor(text: str, options: ChunkingSettings) -> None:
     text = anchors.strip(text)
     chunks = chunked(text, options=options)
@@ -211,7 +211,7 @@ def test_fragments_join_a_neighbor(text: str, options: ChunkingSettings) -> None
 
 
 @given(st.lists(block, max_size=10), heading, paragraph, sizes)
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 # Without its anchor the last section is a fragment.
 @example(
     ["# port", "<!-- turn:8ad3df7f -->"], "# port", "port", ChunkingSettings(max_characters=120, min_characters=7)
@@ -231,7 +231,7 @@ def test_appended_sections_leave_earlier_chunks_unchanged(
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=8), sizes, st.booleans())
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 def test_each_turn_is_a_chunk_of_its_own(
     lengths: list[int], options: ChunkingSettings, summary: bool
 ) -> None:
@@ -253,7 +253,7 @@ def test_each_turn_is_a_chunk_of_its_own(
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("#-`>| \t\n\r*<!"), max_size=400), sizes)
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @example("#", SMALL)
 @example("\ufeff", SMALL)
 @example("```", SMALL)

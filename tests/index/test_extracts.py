@@ -16,6 +16,7 @@ from memkit.index.chunk import Chunk
 from memkit.index.chunker import chunk_markdown
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
+from memkit.journal.day_summaries import summarize, turns_of
 from memkit.journal.extracts import extract_line
 from memkit.paths import Home
 from memkit.recall.expand import expand
@@ -31,7 +32,7 @@ def add_extracts(memory: Memory) -> int:
     for day in journal.days():
         content = journal.day(day)
         (session,) = content.sessions()
-        turns = [one.section.pairs["turn"] for one in content.turns_of(session)]
+        turns = [one.section.pairs["turn"] for one in turns_of(content, session)]
         lines = [
             extract_line("Decided: Let's move the staging gateway to port 7443 instead.", turns),
             extract_line("Edited: deploy/gateway.yaml ×3, build.py", turns[:1]),
@@ -114,7 +115,7 @@ def test_chunks_are_the_same(words: list[int], sizes: list[int], options: Chunki
     content = DayFile(text)
     names = [f"t{number}" for number in range(len(words))]
     lines = [extract_line("Open: " + "x " * size, names) for size in sizes]
-    assert content.summarize(names, lines, key="extract")
+    assert summarize(content, names, lines, key="extract")
     before, after = (
         chunk_markdown(one, "2026-11-20.md", source_hash="0" * 64, options=options)
         for one in (text, content.render())

@@ -73,13 +73,13 @@ def assert_same_arrays(index: LexicalIndex, other: LexicalIndex) -> None:
         assert (one.dtype, one.tobytes()) == (two.dtype, two.tobytes())
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(CORPORA, QUERIES)
 def test_scores_equal_rank_bm25(documents: dict[str, str], query: str) -> None:
     assert_is_bm25_plus(index_of(documents), documents, query)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(
     CORPORA,
     st.lists(st.tuples(st.text(max_size=2), TEXTS), max_size=15),
@@ -101,7 +101,7 @@ def test_additions_and_removals_leave_no_trace(
         assert_is_bm25_plus(index, present, queries[0])
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(saved=CORPORA, later=CORPORA, queries=st.lists(QUERIES, min_size=1, max_size=3))
 def test_a_loaded_index_is_updated_like_any_other(
     saved: dict[str, str], later: dict[str, str], queries: list[str]
@@ -117,7 +117,7 @@ def test_a_loaded_index_is_updated_like_any_other(
     assert_same(loaded(index), later, queries)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(CORPORA, QUERIES)
 def test_coverage_is_the_share_of_the_query(documents: dict[str, str], query: str) -> None:
     index = index_of(documents)
@@ -141,7 +141,7 @@ def test_rare_and_unknown_terms_weigh_most_in_the_coverage() -> None:
     )
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(CORPORA, st.permutations(["gateway", "port", "policy", "staging", "retry"]))
 def test_the_order_of_the_words_makes_no_difference(
     documents: dict[str, str], words: list[str]

@@ -186,7 +186,7 @@ def test_only_regular_files(tmp_path: Path) -> None:
 names = st.text("ab.", min_size=1, max_size=4).filter(lambda name: name.strip("."))
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.sets(st.lists(names, min_size=1, max_size=4).map(tuple), max_size=10))
 def test_every_visible_file_is_found_in_order(
     tmp_path_factory: pytest.TempPathFactory, tree: set[tuple[str, ...]]

@@ -139,7 +139,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     return memory
 
 
-@settings(max_examples=examples(50), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(50), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_damage_is_noticed(
     sound: Memory, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

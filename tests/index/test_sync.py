@@ -214,7 +214,7 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=8 if IN_CI else 3, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8 if IN_CI else 3, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(EDITS, min_size=1, max_size=4))
 def test_step_by_step_is_the_same_as_at_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[list[tuple[str, list[str] | None]]]

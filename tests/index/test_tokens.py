@@ -166,7 +166,7 @@ def test_threads_share_a_tokenizer() -> None:
         assert list(threads.map(shared.tokenize, texts)) == expected
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.text())
 def test_any_text_gives_folded_terms_and_always_the_same(text: str) -> None:
     terms = ENGLISH.tokenize(text)
@@ -181,7 +181,7 @@ def test_any_text_gives_folded_terms_and_always_the_same(text: str) -> None:
 WORDS = st.lists(st.text(string.ascii_lowercase, min_size=2, max_size=8), min_size=2, max_size=4)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(WORDS, st.sampled_from("./\\:@-_"))
 def test_all_parts_of_a_joined_name_are_terms(words: list[str], separator: str) -> None:
     name = separator.join(words)
@@ -191,7 +191,7 @@ def test_all_parts_of_a_joined_name_are_terms(words: list[str], separator: str) 
         assert set(ENGLISH.tokenize(word)) <= set(terms)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(WORDS, st.booleans())
 def test_all_humps_of_a_camel_are_terms(words: list[str], starts_upper: bool) -> None:
     humps = [word.capitalize() for word in words]
@@ -203,13 +203,13 @@ def test_all_humps_of_a_camel_are_terms(words: list[str], starts_upper: bool) ->
         assert set(ENGLISH.tokenize(word)) <= set(terms)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.text(string.ascii_letters, min_size=1, max_size=12))
 def test_a_word_is_the_same_in_any_case(word: str) -> None:
     assert ENGLISH.tokenize(word.lower()) == ENGLISH.tokenize(word.upper())
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.lists(st.sampled_from(["Gateway", "ERR_404", "a/b.py", "東京", "1,500", "the", "é"])))
 def test_lines_are_independent_of_each_other(lines: list[str]) -> None:
     apart = [term for line in lines for term in ENGLISH.tokenize(line)]
@@ -247,7 +247,7 @@ def test_other_languages_keep_asking_words() -> None:
     assert list(Tokenizer("german").question("tell me the port")) == ["tell", "me", "the", "port"]
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.lists(st.sampled_from(["Gateway", "ERR_404", "a/b.py", "the", *ASKING_WORDS["english"]])))
 def test_asking_words_are_dropped_only_with_other_words(words: list[str]) -> None:
     others = [word for word in words if word not in ASKING_WORDS["english"]]
@@ -294,7 +294,7 @@ def test_an_identifier_alone(text: str, term: str | None) -> None:
     assert ENGLISH.identifier(text) == term
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.from_regex(r"[A-Za-z][A-Za-z0-9]{0,8}([./_-][A-Za-z][A-Za-z0-9]{0,8}){0,3}", fullmatch=True))
 def test_a_name_is_found_by_its_whole(name: str) -> None:
     term = ENGLISH.identifier(f"`{name}()`")

@@ -97,7 +97,7 @@ class SpoolMachine(RuleBasedStateMachine):
 
 
 TestSpool = SpoolMachine.TestCase
-TestSpool.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)
+TestSpool.settings = settings(max_examples=examples(40), stateful_step_count=30)
 
 
 def test_order_backoff_and_giving_up(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit import anchors
-from memkit.journal.day_edits import Removal, is_empty, merge, remove
+from memkit.journal.day_edits import Removal, is_empty, merge, remove, removed_bullets
 from memkit.journal.day_file import DayFile
+from memkit.journal.day_summaries import turns_of
 from tests.ci import IN_CI
 
 TEXTS = st.lists(
@@ -47,7 +48,7 @@ def texts(content: DayFile) -> dict[str, str]:
     }
 
 
-@settings(max_examples=100 if IN_CI else 15, deadline=None)
+@settings(max_examples=100 if IN_CI else 15)
 @given(days(), st.data())
 def test_the_others_stay(day: tuple[str, list[str], list[str]], data: st.DataObject) -> None:
     text, turns, notes = day
@@ -67,8 +68,8 @@ def test_the_others_stay(day: tuple[str, list[str], list[str]], data: st.DataObj
     assert [line for line in content.render().split("\n") if "grip:" in line] == stays
     # A summary stands for the same turns as before.
     for session in after.sessions():
-        done = {t.section.pairs["turn"] for t in DayFile(text).turns_of(session) if t.is_summarized}
-        assert {t.section.pairs["turn"] for t in after.turns_of(session) if t.is_summarized} == done - gone
+        done = {t.section.pairs["turn"] for t in turns_of(DayFile(text), session) if t.is_summarized}
+        assert {t.section.pairs["turn"] for t in turns_of(after, session) if t.is_summarized} == done - gone
     again = DayFile(content.render())
     assert not remove(again, removal)
     assert again.render() == content.render()
@@ -103,7 +104,7 @@ def test_wrapped_bullets_are_removed_whole_and_headings_updated() -> None:
     )
 
 
-@settings(max_examples=100 if IN_CI else 15, deadline=None)
+@settings(max_examples=100 if IN_CI else 15)
 @given(days(), st.data())
 def test_an_edit_and_what_came_meanwhile_are_both_kept(
     day: tuple[str, list[str], list[str]], data: st.DataObject
@@ -161,3 +162,11 @@ def test_an_edited_line_of_the_overview_goes_though_its_stretch_was_cut_in_two()
     )
     assert remove(content, Removal(turns=["9ad3df7f"]))
     assert "900k" not in content.render()
+
+
+def test_a_fact_that_speaks_of_a_citation_is_no_bullet() -> None:
+    content = DayFile(
+        "# 2026-11-20\n\n## Facts <!-- compacted:2026-11-20 -->\n\n"
+        "- Fact: The anchor is `grip:bbbb1111`. (2026-11-20) <!-- fact:1f0c44a2 turns:8ad3df7f -->\n"
+    )
+    assert not list(removed_bullets(content, Removal(turns=["8ad3df7f"], grips=["bbbb1111"])))

@@ -15,11 +15,14 @@ from memkit.hook.entries import entries_of, quotable
 from memkit.hook.project import Project
 from memkit.index.chunker import chunk_markdown
 from memkit.journal import Journal
-from memkit.journal.day_edits import Growing, Removal, remove, write_turn
-from memkit.journal.day_file import DayFile, section_hash
-from memkit.journal.day_overview import Overview, slug, without_overview
+from memkit.journal.day_edits import Removal, remove
+from memkit.journal.day_file import DayFile
+from memkit.journal.day_overview import DayOverview, slug, without_overview
+from memkit.journal.day_summaries import extracted, summarize, turns_of
+from memkit.journal.day_writes import Growing, insert_note, write_turn
 from memkit.journal.digest import Digest, make_digest, make_note
 from memkit.journal.extracts import extract_line, is_overview
+from memkit.journal.fingerprints import section_hash
 from memkit.settings import ChunkingSettings
 from tests.builders import turn_of
 from tests.ci import examples
@@ -228,7 +231,7 @@ def test_a_shared_heading_with_an_extract_mark_or_edited_words(journal: Journal)
     assert journal.summarize(DAY, ["t1"], [], "", key="extract")
     path = journal.path(DAY)
     assert " extract:t1 turn:t1 -->" in path.read_text()
-    assert journal.day(DAY).extracted("s1") == {"t1"}
+    assert extracted(journal.day(DAY), "s1") == {"t1"}
     path.write_text(path.read_text().replace("Which port is t1? <!-- s", "My title  <!-- s"))
     before = path.read_text()
     journal.add_note(make_note("Buy milk", [], NOON + timedelta(minutes=9), str))
@@ -256,7 +259,7 @@ ACTIONS = st.lists(
 
 def act(content: DayFile, action: str, number: int, session: int, step: int) -> None:
     """Do one of the things that happen to a day."""
-    names = [turn.section.pairs["turn"] for turn in content.turns_of(f"s{session}")]
+    names = [turn.section.pairs["turn"] for turn in turns_of(content, f"s{session}")]
     if action in ("add", "grow"):
         answer = "Half." if action == "add" else "Whole."
         prompt = ["yes.", "Fix it", "Why?\n\n## not a heading"][number % 3]
@@ -264,16 +267,16 @@ def act(content: DayFile, action: str, number: int, session: int, step: int) -> 
         half = at(number, f"t{number}{session}", f"s{session}", prompt, "Half.")
         write_turn(content, one, Growing((section_hash(half.section),), is_written=False), NoOthers())  # type: ignore[arg-type]
     elif action in ("extract", "summary") and names:
-        waiting = [name for name in names if name not in content.extracted(f"s{session}")]
+        waiting = [name for name in names if name not in extracted(content, f"s{session}")]
         line = f"- Decided: {step}. <!-- grip:ab12cd{step:02d} turns:{waiting[0]} -->" if waiting else ""
         if action == "extract" and waiting:
             line = extract_line(f"Edited: {step}", waiting[:1])
         if waiting:
-            content.summarize(waiting[: number % 3 + 1], [line] * (number % 2), "Words" * (number % 2), key=action)
+            summarize(content, waiting[: number % 3 + 1], [line] * (number % 2), "Words" * (number % 2), key=action)
     elif action == "forget":
         remove(content, Removal([name for name in names if name.startswith(f"t{number}")]))
     elif action == "note":
-        content.insert_note(make_note(f"Note {number}", [], NOON + timedelta(minutes=number), str))
+        insert_note(content, make_note(f"Note {number}", [], NOON + timedelta(minutes=number), str))
     elif action == "edit":
         for place, line in enumerate(content.lines):
             if line == "**Answered** Half.":
@@ -294,7 +297,7 @@ def shape(content: DayFile) -> list[tuple[dict[str, str], str]]:
     return [(dict(section.pairs), content.text(section)) for section in content.sections]
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(ACTIONS)
 def test_a_written_day_reads_as_the_day_without_overview_and_shared_headings(
     made: list[tuple[str, int, int]],
@@ -304,7 +307,7 @@ def test_a_written_day_reads_as_the_day_without_overview_and_shared_headings(
     for step, (action, number, session) in enumerate(made):
         act(plain, action, number, session, step)
         content = DayFile(text)
-        before = Overview(content)
+        before = DayOverview(content)
         act(content, action, number, session, step)
         before.update(content)
         text = content.render()
@@ -312,7 +315,7 @@ def test_a_written_day_reads_as_the_day_without_overview_and_shared_headings(
         assert shape(read) == shape(plain) == shape(content)
         assert read.lines == content.lines
         assert read.render() == text
-        again = Overview(read)
+        again = DayOverview(read)
         again.update(read)
         assert read.render() == text
         assert len(read.file_lines()) == len(read.lines) + 1
@@ -329,7 +332,7 @@ def test_a_written_day_reads_as_the_day_without_overview_and_shared_headings(
             assert len(own) == sum(bool(turns) for one, turns in read.groups() if one)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(st.lists(st.sampled_from([
     "", "text", "# title", "## own", "### own", "## 10:00 a <!-- session:s1 turn:t1 -->",
     "## 10:00 a  <!-- session:s1 branch:main extract:t2 turn:t2 -->", "### 10:00 a <!-- turn:t1 -->",

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from memkit import anchors
 from memkit.journal.day_edits import Removal, remove
 from memkit.journal.day_file import DayFile
+from memkit.journal.day_summaries import extracted, summarize, turns_of
+from memkit.journal.day_writes import insert_turn
 from memkit.journal.digest import make_digest
 from memkit.journal.extracts import extract_line, is_unedited, without_derived
 from tests.builders import turn_of
@@ -23,7 +25,7 @@ def day_of(*turns: tuple[int, str, str]) -> DayFile:
     content = DayFile("# 2026-11-20")
     for minute, name, prompt in turns:
         time = NOON + timedelta(minutes=minute)
-        content.insert(make_digest(turn_of(prompt, "That.", id=name, session="a", time=time), "/x", str))
+        insert_turn(content, make_digest(turn_of(prompt, "That.", id=name, session="a", time=time), "/x", str))
     return content
 
 
@@ -46,17 +48,17 @@ def test_a_line_is_known_until_somebody_edits_it() -> None:
 def test_lines_go_above_their_turns_once() -> None:
     content = three_turns()
     first, second = extract_line("Edited: a.py", ["t1"]), extract_line("Open: Why?", ["t3"])
-    assert content.summarize(["t1", "t2"], [first], key="extract")
-    assert content.summarize(["t3"], [second], key="extract")
+    assert summarize(content, ["t1", "t2"], [first], key="extract")
+    assert summarize(content, ["t3"], [second], key="extract")
     text = content.render()
     assert [line for line in text.splitlines() if "session:" in line] == [
         f"## {content.sections[0].minute} Move the gateway to 7443 <!-- session:a extract:t2 -->",
         f"## {content.find_turn('t3').minute} Which port? <!-- session:a extract:t3 -->",  # type: ignore[union-attr]
     ]
-    assert content.extracted("a") == {"t1", "t2", "t3"}
-    assert not any(turn.is_summarized for turn in content.turns_of("a"))
+    assert extracted(content, "a") == {"t1", "t2", "t3"}
+    assert not any(turn.is_summarized for turn in turns_of(content, "a"))
     for names, line in ((["t1", "t2"], first), (["t2"], first), (["t3"], second)):
-        assert not content.summarize(names, [line], key="extract")  # twice is once
+        assert not summarize(content, names, [line], key="extract")  # twice is once
     assert content.render() == DayFile(text).render() == text
 
 
@@ -64,9 +66,9 @@ def test_a_summary_replaces_the_unedited_lines_of_its_turns() -> None:
     content = three_turns()
     mine = extract_line("Edited: a.py", ["t1"]).replace("a.py", "a.py, by hand")
     lines = [extract_line("Edited: a.py", ["t1", "t2"]), mine, extract_line("Open: Why?", ["t2"])]
-    content.summarize(["t1", "t2"], lines, "Move the gateway to 7443", key="extract")
-    content.summarize(["t3"], [extract_line("Open: Which?", ["t3"])], key="extract")
-    assert content.summarize(["t1", "t2"], [BULLET.format("t1")], "Port of the gateway")
+    summarize(content, ["t1", "t2"], lines, "Move the gateway to 7443", key="extract")
+    summarize(content, ["t3"], [extract_line("Open: Which?", ["t3"])], key="extract")
+    assert summarize(content, ["t1", "t2"], [BULLET.format("t1")], "Port of the gateway")
     text = content.render()
     assert lines[0] not in text
     assert lines[2] not in text
@@ -76,29 +78,29 @@ def test_a_summary_replaces_the_unedited_lines_of_its_turns() -> None:
     assert content.sections[0].heading == f"## {minute} Port of the gateway <!-- session:a summary:t2 -->"
     assert "Open: Which?" in text
     assert "\n\n\n" not in text
-    assert not content.summarize(["t1", "t2"], lines, key="extract")  # the summary stays
+    assert not summarize(content, ["t1", "t2"], lines, key="extract")  # the summary stays
     assert content.render() == text
 
 
 def test_a_summary_of_the_later_turns_leaves_the_others_their_lines() -> None:
     content = day_of((0, "t1", "One?"), (1, "t2", "Two?"), (2, "t3", "Three?"), (3, "t4", "Four?"))
     own = {name: extract_line(f"Open: {name}?", [name]) for name in ("t1", "t2", "t3")}
-    content.summarize(["t1", "t2", "t3"], list(own.values()), key="extract")
-    assert content.summarize(["t2"], [BULLET.format("t2")])
+    summarize(content, ["t1", "t2", "t3"], list(own.values()), key="extract")
+    assert summarize(content, ["t2"], [BULLET.format("t2")])
     text = content.render()
     assert (own["t1"] in text, own["t2"] in text, own["t3"] in text) == (True, False, True)
-    assert content.extracted("a") == {"t1", "t2", "t3"}
-    assert [turn.is_summarized for turn in content.turns_of("a")] == [False, True, False, False]
+    assert extracted(content, "a") == {"t1", "t2", "t3"}
+    assert [turn.is_summarized for turn in turns_of(content, "a")] == [False, True, False, False]
 
 
 def test_without_lines_no_heading_is_added() -> None:
     content = three_turns()
     before = content.render()
-    assert content.summarize(["t1", "t2"], [], key="extract")
-    assert content.summarize(["t3"], [], "Which port?", key="extract")
-    assert not content.summarize(["t3"], [], key="extract")
+    assert summarize(content, ["t1", "t2"], [], key="extract")
+    assert summarize(content, ["t3"], [], "Which port?", key="extract")
+    assert not summarize(content, ["t3"], [], key="extract")
     assert content.render() == before.replace("session:a -->", "session:a extract:t3 -->")
-    assert content.extracted("a") == {"t1", "t2", "t3"}
+    assert extracted(content, "a") == {"t1", "t2", "t3"}
 
 
 def test_a_title_of_the_users_own_stays() -> None:
@@ -106,22 +108,22 @@ def test_a_title_of_the_users_own_stays() -> None:
     heading = content.sections[0]
     content.lines[heading.start] = heading.heading.replace("Move the gateway to 7443", "My words")
     content = DayFile(content.render())
-    content.summarize(["t1", "t2"], [], "Move the gateway to 7443", key="extract")
-    content.summarize(["t1", "t2"], [], "Port of the gateway")
+    summarize(content, ["t1", "t2"], [], "Move the gateway to 7443", key="extract")
+    summarize(content, ["t1", "t2"], [], "Port of the gateway")
     assert "My words <!-- session:a summary:t2 -->" in content.sections[0].heading
 
 
 def test_lines_are_forgotten_with_each_of_their_turns() -> None:
     content = three_turns()
     lines = [extract_line("Edited: a.py", ["t1", "t2"]), extract_line("Open: Why?", ["t1"])]
-    content.summarize(["t1", "t2"], lines, "Move the gateway to 7443", key="extract")
+    summarize(content, ["t1", "t2"], lines, "Move the gateway to 7443", key="extract")
     assert remove(content, Removal(turns={"t2"}))
     text = content.render()
     assert lines[0] not in text
     assert lines[1] in text
     assert "7443" not in text  # the title was the forgotten turn's
     assert content.sections[0].pairs["extract"] == "t1"
-    assert content.extracted("a") == {"t1"}
+    assert extracted(content, "a") == {"t1"}
 
 
 steps = st.lists(
@@ -143,7 +145,7 @@ def test_nothing_is_written_twice_or_lost(made: list[tuple[str, int, int]]) -> N
             added.append(f"t{number}")
             time = NOON + timedelta(minutes=minute)
             turn = turn_of(f"Prompt {number}?", "That.", id=added[-1], session="a", time=time)
-            content.insert(make_digest(turn, "/x", str))
+            insert_turn(content, make_digest(turn, "/x", str))
             continue
         if action == "edit":
             places = [n for n, line in enumerate(content.lines) if is_unedited(line)]
@@ -153,17 +155,17 @@ def test_nothing_is_written_twice_or_lost(made: list[tuple[str, int, int]]) -> N
                 edited.append(line)
                 content = DayFile(content.render())
             continue
-        covered = content.extracted("a") if action == "extract" else set()
+        covered = extracted(content, "a") if action == "extract" else set()
         waiting = [
-            turn for turn in content.turns_of("a")
+            turn for turn in turns_of(content, "a")
             if not turn.is_summarized and turn.section.pairs["turn"] not in covered
         ]  # fmt: skip
         group = [turn for turn in waiting if turn.heading == waiting[0].heading][:count]
         names = [turn.section.pairs["turn"] for turn in group]
         line = extract_line(f"Open: {number}?", names) if action == "extract" else BULLET.format(names[:1])
-        assert content.summarize(names, [line], key=action) is bool(names)
+        assert summarize(content, names, [line], key=action) is bool(names)
         before = content.render()
-        assert not content.summarize(names, [line], key=action)
+        assert not summarize(content, names, [line], key=action)
         assert content.render() == before
         if names and action == "summary":
             left = [line for line in content.lines if is_unedited(line)]
@@ -178,7 +180,7 @@ def test_nothing_is_written_twice_or_lost(made: list[tuple[str, int, int]]) -> N
 def test_text_without_derived_is_the_text_before_them() -> None:
     content = three_turns()
     before = content.render()
-    content.summarize(["t1", "t2"], [extract_line("Edited: a.py", ["t1"])], key="extract")
+    summarize(content, ["t1", "t2"], [extract_line("Edited: a.py", ["t1"])], key="extract")
     lines = content.render().split("\n")
     left = "\n".join(lines[number] for number in without_derived(lines))
     assert anchors.strip(left) == anchors.strip(before).rstrip("\n") + "\n" * left.endswith("\n")

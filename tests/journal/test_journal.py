@@ -21,8 +21,8 @@ from memkit.capture.sessions import Growing
 from memkit.claude_code.turn import ToolCall, Turn
 from memkit.hook.project import Project
 from memkit.journal import Journal
-from memkit.journal.day_file import section_hash
 from memkit.journal.digest import Digest, make_digest
+from memkit.journal.fingerprints import section_hash
 from memkit.privacy.redact import redact
 from tests.builders import day, turn_of
 from tests.ci import IN_CI
@@ -107,7 +107,7 @@ def test_a_cut_inside_a_fence_leaves_no_fence_open() -> None:
     assert [t.tag for t in tokens if t.type == "heading_open" and t.level == 0] == ["h3", "h1"]
 
 
-@settings(max_examples=400 if IN_CI else 25, deadline=None)
+@settings(max_examples=400 if IN_CI else 25)
 @given(prompt=texts, answer=texts, command=texts, output=texts)
 @example(prompt="x", answer="<script>\n# a", command="", output="")
 @example(prompt="x\n===", answer="- a\n\n      ```\n# b", command="", output="")

@@ -23,8 +23,8 @@ from memkit.claude_code.turn import Turn
 from memkit.errors import JournalError
 from memkit.hook.project import Project
 from memkit.journal import Journal
-from memkit.journal.day_file import section_hash
 from memkit.journal.digest import Digest, make_digest
+from memkit.journal.fingerprints import section_hash
 from tests.builders import day
 from tests.capture.places import REPOSITORY
 from tests.ci import every, examples
@@ -138,7 +138,7 @@ events = st.lists(
 )
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(events=events, cuts=st.lists(st.integers(0, 14), max_size=3))
 def test_any_order_in_any_batches_gives_the_same_day(
     tmp_path_factory: pytest.TempPathFactory, events: list[tuple[int, str, int]], cuts: list[int]

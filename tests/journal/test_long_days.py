@@ -12,6 +12,7 @@ import pytest
 from memkit.hook.project import Project
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
+from memkit.journal.day_writes import insert_turn
 from memkit.journal.digest import Digest
 from memkit.journal.files import MemoryDirectory
 from tests.ci import every
@@ -44,7 +45,7 @@ def test_sections_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     content = DayFile(f"# {DAY}")
     for number in range(500):
         assert content.find_turn(f"{number:08x}") is None
-        content.insert(digest_of(number))
+        insert_turn(content, digest_of(number))
         assert content.find_turn(f"{number:08x}") is not None
     assert len(content.sections) == 501
     assert read <= 2 * len(content.lines)  # before: 500 times half of them
@@ -81,8 +82,8 @@ def test_an_updated_day_file_equals_one_read_again(seed: int) -> None:
         digest = digest_of(number, session, minute)
         anew = DayFile(text)
         assert content.find_turn(digest.turn) is None
-        content.insert(digest)
-        anew.insert(digest)
+        insert_turn(content, digest)
+        insert_turn(anew, digest)
         text = anew.render()
         assert content.render() == text
         assert content.sections == DayFile(text).sections

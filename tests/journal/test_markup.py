@@ -52,7 +52,7 @@ def assert_forges_nothing(section: str) -> None:
         ]
 
 
-@settings(max_examples=400 if IN_CI else 30, deadline=None)
+@settings(max_examples=400 if IN_CI else 30)
 @given(prompt=texts, answer=texts, name=texts, command=texts, output=texts, error=st.booleans())
 @example("***\n---", "a|b\n-|-\nx\n===", "", "", "", False)
 @example("[a]: b\n===", "```\nx\n    ```", "- -", "", "", False)
@@ -77,14 +77,14 @@ def test_longer_random_texts_forge_nothing() -> None:
         assert_forges_nothing(digest_of(prompt, answer))
 
 
-@settings(max_examples=200 if IN_CI else 20, deadline=None)
+@settings(max_examples=200 if IN_CI else 20)
 @given(text=texts)
 def test_safe_text_is_left_alone(text: str) -> None:
     once = safe_block(text)
     assert safe_block(once) == once
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(text=texts)
 def test_only_escapes_are_added_and_only_marks_of_headings_are_removed(text: str) -> None:
     def letters(shown: str) -> str:
@@ -143,7 +143,7 @@ def test_the_line_that_says_something(text: str, line: str) -> None:
     assert one_line(text, 80) == line
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(text=texts | st.text(), limit=st.integers(10, 100))
 def test_one_line_is_one_line_within_its_limit(text: str, limit: int) -> None:
     line = one_line(text, limit)
@@ -183,7 +183,7 @@ def test_a_turn_without_a_prompt_asks_nothing() -> None:
     assert digest_of("Stop!", interrupted=True).endswith("### 14:02 Stop! <!-- turn:8ad3df7f -->\n**Interrupted**")
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(lines=st.lists(st.text("ab \n", max_size=400), max_size=30), limit=st.integers(60, 600))
 def test_the_limits_and_the_count_hold(lines: list[str], limit: int) -> None:
     text = "\n".join(lines)

@@ -59,7 +59,7 @@ def test_the_first_line_of_a_report() -> None:
     assert telling_line("The port is 7443.\nDetails", has_failed=False, first=True) == "The port is 7443."
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.text() | st.lists(st.sampled_from(["a 1 passed", "error: x", "─── y", "> z", "# t", "\x1b[31mred"])).map("\n".join))
 def test_it_is_a_line_of_the_result(result: str) -> None:
     for has_failed in (True, False):

@@ -36,7 +36,7 @@ def test_what_the_title_says(prompt: str, answer: str, title: str) -> None:
     assert title_of(prompt, answer) == title
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(st.text(), st.text())
 def test_it_is_one_line(prompt: str, answer: str) -> None:
     title = title_of(prompt, answer)

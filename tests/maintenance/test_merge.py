@@ -19,6 +19,7 @@ from memkit.index.memory_files import added_paths, change_paths
 from memkit.ipc import unindexed
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
+from memkit.journal.day_summaries import turns_of
 from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange, FactFile
 from memkit.maintenance.merge import Merged, merge, merge_day, remove_merged
 from memkit.privacy.tombstones import Forgotten, Period, Tombstones
@@ -98,7 +99,7 @@ def test_a_summary_stands_for_what_came_with_it() -> None:
     count, text = merged(own, MORNING)
     assert count == 2
     assert "summary:22222222" in text
-    turns = {turn.section.pairs["turn"]: turn.is_summarized for turn in DayFile(text).turns_of("aaaa")}
+    turns = {turn.section.pairs["turn"]: turn.is_summarized for turn in turns_of(DayFile(text), "aaaa")}
     assert turns == {"22222222": True, "33333333": False}
 
 

@@ -101,7 +101,7 @@ def test_private_parts_are_cut_out_of_what_was_typed_alone() -> None:
     assert redact("a <private>b</private> c") == "a <private>b</private> c"
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.text())
 def test_redacting_twice_is_redacting_once(text: str) -> None:
     once = redact(text)

@@ -126,7 +126,7 @@ secrets = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(parts=st.lists(secrets | st.text(max_size=3), max_size=12))
 def test_once_is_enough(parts: list[str]) -> None:
     once = redact("".join(parts))

@@ -87,7 +87,7 @@ pieces = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=examples(120), deadline=None)
+@settings(max_examples=examples(120))
 @given(parts=st.lists(pieces | st.text(max_size=2), max_size=10))
 def test_once_is_enough(parts: list[str]) -> None:
     once = redact("".join(parts))

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from memkit.index.blocks import Document
 from memkit.index.chunk import Chunk
 from memkit.index.chunker import chunk_markdown
-from memkit.recall import results as results_module
-from memkit.recall.results import SMALLEST_PIECE, fill
+from memkit.recall.pieces import SMALLEST_PIECE, fill
 from memkit.settings import ChunkingSettings, Settings
 from memkit.text import CHARACTERS_PER_TOKEN
 from tests.ci import examples
@@ -53,7 +52,7 @@ def text_of(chunk: Chunk) -> set[tuple[str, int, str]]:
     return {(chunk.source, number, line) for number, line in lines if line.strip()}
 
 
-@settings(deadline=None, max_examples=examples(60))
+@settings(max_examples=examples(60))
 @given(OPTIONS, st.randoms(use_true_random=False), st.integers(50, 12_000))
 def test_the_best_that_fits(options: ChunkingSettings, chance: random.Random, tokens: int) -> None:
     ranked = list(enumerate(chunked(options)))
@@ -82,7 +81,7 @@ def test_the_best_that_fits(options: ChunkingSettings, chance: random.Random, to
                 assert len(chunk.content) > room  # even now
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(OPTIONS, st.randoms(use_true_random=False), st.integers(50, 12_000))
 def test_the_lines_point_at_the_text(
     options: ChunkingSettings, chance: random.Random, tokens: int
@@ -98,7 +97,7 @@ def test_the_lines_point_at_the_text(
         assert found[-1] in lines[-1]
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(OPTIONS, st.randoms(use_true_random=False))
 def test_with_room_enough_all_is_shown_once(options: ChunkingSettings, chance: random.Random) -> None:
     ranked = list(enumerate(chunked(options)))
@@ -155,6 +154,6 @@ def test_nothing_to_fill_with() -> None:
 def test_a_prompt_that_only_a_heading_has_is_within_the_budget() -> None:
     text = "# 2026-11-20\n\n## 14:02 Ports <!-- session:aaaa -->\n\n### 14:02 Which port? <!-- turn:8ad3df7f -->\n**Answered** 7443.\n"
     (chunk,) = chunk_markdown(text, "2026-11-20.md", source_hash="", options=Settings().chunking)
-    shown = results_module._unseen(chunk, set())
-    assert shown is not None and shown.content == "### 14:02 Which port?\n**Answered** 7443."
+    ((_, shown),) = fill([(0, chunk)], 100)
+    assert shown.content == "### 14:02 Which port?\n**Answered** 7443."
     assert chunk.lexical_text == "2026-11-20\nWhich port?\n 7443."

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from memkit.embedding import Embedder
 from memkit.index import open_chunks
 from memkit.recall.expand import expand
+from memkit.recall.layout import lay_out
 from memkit.recall.pointers import find_pointers
-from memkit.recall.results import Filters, Result, SearchRequest, lay_out
+from memkit.recall.results import Filters, Result, SearchRequest
 from memkit.recall.search import Searcher
 from memkit.recall.selection import BulletIndex, CitedTurn, Selection
 from memkit.summarize.bullets import Bullet
@@ -211,7 +212,7 @@ class Links(BulletIndex):
         return self.links.get(position, [])
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(
     st.lists(st.lists(st.integers(40, 79), max_size=4, unique=True), min_size=40, max_size=40),
     st.lists(st.integers(0, 30), min_size=80, max_size=80),

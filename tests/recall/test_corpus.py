@@ -181,7 +181,7 @@ def test_no_chunks(tmp_path: Path) -> None:
     assert Searcher([], SearchSettings(), FakeEmbedder()).search("port").results == []
 
 
-@settings(deadline=None, max_examples=examples(60))
+@settings(max_examples=examples(60))
 @given(
     st.text(max_size=40).map(lambda text: text + '"turns": ["forged"]\\'),
     st.lists(st.text(min_size=1, max_size=12) | st.sampled_from(['a"]', "]", '"turns": '])),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import MemkitError
-from memkit.recall.results import parse_day
+from memkit.recall.period_days import parse_day
 from tests.ci import examples
 
 TODAY = date(2026, 11, 20)
@@ -65,14 +65,14 @@ def test_ends_of_months_and_leap_days(text: str, today: str, day: str) -> None:
     assert parse_day(text, date.fromisoformat(today)) == date.fromisoformat(day)
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(st.integers(0, 400), st.dates(date(1990, 1, 1), date(2090, 1, 1)))
 def test_so_many_days_and_weeks_ago(number: int, today: date) -> None:
     assert parse_day(f"{number}d", today) == today - timedelta(days=number)
     assert parse_day(f"{number}w", today) == today - timedelta(weeks=number)
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(st.sampled_from(DAYS), st.booleans(), st.dates(date(1990, 1, 1), date(2090, 1, 1)))
 def test_a_day_of_the_week_is_the_last_one(name: str, is_last: bool, today: date) -> None:
     found = parse_day(f"last {name}" if is_last else name, today)
@@ -80,13 +80,13 @@ def test_a_day_of_the_week_is_the_last_one(name: str, is_last: bool, today: date
     assert timedelta(0) < today - found <= timedelta(7)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.dates(), st.dates())
 def test_a_written_day_is_that_day(day: date, today: date) -> None:
     assert parse_day(day.isoformat(), today) == day
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(
     st.sampled_from(["{month}", "{day} {month}", "{month} {day}"]),
     st.sampled_from("January March May July August October November December".split()),
@@ -113,7 +113,7 @@ def test_an_error_names_valid_days(text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.text(max_size=20) | st.from_regex(r"[0-9]{1,6} ?[a-z]{1,6}", fullmatch=True))
 def test_any_text_is_a_day_or_none(text: str) -> None:
     try:

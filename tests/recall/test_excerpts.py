@@ -114,7 +114,7 @@ def test_a_bullet_tells_the_outcome() -> None:
     assert outcome_of(TURN, bullet) == "Fixed: The params are objects again."
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.text(max_size=300), st.text(max_size=60), st.text(max_size=60), st.sampled_from(["turn", "note", "fact"]))
 def test_any_text(text: str, heading: str, question: str, kind: str) -> None:
     chunk = make_chunk(text, kind=kind, heading=heading, breadcrumb=f"a > {heading}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memkit.journal.digest import read_call
+from memkit.journal.tool_lines import read_call
 from memkit.recall.failures import family, signature, way_past
 
 

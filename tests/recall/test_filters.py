@@ -81,14 +81,14 @@ FILTERS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(FILTERS)
 def test_filters_of_each_chunk(corpus: Corpus, filters: Filters) -> None:
     expected = [passes(corpus.chunk(position), filters) for position in range(len(corpus))]
     assert mask(filters, corpus).tolist() == expected
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(FILTERS, st.sampled_from(["context", "rrf", "weighted", "lexical", "dense"]))
 def test_filters_only_leave_out_results(
     corpus: Corpus, filters: Filters, mode: str

@@ -59,32 +59,32 @@ def problems(draw: st.DrawFn) -> Problem:
     )
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(problems())
 def test_context_is_its_formula(problem: Problem) -> None:
     assert problem.ranked("context") == pytest.approx(context(problem), abs=1e-6)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(problems())
 def test_rrf_is_its_formula(problem: Problem) -> None:
     assert problem.ranked("rrf") == pytest.approx(rrf(problem), abs=1e-12)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(problems())
 def test_weighted_is_its_formula(problem: Problem) -> None:
     assert problem.ranked("weighted") == pytest.approx(weighted(problem), abs=1e-9)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(problems())
 def test_the_single_arms(problem: Problem) -> None:
     assert problem.ranked("lexical") == problem.bm25
     assert problem.ranked("dense") == (problem.bm25 if problem.cosines is None else known(problem))
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.lists(st.integers(0, 4), max_size=12))
 def test_ranks_count_from_one_and_equals_keep_their_order(scores: list[int]) -> None:
     places = sorted(range(len(scores)), key=lambda place: (-scores[place], place))

@@ -14,8 +14,9 @@ import pytest
 from memkit.embedding import Embedder
 from memkit.recall import later
 from memkit.recall.later import _differ, _values
+from memkit.recall.layout import lay_out
 from memkit.recall.pointers import find_pointers
-from memkit.recall.results import Answer, Filters, Result, SearchRequest, lay_out
+from memkit.recall.results import Answer, Filters, Result, SearchRequest
 from memkit.recall.search import Searcher
 from memkit.summarize.bullets import Bullet
 from tests.memory import CountingEmbedder, Memory, make_memory

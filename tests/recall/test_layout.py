@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.index.chunk import Chunk
+from memkit.recall.layout import lay_out
 from memkit.recall.overview import Line
-from memkit.recall.results import Answer, Result, lay_out
+from memkit.recall.results import Answer, Result
 from tests.ci import examples
 from tests.memory import make_chunk
 
@@ -42,7 +43,7 @@ def answer(*chunks: Chunk, degraded: str = "") -> Answer:
 
 def test_an_entry() -> None:
     assert lay_out(answer(CHUNK), 500).endswith(
-        '<entry id="000000000000" source=".memkit/memory/2026-11-20.md:5-9" date="2026-11-20" '
+        '<entry id="000000000000" source=".memkit/memory/2026-11-20.md:5-9" date="2026-11-20" week="2026-W47" '
         'session="fd0aee29" turns="8ad3df7f,77c1e09b" branch="feature/gw">\n'
         "2026-11-20 > 14:02 Gateway > 14:02 Which port?\n"
         "The gateway listens on 7443.\n"
@@ -101,7 +102,7 @@ CHUNKS = st.builds(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(chunks=st.lists(CHUNKS, max_size=6), budget=st.integers(100, 1200), note=WILD)
 def test_no_text_breaks_out_and_the_budget_holds(
     chunks: list[Chunk], budget: int, note: str

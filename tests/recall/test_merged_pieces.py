@@ -8,7 +8,8 @@ import pytest
 
 from memkit.embedding import Embedder
 from memkit.index.chunk import Chunk
-from memkit.recall.results import MOST_JOINED, Result, SearchRequest, joined
+from memkit.recall.pieces import MOST_JOINED, joined
+from memkit.recall.results import Result, SearchRequest
 from tests.memory import CountingEmbedder, Memory, make_chunk, make_memory
 
 QUESTION = "which port does the staging gateway use"

@@ -8,8 +8,8 @@ import pytest
 
 from memkit import anchors
 from memkit.hook.entries import note_own
-from memkit.journal.digest import read_call
 from memkit.journal.extracts import extract_line
+from memkit.journal.tool_lines import read_call
 from memkit.recall.failures import signature
 from memkit.recall.moments import Moments
 from memkit.recall.pointers import Pointer

@@ -351,7 +351,7 @@ WORDS = sorted(
 )
 
 
-@settings(deadline=None, max_examples=examples(300))
+@settings(max_examples=examples(300))
 @given(
     st.text(max_size=60)
     | st.lists(st.sampled_from(WORDS) | st.integers(0, 10**7).map(str) | st.dates().map(str), max_size=8).map(" ".join),
@@ -368,7 +368,7 @@ def test_any_text_on_any_day(text: str, today: date) -> None:
         assert len(found.rest) <= len(text) + 20
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.dates(date(1990, 1, 1), date(2090, 1, 1)))
 def test_weeks_begin_on_monday(today: date) -> None:
     for text, weeks in (("this week", 0), ("last week", 1), ("上周", 1), ("two weeks ago", 2)):
@@ -381,7 +381,7 @@ def test_weeks_begin_on_monday(today: date) -> None:
         assert first <= today - timedelta(weeks=weeks) <= last
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.dates(date(1990, 1, 1), date(2090, 1, 1)), st.integers(0, 6))
 def test_a_day_of_the_week_is_the_last_one(today: date, number: int) -> None:
     names = [language.weekdays[number] for language in LANGUAGES[:1]]

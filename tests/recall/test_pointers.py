@@ -58,7 +58,7 @@ def test_laid_out_as_facts() -> None:
     assert lay_out([]) == ""
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.lists(st.builds(Pointer, st.text(max_size=12), st.text(max_size=10), st.text(max_size=80))))
 def test_pointers_are_never_too_long(found: list[Pointer]) -> None:
     assert len(lay_out(found)) <= MOST_CHARACTERS

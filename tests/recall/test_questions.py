@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from memkit.hook.project import Project
 from memkit.recall import questions
+from memkit.recall.layout import lay_out
 from memkit.recall.overview import Overview
 from memkit.recall.periods import MOST_CHARACTERS
 from memkit.recall.questions import BESIDE_SESSIONS, MOST_SESSIONS, understand
-from memkit.recall.results import Answer, Filters, SearchRequest, lay_out
+from memkit.recall.results import Answer, Filters, SearchRequest
 from memkit.recall.search import Searcher
 from tests.ci import examples
 from tests.cli.fortnight import fortnight
@@ -319,7 +320,7 @@ def test_ordinary_searches_are_as_before(past: Memory) -> None:
     assert dataclasses.replace(found, took_ms=0, words="") == dataclasses.replace(plain, took_ms=0)
 
 
-@settings(deadline=None, max_examples=examples(200))
+@settings(max_examples=examples(200))
 @given(
     st.text(max_size=MOST_CHARACTERS)
     | st.lists(st.sampled_from("what is left open we worked on topics 上周 yesterday offen 残って 没 que reste".split())).map(" ".join)

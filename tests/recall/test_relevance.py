@@ -22,7 +22,7 @@ UNKNOWN = "how long must sourdough rise before baking"
 PAIRS = st.lists(st.tuples(st.floats(0, 1), st.floats(-1, 1) | st.just(math.nan)), max_size=8)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(PAIRS)
 def test_the_share_of_the_words_and_the_cosine(pairs: list[tuple[float, float]]) -> None:
     coverage = np.array([share for share, _ in pairs], np.float64)

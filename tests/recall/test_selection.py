@@ -35,7 +35,7 @@ def select(
     return [(place.score, place.position) for place in islice(found.places(), size)]
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(CHUNKS, st.integers(1, 60), st.sampled_from([0.0, 0.1, 0.5]))
 def test_repeats_of_an_entry_cost(
     chunks: list[tuple[float, int, bool]], size: int, cost: float

@@ -174,7 +174,7 @@ def test_an_error_names_what_is_allowed(home: Home, text: str, said: str) -> Non
     assert said in str(caught.value)
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(
     key=st.sampled_from(sorted(validation.every_key())),
     value=st.recursive(
@@ -327,7 +327,7 @@ class TestFileOfAProject:
         ]
         assert {section for section, _ in harmful} == {
             "memory", "capture", "archive", "embedding", "index", "recall", "service", "summarize",
-            "keys",
+            "jobs", "keys",
         }  # fmt: skip
         write_theirs(project, "".join(f"{section}.{name} = 1\n" for section, name in harmful))
         loaded = load(home, project)
@@ -427,7 +427,7 @@ class TestFileOfAProject:
             assert line.isprintable()
             assert len(line) < 300 + len(project.root)
 
-    @settings(deadline=None, max_examples=examples(100))
+    @settings(max_examples=examples(100))
     @given(text=st.text(max_size=200))
     def test_nothing_in_it_is_an_error(
         self, tmp_path_factory: pytest.TempPathFactory, text: str

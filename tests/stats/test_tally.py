@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memkit.files import MOST_BYTES
 from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile
+from memkit.journal.day_writes import insert_note
 from memkit.journal.digest import make_note
 from memkit.paths import Home
 from memkit.stats import FileCount, Tally, gather
@@ -102,7 +103,7 @@ def test_a_note_counts_as_no_session() -> None:
     content = DayFile(text_of("2026-11-20", [{"id": "s1", "bullets": 2, "turns": []}]))
     before, after = Tally(), Tally()
     before.add("/p", "2026-11-20", content)
-    assert content.insert_note(note)
+    assert insert_note(content, note)
     after.add("/p", "2026-11-20", content)
     assert after.days == before.days
 

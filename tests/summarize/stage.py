@@ -18,6 +18,7 @@ from memkit.claude_code.exchange import Message, ToolUse
 from memkit.claude_code.turn import Turn
 from memkit.hook.project import Project
 from memkit.journal import Journal
+from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import make_digest
 from memkit.llm import ModelError, Reply, Task, TokenUsage
 from memkit.llm.calls import Calls, calls_lock
@@ -190,7 +191,7 @@ class SummaryStage:
     def summarized(self) -> int:
         """How many turns have a summary."""
         days = [self.journal.day(day) for day in self.journal.days()]
-        turns = [turn for day in days for one in day.sessions() for turn in day.turns_of(one)]
+        turns = [turn for day in days for one in day.sessions() for turn in turns_of(day, one)]
         return sum(turn.is_summarized for turn in turns)
 
     @property

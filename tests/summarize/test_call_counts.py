@@ -168,7 +168,7 @@ class Spending:
 OUTCOMES = st.sampled_from(["ok", "ok", "left out", "unusable", "timeout", "refused at once"])
 
 
-@settings(max_examples=40 if IN_CI else 3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40 if IN_CI else 3, suppress_health_check=[HealthCheck.too_slow])
 @given(
     daily=st.integers(4_000, 70_000),
     outcomes=st.lists(st.tuples(OUTCOMES, st.integers(0, 5_000)), min_size=1, max_size=8),

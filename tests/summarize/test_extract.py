@@ -15,10 +15,10 @@ from memkit.capture.sessions import LiveSessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.claude_code.exchange import Message, ToolUse
 from memkit.claude_code.turn import ToolCall, Turn
-from memkit.journal.digest import MAX_TOOLS
 from memkit.journal.extracts import is_unedited
 from memkit.journal.sentences import accepts, decisions, last_question, plan
 from memkit.journal.titles import says_nothing
+from memkit.journal.tool_lines import MAX_TOOLS
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.summarize.extract import MOST_LINES, MOST_TURNS, make_extract

@@ -14,6 +14,7 @@ import pytest
 from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.journal.day_file import DayFile
+from memkit.journal.day_summaries import turns_of
 from memkit.llm import RateLimitedError, TokenUsage, UnavailableError, timeout_error
 from memkit.llm.ledger import Ledger
 from memkit.settings import CaptureSettings
@@ -94,7 +95,7 @@ def test_a_duplicated_turn_does_not_cause_endless_calls(stage: SummaryStage) -> 
     for minutes in range(20, 40):
         stage.run(minutes)
     assert len(stage.provider.tasks) == 2
-    turns = DayFile(stage.text).turns_of(SESSION)
+    turns = turns_of(DayFile(stage.text), SESSION)
     assert [turn.is_summarized for turn in turns] == [True, True]
 
 
@@ -141,7 +142,7 @@ def test_an_outage_counts_only_against_open_segments(stage: SummaryStage) -> Non
     (waiting,) = SummaryQueue(stage.home)
     open_turns = {
         turn.section.pairs["turn"]
-        for turn in DayFile(stage.text).turns_of(SESSION)
+        for turn in turns_of(DayFile(stage.text), SESSION)
         if not turn.is_summarized
     }
     assert waiting.tries

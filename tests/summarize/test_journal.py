@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from memkit.journal.day_edits import Removal, remove
 from memkit.journal.day_file import DayFile
+from memkit.journal.day_summaries import summarize, turns_of
+from memkit.journal.day_writes import insert_turn
 from memkit.journal.digest import make_digest
 from tests.builders import turn_of
 
@@ -21,7 +23,7 @@ def day_of(turns: list[tuple[int, str, str]]) -> DayFile:
     for minute, session, name in turns:
         time = NOON + timedelta(minutes=minute)
         turn = turn_of("Which?", "That.", id=name, session=session, time=time)
-        content.insert(make_digest(turn, "/x", str))
+        insert_turn(content, make_digest(turn, "/x", str))
     return content
 
 
@@ -43,21 +45,21 @@ def test_every_turn_once_and_no_bullet_twice(made: list[tuple[str, int, str, int
             name = f"t{number}"
             time = NOON + timedelta(minutes=minute)
             turn = turn_of("Which?", "That.", id=name, session=session, time=time)
-            content.insert(make_digest(turn, "/x", str))
+            insert_turn(content, make_digest(turn, "/x", str))
             added.append(name)
             continue
-        waiting = [t for t in content.turns_of(session) if not t.is_summarized]
+        waiting = [t for t in turns_of(content, session) if not t.is_summarized]
         first = waiting[:1]
         group = [t for t in waiting if t.heading == first[0].heading][:count] if first else []
         names = [t.section.pairs["turn"] for t in group]
         line = f"- Found: it. <!-- grip:g{number} turns:{','.join(names)} -->"
-        assert content.summarize(names, [line]) is bool(names)
+        assert summarize(content, names, [line]) is bool(names)
         before = content.render()
-        assert not content.summarize(names, [line])  # twice is once
+        assert not summarize(content, names, [line])  # twice is once
         assert content.render() == before
         if names:
             written.append(line)
-            done = {t.section.pairs["turn"] for t in content.turns_of(session) if t.is_summarized}
+            done = {t.section.pairs["turn"] for t in turns_of(content, session) if t.is_summarized}
             assert set(names) <= done
     text = content.render()
     for name in added:
@@ -67,39 +69,39 @@ def test_every_turn_once_and_no_bullet_twice(made: list[tuple[str, int, str, int
     # Read again it is the same, and each turn stands below a heading of its own session.
     again = DayFile(text)
     assert again.render() == text
-    assert sorted(t.section.pairs["turn"] for s in again.sessions() for t in again.turns_of(s)) == sorted(added)
+    assert sorted(t.section.pairs["turn"] for s in again.sessions() for t in turns_of(again, s)) == sorted(added)
 
 
 def test_bullets_of_turns_that_are_gone_change_nothing() -> None:
     content = day_of([(0, "a", "t1"), (5, "a", "t2")])
     before = content.render()
-    assert not content.summarize(["gone"], ["- x"])
+    assert not summarize(content, ["gone"], ["- x"])
     assert content.render() == before
 
 
 def test_without_bullets_the_mark_alone_is_set() -> None:
     content = day_of([(0, "a", "t1")])
     before = content.render()
-    assert content.summarize(["t1"], [])
+    assert summarize(content, ["t1"], [])
     assert content.render() == before.replace("session:a ", "session:a summary:t1 ")
-    assert all(turn.is_summarized for turn in content.turns_of("a"))
+    assert all(turn.is_summarized for turn in turns_of(content, "a"))
 
 
 def test_removing_a_summarized_turn_causes_no_second_summary() -> None:
     content = day_of([(0, "a", "t1"), (5, "a", "t2")])
-    content.summarize(["t1", "t2"], ["- Found: it. <!-- grip:g1 turns:t1 -->"])
+    summarize(content, ["t1", "t2"], ["- Found: it. <!-- grip:g1 turns:t1 -->"])
     text = content.render()
     without = DayFile(text[: text.rindex("### ")])
-    assert [turn.section.pairs["turn"] for turn in without.turns_of("a")] == ["t1"]
-    assert all(turn.is_summarized for turn in without.turns_of("a"))
+    assert [turn.section.pairs["turn"] for turn in turns_of(without, "a")] == ["t1"]
+    assert all(turn.is_summarized for turn in turns_of(without, "a"))
 
 
 def test_a_title_replaces_only_words_that_memkit_wrote() -> None:
     turns = [(0, "a", "t1"), (5, "a", "t2")]
     content, edited = day_of(turns), day_of(turns)
     time = content.sections[0].minute
-    content.summarize(["t1"], [], "Port of the gateway")
-    content.summarize(["t2"], [], "Second half")
+    summarize(content, ["t1"], [], "Port of the gateway")
+    summarize(content, ["t2"], [], "Second half")
     openings = [one.heading for one in content.sections if "session" in one.pairs]
     later = content.find_turn("t2")
     assert openings[0] == f"## {time} Port of the gateway <!-- session:a summary:t1 -->"
@@ -107,13 +109,13 @@ def test_a_title_replaces_only_words_that_memkit_wrote() -> None:
     assert openings[1] == f"## {later.minute} Second half <!-- session:a summary:t2 -->"
     edited.lines[edited.sections[0].start] = f"## {time} My own words <!-- session:a -->"
     edited = DayFile("\n".join(edited.lines))
-    edited.summarize(["t1"], [], "Port of the gateway")
+    summarize(edited, ["t1"], [], "Port of the gateway")
     assert edited.sections[0].heading == f"## {time} My own words <!-- session:a summary:t1 -->"
 
 
 def test_forgetting_a_turn_forgets_the_title_of_its_summary() -> None:
     content = day_of([(0, "a", "t1"), (5, "a", "t2")])
-    content.summarize(["t1", "t2"], ["- Found: it. <!-- grip:g1 turns:t2 -->"], "The secret wedding")
+    summarize(content, ["t1", "t2"], ["- Found: it. <!-- grip:g1 turns:t2 -->"], "The secret wedding")
     assert remove(content, Removal(turns=["t2"]))
     assert "wedding" not in content.render()
     assert content.sections[0].heading.endswith(" Which? <!-- session:a summary:t1 -->")

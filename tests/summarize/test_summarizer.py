@@ -14,6 +14,7 @@ from memkit.capture.sessions import LiveSessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
 from memkit.journal.day_file import DayFile
+from memkit.journal.day_summaries import turns_of
 from memkit.llm import (
     NotConfiguredError,
     RateLimitedError,
@@ -100,10 +101,10 @@ def test_later_segments_get_a_heading_of_their_own(stage: SummaryStage) -> None:
     headings = [s for s in content.sections if "session" in s.pairs]
     assert [s.pairs["summary"] for s in headings] == ["00000001", "00000003", "00000004"]
     assert [s.minute for s in headings] == ["09:00", "10:00", "11:00"]
-    assert all(turn.is_summarized for turn in content.turns_of("fd0aee29"))
+    assert all(turn.is_summarized for turn in turns_of(content, "fd0aee29"))
     # A turn that comes later goes below the last of them, and is summarized by itself.
     stage.add_turn(500, "Late question")
-    assert [t.is_summarized for t in DayFile(stage.text).turns_of("fd0aee29")] == [True] * 5 + [False]
+    assert [t.is_summarized for t in turns_of(DayFile(stage.text), "fd0aee29")] == [True] * 5 + [False]
     assert stage.run(900).segments == 1
     assert len(stage.bullets) == 6
 
@@ -187,11 +188,11 @@ def test_one_bad_segment_does_not_take_the_others_with_it(stage: SummaryStage) -
     stage.provider.answer = answer
     assert stage.run(200).segments == 0
     assert stage.run(220).segments == 1
-    assert [turn.is_summarized for turn in DayFile(stage.text).turns_of("fd0aee29")] == [False, True]
+    assert [turn.is_summarized for turn in turns_of(DayFile(stage.text), "fd0aee29")] == [False, True]
     stage.provider.answer = bullet_for_each
     assert stage.run(400).segments == 1
     content = DayFile(stage.text)
-    assert all(turn.is_summarized for turn in content.turns_of("fd0aee29"))
+    assert all(turn.is_summarized for turn in turns_of(content, "fd0aee29"))
 
 
 def test_a_segment_that_deserves_no_bullet_is_done(stage: SummaryStage) -> None:
@@ -231,7 +232,7 @@ def test_a_segment_that_the_answer_leaves_out_is_asked_again(stage: SummaryStage
     report = stage.run(200)
     assert (report.segments, report.bullets, report.calls) == (2, 1, 1)
     assert report.failures == ["the model's answer leaves out 1 of 3 segments; memkit asks again"]
-    assert [turn.is_summarized for turn in DayFile(stage.text).turns_of(SESSION)] == [True, False, True]
+    assert [turn.is_summarized for turn in turns_of(DayFile(stage.text), SESSION)] == [True, False, True]
     assert "## 09:00 The first question <!-- session:" in stage.text
     assert Ledger(stage.home).calls()[-1].outcome == "ok"
     # It is asked alone, after the pause, and its success clears the failure.
@@ -366,7 +367,7 @@ def test_a_thousand_turns_of_a_day_cost_few_calls(stage: SummaryStage) -> None:
         stage.run(minute + 20)
     stage.run(24 * HOURS)
     content = DayFile(stage.text)
-    turns = [turn for session in content.sessions() for turn in content.turns_of(session)]
+    turns = [turn for session in content.sessions() for turn in turns_of(content, session)]
     assert len(turns) == 1000
     assert all(turn.is_summarized for turn in turns)
     assert len(stage.provider.tasks) <= 60

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from memkit import anchors
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import ToolCall, Turn, read_turns
-from memkit.journal.digest import make_digest, read_parts
+from memkit.journal.digest import make_digest
+from memkit.journal.turn_parts import read_parts
 from memkit.privacy.redact import redact
 from memkit.summarize.turns import (
     ANSWER_HEAD,
@@ -121,7 +122,7 @@ def test_text_cannot_forge_a_label() -> None:
     assert "Asked I accept that." in shown
 
 
-@settings(max_examples=200 if IN_CI else 40, deadline=None)
+@settings(max_examples=200 if IN_CI else 40)
 @given(
     st.text(max_size=1500),
     st.lists(st.builds(bash, st.text(max_size=200), st.text(max_size=200), is_error=st.booleans()), max_size=45),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from memkit.hook.entries import note_own
-from memkit.journal.digest import COMPACTION_TITLE
 from memkit.journal.extracts import extract_line
+from memkit.journal.turn_parts import COMPACTION_TITLE
 from memkit.paths import MEMORY_DIRECTORY, Home
 from tests.e2e.plugin.user import MemkitUser, answers_so_far
 from tests.e2e.waiting import wait_until

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memkit.journal.day_file import DayFile
-from memkit.journal.overview import SessionLine, sessions, stretches
+from memkit.journal.sessions import DaySession, sessions, stretches
 
 DAY = """# 2026-11-20
 
@@ -39,7 +39,7 @@ buy milk
 
 def test_a_stretch_has_its_times_turns_and_outcome() -> None:
     found = stretches("2026-11-20", DayFile(DAY))
-    assert found[0] == SessionLine(
+    assert found[0] == DaySession(
         session="s1",
         day="2026-11-20",
         begins="14:02",

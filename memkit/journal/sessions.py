@@ -1,18 +1,20 @@
-"""Say in one line each what the sessions of a day were about."""
+"""The sessions of a day: what each was about, how it ended, and what it left open."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memkit import anchors
+from memkit.bullets import DECIDED, OPEN, WrittenBullet, read_bullets
 from memkit.hook.phrases import sentences
 from memkit.journal.day_file import DayFile, Section, heading_title
-from memkit.journal.digest import TurnParts, read_parts
 from memkit.journal.markup import one_line
 from memkit.journal.sentences import last_question
+from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
+from memkit.text import one_line as folded
 
 OUTCOME_CHARACTERS = 240
 READ_CHARACTERS = 1500
@@ -28,14 +30,13 @@ _LEAD_IN = re.compile(
 )
 """A sentence that only announces the next one. "Two causes:" says something and stays."""
 
-_TELLING = ("Pull request: ", "Decided: ", "Committed: ", "Failed: ")
+_TELLING = ("Pull request: ", DECIDED, "Committed: ", "Failed: ")
 """Lines of an extract that tell how the work went, best first."""
 
 _FAILED, _NOT_AGAIN = "Failed: ", "not run again"
-_OPEN = "Open: "
 
 
-class SessionLine(NamedTuple):
+class DaySession(NamedTuple):
     """A session of one day, or a stretch of it: the turns below one heading.
 
     `begins` and `ends` are the local times (`HH:MM`, or "") at which the first and the last turn began.
@@ -54,7 +55,7 @@ class SessionLine(NamedTuple):
     line: int
 
 
-def stretches(day: str, content: DayFile) -> list[SessionLine]:
+def stretches(day: str, content: DayFile) -> list[DaySession]:
     """Return the stretches of work of a day: one for each heading of a session, in order."""
     numbers = content.file_lines()
     return [
@@ -64,12 +65,12 @@ def stretches(day: str, content: DayFile) -> list[SessionLine]:
     ]
 
 
-def sessions(day: str, content: DayFile) -> list[SessionLine]:
+def sessions(day: str, content: DayFile) -> list[DaySession]:
     """Return the sessions of a day, in order of their first heading.
 
     A session with several stretches has the title of the first one, and the last outcome.
     """
-    found: dict[str, SessionLine] = {}
+    found: dict[str, DaySession] = {}
     for one in stretches(day, content):
         first = found.setdefault(one.session, one)
         if first is not one:
@@ -86,11 +87,11 @@ def sessions(day: str, content: DayFile) -> list[SessionLine]:
 
 def stretch(
     day: str, content: DayFile, heading: Section, turns: Sequence[Section]
-) -> SessionLine:
+) -> DaySession:
     """Return the stretch of work below one heading of a session."""
     times = sorted(one.minute for one in turns or [heading] if one.minute)
     branches = [branch for one in (heading, *turns) if (branch := one.pairs.get("branch"))]
-    return SessionLine(
+    return DaySession(
         session=heading.pairs["session"],
         day=day[:10],
         begins=times[0] if times else "",
@@ -122,7 +123,7 @@ def turn_outcome(section: str) -> str:
     if not said and not asked and parts.tools:
         said = parts.tools[-1].partition(" → ")[2]
     if asked and asked not in said:
-        said = redact(" · ".join(filter(None, [said, f"{_OPEN}{asked}"])))
+        said = redact(" · ".join(filter(None, [said, f"{OPEN}{asked}"])))
     return _shown(said)
 
 
@@ -145,16 +146,41 @@ def _best_bullet(lines: Sequence[str]) -> str:
 
     Return "" if an extract has only the names of edited files.
     """
-    found = [line for line in lines if line.startswith("- ") and "grip" in anchors.parse(line)]
-    found = [line for line in found if anchors.parse(line).get("check") != anchors.UNVERIFIED]
-    bullets = [line for line in found if anchors.parse(line).get("by") != "extract"]
-    words = [anchors.strip(line).removeprefix("- ").strip() for line in bullets or found]
+    found = [bullet for _, bullet in read_bullets(lines) if bullet.is_verified]
+    bullets = [one for one in found if not one.is_extract]
+    words = [shown_bullet(one) for one in bullets or found]
     telling = [one for label in _TELLING for one in words if one.startswith(label)]
     best = (words if bullets else telling)[:1]
     left = [one for one in words if one.startswith(_FAILED) and one.endswith(_NOT_AGAIN)][-1:]
-    left += [one for one in words if one.startswith(_OPEN)][-1:]
+    left += [one for one in words if one.startswith(OPEN)][-1:]
     parts = list(dict.fromkeys([*best, *left]))
     return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(parts)) for part in parts)
+
+
+def open_lines(content: DayFile, heading: Section, turns: Sequence[Section]) -> Iterator[tuple[str, str]]:
+    """Yield id and text of what a stretch of work left open.
+
+    That is in its bullets if they cover its last turn, else at the end of the last answer.
+    """
+    last = turns[-1].pairs["turn"] if turns else ""
+    if turns and last not in (heading.pairs.get("summary"), heading.pairs.get("extract")):
+        asked = last_question(read_parts(content.text(turns[-1])).answer)
+        yield last, redact(asked)
+        return
+    for _, bullet in read_bullets(content.lines[heading.start + 1 : heading.end]):
+        if bullet.is_verified and bullet.text.startswith(OPEN):
+            yield bullet.id, shown_bullet(bullet).removeprefix(OPEN)
+
+
+def shown_bullet(bullet: WrittenBullet) -> str:
+    """Return the text of a bullet to show; see `shown_line`."""
+    return bullet.text if bullet.text in bullet.line else redact(bullet.text)
+
+
+def shown_line(line: str) -> str:
+    """Return a line without anchors; a day is redacted, but removing them can join the parts of a secret."""
+    text = folded(anchors.strip(line))
+    return text if text in line else redact(text)
 
 
 def _decisive(answer: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.recall.subject import subject_of
+from memkit.index.subject import subject_of
 from tests.ci import examples
 
 
@@ -28,7 +28,7 @@ def test_subjects(prompt: str, subject: str) -> None:
     assert subject_of(prompt) == subject
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(max_examples=examples(100))
 @given(st.text(max_size=200))
 def test_any_prompt(prompt: str) -> None:
     assert set(subject_of(prompt).split()) <= set(prompt.split())

@@ -1,0 +1,67 @@
+"""Read the bullets of memory files: the lines of summaries and extracts, with their citations.
+
+    - Decided: the staging gateway listens on 7443. <!-- grip:82c57f55 turns:8b52f4fb -->
+    - Open: is the limit per user? (unverified) <!-- grip:k3f9a1 turns:8b52f4fb check:unverified -->
+
+The only parser of bullets. Standard library only, Python 3.9 syntax: hooks import this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from memkit import anchors
+
+DECIDED = "Decided: "
+OPEN = "Open: "
+"""The labels by which bullets are looked up. `memkit.summarize.bullets` has all labels."""
+
+_MARK = f"({anchors.UNVERIFIED})"
+
+
+class WrittenBullet(NamedTuple):
+    """A bullet as it is in a file.
+
+    `text` is the line without list sign and anchors, on one line with single spaces. `id` is the ID of its
+    citation. `turns` prove it. `is_extract` tells that no model made it. Anybody can write such a line into a
+    repository: anchors prove nothing.
+    """
+
+    line: str
+    text: str
+    id: str
+    turns: tuple[str, ...]
+    is_verified: bool
+    is_extract: bool
+
+
+def read_bullet(line: str) -> WrittenBullet | None:
+    """Return the bullet of a line, or None. The user may have indented the line, or wrapped it above."""
+    if "grip:" not in line:
+        return None
+    pairs = anchors.parse(line)
+    if "grip" not in pairs:
+        return None
+    text = bullet_words(line)
+    return WrittenBullet(
+        line=line,
+        text=text,
+        id=pairs["grip"],
+        turns=tuple(filter(None, pairs.get("turns", "").split(","))),
+        is_verified=pairs.get("check") != anchors.UNVERIFIED and not text.endswith(_MARK),
+        is_extract=pairs.get("by") == "extract",
+    )
+
+
+def read_bullets(lines: Iterable[str]) -> Iterator[tuple[int, WrittenBullet]]:
+    """Yield each bullet with the number of its line, from 0."""
+    for number, line in enumerate(lines):
+        bullet = read_bullet(line)
+        if bullet is not None:
+            yield number, bullet
+
+
+def bullet_words(line: str) -> str:
+    """Return a list item without its sign and anchors, on one line."""
+    return " ".join(anchors.strip(line).strip().removeprefix("- ").split())

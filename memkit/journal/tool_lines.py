@@ -1,0 +1,247 @@
+"""A tool call as one line of a digest: write it, read it, and find the file that it names.
+
+    Bash `pytest -q` → 12 passed
+    Edit deploy/gateway.yaml ×2
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from memkit.claude_code.turn import ToolCall
+from memkit.journal.markup import one_line, printable
+from memkit.journal.outcomes import COMMITTED, is_step, telling_line, telling_lines
+
+MAX_TOOLS = 30
+INPUT_CHARACTERS = 100
+MOST_PATH_CHARACTERS = 4096
+INLINE_CHARACTERS = 200
+"""Tool calls longer than this together become a list."""
+
+_MAIN_INPUT = (
+    "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
+    "description", "prompt", "subject", "name",
+)  # fmt: skip
+EDITORS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+FILE_TOOLS = EDITORS | {"Read", "LS"}
+"""Tools whose main input is a path, shown without backticks."""
+
+_QUIET = FILE_TOOLS | {"Glob", "Grep"}
+_AGENTS = frozenset({"Agent", "Task"})
+_ADDED = re.compile(r"\Agit add [^&|;<>`$]* && (?=git )")
+_BACKTICKS = re.compile(r"`+")
+_COUNT = re.compile(r"(?P<call>(?:(?! → ).)*?) ×(?P<count>\d{1,4})(?P<outcome> → .*)?\Z")
+MORE = re.compile(r"… and (\d{1,9}) more\Z")
+"""The last line of a digest that does not show all tool calls."""
+
+_FAILED = "failed: "
+_REVERSED_DIRECTORY = re.compile(r"[\w.@+~…/-]*")
+_NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
+_TAG = re.compile(
+    r"</?tool_use_error>|<tools-used-before-summary>(?:(?!<tools-used-).)*?</tools-used-before-summary>"
+    r"|\[Subagent hand-back\][^\n]*",
+    re.DOTALL,
+)
+
+
+def tools_part(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:
+    """Return the calls of a turn, equal ones together, as one line or a list of at most `MAX_TOOLS`."""
+    if any(call.name in EDITORS for call in calls):
+        calls = [call for call in calls if not _is_step(call)]
+    lines = _merged(_telling([_shown(call, roots, redact) for call in calls]))
+    shown = [_with_count(*line) for line in lines[:MAX_TOOLS]]
+    if len(lines) > MAX_TOOLS:
+        shown.append(f"… and {sum(line[2] for line in lines[MAX_TOOLS:])} more")
+    if not shown:
+        return ""
+    inline = " · ".join(shown)
+    if len(inline) <= INLINE_CHARACTERS and inline.count(" · ") == len(shown) - 1:
+        return f"**Did** {inline}"
+    return "**Did**\n\n" + "\n".join(f"- {line}" for line in shown)
+
+
+def _is_step(call: ToolCall) -> bool:
+    """Return whether a call of a turn with edits only looked or staged, and its result is not one line."""
+    command = call.input.get("command")
+    if call.name != "Bash" or call.is_error or not isinstance(command, str) or not is_step(command):
+        return False
+    return len(telling_lines(call.result or "")) != 1
+
+
+def tool_line(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> str:
+    """Return a tool call as the digest shows it: the name, the main input, and the outcome."""
+    return _with_count(*_shown(call, roots, redact), 1)
+
+
+def split_count(line: str) -> tuple[str, int]:
+    """Return the line of one call, and how many equal calls `line` stands for."""
+    match = _COUNT.match(line)
+    return (match["call"] + (match["outcome"] or ""), int(match["count"])) if match else (line, 1)
+
+
+def count_calls(line: str) -> int:
+    """Return how many calls a line of a digest stands for."""
+    more = MORE.match(line)
+    return int(more[1]) if more else split_count(line)[1]
+
+
+def _with_count(call: str, outcome: str, count: int) -> str:
+    shown = f"{call} ×{count}" if count > 1 else call
+    return f"{shown} → {outcome}" if outcome else shown
+
+
+def _telling(calls: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield the calls that say something: no read, and no failed edit, of a file that is edited later."""
+    edits = {}
+    for number, (call, _) in enumerate(calls):
+        name, _, path = call.removeprefix("↳ ").partition(" ")
+        if name in EDITORS:
+            edits[path] = number
+    for number, (call, outcome) in enumerate(calls):
+        name, _, path = call.removeprefix("↳ ").partition(" ")
+        is_step = name == "Read" or (name in EDITORS and outcome)
+        if call and not (is_step and edits.get(path, -1) > number):
+            yield call, outcome
+
+
+def _merged(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
+    """Merge each call with the last one of the same input if that had the same outcome.
+
+    A call that failed, passed, and failed again is three lines: their order matters.
+    """
+    lines: list[tuple[str, str, int]] = []
+    last: dict[str, int] = {}
+    for call, outcome in calls:
+        place = last.get(call)
+        if place is not None and lines[place][1] == outcome:
+            lines[place] = call, outcome, lines[place][2] + 1
+        else:
+            last[call] = len(lines)
+            lines.append((call, outcome, 1))
+    return lines
+
+
+def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> tuple[str, str]:
+    """Return the name and main input of a call, and its outcome; "" for a call that says nothing."""
+    values = (call.input.get(name) for name in _MAIN_INPUT)
+    given = next((value for value in values if isinstance(value, str) and value.strip()), "")
+    for root in roots:
+        if root and given.startswith(root + os.sep):
+            given = os.path.relpath(given, root)
+    if call.name in FILE_TOOLS:
+        shown = redact(_path(one_line(redact(given), MOST_PATH_CHARACTERS)))
+    else:
+        shown = redact(one_line(_ADDED.sub("", redact(given)), INPUT_CHARACTERS))
+        shown = _code(shown) if shown else ""
+    agent = "↳ " if call.by_agent else ""
+    name = _NO_NAME.sub("_", redact(call.name))[:60] or "tool"
+    outcome = redact(_outcome(call, redact))
+    commit = COMMITTED.match(outcome)
+    if commit and commit[1].removesuffix(" …") in shown:
+        outcome = outcome[: commit.start(1)].rstrip()
+    if not shown and not outcome and call.result and call.name not in _QUIET:
+        return "", ""  # "TodoWrite → Todos have been modified successfully"
+    return f"{agent}{name} {shown}".rstrip(), outcome
+
+
+def _path(path: str) -> str:
+    """Shorten a path from its start: its end names the file."""
+    if len(path) <= INPUT_CHARACTERS:
+        return path
+    tail = path[-INPUT_CHARACTERS:]
+    return f"…{tail[max(0, tail.find('/')):]}"
+
+
+def _code(text: str) -> str:
+    """Return `text` as inline code, whatever backticks it contains."""
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+    if not longest:
+        return f"`{text}`"
+    fence = "`" * (longest + 1)
+    return f"{fence} {text} {fence}"
+
+
+def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
+    if call.result is None:
+        return "no result"
+    is_quiet = call.name in _QUIET or call.is_recall
+    if is_quiet and not call.is_error:
+        return ""
+    result = _TAG.sub("", printable(redact(call.result)))
+    line = telling_line(result, has_failed=call.is_error, first=call.name in _AGENTS)
+    if call.is_error:
+        return f"{_FAILED}{line}" if line else "failed"
+    return line
+
+
+class CallLine(NamedTuple):
+    """A tool call as a digest shows it: the tool, its main input, and its outcome, both maybe cut."""
+
+    name: str
+    given: str
+    outcome: str
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the tool reported an error."""
+        return self.outcome == "failed" or self.outcome.startswith(_FAILED)
+
+    @property
+    def reason(self) -> str:
+        """The line that told why it failed, or ""."""
+        return self.outcome.removeprefix(_FAILED) if self.outcome.startswith(_FAILED) else ""
+
+
+def read_call(line: str) -> CallLine:
+    """Read the line of a tool call, without the number of equal calls."""
+    name, _, rest = split_count(line)[0].removeprefix("↳ ").partition(" ")
+    given, _, outcome = rest.partition(" → ")
+    marks = len(given) - len(given.lstrip("`"))
+    is_code = 0 < 2 * marks < len(given) and given.endswith("`" * marks)
+    return CallLine(name, given[marks:-marks].strip() if is_code else given, outcome)
+
+
+class FileCall(NamedTuple):
+    """A tool call on a file: the path as the digest shows it, and whether the call edited the file."""
+
+    path: str
+    is_edit: bool
+
+    def is_at(self, names: Collection[str], *, by_end: bool = False) -> bool:
+        """Return whether the file has one of `names`, paths from the root; `by_end`, or their last parts.
+
+        A digest shows an absolute path for a file outside of the root, and cuts the start of a long path.
+        """
+        path = self.path.strip("`").removeprefix("./")
+        if path.startswith("…/") and any(f"/{name}".endswith(path[1:]) for name in names):
+            return True
+        may_end = by_end or os.path.isabs(path)
+        return any(path == name or (may_end and path.endswith(f"/{name}")) for name in names)
+
+
+def file_call(line: str) -> FileCall | None:
+    """Read the line of a call on a file; None for other calls."""
+    name, _, rest = line.removeprefix("↳ ").partition(" ")
+    path, outcome, _ = rest.partition(" → ")
+    if name not in FILE_TOOLS or not path or path.startswith("→ "):
+        return None
+    # The digest shows no outcome for a file call that succeeded.
+    return FileCall(path, name not in ("Read", "LS") and not outcome)
+
+
+def names_file(text: str, names: Collection[str], *, by_end: bool = False) -> bool:
+    """Return whether a path in `text` is one of `names`, see `FileCall.is_at`.
+
+    "webapp.py" and "app.py.orig" do not name app.py.
+    """
+    for last in dict.fromkeys(name.rpartition("/")[2] for name in names):
+        for match in re.finditer(rf"{re.escape(last)}(?![\w-]|\.\w)", text) if last else ():
+            before = text[max(0, match.start() - MOST_PATH_CHARACTERS) : match.start()][::-1]
+            directory = _REVERSED_DIRECTORY.match(before)
+            path = f"{directory[0][::-1] if directory else ''}{last}"
+            if FileCall(path, False).is_at(names, by_end=by_end):
+                return True
+    return False
