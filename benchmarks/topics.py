@@ -22,10 +22,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import tempfile
-import time
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -153,8 +153,8 @@ def scores(labels: Labels, subjects: Labels, sessions: NDArray[np.int32]) -> dic
     }
 
 
-def measure(paths: Sequence[Path], embedder: Embedder) -> dict[str, Any]:
-    """Return the metrics of each method, and the stability."""
+def measure(paths: Sequence[Path], embedder: Embedder, scale: int) -> dict[str, Any]:
+    """Return the metrics of each method, the stability, and the cost with `scale` entries unless it is 0."""
     with tempfile.TemporaryDirectory(prefix="memkit-topics-") as directory:
         mixed = Mixed(paths, Path(directory).resolve(), embedder)
         _, before = mixed.topics(read_points(mixed.add(later=False)))
@@ -163,9 +163,7 @@ def measure(paths: Sequence[Path], embedder: Embedder) -> dict[str, Any]:
         labels, after = mixed.topics(points)
         names = snapshot.names["session"]
         numbers = {name: number for number, name in enumerate(sorted(set(mixed.subjects.values())))}
-        subjects = np.array(
-            [numbers[mixed.subjects[names[one]]] for one in points.sessions.tolist()], np.int64
-        )
+        subjects = [numbers[mixed.subjects[names[one]]] for one in points.sessions.tolist()]
         vectors = directions(snapshot, points)
         count = len(np.unique(labels[labels >= 0]))
         methods = {
@@ -174,26 +172,25 @@ def measure(paths: Sequence[Path], embedder: Embedder) -> dict[str, Any]:
             f"k-means, k = {count} topics": kmeans(vectors, max(1, count)),
             "keywords": keywords(snapshot, points),
         }
+        known = np.array(subjects, np.int64)
         both = before.keys() & after.keys()
-        return {
+        same = sum(before[key] == after[key] for key in both)
+        ids = set(before.values())
+        report: dict[str, Any] = {
             "entries": len(points),
             "subjects": len(numbers),
             "sessions": len(mixed.subjects),
-            "methods": {
-                name: scores(own, subjects, points.sessions) for name, own in methods.items()
-            },
+            "methods": {name: scores(own, known, points.sessions) for name, own in methods.items()},
             "stability": {
-                "ids kept": _percent(
-                    len(set(before.values()) & set(after.values())), len(set(before.values()))
-                ),
-                "entries kept": _percent(
-                    sum(before[key] == after[key] for key in both), len(before)
-                ),
-                "of those grouped again": _percent(
-                    sum(before[key] == after[key] for key in both), len(both)
-                ),
+                "ids kept": _percent(len(ids & set(after.values())), len(ids)),
+                "entries kept": _percent(same, len(before)),
+                "entries kept, of those grouped again": _percent(same, len(both)),
             },
         }
+        if scale:
+            grow(snapshot, snapshot.path.parent, scale)
+            report["scale"] = cost(mixed)
+        return report
 
 
 def _percent(part: int, whole: int) -> float:
@@ -239,36 +236,21 @@ print(json.dumps([found.entries, len(found.topics), time.process_time() - began,
 """
 
 
-def measure_scale(paths: Sequence[Path], embedder: Embedder, entries: int) -> dict[str, float]:
-    """Return the processor time in s and the peak memory in MB of a refresh with `entries` entries."""
-    with tempfile.TemporaryDirectory(prefix="memkit-topics-") as directory:
-        place = Path(directory).resolve()
-        mixed = Mixed(paths, place, embedder)
-        snapshot = mixed.add(later=False)
-        grow(snapshot, snapshot.path.parent, entries)
-        script = _CHILD.format(
-            repository=str(REPOSITORY), root=mixed.project.root, home=mixed.home.root
-        )
-        threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-        began = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            env={**_environment(), **threads},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        count, topics, seconds, peak = json.loads(done.stdout.splitlines()[-1])
-        return {
-            "entries": count, "topics": topics, "processor s": seconds,
-            "wall s": time.monotonic() - began, "peak MB": peak,
-        }  # fmt: skip
-
-
-def _environment() -> dict[str, str]:
-    import os
-
-    return dict(os.environ)
+def cost(mixed: Mixed) -> dict[str, float]:
+    """Return the processor time in s and the peak memory in MB of a refresh, with one thread."""
+    script = _CHILD.format(
+        repository=str(REPOSITORY), root=mixed.project.root, home=mixed.home.root
+    )
+    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, **threads},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = ("entries", "topics", "processor s", "peak MB")
+    return dict(zip(names, json.loads(done.stdout.splitlines()[-1]), strict=True))
 
 
 def main() -> int:
@@ -285,19 +267,13 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     embedder = load_embedder(Home.from_environment(), EmbeddingSettings())
-    if arguments.scale:
-        report: dict[str, Any] = {
-            "scale": measure_scale(arguments.data[:1], embedder, arguments.scale)
-        }
-        text, name = _scale_text(report["scale"]), "topics-scale"
-    else:
-        report = measure(arguments.data, embedder)
-        text, name = _text(report, arguments.data), "topics"
+    report = measure(arguments.data, embedder, arguments.scale)
+    text = _text(report, arguments.data)
     print(json.dumps(report) if arguments.json else text)
     if arguments.write:
         import report as document
 
-        document.replace_section(name, f"{text}\n\n{document.machine()}")
+        document.replace_section("topics", f"{text}\n\n{document.machine()}")
     return 0
 
 
@@ -315,19 +291,20 @@ def _text(report: dict[str, Any], paths: Sequence[Path]) -> str:
             table(["", *metrics], rows),
             f"After 10 % of the {report['sessions']} sessions were added:",
             table(["", "percent"], stability),
+            *_scale_text(report.get("scale", {})),
         )
     )
 
 
-def _scale_text(figures: dict[str, float]) -> str:
+def _scale_text(figures: dict[str, float]) -> list[str]:
     from report import table
 
-    return "\n\n".join(
-        (
-            "### Topics of a large memory",
-            table(list(figures), [[f"{value:,.0f}" for value in figures.values()]]),
-        )
-    )
+    if not figures:
+        return []
+    return [
+        "One refresh of a large memory:",
+        table(list(figures), [[f"{value:,.0f}" for value in figures.values()]]),
+    ]
 
 
 if __name__ == "__main__":

@@ -258,3 +258,19 @@ def test_service(
         monkeypatch.setattr(service, name, value)
     figures = json.loads(run("service", ["--chunks", "40", "--runs", "2", "--json"], monkeypatch, capsys))
     assert figures["load"]["errors"] == [] if "load" in figures else figures
+
+
+def test_topics(
+    conversations: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import topics
+
+    monkeypatch.setattr(topics, "load_embedder", lambda *_: FakeEmbedder())
+    command = ["--data", str(conversations), "--scale", "12"]
+    found = json.loads(run("topics", [*command, "--json"], monkeypatch, capsys))
+    assert (found["entries"], found["subjects"], found["sessions"]) == (4, 2, 4)
+    assert set(found["methods"]) >= {"memkit", "keywords", "k-means, k = 2 subjects"}
+    assert found["methods"]["memkit"]["noise"] == 100  # four entries are no topic
+    assert found["methods"]["k-means, k = 2 subjects"]["topics"] == 2
+    assert found["scale"]["entries"] == 12
+    assert "One refresh of a large memory" in run("topics", command, monkeypatch, capsys)

@@ -66,7 +66,7 @@ def test_when_jobs_are_due(memory: Memory) -> None:
     chosen = msgspec.structs.replace(memory.settings.jobs, reconcile="off", tidy="every 3d")
     memory.settings = msgspec.structs.replace(memory.settings, jobs=chosen)
     assert due(now + 2 * 86400) == ["retry", "health", "index", "topics"]
-    assert due(now + 3 * 86400) == ["retry", "health", "index", "tidy"]
+    assert due(now + 3 * 86400) == ["retry", "health", "index", "tidy", "topics"]
     with pytest.raises(NotFoundError, match="reconcile"):
         job_named("nothing")
 
