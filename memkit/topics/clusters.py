@@ -38,7 +38,7 @@ them.
 
 REACH = 6
 NEIGHBOR_WEIGHT = 0.5
-"""The turns before and after a turn that say what it is about, and their weight together. With a weight of
+"""How many turns before and after a turn count for it, and their weight together. With a weight of
 1, most clusters are single sessions.
 """
 
@@ -106,7 +106,7 @@ def _chosen(numbers: NDArray[np.int64], points: Points) -> NDArray[np.int64]:
 def with_neighbors(vectors: Vectors, sessions: NDArray[np.int32]) -> Vectors:
     """Return each point drawn toward the mean of its neighbors in its session, of length 1.
 
-    A short remark says little by itself: what was said around it says what it is about.
+    A short remark alone does not show its subject: the turns around it do.
     """
     order = np.argsort(sessions, kind="stable")
     ordered, own = vectors[order], sessions[order]
