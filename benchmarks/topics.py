@@ -23,7 +23,6 @@ import argparse
 import dataclasses
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import zlib
@@ -37,6 +36,7 @@ sys.path[:0] = [str(REPOSITORY), str(Path(__file__).resolve().parent)]
 
 import conversations as data  # noqa: E402
 import numpy as np  # noqa: E402
+import resources  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
 from memkit.capture.capture import Capture  # noqa: E402
@@ -223,34 +223,24 @@ def grow(snapshot: Snapshot, directory: Path, entries: int) -> None:
 
 
 _CHILD = """
-import json, resource, sys, time
+import json, sys
 sys.path.insert(0, {repository!r})
 from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.settings import load
 from memkit.topics.compute import refresh
-began = time.process_time()
 found = refresh(Project({root!r}), Home({home!r}), load.Settings())
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps([found.entries, len(found.topics), time.process_time() - began, peak]))
+print(json.dumps([found.entries, len(found.topics)]))
 """
 
 
 def cost(mixed: Mixed) -> dict[str, float]:
-    """Return the processor time in s and the peak memory in MB of a refresh, with one thread."""
-    script = _CHILD.format(
-        repository=str(REPOSITORY), root=mixed.project.root, home=mixed.home.root
-    )
+    """Return the processor time in s and the peak memory in MB of a refresh in a process with one thread."""
+    script = _CHILD.format(repository=str(REPOSITORY), root=mixed.project.root, home=mixed.home.root)
     threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, **threads},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    names = ("entries", "topics", "processor s", "peak MB")
-    return dict(zip(names, json.loads(done.stdout.splitlines()[-1]), strict=True))
+    done = resources.run([sys.executable, "-c", script], environment={**os.environ, **threads})
+    entries, topics = json.loads(done.output.splitlines()[-1])
+    return {"entries": entries, "topics": topics, "processor s": done.cpu, "peak MB": done.peak}
 
 
 def main() -> int:
