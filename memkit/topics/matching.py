@@ -47,12 +47,11 @@ def match(
     clusters: Sequence[Collection[str]],
     earlier: Mapping[str, Collection[str]],
     labeled: Collection[str] = (),
-    taken: Iterable[str] = (),
 ) -> Matched:
     """Match `clusters` of members, which are disjoint, with the `earlier` topics.
 
-    `labeled` are the ids with a label of the user's own. `taken` are ids that no new topic may get. The
-    order of `clusters` makes no difference to which topic each one is.
+    `labeled` are the ids with a label of the user's own. The order of `clusters` makes no difference to which
+    topic each one is.
     """
     known = {name: frozenset(members) for name, members in earlier.items()}
     owners: dict[str, list[str]] = {}
@@ -74,7 +73,7 @@ def match(
     for _, _, name, _, number in sorted(pairs):
         if number not in ids and name not in ids.values():
             ids[number] = name
-    used = {*known, *taken}
+    used = {*known}
     for number in sorted(range(len(clusters)), key=firsts.__getitem__):
         if number not in ids:
             ids[number] = _new_id(firsts[number], used)
