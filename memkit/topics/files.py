@@ -177,8 +177,11 @@ def read_kept(home: Home, project: Project) -> KeptTopics:
         path = next(filter(Path.exists, earlier), path)
     try:
         found = read_state(path, VERSION, _kept)
-    except OSError as error:
-        raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (OSError, DamagedFileError) as error:
+        raise DamagedFileError(
+            f"the labels of topics cannot be read: {error}; the user can restore {path.name} from a backup, or "
+            "delete it"
+        ) from error
     return KeptTopics(project.root) if found is None else replace(found, root=project.root)
 
 
