@@ -19,11 +19,11 @@ from memkit.settings.load import Settings
 from memkit.topics import read_topics, rename
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path, drop_outdated_topics, read_kept
-from tests.cli.conftest import Run, run
+from tests.cli.conftest import Run, clean_environment, run
 from tests.memory import Memory, make_memory
 from tests.topics.subjects import SubjectEmbedder, days, make_subjects
 
-__all__ = ["run"]
+__all__ = ["clean_environment", "run"]
 
 TODAY = date(2026, 5, 20)
 
