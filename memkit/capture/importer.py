@@ -36,6 +36,7 @@ from memkit.journal.digest import ANSWER_CHARACTERS, PROMPT_CHARACTERS, local_ti
 from memkit.journal.tool_lines import MAX_TOOLS
 from memkit.paths import Home
 from memkit.settings.load import Settings
+from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -380,7 +381,7 @@ class ImportRecord:
         days = [line for line in lines if line.startswith("{")]
         for line in days:
             try:
-                entry = json.loads(line)
+                entry = parse_json(line)
                 self._days_of(entry["root"], entry["session"]).add(entry["day"])
             except (ValueError, KeyError, TypeError):
                 logger.warning("%s: a damaged line; a day may get no extract", self.path)

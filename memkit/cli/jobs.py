@@ -10,46 +10,58 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, progress_bar
+from memkit.cli.output import progress_bar
 from memkit.errors import MemkitError
 from memkit.text import format_time
 
 if TYPE_CHECKING:
-    from memkit.service.jobs import Job, JobState
+    from memkit.service.job_book import JobState
+    from memkit.service.jobs import Job
+    from memkit.settings.load import Settings
 
 WAIT_SECONDS = 60.0
 RUN_SECONDS = 600.0
 
 
 @command("jobs")
-@click.argument("action", type=click.Choice(["list", "run", "pause", "resume"]), default="list")
+@click.argument(
+    "action", type=click.Choice(["list", "show", "run", "pause", "resume"]), default="list"
+)
 @click.argument("name", required=False)
 def jobs_command(context: Context, action: str, name: str | None) -> None:
-    """List recurring jobs with their last and next runs and results; run, pause, or resume one.
+    """List recurring jobs with their last and next runs and results; show, run, pause, or resume one.
+
+    A paused job finishes its current step, and goes on from there when it is resumed. The setting `jobs.NAME`
+    says when a job runs: "every 6h", "daily 03:00", or "off".
 
     \b
       memkit jobs
+      memkit jobs show index
       memkit jobs run reconcile
       memkit jobs pause index
+      memkit config set jobs.index "daily 03:00"
     """
-    from memkit.service.jobs import JOBS, JobBook, job_named
+    from memkit.hook.project import Project
+    from memkit.service.job_book import JobBook
+    from memkit.service.jobs import JOBS, job_named
 
-    book = JobBook(context.home)
     if (action == "list") != (name is None):
         names = ", ".join(job.name for job in JOBS)
         raise click.UsageError("`memkit jobs list` takes no name" if name else f"name a job: {names}")
-    if name is not None:
-        job = job_named(name)
-        if action == "run":
-            _run(context, job.name)
-        else:
-            book.pause(job.name, action == "pause")
-    states = book.states()
-    if context.as_json:
-        context.print_json({job.name: _as_dict(job, states[job.name]) for job in JOBS})
-    else:
-        for job in JOBS:
-            _show(job, states[job.name])
+    book = JobBook(context.home)
+    chosen = None if name is None else job_named(name)
+    if chosen is not None and action == "run":
+        _run(context, chosen.name)
+    elif chosen is not None and action != "show":
+        book.update(chosen.name, paused=action == "pause")
+    settings = context.settings_of(Project(context.home.root))
+    if action == "show" and chosen is not None:
+        value = _as_dict(chosen, book.state(chosen.name), settings)
+        context.report(value, *_details(chosen, book.state(chosen.name), settings))
+        return
+    rows = [(job, book.state(job.name)) for job in JOBS]
+    lines = [line for job, state in rows for line in _lines(job, state, settings)]
+    context.report({job.name: _as_dict(job, state, settings) for job, state in rows}, *lines)
 
 
 def _run(context: Context, name: str) -> None:
@@ -83,19 +95,45 @@ def run_here(context: Context, names: list[str]) -> list[JobState]:
         return [run_job(job_named(name), job_context) for name in names]
 
 
-def _as_dict(job: Job, state: JobState) -> dict[str, Any]:
+def _as_dict(job: Job, state: JobState, settings: Settings) -> dict[str, Any]:
     return {
         "purpose": job.purpose,
-        "every_seconds": job.every_seconds,
-        "next": None if state.paused else state.last + job.every_seconds,
+        "schedule": job.schedule(settings),
+        "next": job.next_run(state, settings, time.time()),
         **dataclasses.asdict(state),
     }
 
 
-def _show(job: Job, state: JobState) -> None:
+def _lines(job: Job, state: JobState, settings: Settings) -> list[str]:
+    """Return a job in two lines, and one more if it has a result."""
     last = format_time(state.last) if state.last else "never"
-    following = format_time(max(time.time(), state.last + job.every_seconds))
-    echo(f"{job.name}: {job.purpose}")
-    echo(f"    last {last}, {'paused' if state.paused else f'next {following}'}")
+    lines = [f"{job.name}: {job.purpose}", f"    last {last}, {_next(job, state, settings)}"]
     if state.result:
-        echo(f"    {'failed: ' if state.failed else ''}{state.result}")
+        lines.append(f"    {'failed: ' if state.failed else ''}{state.result}")
+    return lines
+
+
+def _next(job: Job, state: JobState, settings: Settings) -> str:
+    following = job.next_run(state, settings, time.time())
+    if following is not None:
+        return f"next {format_time(max(time.time(), following))}"
+    return "paused" if state.paused else "off"
+
+
+def _details(job: Job, state: JobState, settings: Settings) -> list[str]:
+    last = "never"
+    if state.last:
+        result = f"{'failed: ' if state.failed else ''}{state.result}"
+        last = f"{format_time(state.last)}, took {state.seconds:.1f} s: {result}"
+    unfinished = "none"
+    if state.begun:
+        unfinished = f"begun {format_time(state.begun)}" + f", {state.progress} done" * bool(state.progress)
+    error = f"{format_time(state.error_time)}: {state.error}" if state.error else "none"
+    return [
+        f"{job.name}: {job.purpose}",
+        f"    schedule    {job.schedule(settings)} (jobs.{job.name})",
+        f"    last run    {last}",
+        f"    unfinished  {unfinished}",
+        f"    last error  {error}",
+        f"    next run    {_next(job, state, settings).removeprefix('next ')}",
+    ]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memkit.recall.file_history import FileEvent
 
 DEFAULT_COUNT = 30
-UNANSWERED = "Git did not answer, so commits are missing."
+UNANSWERED = "Commits are missing: git did not answer, or has none yet."
 _TIME_COLUMNS = 16
 _KIND_COLUMNS = 6
 

@@ -86,10 +86,12 @@ def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
 def work_here(context: Context, wait_seconds: float = 0.0) -> WorkReport:
     """Do all waiting work and due jobs in this process. Raise `IndexBusyError`."""
     from memkit.capture.worker import work
-    from memkit.service.jobs import JobBook
+    from memkit.hook.project import Project
+    from memkit.service.jobs import due_jobs
 
     report = work(context.home, functools.cache(context.settings_of), wait_seconds=wait_seconds)
-    due = [job.name for job in JobBook(context.home).due(time.time())]
+    settings = context.settings_of(Project(context.home.root))
+    due = [job.name for job in due_jobs(context.home, settings, time.time())]
     if due:
         run_here(context, due)
     _summarize(context, report)

@@ -35,10 +35,12 @@ from memkit.recall.caller import Caller, answer_for, sections_for
 from memkit.recall.pointers import find_pointers, lay_out, written_by
 from memkit.recall.questions import answer
 from memkit.recall.results import Answer, SearchRequest
-from memkit.service.jobs import Job, JobContext, JobState, Summaries, job_named, run_job
+from memkit.service.job_book import JobState
+from memkit.service.jobs import Job, JobContext, job_named, run_job
 from memkit.service.listener import NotHereError
 from memkit.service.moments import MomentPointers
 from memkit.service.open_projects import Models, OpenProjects
+from memkit.service.rounds import Summaries
 from memkit.service.watcher import Watcher
 from memkit.service.writer import Writer
 from memkit.settings import load

@@ -17,12 +17,13 @@ import filelock
 import msgspec
 
 import memkit
-from memkit.errors import MemkitError, NewerFileError, unwritable
+from memkit.errors import ConfigError, MemkitError, NewerFileError, unwritable
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
+from memkit.hook.project import Project
 from memkit.ipc import address, launch
 from memkit.ipc.client import PING, ServiceUnavailable, request
 from memkit.paths import Home
-from memkit.service.jobs import JobBook
+from memkit.service.jobs import due_jobs
 from memkit.service.listener import OPEN_OPERATIONS, STATUS, Listener, Request
 from memkit.service.operations import Operations
 from memkit.settings import load
@@ -182,9 +183,10 @@ class _Service:
 
     def _start_due_jobs(self) -> None:
         try:
-            for job in JobBook(self._home).due(time.time()):
+            settings = self.operations.settings_of(Project(self._home.root))
+            for job in due_jobs(self._home, settings, time.time()):
                 self.operations.start_job(job)
-        except NewerFileError as error:  # `memkit jobs` reports it
+        except (ConfigError, NewerFileError) as error:  # `memkit jobs` reports it
             logger.warning("%s", error)
 
     def _is_idle(self, idle_seconds: float) -> bool:

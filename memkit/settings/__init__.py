@@ -342,6 +342,26 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return not self.is_on and self.mode != "off"
 
 
+Schedule = Annotated[
+    str, Meta(pattern=r"^(off|every [1-9]\d{0,3}[mhd]|daily ([01]\d|2[0-3]):[0-5]\d)\Z")
+]
+"""When a job runs: "off", "every 10m" (or h, d), "daily 03:00" (local time)."""
+
+
+class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When jobs run: `off`, `every 10m`, `every 6h`, `every 1d`, or `daily 03:00` (local time)."""
+
+    reconcile: Annotated[
+        Schedule, Meta(description="capture what crashed sessions left in transcripts")
+    ] = "every 10m"
+    retry: Annotated[Schedule, Meta(description="try failed events again")] = "every 6h"
+    health: Annotated[Schedule, Meta(description="look for problems to report to the user")] = "every 1h"
+    index: Annotated[Schedule, Meta(description="update the index of every project")] = "every 1d"
+    tidy: Annotated[
+        Schedule, Meta(description="clean up what has expired, and free disk space")
+    ] = "every 1d"
+
+
 class KeySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Your keys at providers. `memkit config` shows none of them."""
 
@@ -381,4 +401,5 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     recall: RecallSettings = RecallSettings()
     service: ServiceSettings = ServiceSettings()
     summarize: SummarizeSettings = SummarizeSettings()
+    jobs: JobSettings = JobSettings()
     keys: KeySettings = KeySettings()

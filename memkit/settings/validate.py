@@ -208,6 +208,8 @@ def _allowed(kind: inspect.Type) -> str:
             return f"{', '.join(others)} or {last}"
         case inspect.VarTupleType():
             return "a list of strings"
+        case inspect.StrType(pattern=str()):
+            return "off, every 10m (or h, d), or daily 03:00"
         case inspect.StrType(max_length=int(most)):
             return f"text of at most {most} characters"
     return "text"

@@ -131,7 +131,7 @@ def test_the_hint_quotes_the_file(run: Run, in_git: Memory) -> None:
 
 
 def test_git_that_does_not_answer_is_named(run: Run, in_git: Memory) -> None:
-    missing = "Git did not answer, so commits are missing."
+    missing = "Commits are missing: git did not answer, or has none yet."
     assert missing not in run(in_git, "why", BATCH).output
     assert run(in_git, "why", "nothing.py").output == (
         "Nothing is known of nothing.py: no turn read or edited it, and git has no commit of it.\n"

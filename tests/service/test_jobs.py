@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -17,8 +19,8 @@ from memkit.capture.sessions import Sessions
 from memkit.errors import NotFoundError
 from memkit.hook.project import Project
 from memkit.ipc import spool
-from memkit.service import jobs
-from memkit.service.jobs import JOBS, Job, JobBook, JobContext, JobState, job_named, run_job
+from memkit.service.job_book import JobBook, JobRun, JobState
+from memkit.service.jobs import JOBS, Job, JobContext, due_jobs, job_named, run_job
 from memkit.text import plural
 from tests.builders import Lines, entries
 from tests.memory import DAYS, Memory, make_memory
@@ -38,20 +40,106 @@ def around(memory: Memory) -> JobContext:
 
 def test_when_jobs_are_due(memory: Memory) -> None:
     book, now = JobBook(memory.home), time.time()
-    assert book.due(now) == list(JOBS)
-    for job in JOBS:
-        book.save(job.name, JobState(last=now))
-    assert book.due(now) == []
-    assert [job.name for job in book.due(now + 3 * 3600)] == ["reconcile", "health"]
-    assert book.due(now + 2 * 86400) == list(JOBS)
-    assert book.due(now - 60) == list(JOBS)  # the clock was set back
-    book.pause("reconcile", True)
-    assert "reconcile" not in [job.name for job in book.due(now + 2 * 86400)]
-    assert book.states()["reconcile"].last == now
-    book.pause("reconcile", False)
-    assert book.due(now + 2 * 86400) == list(JOBS)
+
+    def due(when: float) -> list[str]:
+        return [job.name for job in due_jobs(memory.home, memory.settings, when)]
+
+    every = [job.name for job in JOBS]
+    assert due(now) == every
+    for name in every:
+        book.update(name, last=now)
+    assert due(now) == []
+    assert due(now + 3 * 3600) == ["reconcile", "health"]
+    assert due(now + 2 * 86400) == every
+    assert due(now - 60) == every  # the clock was set back
+    book.update("reconcile", paused=True)
+    assert "reconcile" not in due(now + 2 * 86400)
+    assert book.update("reconcile", paused=False).last == now
+    assert due(now + 2 * 86400) == every
+    chosen = msgspec.structs.replace(memory.settings.jobs, reconcile="off", tidy="every 3d")
+    memory.settings = msgspec.structs.replace(memory.settings, jobs=chosen)
+    assert due(now + 2 * 86400) == ["retry", "health", "index"]
+    assert due(now + 3 * 86400) == ["retry", "health", "index", "tidy"]
     with pytest.raises(NotFoundError, match="reconcile"):
-        book.pause("nothing", True)
+        job_named("nothing")
+
+
+def test_every_job_has_a_setting(memory: Memory) -> None:
+    assert [job.name for job in JOBS] == list(memory.settings.jobs.__struct_fields__)
+    assert all(job.purpose for job in JOBS)
+
+
+class TestARun:
+    """A job with the steps a, b, c, d that is killed or paused in the middle."""
+
+    @pytest.fixture
+    def book(self, memory: Memory) -> JobBook:
+        return JobBook(memory.home)
+
+    def run(self, book: JobBook, act: Callable[[str], object]) -> tuple[list[str], JobState]:
+        done: list[str] = []
+
+        def work(run: JobRun) -> str:
+            for name in run.steps("dbca"):
+                act(name)
+                done.append(name)
+            return f"{len(done)} done"
+
+        return done, JobRun(book, "index").perform(work)
+
+    def test_a_killed_run_is_continued(self, book: JobBook) -> None:
+        def die(name: str) -> None:
+            if name == "c":
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            self.run(book, die)
+        state = book.state("index")
+        assert (state.checkpoint, state.progress, state.last) == ("b", "2 of 4", 0.0)
+        done, state = self.run(book, str)
+        assert done == ["c", "d"]
+        assert (state.result, state.begun, state.checkpoint, state.progress) == ("2 done", 0.0, "", "")
+        assert self.run(book, str)[0] == ["a", "b", "c", "d"]
+
+    def test_a_pause_waits_for_the_step(self, book: JobBook) -> None:
+        done, state = self.run(book, lambda name: book.update("index", paused=name == "b"))
+        assert done == ["a", "b"]
+        assert (state.result, state.failed, state.last) == ("paused after 2 of 4", False, 0.0)
+        book.update("index", paused=False)
+        assert self.run(book, str)[0] == ["c", "d"]
+
+    def test_a_paused_job_can_be_run_by_hand(self, book: JobBook) -> None:
+        book.update("index", paused=True)
+        assert self.run(book, str)[0] == ["a", "b", "c", "d"]
+        assert book.state("index").paused
+
+    def test_an_old_unfinished_run_starts_over(self, book: JobBook) -> None:
+        book.update("index", begun=time.time() - 2 * 86400, checkpoint="c", progress="3 of 4")
+        assert self.run(book, str)[0] == ["a", "b", "c", "d"]
+
+    def test_the_last_error_is_kept(self, book: JobBook) -> None:
+        def fail(name: str) -> None:
+            if name == "c":
+                raise OSError("no\nroom")
+
+        _, state = self.run(book, fail)
+        assert (state.failed, state.result, state.checkpoint) == (True, "no room", "")
+        _, state = self.run(book, str)
+        assert (state.failed, state.error) == (False, "no room")
+        assert 0 < state.error_time < state.last
+
+    def test_two_processes_lose_no_change(self, book: JobBook) -> None:
+        def change(name: str) -> None:
+            for _ in range(20):
+                book.update(name, paused=True)
+                book.update(name, paused=False, result=f"{book.state(name).result}x")
+
+        threads = [threading.Thread(target=change, args=(name,)) for name in "abc"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [book.state(name).result for name in "abc"] == ["x" * 20] * 3
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"reconcile": 5}', '{"reconcile": {"a": 1}}', "\xff"])
@@ -59,9 +147,9 @@ def test_a_damaged_job_book_is_read_as_empty(memory: Memory, text: str) -> None:
     path = Path(memory.home.run, "jobs.json")
     path.parent.mkdir(parents=True)
     path.write_bytes(text.encode("latin-1"))
-    assert JobBook(memory.home).due(time.time()) == list(JOBS)
-    JobBook(memory.home).save("tidy", JobState(last=time.time()))
-    assert set(json.loads(path.read_bytes())) == {"version", *(job.name for job in JOBS)}
+    assert due_jobs(memory.home, memory.settings, time.time()) == list(JOBS)
+    JobBook(memory.home).update("tidy", last=time.time())
+    assert set(json.loads(path.read_bytes())) == {"version", "tidy"}
 
 
 def test_each_job_does_its_work(memory: Memory) -> None:
@@ -85,7 +173,7 @@ def test_each_job_does_its_work(memory: Memory) -> None:
     assert spool.waiting(memory.home) == [new]
     assert [item.name for item in spool.failed(memory.home)] == [old]
     assert "quagga" in memory.search("quagga").results[0].chunk.content
-    assert JobBook(memory.home).due(time.time()) == []
+    assert due_jobs(memory.home, memory.settings, time.time()) == []
 
 
 @pytest.mark.parametrize(("keep_days", "left"), [(0, 2), (3650, 2), (30, 1)])
@@ -173,15 +261,13 @@ def test_a_crashed_session_is_caught_up(memory: Memory, tmp_path: Path) -> None:
     assert run_job(job_named("reconcile"), around(memory)).result == "0 sessions caught up"
 
 
-def test_a_failure_is_recorded(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: JobContext) -> str:
+def test_a_failure_is_recorded(memory: Memory) -> None:
+    def fail(_: JobContext, run: JobRun) -> str:
         raise OSError("no\nroom")
 
-    broken = Job("tidy", "fails", 1.0, fail)
-    monkeypatch.setattr(jobs, "JOBS", (broken,))
-    state = run_job(broken, around(memory))
+    state = run_job(Job("tidy", fail), around(memory))
     assert (state.failed, state.result) == (True, "no room")
-    assert JobBook(memory.home).states()["tidy"] == state
+    assert JobBook(memory.home).state("tidy") == state
 
 
 def test_text_and_temporary_files_of_an_older_memkit_are_removed(memory: Memory) -> None:

@@ -327,7 +327,7 @@ class TestFileOfAProject:
         ]
         assert {section for section, _ in harmful} == {
             "memory", "capture", "archive", "embedding", "index", "recall", "service", "summarize",
-            "keys",
+            "jobs", "keys",
         }  # fmt: skip
         write_theirs(project, "".join(f"{section}.{name} = 1\n" for section, name in harmful))
         loaded = load(home, project)
