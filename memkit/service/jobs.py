@@ -16,7 +16,7 @@ from pathlib import Path
 from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import LiveSessions, Sessions
-from memkit.errors import NotFoundError
+from memkit.errors import MemkitError, NotFoundError
 from memkit.home_files import HOME_FILES
 from memkit.hook.project import Project
 from memkit.index import known_projects
@@ -26,7 +26,7 @@ from memkit.maintenance import remove_old_days, remove_old_replaced
 from memkit.paths import Home
 from memkit.service.job_book import JobBook, JobRun, JobState
 from memkit.service.schedule import next_run
-from memkit.settings.load import Settings
+from memkit.settings.load import Settings, may_summarize
 from memkit.settings.validate import describe
 from memkit.text import plural
 
@@ -46,9 +46,10 @@ POINTER_DAYS = 14
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """The home, settings, and index access of a job, which runs under the index lock.
+    """The home, settings, and index access of a job.
 
-    `index` updates the index of a project and may leave it open; `close_index` closes it.
+    `index` updates the index of a project and may leave it open; `close_index` closes it. For a job that
+    needs the index lock, the caller holds it; else `index` takes it.
     """
 
     home: Home
@@ -59,10 +60,14 @@ class JobContext:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A recurring job. `run` returns one line on what it did. The setting `jobs.NAME` says when it runs."""
+    """A recurring job. `run` returns one line on what it did. The setting `jobs.NAME` says when it runs.
+
+    A job that asks a model does not need the index lock: others must not wait for its calls.
+    """
 
     name: str
     run: Callable[[JobContext, JobRun], str]
+    needs_lock: bool = True
 
     @property
     def purpose(self) -> str:
@@ -93,7 +98,7 @@ def _reconcile(context: JobContext, run: JobRun) -> str:
 
 
 def _index(context: JobContext, run: JobRun) -> str:
-    roots = [project.root for project in known_projects(context.home)]
+    roots = sorted(project.root for project in known_projects(context.home))
     for root in run.steps(roots):
         context.index(Project(root))
     return f"{plural(len(roots), 'project')} up to date"
@@ -127,6 +132,21 @@ def _tidy(context: JobContext, run: JobRun) -> str:
     )
 
 
+def _rollup(context: JobContext, run: JobRun) -> str:
+    from memkit.llm import find_provider
+    from memkit.summarize.rollup import run_rollups
+
+    home = context.home
+    if not may_summarize(home, context.settings_of(Project(home.root))):
+        return "no session has announced summaries yet"
+    report = run_rollups(home, context.settings_of, find_provider, run.steps)
+    for root in sorted(report.projects):
+        context.index(Project(root))
+    if report.failures and not report.is_out_of_budget:
+        raise MemkitError("; ".join(report.failures))
+    return "; ".join([plural(report.calls, "model call"), *report.failures])
+
+
 def _health(context: JobContext, run: JobRun) -> str:
     from memkit.doctor.checks import notify_next_session
 
@@ -151,6 +171,7 @@ JOBS = (
     Job("health", _health),
     Job("index", _index),
     Job("tidy", _tidy),
+    Job("rollup", _rollup, needs_lock=False),
 )
 
 
@@ -175,7 +196,7 @@ def job_named(name: str) -> Job:
 
 
 def run_job(job: Job, context: JobContext) -> JobState:
-    """Run a job; save and return its state. The caller holds the index lock."""
+    """Run a job; save and return its state. The caller holds the index lock if the job needs it."""
     state = JobRun(JobBook(context.home), job.name).perform(lambda run: job.run(context, run))
     if state.failed:
         logger.warning("job %s failed: %s", job.name, state.result)

@@ -243,7 +243,12 @@ class Operations:
         return self.start_job(job_named(str(arguments["name"])))
 
     def start_job(self, job: Job) -> Future[JobState]:
-        """Have the writer run a job."""
+        """Have the writer run a job, or the thread of the summaries if it asks a model."""
+        if not job.needs_lock:
+            context = JobContext(
+                self._home, self.settings_of, lambda project: self.writer.index(project.root)
+            )
+            return self.summaries.submit(lambda: run_job(job, context))
         context = JobContext(
             self._home, self.settings_of, self.writer.index_now, self.writer.close_index
         )

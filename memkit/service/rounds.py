@@ -1,4 +1,4 @@
-"""Rounds of summaries and compactions, which the service starts on its own."""
+"""Model calls that the service starts on its own: rounds of summaries and compactions, and one job."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import ConfigError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from memkit.summarize.summarizer import FindEmbedder
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 ROUND_SECONDS = 60.0
 """The least time between two rounds."""
@@ -54,14 +57,33 @@ class Summaries:
         self._index = index
         self._note_error = note_error
         self._thread: threading.Thread | None = None
+        self._job: Future[Any] | None = None
         self._next_round = 0.0
         self._next_compaction = 0.0
         self._is_stopping = False
 
     @property
     def is_busy(self) -> bool:
-        """Whether a round is running."""
-        return self._thread is not None and self._thread.is_alive()
+        """Whether a round or a job is running."""
+        is_round = self._thread is not None and self._thread.is_alive()
+        return is_round or (self._job is not None and not self._job.done())
+
+    def submit(self, run: Callable[[], T]) -> Future[T]:
+        """Run a job in a thread of its own. While one is running, return its future instead."""
+        if self._job is not None and not self._job.done():
+            return self._job
+        future: Future[T] = Future()
+        self._job = future
+
+        def act() -> None:
+            try:
+                future.set_result(run())
+            except BaseException as error:
+                logger.warning("a job failed: %s", error, exc_info=True)
+                future.set_exception(error)
+
+        threading.Thread(target=act, name="model job", daemon=True).start()
+        return future
 
     def look(self) -> None:
         """Start a round if it is time for one and something is queued or may be due."""

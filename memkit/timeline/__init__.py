@@ -1,0 +1,1 @@
+"""The timeline: year > month > week > day > segment, read from the day files."""
