@@ -58,8 +58,8 @@ def test_when_jobs_are_due(memory: Memory) -> None:
     assert due(now + 2 * 86400) == every
     chosen = msgspec.structs.replace(memory.settings.jobs, reconcile="off", tidy="every 3d")
     memory.settings = msgspec.structs.replace(memory.settings, jobs=chosen)
-    assert due(now + 2 * 86400) == ["retry", "health", "index"]
-    assert due(now + 3 * 86400) == ["retry", "health", "index", "tidy"]
+    assert due(now + 2 * 86400) == ["retry", "health", "index", "rollup"]
+    assert due(now + 3 * 86400) == ["retry", "health", "index", "tidy", "rollup"]
     with pytest.raises(NotFoundError, match="reconcile"):
         job_named("nothing")
 
@@ -80,7 +80,7 @@ class TestARun:
         done: list[str] = []
 
         def work(run: JobRun) -> str:
-            for name in run.steps("dbca"):
+            for name in run.steps("abcd"):
                 act(name)
                 done.append(name)
             return f"{len(done)} done"
@@ -168,6 +168,7 @@ def test_each_job_does_its_work(memory: Memory) -> None:
         "retry": "1 failed event queued again",
         "index": "1 project up to date",
         "tidy": "0 old state files, 0 archived sessions and 0 days removed, 0.0 MB of the index freed",
+        "rollup": "0 model calls",
     }
     assert not any(state.failed for state in results.values())
     assert spool.waiting(memory.home) == [new]
