@@ -32,6 +32,14 @@ MEMORY_FILE: Final = "MEMORY.md"
 
 SUPERSEDED = "superseded"
 
+_ROLLUP_FILE = re.compile(r"[0-9]{4}(?:-(?:W?[0-9]{2}))?(?:\.local)?\.md")
+
+
+def is_fact_file(name: str) -> bool:
+    """Return whether facts belong into the file of that name: `MEMORY.md`, or the rollup `2026-W47.md`."""
+    return name == MEMORY_FILE or _ROLLUP_FILE.fullmatch(name) is not None
+
+
 LABELS = {
     "decision": "Decided",
     "preference": "Prefers",

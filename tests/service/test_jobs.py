@@ -221,6 +221,9 @@ def test_expired_days_are_removed_from_every_file(memory: Memory) -> None:
         day = (today - timedelta(days=age)).isoformat()
         memory.write(f"{day}.md", f"# {day}\n\n## 09:00 On the {word}\n\nThe {word} is striped.\n")
     memory.write("notes.md", "# Notes\n\nThe zqhorsezq is not.\n")
+    for age, word in ((400, "zqquaggazq"), (0, "zqhorsezq")):
+        week = f"{today - timedelta(days=age):%G-W%V}"
+        memory.write(f"{week}.md", f"# {week}\n\n- Fact: The {word} ran. <!-- fact:12345678 -->\n")
     memory.sync()
     tidy = job_named("tidy")
     assert " 0 days removed" in run_job(tidy, around(memory)).result
