@@ -23,9 +23,9 @@ _MARK = f"({anchors.UNVERIFIED})"
 class WrittenBullet(NamedTuple):
     """A bullet as it is in a file.
 
-    `text` is the line without list sign and anchors, with single spaces. `id` is that of the citation, and
-    `turns` are the turns that prove the bullet. `is_extract` means that it was made without a model.
-    Anybody can write such a line into a repository: anchors prove nothing.
+    `text` is the line without list sign and anchors, on one line with single spaces. `id` is the ID of its
+    citation. `turns` prove it. `is_extract` tells that no model made it. Anybody can write such a line into a
+    repository: anchors prove nothing.
     """
 
     line: str

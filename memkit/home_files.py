@@ -64,6 +64,8 @@ HOME_FILES = (
     FileKind("index/chroma/**", "vectors", is_derived=True, has_text=True),
     FileKind("index/chroma.*/**", "a damaged index, or one under repair", is_derived=True, has_text=True),
     FileKind("index/snapshots/**", "what searches read", "format", is_derived=True, has_text=True),
+    FileKind("index/timeline/**", "what each day of a memory holds, in short", "version", is_derived=True,
+             has_text=True),
     FileKind("models/all-MiniLM-L6-v2/**", "the local model", is_derived=True, is_public=True),
     FileKind("log/*.log", "logs", is_derived=True, has_text=True),
     FileKind("log/*.log.[0-9]", "older logs", is_derived=True, has_text=True),

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from memkit.recall.resume import FoundSession, Resumable
     from memkit.recall.transcript import Exchange
     from memkit.settings.load import Settings
+    from memkit.timeline.tree import Timeline
 
 logger = logging.getLogger(__name__)
 
@@ -183,6 +184,43 @@ class Memory:
             projects = projects_with_memory(self.home, projects)
         return past_sessions(projects, SessionFilters(since, branch, file), self.announce)
 
+    def timeline(
+        self, node: str = "", *, depth: int = 0, limit: int = 100, after: str = "", as_rows: bool = False
+    ) -> dict[str, Any]:
+        """Return a year, month, week, day, or segment with what it holds, and the nodes below it.
+
+            memory.timeline()["children"]            # the years with their months
+            memory.timeline("2026-W47")["overview"]  # words, titles, files, failures, decisions, questions
+
+        `depth`, `after`, and `as_rows` are as for `memkit.timeline.view.view`.
+        """
+        from memkit.timeline.view import view
+
+        return view(self._timeline, node, depth, limit, after, as_rows=as_rows)
+
+    def scan(self, words: str, node: str = "", *, limit: int = 100, after: str = "") -> dict[str, Any]:
+        """Return the turns, notes, and bullets of a node with all words: `memory.scan("7443", "2026-11")`."""
+        from memkit.timeline.events import find_words
+
+        timeline = self._timeline
+        return find_words(timeline, timeline.node(node), words, limit, after, self.announce)
+
+    def events(self, node: str = "", *, limit: int = 100, after: str = "") -> dict[str, Any]:
+        """Return the original messages of a node, page by page: `memory.events("2026-11-20")["events"]`."""
+        from memkit.timeline.events import events
+
+        timeline = self._timeline
+        return events(
+            timeline, timeline.node(node), self.home, limit, after, self._redact,
+            other_projects=self.other_projects,
+        )  # fmt: skip
+
+    @property
+    def _timeline(self) -> Timeline:
+        from memkit.timeline.tree import open_timeline
+
+        return open_timeline(self.project, self.home, self.announce)
+
     def find_sessions(self, *words: str, all_projects: bool = False) -> list[FoundSession]:
         """Return the sessions on a subject, best first, or the one with an id.
 
@@ -221,7 +259,8 @@ class Memory:
 
         from memkit.recall.names import Entry, find_day, find_entry
 
-        found = find_day(self.journal, name, date.today()) or find_entry(self.journal, name)
+        found = find_day(self.journal, name, date.today()) or self._find_period(name)
+        found = found or find_entry(self.journal, name)
         if found is not None:
             return found
         try:
@@ -235,6 +274,18 @@ class Memory:
             "result", section["id"], section["path"], section["start_line"], section["session"],
             tuple(section["turns"]), section["content"],
         )  # fmt: skip
+
+    def _find_period(self, name: str) -> Entry | None:
+        """Return a year, month, or week of the timeline; None if `name` is none, or one without memory."""
+        from memkit.timeline.nodes import parse_span
+
+        if not name or parse_span(name) is None or not self._timeline.has_period(name):
+            return None
+        from memkit.recall.names import Entry
+        from memkit.timeline.view import markdown
+
+        found = self.timeline(name, as_rows=True)
+        return Entry(found["node"]["kind"], name, self.project.memory, 0, "", (), markdown(found))
 
     def remember(self, text: str, *tags: str) -> Note:
         """Write a note into today's Markdown: `memory.remember("Staging moves to port 7444.", "gateway")`."""

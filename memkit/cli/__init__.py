@@ -44,6 +44,7 @@ _GROUPS = {
     },
     "Look": {
         "sessions": ("sessions", "List sessions, newest first."),
+        "timeline": ("timeline", "Show what a year, month, week, or day was about."),
         "show": ("show", "Show a day, a session, or a turn."),
         "status": ("status", "Show what is remembered, what is pending, and what failed."),
         "stats": ("stats", "Show statistics of the memory: days, turns, use, cost, size."),
@@ -82,8 +83,8 @@ _INTERNAL = {
 _LISTED = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
 _COMMANDS = _LISTED | _INTERNAL
 
-_ALIASES = {"grip": "cite"}
-"""Former names of commands. They work, but help does not list them."""
+_ALIASES = {"grip": "cite", "toc": "timeline"}
+"""Other names of commands. They work, but help does not list them."""
 
 
 @contextmanager

@@ -25,9 +25,9 @@ MOST_COLUMNS = 100
 def show_command(context: Context, name: str) -> None:
     """Show a day, a session, a turn, or anything else with an ID.
 
-    NAME is a day (2026-11-20, today, yesterday) or an ID: of a session, turn, result, citation, note, or
-    fact. The first characters of an ID are enough. A terminal shows rendered Markdown, in $PAGER if it is
-    long; a pipe gets the Markdown.
+    NAME is a day (2026-11-20, today, yesterday), a week, month, or year (2026-W47, 2026-11, 2026), or an ID:
+    of a session, turn, result, citation, note, or fact. The first characters of an ID are enough. A terminal
+    shows rendered Markdown, in $PAGER if it is long; a pipe gets the Markdown.
 
     \b
       memkit show yesterday
@@ -50,7 +50,8 @@ def show_command(context: Context, name: str) -> None:
 
 def _origin(entry: Entry, root: str) -> list[str]:
     """Return lines on where the entry is, and where its original exchange is."""
-    lines = [f"{os.path.relpath(entry.path, root)}:{entry.line}"]
+    place = os.path.relpath(entry.path, root)
+    lines = [f"{place}:{entry.line}" if entry.line else place]  # a period has no line of its own
     if entry.session and entry.kind == "session":
         lines.append(f"original exchange: memkit transcript {quote(entry.session)}")
     elif entry.session and entry.turns:

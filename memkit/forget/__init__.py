@@ -35,6 +35,7 @@ from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
+from memkit.timeline.cache import erase_timelines
 
 logger = logging.getLogger(__name__)
 
@@ -204,7 +205,7 @@ def purge_index(
     holds_text: Callable[[ChunkReader], bool],
     announce: Callable[[str], None],
 ) -> None:
-    """Update the indexes of `projects`, and erase deleted text from the files of every index.
+    """Update the indexes of `projects`, and erase deleted text from the files of every index and timeline.
 
     An index that no project reads, because of another model or a missing directory, is dropped if
     `holds_text`. `roots` limits this to some projects. Raise `IndexStoreError`, `EmbeddingError`.
@@ -223,5 +224,6 @@ def purge_index(
         remove_others(directory, chunks.path.name)
         if directory.name not in current and holds_text(chunks):
             delete_collection(home, uri, directory.name)
+    erase_timelines(home)  # made again from the days
     if not erase_deleted(home, uri):
         announce(f"the Chroma server {uri} may keep deleted text in its own files; run `chroma vacuum` there")

@@ -20,7 +20,7 @@ from memkit.files import read_regular, write_durably
 from memkit.forget import OLD_TEXT_FIELDS, purge_index, remove_old_text
 from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.entries import days
-from memkit.hook.project import Project
+from memkit.hook.project import Project, digest16
 from memkit.index import read_files
 from memkit.index.catalog import snapshots_of
 from memkit.index.chunk import ChunkReader, open_current
@@ -225,7 +225,8 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
     """
     for kind in HOME_FILES:
         top = kind.pattern.partition("/")[0]
-        if not kind.has_text or top in ("index", ".restore-*"):
+        is_of_index = top == "index" and not kind.pattern.startswith("index/timeline/")
+        if not kind.has_text or is_of_index or top == ".restore-*":
             continue
         if kind.pattern == "archive/*.jsonl.zst":
             archive = Archive(home)
@@ -242,6 +243,10 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
             where = "session" if top == "sessions" else "spool"
             for name in find_files(home.root, kind):
                 yield from _state_or_event(where, Path(name), roots)
+        elif top == "index":  # a fix removes all of them, see `purge_index`
+            for path in map(Path, find_files(home.root, kind)):
+                if roots is None or path.parent.name in map(digest16, roots):
+                    yield _text_file("timeline", path)
         else:
             yield from (_text_file("log", Path(path)) for path in find_files(home.root, kind))
     yield from temporary_files("session", home.sessions)

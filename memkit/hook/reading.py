@@ -17,6 +17,7 @@ COMMANDS = {
     "show": "",
     "sessions": "-n --since --branch --file",
     "resume": "",
+    "timeline": "--children --search --events --depth --limit --after",
     "why": "-n",
     "recall": "",
 }

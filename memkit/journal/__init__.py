@@ -34,7 +34,7 @@ from memkit.journal.day_edits import (
     remove_lines,
 )
 from memkit.journal.day_file import DayFile, encoded
-from memkit.journal.day_overview import Overview, without_overview
+from memkit.journal.day_overview import DayOverview, without_overview
 from memkit.journal.day_summaries import summarize
 from memkit.journal.day_writes import Growing, NearbyDays, insert_note, write_turn
 from memkit.journal.digest import Digest, Note
@@ -275,7 +275,7 @@ class Journal:
         old, new = (data.decode("utf-8", "surrogateescape") for data in (before, edited))
 
         def apply(text: str) -> str:
-            overview = Overview(DayFile(new))  # what the user removed from it stays out
+            overview = DayOverview(DayFile(new))  # what the user removed from it stays out
             content = DayFile(merge(old, new, text))
             overview.update(content)
             return content.render()
@@ -387,7 +387,7 @@ class Journal:
         def apply(text: str) -> str | None:
             content = DayFile(text or f"# {path.stem[:10]}")
             before = list(content.lines)
-            overview = Overview(content, may_begin=may_begin_overview)
+            overview = DayOverview(content, may_begin=may_begin_overview)
             change(content)
             if content.lines == before:
                 return text

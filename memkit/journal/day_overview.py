@@ -43,7 +43,7 @@ class _Entry(NamedTuple):
     line: str
 
 
-class Overview:
+class DayOverview:
     """Brings the overview of a day up to date after a change.
 
     Make it before the change: what was missing then was removed by the user.

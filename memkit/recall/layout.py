@@ -102,6 +102,7 @@ def _entry(result: Result, room: int, root: str) -> str:
         "project": result.project if result.root != root else "",
         "source": f"{chunk.source}:{chunk.start_line}-{chunk.end_line}",
         "date": chunk.date,
+        "week": result.node.partition(" > ")[0],  # the date and the breadcrumb name the rest of the path
         "session": chunk.session,
         "turns": ",".join(chunk.turns),
         "citations": ",".join(chunk.citations),

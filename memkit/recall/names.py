@@ -27,8 +27,9 @@ _SHOWN = 5
 class Entry:
     """An entry of the memory that has a name.
 
-    `kind` is "day", "session", "turn", "citation", "note", "fact", or "result". `path` and `line` (1-based)
-    are where it begins. `markdown` still has its anchors. `turns` are those it holds or cites.
+    `kind` is "day", "session", "turn", "citation", "note", "fact", or "result", "year", "month", or "week".
+    `path` and `line` (1-based) are where it begins; a period of several days has the memory and line 0.
+    `markdown` still has its anchors. `turns` are those it holds or cites.
     """
 
     kind: str

@@ -18,6 +18,7 @@ from memkit.bullets import bullet_words
 from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
 from memkit.hook.phrases import first_sentence, sentences
 from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS, Chunk
+from memkit.index.subject import subject_of
 from memkit.journal.sessions import outcome_of
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
@@ -27,7 +28,6 @@ from memkit.recall.fusion import Scores
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.recall.selection import Place
-from memkit.recall.subject import subject_of
 from memkit.text import defuse, one_line
 
 MOST_POINTERS = 3

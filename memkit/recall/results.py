@@ -5,6 +5,7 @@ Imports nothing heavy: a command that asks the service needs no more than this.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -15,6 +16,7 @@ from memkit.index.chunk import Chunk
 from memkit.recall.overview import Line, Overview
 from memkit.recall.periods import Period
 from memkit.text import one_line
+from memkit.timeline.nodes import day_of, week_of
 
 NOTE_CHARACTERS = 300
 
@@ -22,6 +24,8 @@ _CHUNK_FIELDS = (
     "source", "start_line", "end_line", "heading", "breadcrumb", "kind", "date", "session",
     "turns", "citations", "branch", "content",
 )  # fmt: skip
+
+_MINUTE = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?= |$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,18 @@ class Result:
         return one_line(str(self.git.get("line", "")), NOTE_CHARACTERS)
 
     @property
+    def node(self) -> str:
+        """Where it is in the timeline: `2026-W47 > 2026-11-20 > 14:02`; "" without a date.
+
+        `memkit timeline` takes each of the first two names, and the id of a turn.
+        """
+        day = day_of(self.chunk.date) if self.chunk.date else None
+        if day is None:
+            return ""
+        minute = _MINUTE.match(self.chunk.heading)
+        return " > ".join([week_of(day), day.isoformat(), *([minute[0]] if minute else [])])
+
+    @property
     def turn_entries(self) -> list[str]:
         """The ids to expand for the turns that a bullet cites. Expanding the bullet shows its session."""
         if self.chunk.kind == "turn":  # expanding it shows all of its pieces
@@ -154,6 +170,7 @@ class Result:
             "project": self.project,
             "root": self.root,
             **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS},
+            "node": self.node,
             "turns": list(self.chunk.turns),
             "citations": list(self.chunk.citations),
             "merged": self.merged,

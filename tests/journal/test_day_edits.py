@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit import anchors
-from memkit.journal.day_edits import Removal, is_empty, merge, remove
+from memkit.journal.day_edits import Removal, is_empty, merge, remove, removed_bullets
 from memkit.journal.day_file import DayFile
 from memkit.journal.day_summaries import turns_of
 from tests.ci import IN_CI
@@ -162,3 +162,11 @@ def test_an_edited_line_of_the_overview_goes_though_its_stretch_was_cut_in_two()
     )
     assert remove(content, Removal(turns=["9ad3df7f"]))
     assert "900k" not in content.render()
+
+
+def test_a_fact_that_speaks_of_a_citation_is_no_bullet() -> None:
+    content = DayFile(
+        "# 2026-11-20\n\n## Facts <!-- compacted:2026-11-20 -->\n\n"
+        "- Fact: The anchor is `grip:bbbb1111`. (2026-11-20) <!-- fact:1f0c44a2 turns:8ad3df7f -->\n"
+    )
+    assert not list(removed_bullets(content, Removal(turns=["8ad3df7f"], grips=["bbbb1111"])))

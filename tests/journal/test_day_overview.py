@@ -17,7 +17,7 @@ from memkit.index.chunker import chunk_markdown
 from memkit.journal import Journal
 from memkit.journal.day_edits import Removal, remove
 from memkit.journal.day_file import DayFile
-from memkit.journal.day_overview import Overview, slug, without_overview
+from memkit.journal.day_overview import DayOverview, slug, without_overview
 from memkit.journal.day_summaries import extracted, summarize, turns_of
 from memkit.journal.day_writes import Growing, insert_note, write_turn
 from memkit.journal.digest import Digest, make_digest, make_note
@@ -307,7 +307,7 @@ def test_a_written_day_reads_as_the_day_without_overview_and_shared_headings(
     for step, (action, number, session) in enumerate(made):
         act(plain, action, number, session, step)
         content = DayFile(text)
-        before = Overview(content)
+        before = DayOverview(content)
         act(content, action, number, session, step)
         before.update(content)
         text = content.render()
@@ -315,7 +315,7 @@ def test_a_written_day_reads_as_the_day_without_overview_and_shared_headings(
         assert shape(read) == shape(plain) == shape(content)
         assert read.lines == content.lines
         assert read.render() == text
-        again = Overview(read)
+        again = DayOverview(read)
         again.update(read)
         assert read.render() == text
         assert len(read.file_lines()) == len(read.lines) + 1

@@ -43,7 +43,7 @@ def answer(*chunks: Chunk, degraded: str = "") -> Answer:
 
 def test_an_entry() -> None:
     assert lay_out(answer(CHUNK), 500).endswith(
-        '<entry id="000000000000" source=".memkit/memory/2026-11-20.md:5-9" date="2026-11-20" '
+        '<entry id="000000000000" source=".memkit/memory/2026-11-20.md:5-9" date="2026-11-20" week="2026-W47" '
         'session="fd0aee29" turns="8ad3df7f,77c1e09b" branch="feature/gw">\n'
         "2026-11-20 > 14:02 Gateway > 14:02 Which port?\n"
         "The gateway listens on 7443.\n"

@@ -132,7 +132,7 @@ def test_the_shape_of_an_answer(searcher: Searcher) -> None:
     result = value["results"][0]
     assert list(result) == [
         "id", "score", "relevance", "project", "root", "source", "start_line", "end_line", "heading",
-        "breadcrumb", "kind", "date", "session", "turns", "citations", "branch", "content", "merged",
+        "breadcrumb", "kind", "date", "session", "turns", "citations", "branch", "content", "node", "merged",
         "scores",
     ]  # fmt: skip
     assert list(result["scores"]) == ["lexical", "dense", "context"]

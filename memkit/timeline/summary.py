@@ -1,0 +1,226 @@
+"""What a stretch of time holds, without a model: counts, titles, words, files, failures, what was decided.
+
+A summary is made of the sections of a day file. Those of days add up to that of a week, and so on. Each part
+has a limit, so that a year takes no more room than a month.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from html import unescape
+
+import msgspec
+
+from memkit import anchors
+from memkit.bullets import DECIDED, read_bullets
+from memkit.journal.day_file import DayFile, Section, heading_title
+from memkit.journal.sessions import open_lines, shown_bullet, stretch
+from memkit.journal.tool_lines import EDITORS, read_call, split_count
+from memkit.journal.turn_parts import read_parts
+from memkit.text import one_line
+from memkit.timeline.words import words_of
+
+TITLE_CHARACTERS = 120
+FAILURE_CHARACTERS = 160
+QUESTION_CHARACTERS = 240
+MOST_SEGMENTS = 1000
+"""The most stretches of one day. A repository may bring day files of any content."""
+
+_DAY_WORDS, _WORDS = 120, 400
+_FILES, _FAILURES = 40, 20
+_TITLES, _OPEN, _DECIDED = 12, 40, 40
+_PROMPT_CHARACTERS, _ANSWER_CHARACTERS = 600, 400
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """A line about something with an id: a title, an open question, a decision.
+
+    `time` is local (`2026-11-20 14:02`), or the day alone. `weight` is the number of turns behind a title.
+    """
+
+    time: str
+    text: str
+    id: str
+    weight: int = 0
+
+
+class Segment(msgspec.Struct, frozen=True, array_like=True):
+    """The turns below one heading of a session, or a note (`session` and `turns` are empty).
+
+    That is the segment of a summary, or without one the part of a session that is on this day. `id` is that
+    of its first turn (of the note, or of the session if its turns are gone). Times are local, `HH:MM`.
+    """
+
+    id: str
+    session: str
+    begins: str
+    ends: str
+    title: str
+    outcome: str
+    turns: tuple[str, ...]
+
+
+class Summary(msgspec.Struct):
+    """What some days hold. `words`, `files`, and `failures` count turns, edits, and calls.
+
+    `failed` counts all calls that failed, also those beyond the limit of `failures`. `open` are the questions
+    with which the last stretch of a session ended, by session.
+    """
+
+    days: int = 0
+    turns: int = 0
+    notes: int = 0
+    failed: int = 0
+    sessions: list[str] = []
+    titles: list[Entry] = []
+    words: dict[str, int] = {}
+    files: dict[str, int] = {}
+    failures: dict[str, int] = {}
+    open: dict[str, list[Entry]] = {}
+    decided: list[Entry] = []
+
+
+def read_segments(day: str, content: DayFile) -> list[Segment]:
+    """Return the stretches and notes of a day, in the order of the file. Turns above all have no session."""
+    return [_segment(day, content, *group) for group in _groups(content)]
+
+
+def _groups(content: DayFile) -> list[tuple[Section | None, list[Section]]]:
+    found = [(heading, turns) for heading, turns in content.groups() if heading is not None or turns]
+    return found[:MOST_SEGMENTS]
+
+
+def _segment(
+    day: str, content: DayFile, heading: Section | None, turns: list[Section]
+) -> Segment:
+    names = tuple(turn.pairs["turn"] for turn in turns)
+    if heading is not None and "session" in heading.pairs:
+        one = stretch(day, content, heading, turns)
+        title, outcome = _title(one.title), one_line(unescape(one.outcome))
+        return Segment(
+            names[0] if names else one.session, one.session, one.begins, one.ends, title, outcome, names
+        )
+    first = heading or turns[0]
+    times = sorted(one.minute for one in turns or [first] if one.minute)
+    begins, ends = (times[0], times[-1]) if times else ("", "")
+    title = _title(heading_title(first).removeprefix("Note: "))
+    return Segment(names[0] if names else first.pairs["note"], "", begins, ends, title, "", names)
+
+
+def summarize(day: str, content: DayFile, only: str = "") -> Summary:
+    """Return what a day (its file's name) holds, or one of its segments, by id."""
+    date, found = day[:10], Summary(days=1)
+    words: Counter[str] = Counter()
+    files: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    for heading, turns in _groups(content):
+        segment = _segment(day, content, heading, turns)
+        if only and segment.id != only:
+            continue
+        time = f"{date} {segment.begins}".strip()
+        found.turns += len(turns)
+        found.notes += heading is not None and "note" in heading.pairs
+        for turn in turns:
+            _count(content.text(turn), words, files, failures)
+        if heading is None or "session" not in heading.pairs:
+            continue
+        if segment.session not in found.sessions:
+            found.sessions.append(segment.session)
+        found.titles.append(Entry(time, segment.title, segment.id, len(turns)))
+        ended = f"{date} {segment.ends}".strip()
+        asked = [
+            Entry(ended, one_line(unescape(text), QUESTION_CHARACTERS), name)
+            for name, text in open_lines(content, heading, turns)
+            if text
+        ]
+        found.open.pop(segment.session, None)
+        if asked:
+            found.open[segment.session] = asked
+        found.decided += _decisions(date, content.lines[heading.start + 1 : heading.end])
+    found.failed = sum(failures.values())
+    found.words = _most(words, _DAY_WORDS)
+    found.files = _most(files, _FILES)
+    found.failures = _most(failures, _FAILURES)
+    _limit(found)
+    return found
+
+
+def _count(text: str, words: Counter[str], files: Counter[str], failures: Counter[str]) -> None:
+    """Count the words, the edited files, and the failed commands of a turn."""
+    parts = read_parts(text)
+    title = text.partition("\n")[0]
+    said = f"{anchors.strip(title)} {parts.prompt[:_PROMPT_CHARACTERS]} {parts.answer[:_ANSWER_CHARACTERS]}"
+    words.update(words_of(said))
+    for line in parts.tools:
+        call, (_, count) = read_call(line), split_count(line)
+        if call.name in EDITORS and call.given and not call.outcome:
+            files[call.given] += count
+        elif call.name == "Bash" and call.has_failed:
+            shown = f"{call.given}: {call.reason}" if call.reason else call.given
+            failures[one_line(shown, FAILURE_CHARACTERS)] += count
+
+
+def _decisions(date: str, lines: Iterable[str]) -> list[Entry]:
+    found = []
+    for _, bullet in read_bullets(lines):
+        if bullet.is_verified and bullet.text.startswith(DECIDED):
+            text = shown_bullet(bullet).removeprefix(DECIDED)
+            found.append(Entry(date, one_line(unescape(text), QUESTION_CHARACTERS), bullet.id))
+    return found
+
+
+def joined(parts: Sequence[Summary]) -> Summary:
+    """Return what several summaries hold together; they are in the order of time.
+
+    A question after which its session went on is no longer open.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    found = Summary()
+    sessions: dict[str, None] = {}
+    words: Counter[str] = Counter()
+    files: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    for part in parts:
+        found.days += part.days
+        found.turns += part.turns
+        found.notes += part.notes
+        found.failed += part.failed
+        sessions.update(dict.fromkeys(part.sessions))
+        words.update(part.words)
+        files.update(part.files)
+        failures.update(part.failures)
+        found.titles += part.titles
+        found.decided += part.decided
+        for session in found.open.keys() & set(part.sessions):
+            del found.open[session]
+        found.open.update(part.open)
+    found.sessions = list(sessions)
+    found.words = _most(words, _WORDS)
+    found.files = _most(files, _FILES)
+    found.failures = _most(failures, _FAILURES)
+    _limit(found)
+    return found
+
+
+def same_day(parts: Sequence[Summary]) -> Summary:
+    """Return what the files of one day hold together."""
+    return msgspec.structs.replace(joined(parts), days=1)
+
+
+def _limit(summary: Summary) -> None:
+    largest = sorted(summary.titles, key=lambda one: (-one.weight, one.time))[:_TITLES]
+    summary.titles = sorted(largest, key=lambda one: one.time)
+    summary.open = dict(list(summary.open.items())[-_OPEN:])
+    summary.decided = summary.decided[-_DECIDED:]
+
+
+def _most(counts: Mapping[str, int], most: int) -> dict[str, int]:
+    if len(counts) <= most:
+        return dict(counts)
+    return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:most])
+
+
+def _title(text: str) -> str:
+    return one_line(unescape(text), TITLE_CHARACTERS)

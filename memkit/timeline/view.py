@@ -1,0 +1,190 @@
+"""What `memkit timeline` answers: a node with its overview, and a page of the nodes below it.
+
+Plain JSON values, so that the service can answer. Everything in it is cut to the limits of one answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from memkit.text import estimate_tokens, plural
+from memkit.timeline import nodes
+from memkit.timeline.summary import Entry
+from memkit.timeline.tree import MOST_DEPTH, MOST_NODES, Node, Timeline
+
+MOST_TOKENS = 4000
+"""The most tokens of one answer."""
+
+ROW_TOKENS = 30
+"""What a node takes on a screen: a line of at most 120 columns."""
+
+_TITLES, _FILES, _FAILURES, _OPEN, _DECIDED = 6, 6, 4, 5, 6
+_DAY_TITLES, _ROW_WORDS = 3, 6
+_SEPARATOR = " · "
+
+
+def view(
+    timeline: Timeline,
+    name: str = "",
+    depth: int = 0,
+    limit: int = MOST_NODES,
+    after: str = "",
+    *,
+    as_rows: bool = False,
+) -> dict[str, Any]:
+    """Return the node `name` with its overview, and at most `limit` nodes below it.
+
+    A `depth` of 0 is that which fits: years with their months, else the children. `after` is the `next` of an
+    earlier answer. With `as_rows` the nodes are to be shown as lines, not as JSON, which takes more tokens.
+    Raise `NotFoundError`, `AmbiguousIdError`.
+    """
+    node = timeline.node(name)
+    levels = min(depth, MOST_DEPTH) or (2 if node.kind == nodes.ALL else 1)
+    found: dict[str, Any] = {
+        "node": node.as_dict(),
+        "path": timeline.path(node),
+        "overview": _overview(timeline, node),
+    }
+    room = MOST_TOKENS - _tokens(found)
+    children, upcoming = timeline.page(node, levels, limit, after)
+    rows: list[dict[str, Any]] = []
+    last = ""
+    for level, child in children:
+        row = {"level": level, **_row(child)}
+        room -= ROW_TOKENS if as_rows else _tokens(row)
+        if room < 0 and rows:
+            upcoming = last
+            break
+        rows.append(row)
+        last = child.cursor
+    return {**found, "children": rows, "next": upcoming or None}
+
+
+def _tokens(value: Mapping[str, Any]) -> int:
+    return estimate_tokens(json.dumps(value, ensure_ascii=False)) + 1
+
+
+def _overview(timeline: Timeline, node: Node) -> dict[str, Any]:
+    held = node.summary
+    largest = sorted(held.titles, key=lambda one: -one.weight)[:_TITLES]
+    asked, decided = timeline.open_questions(node), timeline.decisions(node)
+    return {
+        "words": list(node.words),
+        "titles": [_entry(one) for one in sorted(largest, key=lambda one: one.time)],
+        "files": [{"file": name, "edits": count} for name, count in list(held.files.items())[:_FILES]],
+        "failures": [
+            {"command": name, "times": count} for name, count in list(held.failures.items())[:_FAILURES]
+        ],
+        "open": [_entry(one) for one in asked[:_OPEN]],
+        "decided": [_entry(one) for one in decided[:_DECIDED]],
+        "more_open": len(asked[_OPEN:]),
+        "more_decided": len(decided[_DECIDED:]),
+    }
+
+
+def _entry(one: Entry) -> dict[str, str]:
+    return {"time": one.time, "text": one.text, "id": one.id}
+
+
+def _row(node: Node) -> dict[str, Any]:
+    """Return a node as one of a list: what it lacks is left out."""
+    held = node.summary
+    known = {
+        "kind": node.kind,
+        "id": node.id,
+        "first": node.first,
+        "last": node.last if node.last != node.first else "",
+        "title": node.title,
+        "outcome": node.outcome,
+        "bullets": list(node.bullets),
+        "words": list(node.words[:_ROW_WORDS]) if node.kind != nodes.DAY else [],
+        "titles": [one.text for one in held.titles[:_DAY_TITLES]] if node.kind == nodes.DAY else [],
+        "days": held.days if node.kind in (nodes.YEAR, nodes.MONTH, nodes.WEEK) else 0,
+        "sessions": len(held.sessions),
+        "turns": held.turns,
+        "notes": held.notes,
+        "failed": held.failed,
+    }
+    return {name: value for name, value in known.items() if value}
+
+
+def about(row: Mapping[str, Any]) -> str:
+    """Return what a row is about, as one text: its title and outcome, its sessions' titles, or its words."""
+    if row.get("title"):
+        outcome = row.get("outcome", "")
+        return f"{row['title']} → {outcome}" if outcome and outcome != row["title"] else str(row["title"])
+    titles, words = row.get("titles", []), row.get("words", [])
+    return _SEPARATOR.join(titles) if titles else ", ".join(words)
+
+
+def counts(node: Mapping[str, Any]) -> str:
+    """Return what a node holds, in numbers: `3 days, 12 sessions, 40 turns`."""
+    names = {"days": "day", "sessions": "session", "turns": "turn", "notes": "note"}
+    names["failed"] = "failed command"
+    is_part = node["kind"] in (nodes.DAY, nodes.SEGMENT, nodes.NOTE, nodes.TURN)
+    shown = [
+        plural(node[name], one)
+        for name, one in names.items()
+        if node.get(name) and not (name == "days" and is_part)
+    ]
+    return ", ".join(shown) or "nothing"
+
+
+def overview_lines(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the lines of an overview: a label for the first of each kind, the text, and an id or ""."""
+    overview = found["overview"]
+    lines: list[tuple[str, str, str]] = []
+
+    def add(label: str, texts: list[tuple[str, str]], more: int = 0) -> None:
+        lines.extend((label if not number else "", *one) for number, one in enumerate(texts))
+        if more:
+            lines.append(("", f"and {more:,} more", ""))
+
+    if overview["words"]:
+        add("words", [(", ".join(overview["words"]), "")])
+    if found["node"]["kind"] not in (nodes.DAY, nodes.SEGMENT):  # a list of its children follows
+        add("sessions", [(f"{one['time'][:10]} {one['text']}", one["id"]) for one in overview["titles"]])
+    edited = ", ".join(_times(one["file"], one["edits"]) for one in overview["files"])
+    if edited:
+        add("edited", [(edited, "")])
+    add("failed", [(_times(one["command"], one["times"]), "") for one in overview["failures"]])
+    add("decided", [(one["text"], one["id"]) for one in overview["decided"]], overview["more_decided"])
+    add("open", [(one["text"], one["id"]) for one in overview["open"]], overview["more_open"])
+    return lines
+
+
+def _times(text: str, count: int) -> str:
+    return f"{text} ×{count}" if count > 1 else text
+
+
+def markdown(found: Mapping[str, Any]) -> str:
+    """Return a view as Markdown, for `memkit show`."""
+    node = found["node"]
+    lines = [f"# {node['id']}", "", f"{span_of(node)}: {counts(node)}"]
+    for label, text, name in overview_lines(found):
+        shown = f"{_escaped(text)} ({name})" if name else _escaped(text)
+        lines += ["", f"**{label.capitalize()}**", ""] if label else []
+        lines.append(f"- {shown}")
+    lines += ["", "## Children", ""]
+    for row in found["children"]:
+        indent = "  " * (row["level"] - 1)
+        lines.append(f"{indent}- {row['id']}: {counts(row)}. {_escaped(about(row))}".rstrip())
+    if found["next"]:
+        lines += ["", f"`memkit timeline {node['id']} --after {found['next']}` lists more."]
+    return "\n".join(lines)
+
+
+def span_of(node: Mapping[str, Any]) -> str:
+    """Return the days or times of a node: `2026-11-16 to 2026-11-20`, `2026-11-20 14:02–14:20`, or ""."""
+    first, last = node["first"], node.get("last") or node["first"]
+    if first == last:
+        return str(first)
+    is_part = len(first) > 10 and first[:10] == last[:10]
+    return f"{first}–{last[11:]}" if is_part else f"{first} to {last}"
+
+
+def _escaped(text: str) -> str:
+    """Return text of a memory as it cannot begin a block or a comment in Markdown."""
+    return text.replace("<!--", "&lt;!--").replace("\n", " ")

@@ -1,0 +1,135 @@
+"""What is kept of the days: only what changed is read again, and nothing depends on it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memkit.home_files import kind_of
+from memkit.timeline import cache
+from memkit.timeline.cache import erase_timelines
+from memkit.timeline.tree import Timeline
+from memkit.timeline.view import view
+from tests.memory import DAYS, Memory, day, make_memory
+from tests.timeline.conftest import shards
+
+Open = Callable[[Memory], Timeline]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    others = {f"2025-{month:02d}-10.md": day(f"2025-{month:02d}-10", ("Why?", "So.")) for month in range(1, 13)}
+    return make_memory(tmp_path, {**DAYS, **others})
+
+
+def test_an_added_turn_reads_one_day_and_writes_one_file(memory: Memory, timeline_of: Open, reads: list[str]) -> None:
+    before = view(timeline_of(memory), "", 2)
+    assert len(shards(memory)) == 13
+    assert len(reads) == len(set(reads)) == 15
+    reads.clear()
+    stamps = {path: path.stat().st_mtime_ns for path in shards(memory)}
+    assert view(timeline_of(memory), "", 2) == before
+    assert reads == []
+    with memory.path("2026-11-19.md").open("a") as file:
+        file.write("\n### 12:00 One more <!-- turn:ffff0001 -->\n**Answered** Done.\n")
+    after = view(timeline_of(memory), "", 2)
+    assert reads == ["2026-11-19"]
+    changed = [path.name for path in shards(memory) if path.stat().st_mtime_ns != stamps[path]]
+    assert changed == ["2026-11.json"]
+    assert after["node"]["turns"] == before["node"]["turns"] + 1
+    assert timeline_of(memory).node("ffff0001").parent == "2026-11-19"
+
+
+def test_a_removed_day_leaves_nothing(memory: Memory, timeline_of: Open) -> None:
+    timeline_of(memory)
+    memory.path("2025-03-10.md").unlink()
+    assert timeline_of(memory).node("2025").summary.days == 11
+    assert "2025-03.json" not in {path.name for path in shards(memory)}
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b'{"version": 99}', b"[]", b"\xff\x00", b'{"stamps": {}, "total": 7, "days": 1}']
+)
+def test_a_damaged_file_is_made_again(memory: Memory, timeline_of: Open, damage: bytes) -> None:
+    before = view(timeline_of(memory), "2026-11", 4)
+    path = shards(memory)[-1]
+    good = path.read_bytes()
+    path.write_bytes(damage)
+    assert view(timeline_of(memory), "2026-11", 4) == before
+    assert path.read_bytes() == good
+
+
+def test_days_of_another_shape_are_read_again(memory: Memory, timeline_of: Open) -> None:
+    before = view(timeline_of(memory), "2026-11", 4)
+    path = shards(memory)[-1]
+    start, _, _ = path.read_bytes().partition(b'"days":{"2026')
+    path.write_bytes(start + b'"days":{"2026-11-18":7},"version":1}')
+    assert view(timeline_of(memory), "2026-11", 4) == before
+
+
+def test_without_a_place_to_keep_it(memory: Memory, timeline_of: Open) -> None:
+    Path(memory.home.index).mkdir(parents=True)
+    Path(memory.home.index, "timeline").write_text("in the way")
+    assert timeline_of(memory).node("").summary.days == 15
+
+
+def test_files_are_private_and_in_the_table(memory: Memory, timeline_of: Open) -> None:
+    timeline_of(memory)
+    for path in shards(memory):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        kind = kind_of(path.relative_to(memory.home.root).as_posix())
+        assert kind is not None
+        assert kind.is_derived
+        assert kind.has_text
+    assert stat.S_IMODE(shards(memory)[0].parent.stat().st_mode) == 0o700
+
+
+def test_both_files_of_a_day_are_one_node(memory: Memory, timeline_of: Open) -> None:
+    memory.write("2026-11-20.local.md", day("2026-11-20", ("Private?", "Yes."), session="5e55000f"))
+    node = timeline_of(memory).node("2026-11-20")
+    assert (node.summary.days, node.summary.turns, len(node.summary.sessions)) == (1, 2, 2)
+    assert timeline_of(memory).node("2026-11").summary.days == 3
+
+
+def test_a_day_that_cannot_be_read_is_reported_and_tried_again(memory: Memory, timeline_of: Open) -> None:
+    path = memory.path("2026-11-19.md")
+    text = path.read_bytes()
+    os.truncate(path, 65 * 1024 * 1024)
+    assert timeline_of(memory).node("2026-11").summary.days == 2
+    assert "larger than" in memory.said[-1]
+    path.write_bytes(text)
+    assert timeline_of(memory).node("2026-11").summary.days == 3
+
+
+def test_what_was_read_before_a_change_is_not_kept(
+    memory: Memory, timeline_of: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`forget` may run between the reading of a day and the writing of what was read."""
+    secret = "zqhorseradishzq"
+    memory.write("2026-11-20.md", day("2026-11-20", (f"Where is the {secret} kept?", "There.")))
+    write = cache.write_durably
+
+    def forget_first(path: str, data: bytes, **options: object) -> None:
+        if secret.encode() in data:
+            memory.write("2026-11-20.md", day("2026-11-20", ("Where is it kept?", "There.")))
+            erase_timelines(memory.home)
+            Path(path).parent.mkdir(parents=True)
+        write(path, data, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cache, "write_durably", forget_first)
+    timeline_of(memory)
+    assert all(secret not in path.read_text() for path in Path(memory.home.root).rglob("*") if path.is_file())
+
+
+def test_erasing_follows_no_link(memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "kept").touch()
+    Path(memory.home.index).mkdir(parents=True)
+    Path(memory.home.index, "timeline").symlink_to(tmp_path / "other")
+    with pytest.raises(OSError, match="leads out"):
+        erase_timelines(memory.home)
+    assert (tmp_path / "other" / "kept").exists()

@@ -1,0 +1,199 @@
+"""The tree: what each node holds, and its way down to the turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memkit.errors import AmbiguousIdError, NotFoundError
+from memkit.text import estimate_tokens
+from memkit.timeline.nodes import parse_span
+from memkit.timeline.tree import Timeline, open_timeline
+from memkit.timeline.view import MOST_TOKENS, markdown, view
+from tests.ci import examples
+from tests.memory import Memory, make_memory
+from tests.timeline.conftest import subject
+
+Open = Callable[[Memory], Timeline]
+
+
+def test_parents_sum_up_their_children(timeline: Timeline) -> None:
+    def check(name: str, depth: int) -> None:
+        node = timeline.node(name)
+        children = list(timeline.children(node))
+        for field in ("days", "turns", "notes", "failed"):
+            assert sum(getattr(one.summary, field) for one in children) == getattr(node.summary, field), name
+        assert {one for child in children for one in child.summary.sessions} == set(node.summary.sessions)
+        assert [one.parent for one in children] == [name] * len(children)
+        assert all(before.first < after.first for before, after in pairwise(children))
+        for child in children[:: max(1, len(children) // 3)] if depth else ():
+            check(child.id, depth - 1)
+
+    check("", 3)
+    everything = timeline.node()
+    assert (everything.first, everything.last) == ("2025-09-14", "2026-11-20")
+    assert everything.summary.days == 217
+
+
+def test_a_month_tells_its_subject(timeline: Timeline) -> None:
+    for month in timeline.children(timeline.node("2026")):
+        middle = date.fromisoformat(f"{month.id}-15")
+        assert subject(middle) in month.words[:3]
+        assert f"src/{subject(middle)}.py" in month.summary.files
+
+
+def test_what_a_day_holds(timeline: Timeline) -> None:
+    day = timeline.node("2026-11-20")
+    about = subject(date(2026, 11, 20))
+    assert (day.summary.turns, day.summary.failed, day.summary.notes) == (2, 1, 0)
+    assert day.summary.files == {f"src/{about}.py": 2}
+    assert day.summary.failures == {f"make {about}: no rule for {about}": 1}
+    assert [one.text for one in timeline.decisions(day)] == [f"{about} uses port 261120."]
+    assert timeline.path(day) == ["2026", "2026-11", "2026-W47", "2026-11-20"]
+    (segment,) = timeline.children(day)
+    assert (segment.id, segment.kind, segment.session) == ("a2611200", "segment", "5e55261120")
+    assert [one.id for one in timeline.children(segment)] == ["a2611200", "a2611201"]
+
+
+@pytest.mark.parametrize("name", ["a2611200", "a2611201", "a26112"])
+def test_a_turn_names_its_segment(timeline: Timeline, name: str) -> None:
+    if len(name) < 8:
+        with pytest.raises(AmbiguousIdError, match="several turns: a26"):
+            timeline.node("a2611")
+    node = timeline.node(name)
+    assert (node.id, node.parent, node.summary.turns) == ("a2611200", "2026-11-20", 2)
+    assert timeline.path(node) == ["2026", "2026-11", "2026-W47", "2026-11-20", "a2611200"]
+
+
+@pytest.mark.parametrize("name", ["2024", "2026-W52", "2027-01-01", "2025-09-15"])
+def test_an_empty_period_names_the_nearest_days(timeline: Timeline, name: str) -> None:
+    with pytest.raises(NotFoundError, match="the nearest day"):
+        timeline.node(name)
+
+
+@pytest.mark.parametrize("name", ["../../etc", "a", "x y", "ffffffff", "*", "2026-", "'; ls", "a261\n"])
+def test_other_names_are_refused(timeline: Timeline, name: str) -> None:
+    with pytest.raises(NotFoundError, match="has no node"):
+        timeline.node(name)
+
+
+def test_a_question_after_which_the_session_went_on_is_not_open(tmp_path: object, timeline_of: Open, long_memory: Memory) -> None:
+    from pathlib import Path
+
+    def text(day: str, turn: str, session: str, answer: str) -> str:
+        return (
+            f"# {day}\n\n## 10:00 Title <!-- session:{session} -->\n\n### 10:00 Ask <!-- turn:{turn} -->\n"
+            f"**Answered** {answer}\n"
+        )
+
+    assert isinstance(tmp_path, Path)
+    memory = make_memory(tmp_path, {
+        "2026-10-05.md": text("2026-10-05", "aaaa0001", "5e550001", "It is red. Shall I paint the wall?"),
+        "2026-10-06.md": text("2026-10-06", "aaaa0002", "5e550002", "It is old. Shall I sell the car?"),
+        "2026-11-20.md": text("2026-11-20", "aaaa0003", "5e550001", "The wall is painted."),
+    })  # fmt: skip
+    timeline = timeline_of(memory)
+    for name in ("2026-W41", "2026-10", "2026", ""):
+        assert [one.text for one in timeline.open_questions(timeline.node(name))] == ["Shall I sell the car?"]
+    assert timeline.open_questions(timeline.node("2026-10-05")) == []
+
+
+def test_facts_stand_for_their_bullets(tmp_path: object, timeline_of: Open) -> None:
+    from pathlib import Path
+
+    from memkit.journal.facts import Citations, Fact
+
+    assert isinstance(tmp_path, Path)
+    facts = [
+        Fact("the port is 7443.", "decision", Citations(grips=("91111111",)), "2026-11-20"),
+        Fact("tabs.", "preference", Citations(turns=("aaaa0001",)), "2026-10-05"),
+        Fact("a rumor.", "fact", Citations(turns=("aaaa0001",)), "2026-11-20", is_verified=False),
+    ]
+    day = (
+        "# 2026-11-20\n\n## 10:00 Title <!-- session:5e550001 summary:aaaa0001 -->\n\n"
+        "- Decided: 7443 it is. <!-- grip:91111111 turns:aaaa0001 -->\n"
+        "- Decided: forged. <!-- grip:92222222 turns:aaaa0001 check:unverified -->\n"
+        "- Decided: no id.\n\n### 10:00 Ask <!-- turn:aaaa0001 -->\n**Answered** Yes.\n"
+    )
+    lines = "\n".join(fact.line for fact in facts)
+    memory = make_memory(
+        tmp_path, {"2026-11-20.md": day, "MEMORY.md": f"# M\n\n## Facts <!-- compacted:2026-11-20 -->\n\n{lines}\n"}
+    )
+    timeline = timeline_of(memory)
+    assert [one.text for one in timeline.decisions(timeline.node("2026-W47"))] == ["the port is 7443."]
+    assert [one.text for one in timeline.decisions(timeline.node(""))] == ["the port is 7443.", "tabs."]
+
+
+@pytest.mark.parametrize("as_rows", [False, True])
+@pytest.mark.parametrize(("name", "depth"), [("", 5), ("2026", 5), ("", 2), ("2026-11", 3)])
+def test_pages_meet_and_keep_the_limits(timeline: Timeline, name: str, depth: int, as_rows: bool) -> None:
+    whole = [(level, child.cursor) for level, child in timeline.walk(timeline.node(name), depth)]
+    found, after = [], ""
+    for _ in range(len(whole)):
+        answer = view(timeline, name, depth, 100, after, as_rows=as_rows)
+        assert len(answer["children"]) <= 100
+        if not as_rows:
+            assert estimate_tokens(json.dumps(answer, ensure_ascii=False)) <= MOST_TOKENS
+        found += [(row["level"], row["id"]) for row in answer["children"]]
+        after = answer["next"]
+        if after is None:
+            break
+    assert found == [(level, cursor.partition(".")[0]) for level, cursor in whole]
+
+
+def test_a_page_of_one_node_ends(timeline: Timeline) -> None:
+    """A segment and its first turn have one id."""
+    after, ids = "", []
+    for _ in range(20):
+        answer = view(timeline, "2026-11-20", 2, 1, after)
+        ids += [row["id"] for row in answer["children"]]
+        if (after := answer["next"]) is None:
+            break
+    assert ids == ["a2611200", "a2611200", "a2611201"]
+    with pytest.raises(NotFoundError, match="to go on after"):
+        view(timeline, "2026-11-20", 2, 1, "2026-11-20")
+
+
+def test_a_period_as_markdown(timeline: Timeline) -> None:
+    text = markdown(view(timeline, "2026-W47", as_rows=True))
+    assert text.startswith("# 2026-W47\n\n2026-11-16 to 2026-11-20: 3 days, 3 sessions, 6 turns")
+    assert "- 2026-11-20: 1 session, 2 turns" in text
+
+
+def test_an_empty_memory(tmp_path: object, timeline_of: Open) -> None:
+    from pathlib import Path
+
+    assert isinstance(tmp_path, Path)
+    timeline = timeline_of(make_memory(tmp_path))
+    assert view(timeline)["children"] == []
+    with pytest.raises(NotFoundError, match="no day yet"):
+        timeline.node("2026")
+
+
+_LINE = st.sampled_from(
+    ["## 10:00 T <!-- session:5e550001 -->", "### 10:01 Q <!-- turn:aaaa0001 -->", "### 10:02 Q <!-- turn:aaaa0002 -->",
+     "## 11:00 Note: n <!-- note:bbbb0001 -->", "- Decided: x. <!-- grip:cccc0001 turns:aaaa0001 -->", "",
+     "**Did** Bash `x` → failed: y · Edit a.py ×999999999", "**Answered** Shall we? <!-- turn:aaaa0003 -->",
+     "## <!-- session: -->", "### <!-- turn:2026 -->", "## 25:99 T <!-- session:2026-W47 turn:2026-11 -->", "\x1b[2J\u202e"]
+)  # fmt: skip
+
+
+@given(st.lists(_LINE | st.text(max_size=30), max_size=12))
+@settings(max_examples=examples(60))
+def test_any_day_has_a_place(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
+    memory = make_memory(tmp_path_factory.mktemp("any"))
+    memory.write("2026-11-20.md", "\n".join(lines).encode("utf-8", "surrogatepass"))
+    memory.write("2026-13-45.md", "# not a day\n")
+    timeline = open_timeline(memory.project, memory.home, memory.said.append)
+    day = timeline.node("2026-11-20")
+    assert parse_span(day.id) is not None
+    shown = view(timeline, "", 5)
+    assert json.loads(json.dumps(shown)) == shown
+    for _, node in timeline.walk(timeline.node(), 5):
+        assert timeline.path(node)[0] == "2026"
