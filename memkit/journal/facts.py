@@ -210,6 +210,12 @@ class FactFile:
         section = self._section()
         return anchors.parse(self.lines[section.start]).get("rollup", "") if section else ""
 
+    @property
+    def title(self) -> str:
+        """The first line, without the name of the file."""
+        plain = anchors.strip(self.lines[0]).rstrip() if self.lines else ""
+        return plain.removeprefix("# ").removeprefix(self._stem).strip() if plain.startswith("# ") else ""
+
     def facts(self) -> list[WrittenFact]:
         """Return the facts of the section, in order."""
         return [found for _, found in self._read(self._section())]
