@@ -12,7 +12,7 @@ import re
 
 KEYS = (
     "session", "branch", "summary", "extract", "turn", "turns", "grip", "grips", "chunks", "fact",
-    "supersedes", "compacted", "check", "by", "note", "overview",
+    "supersedes", "compacted", "check", "by", "note", "overview", "rollup",
 )  # fmt: skip
 
 UNVERIFIED = "unverified"

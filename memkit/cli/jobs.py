@@ -80,7 +80,7 @@ def _run(context: Context, name: str) -> None:
 
 
 def run_here(context: Context, names: list[str]) -> list[JobState]:
-    """Run jobs in this process; most under the index lock. Return their states."""
+    """Run jobs in this process, under the index lock if they need it. Return their states."""
     from memkit.hook.project import Project
     from memkit.index import index_lock, sync_project
     from memkit.service.jobs import JobContext, job_named, run_job
@@ -90,14 +90,18 @@ def run_here(context: Context, names: list[str]) -> list[JobState]:
     def index(project: Project) -> object:
         return sync_project(project, context.home, settings_of(project))
 
-    job_context = JobContext(context.home, settings_of, index)
-    jobs = [job_named(name) for name in names]
-    states = {}
-    if locked := [job for job in jobs if not job.is_apart]:
+    def lock_and_index(project: Project) -> object:
         with index_lock(context.home, WAIT_SECONDS, context.say):
-            states = {job.name: run_job(job, job_context) for job in locked}
-    states |= {job.name: run_job(job, job_context) for job in jobs if job.is_apart}
-    return [states[name] for name in names]
+            return index(project)
+
+    states = []
+    for job in map(job_named, names):
+        if job.needs_lock:
+            with index_lock(context.home, WAIT_SECONDS, context.say):
+                states.append(run_job(job, JobContext(context.home, settings_of, index)))
+        else:
+            states.append(run_job(job, JobContext(context.home, settings_of, lock_and_index)))
+    return states
 
 
 def _as_dict(job: Job, state: JobState, settings: Settings) -> dict[str, Any]:

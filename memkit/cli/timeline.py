@@ -93,14 +93,14 @@ def _next_page(node: str, given: Mapping[str, object], flags: list[str], after: 
 
 def _overview(found: Mapping[str, Any]) -> list[str]:
     """Return the lines of a node itself, and a blank line; none for an empty memory."""
-    from memkit.timeline.view import counts, overview_lines, span_of
+    from memkit.timeline.view import counts, heading_of, overview_lines, span_of
 
     node = found["node"]
     if not node["first"]:
         return []
     columns = width()
     above = " > ".join(found["path"][:-1])
-    head = fit(plain(node["title"] or node["id"] or "the whole memory"), columns)
+    head = fit(plain(heading_of(node) or "the whole memory"), columns)
     lines = [styled(head, bold=True), *([styled(fit(f"in {above}", columns), dim=True)] if above else [])]
     lines.append(fit(plain(f"{span_of(node)}: {counts(node)}"), columns))
     lines += [fit(f"→ {plain(node['outcome'])}", columns)] if node["outcome"] else []

@@ -5,9 +5,12 @@
     - Decided: The staging gateway listens on 7443. (2026-11-20) <!-- fact:1f0c… turns:8ad3df7f -->
     - Pattern: Ports are set in `deploy/gateway.yaml`. (2026-11-18) <!-- fact:77ab… chunks:20e3d2c8274c -->
 
-`compacted` is the last day condensed here. A fact's ID is a hash of its line and its citations. A line that
-no longer matches its ID was edited: it belongs to the user and stays. So does all other text. `supersedes`
-names those citations of a fact that said what no longer holds.
+`compacted` is the last day condensed here. The rollup of a week, month, or year is a file of facts, too: its
+section has `rollup`, a hash of what it was condensed from, and its first line a title.
+
+A fact's ID is a hash of its line and its citations. A line that no longer matches its ID was edited: it
+belongs to the user and stays. So does all other text. `supersedes` names those citations of a fact that said
+what no longer holds.
 """
 
 from __future__ import annotations
@@ -29,6 +32,14 @@ MEMORY_FILE: Final = "MEMORY.md"
 
 SUPERSEDED = "superseded"
 
+_ROLLUP_FILE = re.compile(r"[0-9]{4}(?:-(?:W?[0-9]{2}))?(?:\.local)?\.md")
+
+
+def is_fact_file(name: str) -> bool:
+    """Return whether facts belong into the file of that name: `MEMORY.md`, or the rollup `2026-W47.md`."""
+    return name == MEMORY_FILE or _ROLLUP_FILE.fullmatch(name) is not None
+
+
 LABELS = {
     "decision": "Decided",
     "preference": "Prefers",
@@ -47,6 +58,9 @@ _HEADING_END = re.compile(r"#{1,2} ")
 _NEW_HEADING = "## Facts"
 NO_DAY = "-"
 """The `compacted` day of a section before the first compaction of all memory."""
+
+NO_BASIS = "-"
+"""The `rollup` of a section that lost a fact: it is to be made again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +157,16 @@ class WrittenFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """A change of the facts in a file: IDs to remove, facts to add, and the new `compacted` day."""
+    """A change of the facts in a file: IDs to remove, facts to add, and the new `compacted` day.
+
+    `basis` and `title` are those of a rollup.
+    """
 
     removed: frozenset[str]
     added: tuple[Fact, ...]
     compacted: str = ""
+    basis: str = ""
+    title: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.removed or self.added)
@@ -166,7 +185,8 @@ class FactChange:
         content.remove(self.removed)
         content.add([fact for fact in added if fact.kind != SUPERSEDED], is_superseded=False)
         content.add([fact for fact in added if fact.kind == SUPERSEDED], is_superseded=True)
-        content.note_day(self.compacted)
+        content.note(self.compacted, self.basis)
+        content.set_title(self.title)
         return content.render() if content.lines != before else text
 
 
@@ -183,6 +203,18 @@ class FactFile:
         section = self._section()
         day = anchors.parse(self.lines[section.start])["compacted"] if section else NO_DAY
         return "" if day == NO_DAY else day
+
+    @property
+    def basis(self) -> str:
+        """A hash of what a rollup was condensed from, or ""."""
+        section = self._section()
+        return anchors.parse(self.lines[section.start]).get("rollup", "") if section else ""
+
+    @property
+    def title(self) -> str:
+        """The first line, without the name of the file."""
+        plain = anchors.strip(self.lines[0]).rstrip() if self.lines else ""
+        return plain.removeprefix("# ").removeprefix(self._stem).strip() if plain.startswith("# ") else ""
 
     def facts(self) -> list[WrittenFact]:
         """Return the facts of the section, in order."""
@@ -202,7 +234,10 @@ class FactFile:
                 while start and self.lines[start][:1] in (" ", "\t"):
                     start -= 1
                 del self.lines[start : self._end_of_item(number)]
-        return len(self.lines) < before
+        is_changed = len(self.lines) < before
+        if is_changed and self.basis:  # have the rollup made again from the rest
+            self.note(NO_DAY, NO_BASIS)
+        return is_changed
 
     def remove(self, ids: Collection[str]) -> None:
         """Remove the facts with these IDs from the section, except those the user has edited."""
@@ -231,16 +266,32 @@ class FactFile:
                 lines.append("")
         self.lines[place:place] = lines
 
-    def note_day(self, day: str) -> None:
-        """Record in the section's heading up to which day (ISO) the memory is condensed."""
-        section = self._section()
-        if section and day:
-            title = anchors.strip(self.lines[section.start]).rstrip()
-            self.lines[section.start] = f"{title} {anchors.render(compacted=day)}"
+    def note(self, day: str, basis: str) -> None:
+        """Record in the section's heading up to which day (ISO) the memory is condensed, or from what."""
+        section = self._section() or (self._make_section() if basis else range(0))
+        if section and (day or basis):
+            heading = self.lines[section.start]
+            pairs = anchors.parse(heading)
+            pairs |= {key: value for key, value in (("compacted", day), ("rollup", basis)) if value}
+            self.lines[section.start] = f"{anchors.strip(heading).rstrip()} {anchors.render(**pairs)}"
+
+    def set_title(self, title: str) -> None:
+        """Put `title` behind the name of the file in its first line, unless the user has changed the line."""
+        if not title or not self.lines:
+            return
+        plain = anchors.strip(self.lines[0]).rstrip()
+        name = f"# {self._stem}"
+        if plain == name or anchors.parse(self.lines[0]).get("rollup") == short_id(plain):
+            named = f"{name} {title}"
+            self.lines[0] = f"{named} {anchors.render(rollup=short_id(named))}"
 
     def render(self) -> str:
         """Return the whole file."""
         return "\n".join(self.lines) + "\n"
+
+    @property
+    def _stem(self) -> str:
+        return self.name.removesuffix(".md").removesuffix(".local")
 
     def _section(self) -> range:
         """Return the line numbers of the section, including its heading; empty if there is none."""
@@ -276,10 +327,9 @@ class FactFile:
 
     def _make_section(self) -> range:
         heading = f"{_NEW_HEADING} {anchors.render(compacted=NO_DAY)}"
-        stem = self.name.removesuffix(".md").removesuffix(".local")
-        is_memory = f"{stem}.md" == MEMORY_FILE
+        is_memory = f"{self._stem}.md" == MEMORY_FILE
         if not self.lines:
-            self.lines = ["# Memory" if is_memory else f"# {stem}"]
+            self.lines = ["# Memory" if is_memory else f"# {self._stem}"]
         sections = [] if is_memory else DayFile("\n".join(self.lines)).sections
         if sections:
             # Below a session it would become part of its last turn.

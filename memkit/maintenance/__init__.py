@@ -13,14 +13,17 @@ from memkit.capture.project_list import projects_with_memory
 from memkit.hook.project import Project
 from memkit.ipc import unindexed
 from memkit.journal import Journal
+from memkit.journal.facts import is_fact_file
 from memkit.paths import Home
 from memkit.settings.load import Settings
+from memkit.timeline.nodes import parse_span
 
 DAY_SECONDS = 86400.0
 
 
 def remove_old_days(home: Home, settings_of: Callable[[Project], Settings], today: date) -> dict[str, int]:
-    """Delete days older than `memory.keep_days`. Return the number of deleted days by project root.
+    """Delete days older than `memory.keep_days`, and rollups that end before. Return the number of deleted
+    days by project root.
 
     Keep all of the user's own memory. Mark a project as unindexed before its first deletion. The caller
     holds the index lock. Raise `JournalError`, `OSError`.
@@ -31,11 +34,22 @@ def remove_old_days(home: Home, settings_of: Callable[[Project], Settings], toda
         if not settings.keep_days or project.memory == home.memory:
             continue
         journal = Journal(project, shared=settings.shared)
-        first = (today - timedelta(days=settings.keep_days)).isoformat()
-        if any(day < first for day in journal.days()):
+        first = today - timedelta(days=settings.keep_days)
+        rollups = [path for path in journal.markdown() if _ends_before(path, journal.directory, first)]
+        if rollups or any(day < first.isoformat() for day in journal.days()):
             unindexed.mark(home, project.root)
-            removed[project.root] = len(journal.remove_older(first))
+            for path in rollups:
+                journal.remove_file(path)
+            removed[project.root] = len(journal.remove_older(first.isoformat()))
     return removed
+
+
+def _ends_before(path: Path, directory: Path, day: date) -> bool:
+    """Return whether a file is the rollup of a week, month, or year that ends before `day`."""
+    if path.parent != directory or not is_fact_file(path.name):
+        return False
+    span = parse_span(path.stem.removesuffix(".local"))
+    return span is not None and span.last < day
 
 
 def remove_old_replaced(home: Home, keep_days: int, now: float) -> int:

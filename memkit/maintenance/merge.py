@@ -25,7 +25,7 @@ from memkit.journal import Journal
 from memkit.journal.day_edits import Removal, remove
 from memkit.journal.day_file import DayFile, Section, encoded
 from memkit.journal.extracts import is_overview
-from memkit.journal.facts import MEMORY_FILE, holds_lines, remembered_text, taken_facts
+from memkit.journal.facts import holds_lines, is_fact_file, remembered_text, taken_facts
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.topics.files import move_kept
@@ -62,8 +62,8 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
     days = {f"{day}.md" for day in days_of(source)}
     for file in files:
         name = file.relative_to(source.memory)
-        if str(name) == MEMORY_FILE:
-            merged.files += _merge_memory_file(journal, other, forgotten)
+        if is_fact_file(str(name)):
+            merged.files += _merge_fact_file(journal, other, str(name), forgotten)
         elif str(name) not in days:
             merged.files += journal.add_file(name, other.data(file))
     move_paths(home, source.root, target)
@@ -81,18 +81,18 @@ def _merge_facts(journal: Journal, other: Journal, name: str, forgotten: Forgott
     return rest
 
 
-def _merge_memory_file(journal: Journal, other: Journal, forgotten: Forgotten) -> bool:
-    """Merge `MEMORY_FILE`. Return whether that added a file.
+def _merge_fact_file(journal: Journal, other: Journal, name: str, forgotten: Forgotten) -> bool:
+    """Merge a file of facts. Return whether that added a file.
 
     If both projects have one, the target's file gets the facts, and a second file gets all other text.
     """
-    if not journal.text(MEMORY_FILE):
-        text = remembered_text(other.text(MEMORY_FILE), MEMORY_FILE, forgotten)
-        return journal.add_file(Path(MEMORY_FILE), encoded(text))
-    rest = _merge_facts(journal, other, MEMORY_FILE, forgotten)
-    if holds_lines(journal.text(MEMORY_FILE), rest):
+    if not journal.text(name):
+        text = remembered_text(other.text(name), name, forgotten)
+        return journal.add_file(Path(name), encoded(text))
+    rest = _merge_facts(journal, other, name, forgotten)
+    if holds_lines(journal.text(name), rest):
         return False
-    return journal.add_file(Path(MEMORY_FILE), encoded(rest))
+    return journal.add_file(Path(name), encoded(rest))
 
 
 def merge_day(own: DayFile, other: DayFile, forgotten: Forgotten = NOTHING) -> int:
@@ -226,7 +226,7 @@ def remove_merged(source: Project, target: Project, home: Home) -> int:
     removed = 0
     for file in _files(source):
         name = file.relative_to(source.memory)
-        if str(name.parent) == "." and (name.stem in days or name.name == MEMORY_FILE):
+        if str(name.parent) == "." and (name.stem in days or is_fact_file(name.name)):
             own = journal.text(name.name)
             text = remembered_text(other.text(name.name), name.name, forgotten)
             change, rest = taken_facts(own, text, name.name)

@@ -107,15 +107,14 @@ class JobRun:
             book.update(name, begun=self._started, checkpoint="", progress="")
 
     def steps(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield the names of the steps that are not done, in the order of their names.
+        """Yield the names of the steps after the last one that was done.
 
         Record each step when the next one is asked for. Raise `JobPaused` between two if the user has paused
         the job meanwhile.
         """
-        ordered = sorted(set(names))
-        for number, name in enumerate(ordered, start=1):
-            if name <= self._checkpoint:
-                continue
+        ordered = list(dict.fromkeys(names))
+        done = ordered.index(self._checkpoint) + 1 if self._checkpoint in ordered else 0
+        for number, name in enumerate(ordered[done:], start=done + 1):
             if not self._was_paused and self._book.state(self._name).paused:
                 raise JobPaused(f"paused after {number - 1} of {len(ordered)}")
             yield name

@@ -16,7 +16,7 @@ from pathlib import Path
 from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import LiveSessions, Sessions
-from memkit.errors import NotFoundError
+from memkit.errors import MemkitError, NotFoundError
 from memkit.home_files import HOME_FILES
 from memkit.hook.project import Project
 from memkit.index import known_projects
@@ -26,7 +26,7 @@ from memkit.maintenance import remove_old_days, remove_old_replaced
 from memkit.paths import Home
 from memkit.service.job_book import JobBook, JobRun, JobState
 from memkit.service.schedule import next_run
-from memkit.settings.load import Settings
+from memkit.settings.load import Settings, may_summarize
 from memkit.settings.validate import describe
 from memkit.text import plural
 from memkit.topics.files import drop_outdated_topics
@@ -49,7 +49,8 @@ POINTER_DAYS = 14
 class JobContext:
     """The home, settings, and index access of a job.
 
-    `index` updates the index of a project and may leave it open; `close_index` closes it.
+    `index` updates the index of a project and may leave it open; `close_index` closes it. For a job that
+    needs the index lock, the caller holds it; else `index` takes it.
     """
 
     home: Home
@@ -62,12 +63,12 @@ class JobContext:
 class Job:
     """A recurring job. `run` returns one line on what it did. The setting `jobs.NAME` says when it runs.
 
-    It runs under the index lock, and nothing is indexed meanwhile, unless it `is_apart`.
+    One without `needs_lock` asks a model or works in another process: what is indexed must not wait for it.
     """
 
     name: str
     run: Callable[[JobContext, JobRun], str]
-    is_apart: bool = False
+    needs_lock: bool = True
 
     @property
     def purpose(self) -> str:
@@ -98,7 +99,7 @@ def _reconcile(context: JobContext, run: JobRun) -> str:
 
 
 def _index(context: JobContext, run: JobRun) -> str:
-    roots = [project.root for project in known_projects(context.home)]
+    roots = sorted(project.root for project in known_projects(context.home))
     for root in run.steps(roots):
         context.index(Project(root))
     return f"{plural(len(roots), 'project')} up to date"
@@ -131,6 +132,21 @@ def _tidy(context: JobContext, run: JobRun) -> str:
         f"{plural(removed_files, 'old state file')}, {plural(archives, 'archived session')} and "
         f"{plural(sum(removed.values()), 'day')} removed, {freed / 1e6:.1f} MB of the index freed"
     )
+
+
+def _rollup(context: JobContext, run: JobRun) -> str:
+    from memkit.llm import find_provider
+    from memkit.summarize.rollup import run_rollups
+
+    home = context.home
+    if not may_summarize(home, context.settings_of(Project(home.root))):
+        return "no session has announced summaries yet"
+    report = run_rollups(home, context.settings_of, find_provider, run.steps)
+    for root in sorted(report.projects):
+        context.index(Project(root))
+    if report.failures and not report.is_out_of_budget:
+        raise MemkitError("; ".join(report.failures))
+    return "; ".join([plural(report.calls, "model call"), *report.failures])
 
 
 def _health(context: JobContext, run: JobRun) -> str:
@@ -168,7 +184,8 @@ JOBS = (
     Job("health", _health),
     Job("index", _index),
     Job("tidy", _tidy),
-    Job("topics", _topics, is_apart=True),
+    Job("rollup", _rollup, needs_lock=False),
+    Job("topics", _topics, needs_lock=False),
 )
 
 
@@ -193,7 +210,7 @@ def job_named(name: str) -> Job:
 
 
 def run_job(job: Job, context: JobContext) -> JobState:
-    """Run a job; save and return its state. The caller holds the index lock unless the job `is_apart`."""
+    """Run a job; save and return its state. The caller holds the index lock if the job needs it."""
     state = JobRun(JobBook(context.home), job.name).perform(lambda run: job.run(context, run))
     if state.failed:
         logger.warning("job %s failed: %s", job.name, state.result)

@@ -245,12 +245,13 @@ class Operations:
         return self.start_job(job_named(str(arguments["name"])))
 
     def start_job(self, job: Job) -> Future[JobState]:
-        """Have the writer run a job, or run it apart."""
+        """Have the writer run a job, or run it apart if it needs no lock."""
+        if not job.needs_lock:
+            index = lambda project: self.writer.index(project.root)  # noqa: E731
+            return self.apart.start(job, JobContext(self._home, self.settings_of, index))
         context = JobContext(
             self._home, self.settings_of, self.writer.index_now, self.writer.close_index
         )
-        if job.is_apart:
-            return self.apart.start(job, context)
         return self.writer.submit(f"job {job.name}", lambda: run_job(job, context))
 
     def reload(self, arguments: Arguments) -> Any:

@@ -1,4 +1,4 @@
-"""Rounds of summaries and compactions, which the service starts on its own."""
+"""Model calls that the service starts on its own: rounds of summaries and compactions."""
 
 from __future__ import annotations
 

@@ -170,7 +170,8 @@ class _Service:
                 # line in the log would bring back a removed home.
                 os._exit(0)
             self._start_due_jobs()
-            self.operations.summaries.look()
+            if not self.operations.apart.is_busy:  # one of its jobs asks a model, too
+                self.operations.summaries.look()
             if self._is_idle(idle):
                 self.is_idle = True
                 return

@@ -360,6 +360,9 @@ class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     tidy: Annotated[
         Schedule, Meta(description="clean up what has expired, and free disk space")
     ] = "every 1d"
+    rollup: Annotated[
+        Schedule, Meta(description="have a model condense closed weeks, months, and years")
+    ] = "daily 03:00"
     topics: Annotated[
         Schedule, Meta(description="find the topics of projects with many new entries")
     ] = "every 6h"

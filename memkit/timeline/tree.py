@@ -17,7 +17,7 @@ from html import unescape
 from itertools import groupby
 from typing import Any
 
-from memkit.errors import AmbiguousIdError, NotFoundError
+from memkit.errors import AmbiguousIdError, JournalError, NotFoundError
 from memkit.hook.project import Project
 from memkit.journal import Journal
 from memkit.journal.day_file import heading_title
@@ -48,7 +48,7 @@ class Node:
     the id above it. `first` and `last` are the days of a period that hold something, or the local times
     (`2026-11-20 14:02`) of a segment or turn. `words` set it apart from the rest of the memory.
 
-    `title` and `bullets` say what happened. Without a model, a period has neither.
+    `title` and `bullets` say what happened. A period has them if a model wrote its rollup.
     """
 
     kind: str
@@ -257,6 +257,7 @@ class Timeline:
         summary, known = self._summary(span)
         dates = [name[:10] for name in known]
         first, last = (dates[0], dates[-1]) if dates else ("", "")
+        title, bullets = self._rollup(span)
         return Node(
             kind=span.kind,
             id=span.name,
@@ -265,7 +266,24 @@ class Timeline:
             last=last,
             summary=summary,
             words=self._telling(summary),
+            title=title,
+            bullets=bullets,
         )
+
+    def _rollup(self, span: Span) -> tuple[str, tuple[str, ...]]:
+        """Return the title and the lines of a period's rollup, as the user may have edited them."""
+        if span.kind in (nodes.ALL, nodes.DAY):
+            return "", ()
+        for name in (f"{span.name}.md", f"{span.name}.local.md"):
+            try:
+                file = FactFile(self.journal.text(name), name)
+            except JournalError as error:
+                logger.warning("%s", error)
+                continue
+            if file.facts():
+                lines = (one.fact.shown.removeprefix("- ") for one in file.facts())
+                return one_line(unescape(file.title)), tuple(one_line(unescape(line)) for line in lines)
+        return "", ()
 
     def _summary(self, span: Span) -> tuple[Summary, list[str]]:
         """Return what a period holds, and the names of its day files."""

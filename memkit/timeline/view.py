@@ -98,7 +98,6 @@ def _row(node: Node) -> dict[str, Any]:
         "last": node.last if node.last != node.first else "",
         "title": node.title,
         "outcome": node.outcome,
-        "bullets": list(node.bullets),
         "words": list(node.words[:_ROW_WORDS]) if node.kind != nodes.DAY else [],
         "titles": [one.text for one in held.titles[:_DAY_TITLES]] if node.kind == nodes.DAY else [],
         "days": held.days if node.kind in (nodes.YEAR, nodes.MONTH, nodes.WEEK) else 0,
@@ -142,6 +141,7 @@ def overview_lines(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         if more:
             lines.append(("", f"and {more:,} more", ""))
 
+    add("summary", [(one, "") for one in found["node"]["bullets"]])
     if overview["words"]:
         add("words", [(", ".join(overview["words"]), "")])
     if found["node"]["kind"] not in (nodes.DAY, nodes.SEGMENT):  # a list of its children follows
@@ -162,7 +162,7 @@ def _times(text: str, count: int) -> str:
 def markdown(found: Mapping[str, Any]) -> str:
     """Return a view as Markdown, for `memkit show`."""
     node = found["node"]
-    lines = [f"# {node['id']}", "", f"{span_of(node)}: {counts(node)}"]
+    lines = [f"# {_escaped(heading_of(node))}", "", f"{span_of(node)}: {counts(node)}"]
     for label, text, name in overview_lines(found):
         shown = f"{_escaped(text)} ({name})" if name else _escaped(text)
         lines += ["", f"**{label.capitalize()}**", ""] if label else []
@@ -174,6 +174,12 @@ def markdown(found: Mapping[str, Any]) -> str:
     if found["next"]:
         lines += ["", f"`memkit timeline {node['id']} --after {found['next']}` lists more."]
     return "\n".join(lines)
+
+
+def heading_of(node: Mapping[str, Any]) -> str:
+    """Return the name of a period with its title, or the title of a part of a session."""
+    is_part = node["kind"] in (nodes.SEGMENT, nodes.NOTE, nodes.TURN)
+    return (node["title"] if is_part else f"{node['id']} {node['title']}".strip()) or str(node["id"])
 
 
 def span_of(node: Mapping[str, Any]) -> str:

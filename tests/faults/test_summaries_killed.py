@@ -10,16 +10,17 @@ from pathlib import Path
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.journal.day_file import DayFile
 from memkit.journal.day_summaries import turns_of
+from memkit.journal.files import replaced_files
 from memkit.llm.ledger import Ledger
 from tests.ci import IN_CI
+from tests.summarize.rollup_stage import WEEKS, RollupStage
 from tests.summarize.stage import SummaryStage
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-RUN = """
+DYING = """
 import os, sys
 from pathlib import Path
-from tests.summarize.stage import SummaryStage
 
 steps = int(sys.argv[2])
 
@@ -32,17 +33,32 @@ def dying(call):
         return call(*arguments, **named)
     return wrapper
 
+def begin():
+    for name in ("fsync", "replace", "unlink", "open"):
+        setattr(os, name, dying(getattr(os, name)))
+"""
+"""What would be step `sys.argv[2]` on the disk ends the process."""
+
+SUMMARIES = """
+from tests.summarize.stage import SummaryStage
+
 stage = SummaryStage(Path(sys.argv[1]))
-for name in ("fsync", "replace", "unlink", "open"):
-    setattr(os, name, dying(getattr(os, name)))
+begin()
 stage.run(200)
 stage.run(400)
 """
-"""Summarizes twice; what would be step `sys.argv[2]` on the disk ends the process."""
+
+ROLLUPS = """
+from tests.summarize.rollup_stage import RollupStage
+
+stage = RollupStage(Path(sys.argv[1]))
+begin()
+stage.run_job()
+"""
 
 
-def run(root: Path, die_at: int) -> int:
-    command = [sys.executable, "-c", RUN, str(root), str(die_at)]
+def run(script: str, root: Path, die_at: int) -> int:
+    command = [sys.executable, "-c", DYING + script, str(root), str(die_at)]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(command, env=environment, check=False).returncode
 
@@ -55,7 +71,7 @@ def test_killed_at_each_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
         for number, minutes in enumerate((0, 5, 60, 130)):
             stage.add_turn(minutes, f"Question {number}")
         undisturbed = [turn.section.heading for turn in turns_of(DayFile(stage.text), "fd0aee29")]
-        statuses.append(run(tmp_path / str(step), step))
+        statuses.append(run(SUMMARIES, tmp_path / str(step), step))
         calls = len(Ledger(stage.home).calls())
         stage.run(200)
         stage.run(400)
@@ -67,5 +83,29 @@ def test_killed_at_each_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
         assert not SummaryQueue(stage.home)
         # What was paid for and lost is one call at most, and it is in the ledger.
         assert len(Ledger(stage.home).calls()) <= calls + 1 <= 3
+    assert set(statuses) == {0, 9}
+    assert step > 10
+
+
+def test_a_killed_rollup_is_made_once(tmp_path: Path) -> None:
+    whole = RollupStage(tmp_path / "whole")
+    whole.add_week(WEEKS[0])
+    whole.add_week(WEEKS[1])
+    whole.run_job()
+    undisturbed = whole.file("2026-W37"), whole.file("2026-W38")
+    step, statuses = 0, []
+    while 0 not in statuses:
+        step += 1 if IN_CI else 13
+        stage = RollupStage(tmp_path / str(step))
+        stage.add_week(WEEKS[0])
+        stage.add_week(WEEKS[1])
+        statuses.append(run(ROLLUPS, tmp_path / str(step), step))
+        done = sum(Path(stage.project.memory, f"2026-W{week}.md").exists() for week in (37, 38))
+        calls = len(Ledger(stage.home).calls())
+        stage.run_job()
+        assert (stage.file("2026-W37"), stage.file("2026-W38")) == undisturbed
+        # What was paid for and lost is one call at most. With both weeks done, the month is next.
+        assert len(Ledger(stage.home).calls()) == calls + (2 - done or 1) <= 3
+        assert replaced_files(stage.home, None) == []
     assert set(statuses) == {0, 9}
     assert step > 10

@@ -256,6 +256,25 @@ def test_a_file_of_facts_comes_whole_where_there_is_none(stage: Stage, other: Pr
         assert "MEMORY-2.md" not in files(stage.project)
 
 
+def test_rollups_of_both_become_one(stage: Stage, other: Project) -> None:
+    name = "2026-W47.md"
+    one, two = (
+        Fact(f"The {word} gate opened.", "fact", Citations(grips=(grip,)), "2026-11-20")
+        for word, grip in (("north", "11111111"), ("south", "22222222"))
+    )
+    theirs = FactChange(frozenset(), (two,), basis="33333333", title="Gates").apply("", name)
+    ours = FactChange(frozenset(), (one,), basis="44444444", title="Doors").apply("", name)
+    Path(other.memory, name).write_text(theirs)
+    Path(stage.project.memory).mkdir(parents=True)
+    Path(stage.project.memory, name).write_text(ours)
+    take_over(stage, other)
+    text = Journal(stage.project).text(name)
+    assert [text.count(fact.line) for fact in (one, two)] == [1, 1]
+    assert text.startswith("# 2026-W47 Doors <!-- ")
+    assert FactFile(text, name).basis == "44444444"  # it will be made again, from the bullets of both
+    assert not Path(stage.project.memory, "2026-W47-2.md").exists()
+
+
 NOTED = MORNING + "\n## 10:00 Note: tabs <!-- note:55555555 -->\ntabs\n"
 
 

@@ -65,8 +65,8 @@ def test_when_jobs_are_due(memory: Memory) -> None:
     assert due(now + 2 * 86400) == every
     chosen = msgspec.structs.replace(memory.settings.jobs, reconcile="off", tidy="every 3d")
     memory.settings = msgspec.structs.replace(memory.settings, jobs=chosen)
-    assert due(now + 2 * 86400) == ["retry", "health", "index", "topics"]
-    assert due(now + 3 * 86400) == ["retry", "health", "index", "tidy", "topics"]
+    assert due(now + 2 * 86400) == ["retry", "health", "index", "rollup", "topics"]
+    assert due(now + 3 * 86400) == ["retry", "health", "index", "tidy", "rollup", "topics"]
     with pytest.raises(NotFoundError, match="reconcile"):
         job_named("nothing")
 
@@ -87,7 +87,7 @@ class TestARun:
         done: list[str] = []
 
         def work(run: JobRun) -> str:
-            for name in run.steps("dbca"):
+            for name in run.steps("abcd"):
                 act(name)
                 done.append(name)
             return f"{len(done)} done"
@@ -176,6 +176,7 @@ def test_each_job_does_its_work(memory: Memory, monkeypatch: pytest.MonkeyPatch)
         "retry": "1 failed event queued again",
         "index": "1 project up to date",
         "tidy": "0 old state files, 0 archived sessions and 0 days removed, 0.0 MB of the index freed",
+        "rollup": "0 model calls",
         "topics": "the topics of 1 project computed",
     }
     assert not any(state.failed for state in results.values())
@@ -189,7 +190,7 @@ def test_topics_are_computed_apart_when_enough_has_changed(tmp_path: Path) -> No
     """In another process: this one imports no scikit-learn, and the index lock stays free."""
     memory = make_subjects(tmp_path)
     job = job_named("topics")
-    assert job.is_apart
+    assert not job.needs_lock
     apart = ApartJobs()
     with index_lock(memory.home, 5.0):
         first = apart.start(job, around(memory))
@@ -276,6 +277,9 @@ def test_expired_days_are_removed_from_every_file(memory: Memory) -> None:
         day = (today - timedelta(days=age)).isoformat()
         memory.write(f"{day}.md", f"# {day}\n\n## 09:00 On the {word}\n\nThe {word} is striped.\n")
     memory.write("notes.md", "# Notes\n\nThe zqhorsezq is not.\n")
+    for age, word in ((400, "zqquaggazq"), (0, "zqhorsezq")):
+        week = f"{today - timedelta(days=age):%G-W%V}"
+        memory.write(f"{week}.md", f"# {week}\n\n- Fact: The {word} ran. <!-- fact:12345678 -->\n")
     memory.sync()
     tidy = job_named("tidy")
     assert " 0 days removed" in run_job(tidy, around(memory)).result
