@@ -207,6 +207,16 @@ def _week_number(named: _Named, language: Language, today: date) -> tuple[date, 
     return _span("week", found)
 
 
+def _season(named: _Named, language: Language, today: date) -> tuple[date, date]:
+    month = 3 * _index(named["season"] or "", list(language.seasons)) + 3
+    if named.get("year"):
+        first = date(int(named["year"] or 0), month, 1)
+    else:
+        first = date(today.year, month, 1)
+        first = first if first <= today else first.replace(year=today.year - 1)
+    return first, _span("month", _back("month", -2, first))[1]
+
+
 def _year(named: _Named, language: Language, today: date) -> tuple[date, date]:
     return _span("year", date(int(named["year"] or 0), 1, 1))
 
@@ -236,6 +246,7 @@ _KINDS: dict[str, _Kind] = {
     "week_of": _week_of,
     "week_number": _week_number,
     "year": _year,
+    "season": _season,
 }
 
 

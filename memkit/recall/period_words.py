@@ -2,8 +2,8 @@
 
 Only data; `memkit.recall.periods` reads it. A template is a regular expression in which {U} stands for a unit,
 {N} for a number, {W} for a day of the week, {M} for the name of a month, {m} for it or its abbreviation, {D}
-for a day of the month, {O} for the number of a month, {Y} for a year, {T} for one of `days`, and {E} for a
-weekend. Spaces in it stand for any white space.
+for a day of the month, {O} for the number of a month, {Y} for a year, {T} for one of `days`, {S} for a season, and
+{E} for a weekend. Spaces in it stand for any white space.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ Count = tuple[int, int]
 class Language(NamedTuple):
     """The words of a language.
 
-    `days` maps words to days before today, `bare_days` those that `bare` has. `units` maps them to day, week,
+    `days` maps words to days before today, `bare_days` those that `bare` has. `seasons` are spring, summer, autumn,
+    and winter of the north. `units` maps them to day, week,
     month, year, or hour. `phrases` are periods wherever they stand, as pairs of kind and template; `bare`
     ones only after one of the words `at` their kind, or in a question about nothing else; `present` are the
     words for today and others that need a sign (`past`) that the question is about what was done. `since`,
@@ -37,6 +38,7 @@ class Language(NamedTuple):
     months: Sequence[str]
     short_months: Sequence[str]
     weekend: str
+    seasons: Sequence[str]
     phrases: Sequence[tuple[str, str]]
     bare: Sequence[tuple[str, str]]
     at: Mapping[str, str]
@@ -86,6 +88,7 @@ _ENGLISH = Language(
         "june july august september october november december".split())],
     short_months="jan feb mar apr (?-i:May) jun jul aug sept? oct nov dec".split(),
     weekend="weekend",
+    seasons=["spring", "summer", "(?:autumn|fall)", "winter"],
     phrases=[
         ("days", "{T}(?:['’]s)?"),
         ("last", r"(?:the )?(?:last|previous) (?P<unit>week|month|year)(?:['’]s)?(?! of\b)"),
@@ -110,6 +113,8 @@ _ENGLISH = Language(
         ("date", r"{m}\.? {D}(?:st|nd|rd|th)"),
         ("month", r"(?:in |during |from |of )?{M}(?: of)?,? {Y}"),
         ("month", r"(?:in |during |from |of )(?P<month>may) {Y}"),
+        ("season", r"(?:in |during |from |of )?(?:the )?(?:last|this) {S}"),
+        ("season", r"(?:in |during |from )?(?:the )?{S}(?: of)? {Y}"),
     ],
     bare=[
         ("weekday", r"{W}(?:['’]s)?(?: (?:morning|afternoon|evening|night))?"),
@@ -120,6 +125,7 @@ _ENGLISH = Language(
         ("iso_month", r"{Y}-{O}"),
         ("year", r"{Y}(?=\s*(?:$|[?!,;.](?:\s|$)|(?:we|i|did|about|with|was|were)\b))"),
         ("week_number", r"(?:calendar )?week (?P<week>\d\d?)(?: (?:of )?{Y})?"),
+        ("season", "{S}"),
     ],
     at={
         "weekday": "on|from|over|of", "date": "(?:on|from|of|at|for|as of)(?: the)?|the", "month": "in|during|from|over|(?:in )?(?:early|mid|late)",
@@ -173,6 +179,7 @@ _GERMAN = Language(
         "juni juli august september oktober november dezember".split())],
     short_months="jan feb mär apr (?-i:Mai) jun jul aug sept? okt nov dez".split(),
     weekend="wochenende",
+    seasons=["(?:frühling|frühjahr)", "sommer", "herbst", "winter"],
     phrases=[
         ("days", "{T}"),
         ("last", r"(?:in |während )?(?:der )?(?:letzte[rn]?|vorige[rn]?|vergangene[rn]?) (?P<unit>woche)"),
@@ -191,9 +198,11 @@ _GERMAN = Language(
         ("date", r"(?:am |dem |den )?{D}\. ?{m}(?: {Y})?"),
         ("date", r"(?:am|vom|dem|den) {D}\. ?{O}\.(?: ?{Y})?"),
         ("month", r"(?:im |in )?{M} {Y}"),
+        ("season", r"(?:im )?(?:letzten |diesen |vergangenen )?{S} {Y}"),
+        ("season", r"(?:im )?(?:letzten|letztes|diesen|dieses|vergangenen) {S}"),
         ("week_number", r"(?:in )?(?:der )?(?:kw|kalenderwoche) ?(?P<week>\d\d?)(?: {Y})?"),
     ],
-    bare=[("weekday", "{W}"), ("month", "{M}"), ("iso", r"{Y}-{O}-{D}"), ("year", r"{Y}(?=\s*(?:$|[?!,;]))")],
+    bare=[("weekday", "{W}"), ("month", "{M}"), ("iso", r"{Y}-{O}-{D}"), ("year", r"{Y}(?=\s*(?:$|[?!,;]))"), ("season", "{S}")],
     at={"weekday": "am|vom|an", "month": "im|vom", "iso": "am|vom", "year": "in|im jahr|jahr"},
     since="seit(?: dem| der)?|ab(?: dem)?",
     until="bis(?: zum| zur)?",
@@ -231,7 +240,10 @@ _FRENCH = Language(
             "novembre", "d[ée]cembre"],
     short_months="janv f[ée]vr mars avr mai juin juil ao[ûu]t sept oct nov d[ée]c".split(),
     weekend="week-?end",
+    seasons=["printemps", "été", "automne", "hiver"],
     phrases=[
+        ("season", r"(?:au |en |l['’])?{S}(?: de)? {Y}"),
+        ("season", r"(?:au |en |l['’]|le )?{S} (?:dernier|passé)"),
         ("days", "{T}"),
         ("last", r"(?:au cours de |pendant |durant |de )?(?:la )?(?P<unit>semaine) (?:derni[èe]re|pass[ée]e|pr[ée]c[ée]dente)"),
         ("last", r"(?:au cours du |pendant |du )?(?:le )?(?P<unit>mois) (?:dernier|pass[ée]|pr[ée]c[ée]dent)"),
@@ -250,7 +262,7 @@ _FRENCH = Language(
         ("date", r"(?:le |du )?(?:(?:lun|mar|mercre|jeu|vendre|same)di |dimanche )?{D}(?:er)? {m}(?: {Y})?"),
         ("date", r"(?:le|du) {D}/{O}(?:/{Y})?"),
     ],
-    bare=[("days", "(?:d['’])?(?P<days>hier)"), ("weekday", "{W}"), ("month", "{M}"), ("iso", r"{Y}-{O}-{D}"),
+    bare=[("season", "{S}"), ("days", "(?:d['’])?(?P<days>hier)"), ("weekday", "{W}"), ("month", "{M}"), ("iso", r"{Y}-{O}-{D}"),
           ("year", r"{Y}(?=\s*(?:$|[?!,;]))")],
     at={"month": "en|au mois de|au mois d['’]", "iso": "le|du", "year": "en", "weekday": "de|ce"},
     since="depuis(?: le| la)?|à partir (?:de |du )",
@@ -288,7 +300,10 @@ _SPANISH = Language(
     months="enero febrero marzo abril mayo junio julio agosto sep?tiembre octubre noviembre diciembre".split(),
     short_months="ene feb mar abr may jun jul ago sept? oct nov dic".split(),
     weekend="fin de semana",
+    seasons=["primavera", "verano", "otoño", "invierno"],
     phrases=[
+        ("season", r"(?:en )?(?:la |el )?{S}(?: de(?:l)?)? {Y}"),
+        ("season", r"(?:en )?(?:la |el )?{S} (?:pasad[oa]|últim[oa])"),
         ("days", "{T}"),
         ("last", r"(?:en |durante |de )?(?:la |el )?(?P<unit>semana|mes|año) (?:pasad[oa]|anterior)"),
         ("last", r"(?:en |durante |de )?(?:la |el )?pasad[oa] (?P<unit>semana|mes|año)"),
@@ -308,7 +323,7 @@ _SPANISH = Language(
         ("date", r"(?:el |del )?{D} de {m}(?: del? {Y})?"),
         ("date", r"(?:el|del) {D}/{O}(?:/{Y})?"),
     ],
-    bare=[("weekday", "{W}"), ("month", "{M}"), ("iso", r"{Y}-{O}-{D}"), ("year", r"{Y}(?=\s*(?:$|[?!,;]))")],
+    bare=[("season", "{S}"), ("weekday", "{W}"), ("month", "{M}"), ("iso", r"{Y}-{O}-{D}"), ("year", r"{Y}(?=\s*(?:$|[?!,;]))")],
     at={"month": "en|durante", "iso": "el|del", "year": "en", "weekday": "este"},
     since="desde(?: el| la)?|a partir (?:de |del )",
     until="hasta(?: el| la)?",
@@ -346,7 +361,9 @@ _CHINESE = Language(
     weekdays=[f"(?:周|週|星期|礼拜|禮拜){day}(?![次个個般切致样樣种種起志期历程报間间])" for day in (*"一二三四五六", "[日天]")],
     months=[], short_months=[],
     weekend="(?:周|週)末",
+    seasons=["春[天季]", "夏[天季]", "秋[天季]", "冬[天季]"],
     phrases=[
+        ("season", "在?{Y} ?年?的?{S}"),
         ("before_last", "在?上上(?:个|個)?(?P<unit>周|週|星期|礼拜|禮拜|月)(?![一二三四五六日天末])"),
         ("days", "在?{T}"),
         ("weekday_last_week", "在?上(?:个|個)?{W}"),
@@ -364,7 +381,7 @@ _CHINESE = Language(
         ("date", "在?{O} ?月 ?{D} ?[日号號]"),
         ("month", "在?{Y} ?年 ?{O} ?月份?"),
     ],
-    bare=[("weekday", "在?{W}"), ("month", "在?{O} ?月份?(?![\\d一-十])"), ("iso", r"在?{Y}-{O}-{D}"), ("year", "在?{Y} ?年")],
+    bare=[("season", "{S}"), ("weekday", "在?{W}"), ("month", "在?{O} ?月份?(?![\\d一-十])"), ("iso", r"在?{Y}-{O}-{D}"), ("year", "在?{Y} ?年")],
     at={"weekday": "", "month": "(?<![\\d个個])", "iso": "在|从|從|自|于", "year": "(?<![\\d])"},
     since="从|從|自从|自從|自",
     until="直到|到|截至",
@@ -394,7 +411,9 @@ _JAPANESE = Language(
     weekdays=[f"{day}曜日?" for day in "月火水木金土日"],
     months=[], short_months=[],
     weekend="週末",
+    seasons=["春", "夏", "秋", "冬"],
     phrases=[
+        ("season", "{Y} ?年の?{S}"),
         ("before_last", "先々(?P<unit>週|月)(?!末)"),
         ("before_last", "一昨(?P<unit>年)"),
         ("days", "{T}"),
@@ -412,7 +431,7 @@ _JAPANESE = Language(
         ("date", "{O} ?月 ?{D} ?日"),
         ("month", "{Y} ?年 ?{O} ?月"),
     ],
-    bare=[("weekday", "{W}(?![休当])"), ("month", "(?<![\\dヶケかカ]){O} ?月(?=[にのはから以]|$)"), ("iso", r"{Y}-{O}-{D}"),
+    bare=[("season", "{S}"), ("weekday", "{W}(?![休当])"), ("month", "(?<![\\dヶケかカ]){O} ?月(?=[にのはから以]|$)"), ("iso", r"{Y}-{O}-{D}"),
           ("year", "{Y} ?年")],
     at={"weekday": "", "month": "", "iso": "", "year": "(?<![\\d])"},
     since="(?!)", until="(?!)", before="(?!)", after="(?!)",

@@ -31,7 +31,8 @@ _HINT = re.compile(
     r"aujourd|heute|gestern|diese|(?:letzt|vergangen|vorig)e|\bvor\b|\bkw(?=\s*\d)|kalenderwoche|"
     r"\bhier\b|avant-hier|\bce(?:t|tte)?\b|derni[eè]re?s?|pass[ée]|pr[eé]c[eé]dent|dimanche|il y a|"
     r"\bhoy\b|ayer|anoche|\bhace\b|pasad|\banterior|[uú]ltim|\best[ea]\b|anteayer|antier|lunes|martes|mi[eé]rcoles|jueves|viernes|"
-    r"s[aá]bado|domingo|fin de semana|[昨今前上去周週星禮礼曜月日年先末本這这近]|きのう|おととい",
+    r"s[aá]bado|domingo|fin de semana|spring|summer|autumn|automne|\bfall\b|winter|sommer|herbst|fr[uü]h|"
+    r"printemps|[ée]t[ée]|hiver|primavera|verano|oto[nñ]o|invierno|[春夏秋冬昨今前上去周週星禮礼曜月日年先末本這这近]|きのう|おととい",
     re.IGNORECASE,
 )
 """Every period has one of these. Compiled and searched in less time than the phrases take."""
@@ -259,7 +260,7 @@ def _may_stand_alone(point: _Point, rest: str) -> bool:
     is_generic = _is_generic(rest, words)
     if point.kind == "days":  # today, hier
         return is_generic or search(words.past, rest) is not None
-    if point.kind in ("weekday", "date"):
+    if point.kind in ("weekday", "date", "season"):
         return is_generic and (len(rest.split()) >= 2 or not words.is_spaced)
     return is_generic and point.kind == "iso"
 
@@ -304,6 +305,7 @@ def _compiled(number: int) -> list[tuple[str, bool, re.Pattern[str]]]:
         "Y": r"(?P<year>(?:19|20)\d\d)(?!\d)",
         "T": _group("days", language.days),
         "E": f"(?:{language.weekend})",
+        "S": _group("season", language.seasons),
     }
     bare = [("days", f"(?P<days>{language.present})"), *language.bare]
     found = []

@@ -60,6 +60,12 @@ PERIODS = [
     ("what did we do a couple of days ago", "2026-11-22 to 2026-11-23", "what did we do"),
     ("what did we do 2 hours ago", "2026-11-24 to 2026-11-25", "what did we do"),
     ("what did we do in March", MARCH, "what did we do"),
+    ("what topics did we work on in spring", "2026-03-01 to 2026-05-31", "what topics did we work on in"),
+    ("what did we do last summer", "2026-06-01 to 2026-08-31", "what did we do"),
+    ("gateway fixes in the winter of 2024", "2024-12-01 to 2025-02-28", "gateway fixes"),
+    ("was haben wir im Sommer 2025 gemacht", "2025-06-01 to 2025-08-31", "was haben wir gemacht"),
+    ("été 2025 passerelle", "2025-06-01 to 2025-08-31", "passerelle"),
+    ("2025年の夏は何をした", "2025-06-01 to 2025-08-31", "何をした"),
     ("the outage in march", MARCH, "the outage"),
     ("in March 2025", "2025-03-01 to 2025-03-31", ""),
     ("last December", "2025-12-01 to 2025-12-31", ""),
@@ -205,6 +211,10 @@ HINTED = [
 """Phrases that were once not looked for, or read as another one."""
 
 NO_PERIODS = [
+    "winter",
+    "Spring Boot beans in Spring",
+    "spring cleaning of the code",
+    "tests fall over in the summer theme",
     "which port does the staging gateway use",
     "may",
     "march",
