@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,7 @@ def topics_command(
         return
     if background:
         _lower_priority()
+        _end_with_parent()
     found = _topics(context, refresh, is_indexed=background)
     if action == "show":
         _show(context, found, found.find(values[0]))
@@ -93,6 +95,20 @@ def _lower_priority() -> None:
     import psutil
 
     psutil.Process().nice(getattr(psutil, "IDLE_PRIORITY_CLASS", 19))  # a name on Windows only
+
+
+def _end_with_parent() -> None:
+    """End this process when the service that started it ends: it must not be left behind."""
+    import psutil
+
+    parent = psutil.Process().parent()
+
+    def wait() -> None:
+        if parent is not None:
+            psutil.wait_procs([parent])
+        os._exit(1)  # it loses nothing, whenever it is killed
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _topics(context: Context, refresh: bool, *, is_indexed: bool) -> TopicList:

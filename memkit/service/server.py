@@ -115,7 +115,7 @@ class _Service:
             self.operations.writer.stop()
             await asyncio.wait([listening], timeout=STOP_SECONDS / 2)
             self.operations.close()
-            if not self.operations.writer.join(STOP_SECONDS / 2):
+            if not self.operations.writer.join(STOP_SECONDS / 2) or self.operations.apart.is_busy:
                 logger.info("the current task is left to the next service")
                 logging.shutdown()
                 os._exit(0)  # it loses nothing, whenever it is killed

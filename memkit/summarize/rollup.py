@@ -211,6 +211,8 @@ def run_rollups(
                 due |= {one.key: one for one in found}
         except (MemkitError, OSError) as error:  # other projects may be fine
             report.failures.append(f"{project.root}: {error}")
+    if not due:
+        return report
     calls = Calls(home, find_provider, clock)
     with calls_lock(home, WAIT_SECONDS):
         for key in steps(list(due)[:MOST_CALLS]):

@@ -179,8 +179,8 @@ def read_kept(home: Home, project: Project) -> KeptTopics:
         found = read_state(path, VERSION, _kept)
     except (OSError, DamagedFileError) as error:
         raise DamagedFileError(
-            f"the labels of topics cannot be read: {error}; the user can restore {path.name} from a backup, "
-            "or remove it"
+            f"the labels of topics cannot be read: {error}; the user can restore {path.name} from a "
+            "backup, or delete it"
         ) from error
     return KeptTopics(project.root) if found is None else replace(found, root=project.root)
 

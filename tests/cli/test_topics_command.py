@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from memkit.cli import topics as command
@@ -160,3 +163,33 @@ def test_labels_cannot_steer_the_terminal(run: Run, grouped: Memory) -> None:
     path.write_text(path.read_text().replace(label, "a\\u001b[2Jb\\u202e"))
     shown = run(grouped, "topics").output
     assert "\x1b" not in shown and "\u202e" not in shown
+
+
+CHILD = """
+import threading
+from memkit.cli.topics import _end_with_parent
+
+_end_with_parent()
+print("ready", flush=True)
+threading.Event().wait()
+"""
+
+PARENT = """
+import subprocess, sys
+
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE, text=True)
+child.stdout.readline()
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_background_refresh_ends_with_the_process_that_started_it() -> None:
+    command = [sys.executable, "-c", PARENT, CHILD]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        assert child.is_running()
+        parent.kill()
+    gone, alive = psutil.wait_procs([child], timeout=60)
+    assert (len(gone), alive) == (1, [])
