@@ -19,6 +19,15 @@ RECENT = re.compile(
 )
 """Questions about work as such, if they have no other words: "what topics have we worked on"."""
 
+LAST_TIME = re.compile(
+    r"\bwhen (?:did|have|had|was|were) (?:we|i|you|claude|it|this|that|the \w+) last\b|\bwhen was the last time\b|\bthe last time (?:we|i|you)\b|"
+    r"\bwann (?:haben|habe|hat|hatten|wurde|war)\b.*\b(?:zuletzt|das letzte mal|zum letzten mal)\b|"
+    r"\bquand\b.*\b(?:pour )?la dernière fois\b|\bcuándo\b.*\b(?:por )?última vez\b|(?:上次|上一次|最后一次|最後一次|最近一次).*(?:什么时候|什麼時候|何时|何時)|"
+    r"(?:什么时候|什麼時候|何时|何時).*(?:上次|上一次|最后一次|最後一次|最近一次)|最後に.*(?:いつ|何時)|前回.*いつ",
+    re.IGNORECASE,
+)
+"""Questions about the last time: the newest answer is wanted, not the best one."""
+
 OPEN = (
     re.compile(
         r"^(?:(?:so|and|ok|please|tell|show|list|give|me|us|what|whats|which|anything|any|is|are|was|were|there|the|all|our|my|"

@@ -28,6 +28,13 @@ MOST_OPEN = 20
 NEAREST_DAYS = 2
 """The number of days to name before a period, and after it."""
 
+LAST_TIME_RESULTS = 30
+LAST_TIME_RELEVANCE = 0.7
+"""A question about the last time gets the newest of so many results that have this share of the best
+relevance.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What a request asks: `kind` is "search", or the kind of an `Overview`.
@@ -122,16 +129,31 @@ def answer(
     elif asked.kind == "open":
         overview = reader.open()
     if overview is None:
-        found = searcher().answer(asked.request)
+        found = _search(asked.request, searcher())
         is_outside = asked.is_named and not found.results and asked.request.query.strip() != ""
         if is_outside:
             open_filters = replace(asked.request.filters, since=None, until=None)
-            found = searcher().answer(replace(asked.request, filters=open_filters))
+            found = _search(replace(asked.request, filters=open_filters), searcher())
             overview = reader.period(BESIDE_SESSIONS)
         return _told(found, request, asked, overview, is_outside=is_outside)
     took = round((time.perf_counter() - started) * 1000, 3)
     nothing = Answer(request.query, "overview", "", took, [])
     return _told(nothing, request, asked, overview)
+
+
+def _search(request: SearchRequest, searcher: Searcher) -> Answer:
+    """Return the results of a search, best first; for a question about the last time, the newest first."""
+    from memkit.recall.question_words import LAST_TIME
+
+    if request.budget or not LAST_TIME.search(request.query):
+        return searcher.answer(request)
+    size = request.k or searcher.settings.k
+    found = searcher.answer(replace(request, k=max(size, LAST_TIME_RESULTS)))
+    least = LAST_TIME_RELEVANCE * max((one.relevance for one in found.results), default=0.0)
+    near = [one for one in found.results if one.relevance >= least]
+    others = [one for one in found.results if one.relevance < least]
+    near.sort(key=lambda one: one.chunk.date, reverse=True)
+    return replace(found, results=[*near, *others][:size])
 
 
 def _told(

@@ -414,3 +414,31 @@ def test_the_headings_of_overviews(tmp_path: Path) -> None:
     assert Overview("open").heading("all days until 2026-11-08 (before November 9)") == (
         "No session until 2026-11-08 (before November 9) ended with an open question."
     )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "when did we last touch billing invoices", "When was the last time that we changed billing invoices?",
+        "wann haben wir zuletzt billing invoices geändert", "quand avons-nous changé billing invoices pour la dernière fois",
+        "¿cuándo cambiamos billing invoices por última vez?", "上次修改 billing invoices 是什么时候", "最後に billing invoices を変えたのはいつ",
+    ],
+)  # fmt: skip
+def test_the_last_time_is_the_newest(tmp_path: Path, query: str) -> None:
+    days = {
+        f"{day}.md": f"# {day}\n\n## 09:00 {title} <!-- session:beef000{number} -->\n\n"
+        f"### 09:00 {title} <!-- turn:{number:08x} -->\n**Asked** {title}\n\n**Answered** {text}\n"
+        for number, (day, title, text) in enumerate(
+            [
+                ("2026-11-02", "Billing invoices", "Billing invoices: the billing of invoices was rewritten."),
+                ("2026-11-09", "Billing invoices again", "The billing of invoices rounds to cents."),
+                ("2026-11-16", "The gateway", "The gateway listens on 7443."),
+            ]
+        )
+    }
+    memory = make_memory(tmp_path, days)
+    memory.sync()
+    found = ask(memory, query, k=1, minimum=0.0)
+    assert [one.chunk.date for one in found.results] == ["2026-11-09"]
+    best = ask(memory, "billing of invoices rewritten", k=1)
+    assert [one.chunk.date for one in best.results] == ["2026-11-02"]
