@@ -217,7 +217,8 @@ def timelines(place: Path) -> dict[str, Any]:
 
     def process() -> float:
         command = [sys.executable, "-m", "memkit", "timeline", "--json"]
-        variables = {"MEMKIT_HOME": home.root, "PYTHONPATH": str(REPOSITORY), "MEMKIT_SERVICE_ENABLED": "false"}
+        variables = {"MEMKIT_HOME": home.root, "PYTHONPATH": str(REPOSITORY)}
+        variables["MEMKIT_SERVICE_ENABLED"] = "false"
         done = resources.run(command, cwd=Path(project.root), environment={**os.environ, **variables})
         assert json.loads(done.output)["children"]
         return done.seconds
