@@ -1,10 +1,10 @@
 """Measure one size of memory in its own process: build, update, search, memory, and disk.
 
-    python benchmarks/growth.py --chunks N --place DIRECTORY
+    python benchmarks/growth.py --chunks N --place DIRECTORY [--timeline DAYS]
 
 `DIRECTORY/project` gets a synthetic memory and `DIRECTORY/home` its index. Both stay for later measurements.
 Prints one JSON object. The memory's vectors are random (see `RandomEmbedder`). Questions and added turns get
-real ones.
+real ones. With `--timeline`, it measures the timeline alone, of so many days; no model is needed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import os
+import shutil
+import statistics
 import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +42,8 @@ from memkit.recall.results import SearchRequest  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402
 from memkit.settings import EmbeddingSettings  # noqa: E402
 from memkit.settings.load import Settings  # noqa: E402
+from memkit.timeline.tree import open_timeline  # noqa: E402
+from memkit.timeline.view import view  # noqa: E402
 
 QUESTIONS = 100
 UPDATES = 5
@@ -201,11 +207,67 @@ def updates(place: Place, embedder: Embedder) -> dict[str, Any]:
     return {name: resources.percentiles(seconds[1:]) for name, seconds in found.items()}
 
 
+def timelines(place: Path) -> dict[str, Any]:
+    """Return the seconds of `memkit timeline`, and the months that it writes after one appended turn.
+
+    `cold` finds nothing kept, `kept` is a process of its own that does, and `warm` is a call in this process.
+    """
+    home, project = Home(str(place / "home")), Project(str(place / "project"))
+    shards = Path(home.index, "timeline")
+
+    def process() -> float:
+        command = [sys.executable, "-m", "memkit", "timeline", "--json"]
+        variables = {"MEMKIT_HOME": home.root, "PYTHONPATH": str(REPOSITORY)}
+        variables["MEMKIT_SERVICE_ENABLED"] = "false"
+        done = resources.run(command, cwd=Path(project.root), environment={**os.environ, **variables})
+        assert json.loads(done.output)["children"]
+        return done.seconds
+
+    def states() -> dict[str, int]:
+        return {one.name: one.stat().st_mtime_ns for one in shards.glob("*/*.json")}
+
+    shutil.rmtree(shards, ignore_errors=True)
+    cold = process()
+    kept = statistics.median(process() for _ in range(UPDATES))
+    warm = [resources.timed(lambda: view(open_timeline(project, home)))[0] for _ in range(UPDATES + 1)]
+    before = states()
+    newest = max(Path(project.memory).iterdir())
+    with newest.open("a", encoding="utf-8") as file:
+        file.write("\n### 23:59 One more? <!-- turn:0123abcd -->\n**Answered** It is the newest.\n")
+    appended = resources.timed(lambda: view(open_timeline(project, home)))[0]
+    after = states()
+    return {
+        "timeline_cold_seconds": cold,
+        "timeline_kept_seconds": kept,
+        "timeline_warm_ms": statistics.median(warm[1:]) * 1000,  # the first one imports modules
+        "timeline_appended_ms": appended * 1000,
+        "timeline_months": len(after),
+        "timeline_rewritten": sorted(name for name in after if before.get(name) != after[name]),
+        "timeline_mb": resources.disk(shards),
+    }
+
+
+def write_days(memory: SyntheticMemory, directory: Path, count: int) -> dict[str, int]:
+    """Write so many day files. Return the numbers of days and of turns."""
+    directory.mkdir(parents=True, exist_ok=True)
+    turns = 0
+    for name, text in islice(memory.days(), count):
+        (directory / name).write_text(text, encoding="utf-8")
+        turns += text.count(" turn:")
+    return {"days": count, "turns": turns}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure one size of memory.")
-    parser.add_argument("--chunks", type=int, required=True)
+    parser.add_argument("--chunks", type=int, default=1000)
     parser.add_argument("--place", type=Path, required=True)
+    parser.add_argument("--timeline", type=int, metavar="DAYS", help="measure the timeline alone")
     arguments = parser.parse_args()
+    if arguments.timeline:
+        place = arguments.place.resolve()
+        sizes = write_days(SyntheticMemory(), place / "project" / ".memkit" / "memory", arguments.timeline)
+        print(json.dumps({**sizes, **timelines(place)}))
+        return
     place, memory = Place(arguments.place.resolve()), SyntheticMemory()
     days = write_memory(memory, place.memory, arguments.chunks)
     build, report = resources.timed(place.sync, RandomEmbedder())
@@ -224,6 +286,7 @@ def main() -> None:
         "snapshot_mb": resources.disk(snapshot.path),
         "stages": searches(snapshot, embedder, questions),
         **updates(place, embedder),
+        **timelines(arguments.place.resolve()),
     }
     print(json.dumps(figures))
 

@@ -133,6 +133,10 @@ def tables(figures: Figures) -> Iterator[Table]:
             row("markdown, MB", lambda size: f"{size['markdown_mb']:.1f}"),
             row("Chroma, MB", lambda size: f"{size['chroma_mb']:.1f}"),
             row("snapshot, MB", lambda size: f"{size['snapshot_mb']:.1f}"),
+            row("memkit timeline, nothing kept, s", lambda size: f"{size['timeline_cold_seconds']:.2f}"),
+            row("… with what is kept, s", lambda size: f"{size['timeline_kept_seconds']:.2f}"),
+            row("… in a warm process, ms", lambda size: f"{size['timeline_warm_ms']:.0f}"),
+            row("… after an appended turn, ms", lambda size: f"{size['timeline_appended_ms']:.0f}"),
             row("searching, memory, MB", lambda size: f"{size['processes']['search_peak_mb']:.0f}"),
         ],
     )

@@ -69,6 +69,22 @@ def pad(text: str, columns: int) -> str:
     return line + " " * (columns - cells(line))
 
 
+def wrapped(text: str, columns: int, most: int) -> list[str]:
+    """Return `text` on at most `most` lines of at most `columns` columns, the last one cut with `…`."""
+    lines = [""]
+    words = text.split()
+    for number, word in enumerate(words):
+        longer = f"{lines[-1]} {word}".lstrip()
+        if cells(longer) > columns and lines[-1]:
+            if len(lines) == most:
+                lines[-1] = " ".join([lines[-1], *words[number:]])
+                break
+            longer = word
+            lines.append("")
+        lines[-1] = longer
+    return [fit(line, columns) for line in lines]
+
+
 def link(text: str, path: str | Path, line: int = 0) -> str:
     """Return `text`, which is safe already, as a link to a file and a line; unchanged off a terminal.
 

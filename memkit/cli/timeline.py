@@ -10,11 +10,13 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import plain, styled
-from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, page, width
+from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, page, width, wrapped
 
 DEFAULT_COUNT = 50
 MOST_NODES, MOST_DEPTH = 100, 5
 _LABEL_COLUMNS = 10
+_MOST_LINES = 4
+"""The most lines of one text of an overview: a bullet or a list of files. What has an ID gets two."""
 
 
 @command("timeline")
@@ -102,14 +104,15 @@ def _overview(found: Mapping[str, Any]) -> list[str]:
     above = " > ".join(found["path"][:-1])
     head = fit(plain(heading_of(node) or "the whole memory"), columns)
     lines = [styled(head, bold=True), *([styled(fit(f"in {above}", columns), dim=True)] if above else [])]
-    lines.append(fit(plain(f"{span_of(node)}: {counts(node)}"), columns))
+    lines += wrapped(plain(f"{span_of(node)}: {counts(node)}"), columns, _MOST_LINES)
     lines += [fit(f"→ {plain(node['outcome'])}", columns)] if node["outcome"] else []
     for label, text, name in overview_lines(found):
         shown = plain(name[:ID_CHARACTERS])
         room = columns - _LABEL_COLUMNS - (cells(shown) + 2 if shown else 0)
-        body = pad(plain(text), room) if shown else fit(plain(text), room)
+        first, *others = wrapped(plain(text), room, 2 if shown else _MOST_LINES)
         start, end = styled(pad(label, _LABEL_COLUMNS), dim=True), styled(shown, dim=True)
-        lines.append(f"{start}{body}{f'  {end}' if shown else ''}")
+        lines.append(f"{start}{pad(first, room)}  {end}" if shown else f"{start}{first}")
+        lines += [f"{' ' * _LABEL_COLUMNS}{line}" for line in others]
     return [*lines, ""]
 
 
@@ -165,5 +168,5 @@ def _events(found: Mapping[str, Any]) -> Iterable[str]:
         yield plain(one["text"])
         yield ""
     if found["missing"]:
-        shown = ", ".join(found["missing"][:5]) + (", …" if len(found["missing"]) > 5 else "")
-        yield styled(f"without an original: {shown}", dim=True)
+        more = f" and {found['more_missing']:,} more" if found["more_missing"] else ""
+        yield styled(f"without an original: {', '.join(found['missing'])}{more}", dim=True)

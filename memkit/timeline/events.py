@@ -30,6 +30,10 @@ _LABEL = re.compile(r"^\*\*(?:Asked|Did|Answered|Interrupted)\*\* ?")
 EVENT_CHARACTERS = 1200
 """The most characters of an event; `memkit transcript` shows all of it."""
 
+_MOST_MISSING = 10
+_ROOM = MOST_TOKENS - 200
+"""The tokens of all matches or events of an answer; the rest is for the node and what is missing."""
+
 _ENTRY_TOKENS = 40
 """What the names and times of a match or an event take beside its text."""
 
@@ -49,7 +53,7 @@ def find_words(
     """
     wanted = [word.casefold() for word in words.split()]
     matches: list[dict[str, Any]] = []
-    room, is_wanted, upcoming = MOST_TOKENS, not after, ""
+    room, is_wanted, upcoming = _ROOM, not after, ""
     seen: set[str] = set()
     for match in _matches(timeline, node, wanted, announce) if wanted else ():
         if match["id"] in seen:
@@ -185,7 +189,7 @@ def events(
     problems: dict[str, None] = {}
     at, _, number = after.partition(".")
     passed = int(number) if number.isdigit() else 0
-    room, is_wanted, upcoming = MOST_TOKENS, not after, ""
+    room, is_wanted, upcoming = _ROOM, not after, ""
     for turn, session in _turns_of(timeline, node).items():
         skipped = 0
         if not is_wanted:
@@ -218,7 +222,8 @@ def events(
     return {
         "node": node.as_dict(),
         "events": found,
-        "missing": missing[: 2 * limit],
+        "missing": missing[:_MOST_MISSING],
+        "more_missing": len(missing[_MOST_MISSING:]),
         "problems": list(problems),
         "next": upcoming or None,
     }

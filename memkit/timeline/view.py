@@ -145,7 +145,7 @@ def overview_lines(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     if overview["words"]:
         add("words", [(", ".join(overview["words"]), "")])
     if found["node"]["kind"] not in (nodes.DAY, nodes.SEGMENT):  # a list of its children follows
-        add("sessions", [(f"{one['time'][:10]} {one['text']}", one["id"]) for one in overview["titles"]])
+        add("longest", [(f"{one['time'][:10]} {one['text']}", one["id"]) for one in overview["titles"]])
     edited = ", ".join(_times(one["file"], one["edits"]) for one in overview["files"])
     if edited:
         add("edited", [(edited, "")])

@@ -229,6 +229,19 @@ def test_throughput(
     assert json.loads(run("throughput", ["--chunks", "8"], monkeypatch, capsys))
 
 
+def test_timelines(tmp_path: Path) -> None:
+    """An added turn changes the file of its month, and no other."""
+    growth = importlib.import_module("growth")
+    memory = tmp_path / "project" / ".memkit" / "memory"
+    (tmp_path / "home").mkdir()
+    sizes = growth.write_days(growth.SyntheticMemory(), memory, 40)
+    assert sizes["days"] == len(list(memory.iterdir()))
+    assert sizes["turns"] > 40
+    figures = growth.timelines(tmp_path)
+    assert figures["timeline_months"] >= 2
+    assert len(figures["timeline_rewritten"]) == 1
+
+
 @only_in_ci
 def test_scale(
     home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -133,6 +133,15 @@ FACTS = (
     "- Decided: amounts are integers of cents. (2026-11-10) <!-- fact:1f0c33aa turns:a0000004 -->\n"
 )
 
+ROLLUP = (
+    "# 2026-W47 Orders and ports\n\n## Facts <!-- compacted:- rollup:0a1b2c3d -->\n\n"
+    "- Decided: orders move in batches of 5,000, and the lock is held until the commit. A line that takes more than one "
+    "row of a narrow screen ends here. (2026-11-19) <!-- fact:1f0c33ab grips:82c57f55 -->\n"
+    "- Fact: `deploy/gateway.yaml` and the smoke test name 7443, the port of staging. (2026-11-20) "
+    "<!-- fact:1f0c33ac grips:82c57f56 -->\n"
+)
+"""A rollup of the second week."""
+
 
 def fortnight(root: Path) -> Memory:
     """A memory of these days, not indexed, for searches without a model."""

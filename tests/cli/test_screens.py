@@ -13,9 +13,10 @@ import pytest
 from memkit import cli
 from memkit.cli.context import Context
 from memkit.cli.output import progress_bar
+from memkit.cli.screen import cells
 from tests.ci import first
 from tests.cli.conftest import Run
-from tests.cli.fortnight import SCREENS, check_screen
+from tests.cli.fortnight import ROLLUP, SCREENS, check_screen, fortnight
 from tests.cli.test_command_line import on_a_terminal
 from tests.memory import DAYS, Memory, make_memory
 
@@ -42,6 +43,24 @@ def test_screen(
     assert max(map(len, shown.splitlines())) <= columns
     assert "\x1b" not in shown
     check_screen(f"{command.strip('-').replace(' ', '-')}-{columns}", shown)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("all", ""), ("month", "2026-11 --depth 2"), ("week", "2026-W47"), ("day", "2026-11-20"),
+     ("segment", "a000000f"), ("search", "--search port --limit 4")],
+)  # fmt: skip
+def test_timeline(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, arguments: str, columns: int
+) -> None:
+    """From the whole memory down to a segment. The second week has a rollup."""
+    memory = fortnight(tmp_path)
+    memory.write("2026-W47.md", ROLLUP)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = run(memory, "timeline", *arguments.split()).output
+    assert max(map(cells, shown.splitlines())) <= columns
+    check_screen(f"timeline-{name}-{columns}", shown)
 
 
 @pytest.mark.parametrize(("as_json", "is_counted"), [(False, False), (False, True), (True, False)])

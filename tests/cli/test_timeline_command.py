@@ -1,0 +1,247 @@
+"""`memkit timeline`: from the whole memory down to the original messages, page by page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from memkit.cli.screen import cells
+from memkit.text import estimate_tokens
+from tests.cli.conftest import Run
+from tests.cli.fortnight import ROLLUP, fortnight
+from tests.memory import Memory, make_memory
+from tests.timeline.conftest import FIRST, LAST, archive, day_text
+
+STAMP = f"{LAST - timedelta(days=(LAST - FIRST).days % 2):%y%m%d}"
+"""The newest day of the long memory, as its ids have it."""
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """Two weeks, the second one with a rollup. Not to be changed."""
+    memory = fortnight(tmp_path_factory.mktemp("fortnight"))
+    memory.write("2026-W47.md", ROLLUP)
+    return memory
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """Every second day of 14 months. The archive has the newest session. Not to be changed."""
+    days = [FIRST + timedelta(days=number) for number in range(0, (LAST - FIRST).days + 1, 2)]
+    memory = make_memory(tmp_path_factory.mktemp("long"), {f"{day}.md": day_text(day) for day in days})
+    archive(memory, days[-1])
+    return memory
+
+
+def page_through(run: Run, memory: Memory, *arguments: str, name: str, most: int) -> list[dict[str, object]]:
+    """Return the entries of all pages, each of at most `most` entries."""
+    found: list[dict[str, object]] = []
+    after: list[str] = []
+    while True:
+        page = run(memory, "timeline", *arguments, "--json", "--limit", str(most), *after).json
+        assert 0 < len(page[name]) <= most
+        found += page[name]
+        if page["next"] is None:
+            return found
+        after = ["--after", page["next"]]
+
+
+def test_five_commands_lead_from_the_year_to_the_original(run: Run, long: Memory) -> None:
+    walk = ["", "2026-10", "2026-W44", "2026-10-29"]
+    name = ""
+    for place, node in enumerate(walk):
+        found = run(long, "timeline", *([node] if node else []), "--json").json
+        ids = [one["id"] for one in found["children"]]
+        if place + 1 < len(walk):
+            assert walk[place + 1] in ids
+        else:
+            (name,) = ids
+    assert name == "a2610290"
+    shown = run(long, "timeline", name).output
+    assert "09:00" in shown and "Why is exports slow on 2026-10-29?" in shown
+    events = run(long, "timeline", f"a{STAMP}0", "--events", "--limit", "1").output
+    assert events.startswith("user  ") and "Why is it slow?" in events
+
+
+def test_the_whole_memory_and_its_months(run: Run, long: Memory) -> None:
+    found = run(long, "timeline")
+    assert found.status == 0
+    lines = found.output.splitlines()
+    assert lines[0] == "the whole memory"
+    assert "217 sessions, 434 turns" in lines[1]
+    names = [line.split()[0] for line in lines if re.match(r" *20\d\d(-\d\d)? ", line) and "to" not in line]
+    assert names[0] == "2025" and names[-1] == "2026-11" and len(names) == 17
+    (row,) = (line for line in lines if line.startswith("  2026-03 "))
+    assert row.split() == ["2026-03", "14", "28", "billing"]
+
+
+def test_alias_today_and_show(run: Run, past: Memory) -> None:
+    plain = run(past, "timeline", "2026-W47").output
+    assert run(past, "toc", "2026-W47").output == plain
+    shown = run(past, "show", "2026-W47").output
+    assert shown.startswith("# 2026-W47 Orders and ports\n")
+    assert "- 2026-11-18: 3 sessions, 3 turns" in shown
+    assert "has no memory of" in run(past, "timeline", "today").complaint
+
+
+def test_children_only(run: Run, past: Memory) -> None:
+    whole = run(past, "timeline", "2026-W47").output
+    lines = run(past, "timeline", "2026-W47", "--children").output
+    assert whole.endswith(f"\n\n{lines}")
+    assert [line.split()[0] for line in lines.splitlines()[1:]] == [f"2026-11-{day}" for day in range(16, 21)]
+    found = run(past, "timeline", "2026-W47", "--children", "--json").json
+    assert set(found) == {"node", "path", "children", "next"}
+    assert found["path"] == ["2026", "2026-11", "2026-W47"]
+
+
+def test_depth(run: Run, past: Memory) -> None:
+    found = run(past, "timeline", "2026-11", "--depth", "3", "--json").json
+    assert {one["level"] for one in found["children"]} == {1, 2, 3}
+    lines = run(past, "timeline", "2026-11", "--depth", "2", "--children").output.splitlines()
+    assert lines[1].startswith("2026-W46 ") and lines[2].startswith("  2026-11-09 ")
+
+
+def test_a_rollup_is_read_whole(run: Run, past: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lines are sentences: they go over several lines of the screen, and nothing is cut."""
+    shown = run(past, "timeline", "2026-W47").output
+    assert shown.startswith("2026-W47 Orders and ports\n")
+    assert "A line that takes more than one row of a narrow screen ends here." in " ".join(shown.split())
+    assert "Orders and ports" in run(past, "timeline", "2026-11", "--children").output
+
+
+@pytest.mark.parametrize("columns", [50, 60, 80, 120, 200])
+@pytest.mark.parametrize("arguments", ["", "2026-11 --depth 5", "a000000f", "--search port", "2026-W47"])
+def test_any_width(
+    run: Run, past: Memory, monkeypatch: pytest.MonkeyPatch, arguments: str, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = run(past, "timeline", *arguments.split()).output.splitlines()
+    assert max(map(cells, lines)) <= columns
+
+
+def test_search_reads_only_the_node(run: Run, past: Memory) -> None:
+    found = run(past, "timeline", "--search", "PORT", "--json").json
+    assert {"a0000001", "a0000008", "a000000f"} <= {one["id"] for one in found["matches"]}
+    inside = run(past, "timeline", "2026-11-13", "--search", "port", "--json").json
+    assert [one["id"] for one in inside["matches"]] == ["a0000008", "a0000009"]
+    both = run(past, "timeline", "--search", "port probe", "--json").json
+    assert [one["id"] for one in both["matches"]] == ["a0000008", "a0000009"]
+    lines = run(past, "timeline", "2026-11-13", "--search", "port").output.splitlines()
+    assert lines[0].startswith("2026-11-13 16:45  Deploy of the billing service failed")
+    assert lines[0].endswith("  a0000008")
+    assert lines[1].strip() == "The readiness probe asks a port that is gone."
+    nothing = run(past, "timeline", "2026-W47", "--search", "zebra")
+    assert (nothing.status, nothing.output) == (0, "No turn of 2026-W47 has all of: zebra\n")
+
+
+def test_search_words_are_no_pattern(run: Run, past: Memory) -> None:
+    for words in (".*", "[a-z]+", "%", "$(id)"):
+        assert run(past, "timeline", "--search", words, "--json").json["matches"] == []
+
+
+def test_events(run: Run, long: Memory, past: Memory) -> None:
+    messages = page_through(run, long, f"a{STAMP}0", "--events", name="events", most=7)
+    assert len(messages) == 32  # of both turns of the segment
+    assert len({(one["turn"], one["number"]) for one in messages}) == 32
+    assert messages[0]["text"] == "Why is it slow?"
+    shown = run(long, "timeline", f"a{STAMP}1", "--events", "--limit", "2").output
+    assert "It is warm now." not in shown  # the page ends before
+    assert "characters more)" in shown
+    without = run(past, "timeline", "2026-11-20", "--events")
+    assert without.output.splitlines() == [
+        "The archive has no message of 2026-11-20.",
+        "without an original: a000000f, a0000010, a0000011",
+    ]
+
+
+@pytest.mark.parametrize("most", [1, 7, 100])
+def test_pages_of_nodes_and_matches_are_the_whole(run: Run, past: Memory, most: int) -> None:
+    nodes = page_through(run, past, "2026-11", "--depth", "5", name="children", most=most)
+    whole = run(past, "timeline", "2026-11", "--depth", "5", "--limit", "100", "--json").json
+    assert nodes == whole["children"]
+    matches = page_through(run, past, "--search", "o", name="matches", most=most)
+    assert matches == run(past, "timeline", "--search", "o", "--limit", "100", "--json").json["matches"]
+
+
+def test_an_answer_has_a_limit(run: Run, long: Memory) -> None:
+    for arguments in (["2026", "--depth", "5"], ["--search", "cache"], [f"a{STAMP}0", "--events"]):
+        for form in ([], ["--json"]):
+            found = run(long, "timeline", *arguments, "--limit", "100", *form)
+            assert estimate_tokens(found.output) <= 4_400, (arguments, form)
+
+
+def test_the_line_with_the_next_page_is_a_command(run: Run, long: Memory) -> None:
+    shown = run(long, "timeline", "2026", "--depth", "2", "--limit", "4").output
+    seen = [line.split()[0] for line in shown.splitlines() if re.match(r" *2026-(W\d\d|\d\d) ", line)]
+    while (last := shown.splitlines()[-1]).startswith("More: memkit "):
+        shown = run(long, *shlex.split(last.removeprefix("More: memkit "))).output
+        assert not shown.startswith("2026")  # no overview again
+        seen += [line.split()[0] for line in shown.splitlines() if re.match(r" *2026-", line)]
+    expected = run(long, "timeline", "2026", "--depth", "2", "--limit", "100", "--json").json
+    assert seen == [one["id"] for one in expected["children"]]
+    words = "cache 'of; $(touch here)"
+    assert run(long, "timeline", "--search", "cache of", "--limit", "1").output.splitlines()[-1] == (
+        "More: memkit timeline --limit 1 --search 'cache of' --after a2509141"
+    )
+    assert run(long, "timeline", "--search", words).status == 0
+    assert not Path(long.project.root, "here").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--children", "--events"], "give one of"),
+        (["--search", "x", "--events"], "give one of"),
+        (["--search", " "], "needs words"),
+        (["--search", "x", "--depth", "2"], "--depth is for the list"),
+        (["--events", "--depth", "2"], "--depth is for the list"),
+        (["--depth", "6"], "--depth"),
+        (["--depth", "0"], "--depth"),
+        (["--limit", "0"], "--limit"),
+        (["--limit", "101"], "--limit"),
+        (["2026", "2025"], "unexpected extra argument"),
+        (["--output", "x"], "No such option"),
+    ],
+)
+def test_usage(run: Run, past: Memory, arguments: list[str], message: str) -> None:
+    found = run(past, "timeline", *arguments)
+    assert (found.status, found.output) == (2, "")
+    assert message in found.errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["2026-03"], "no memory of 2026-03; the nearest day is 2026-11-09"),
+        (["2026-W99"], "no node '2026-W99'"),
+        (["2026-02-30"], "no node '2026-02-30'"),
+        (["../../etc/passwd"], "no node '../../etc/passwd'"),
+        (["a00000"], "matches several turns"),
+        (["--after", "zzzz"], "no node 'zzzz' to go on after"),
+        (["--search", "port", "--after", "zzzz"], "nothing 'zzzz' to go on after"),
+        (["--events", "--after", "zzzz.1"], "nothing 'zzzz.1' to go on after"),
+    ],
+)
+def test_errors_are_one_line(run: Run, past: Memory, arguments: list[str], message: str) -> None:
+    assert message in run(past, "timeline", *arguments).complaint
+
+
+def test_an_empty_memory(run: Run, tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, {})
+    assert run(memory, "timeline").output.endswith("has no memory yet\n")
+    assert run(memory, "timeline", "--json").json["children"] == []
+    assert run(memory, "timeline", "--search", "x").output == "No turn of the memory has all of: x\n"
+    assert run(memory, "timeline", "--events").output == "The archive has no message of this memory.\n"
+    assert "has no memory of 2026" in run(memory, "timeline", "2026").complaint
+
+
+def test_text_of_a_memory_moves_no_cursor(run: Run, tmp_path: Path) -> None:
+    text = day_text(LAST).replace("Work on", "\x1b[2JWork\r\u202eon").replace("uses port", "\x1b]0;x\x07port")
+    memory = make_memory(tmp_path, {f"{LAST}.md": text, f"{LAST - timedelta(days=1)}.md": "# day\n"})
+    for arguments in ([], [str(LAST)], [f"a{LAST:%y%m%d}0"], ["--search", "cache"], ["--depth", "5"]):
+        shown = run(memory, "timeline", *arguments).output
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", shown)
