@@ -122,6 +122,7 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
     from memkit.capture.importer import Importer
     from memkit.index import sync_project
     from memkit.ipc import launch, unindexed
+    from memkit.timeline.tree import open_timeline
 
     settings = context.settings()
     with context.index_lock():
@@ -142,6 +143,8 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
                     report.problems.append(str(error))
         importer.finish()
     launch.hand_over(context.home, settings.service.enabled)  # events of live sessions meanwhile
+    for project in map(Project, roots):  # else the first look at years of days would take long
+        open_timeline(project, context.home)
     return report, roots
 
 

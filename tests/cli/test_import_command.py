@@ -67,6 +67,7 @@ def test_an_import_says_what_came_of_each_new_session(run: Run, fresh: Memory, t
     written = path.read_text()
     assert re.search(r"^- Decided: We'll use 7443 .* by:extract -->$", written, re.M)
     assert re.search(r"^- 10:00.* 2 turns → Decided: We'll use 7443", written, re.M)
+    assert list(Path(fresh.home.index, "timeline").glob("*/2026-03.json"))  # its first use will be fast
     assert run(fresh, *arguments).status == 0
     assert path.read_text() == written
     path.write_text(re.sub(r"\n- .*(?=\n)|(?: extract:\w+)", "", written))  # as an earlier version wrote it
