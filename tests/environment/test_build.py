@@ -20,8 +20,10 @@ from tests.ci import only_in_ci
 def test_the_first_use_makes_an_environment_with_pip_and_the_second_uses_it(stand_in):
     first = stand_in.run("import", "memkit_stand_in_dependency")
     assert first.returncode == 0, first.stderr
-    assert first.stderr.splitlines()[0].startswith("memkit: building its Python environment in")
-    assert len(first.stderr.splitlines()) == 2
+    # A slow machine gets a line every ten seconds.
+    begun, ready = (line for line in first.stderr.splitlines() if "still building" not in line)
+    assert begun.startswith("memkit: building its Python environment in")
+    assert ready.startswith("memkit: the environment is ready")
     (name,) = stand_in.environments
     assert json.loads(first.stdout)["prefix"] == str(stand_in.home / "env" / name)
     second = stand_in.run("import", "memkit_stand_in_dependency")
