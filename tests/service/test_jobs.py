@@ -47,6 +47,9 @@ def around(memory: Memory) -> JobContext:
 
 def test_when_jobs_are_due(memory: Memory) -> None:
     book, now = JobBook(memory.home), time.time()
+    # Else the time of day decides; see test_schedule.py.
+    daily = msgspec.structs.replace(memory.settings.jobs, rollup="every 1d")
+    memory.settings = msgspec.structs.replace(memory.settings, jobs=daily)
 
     def due(when: float) -> list[str]:
         return [job.name for job in due_jobs(memory.home, memory.settings, when)]
