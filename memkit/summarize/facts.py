@@ -120,11 +120,11 @@ class Statement(Source):
 def written_statement(found: WrittenFact) -> Statement:
     """Return a fact of the file as a source."""
     fact = found.fact
-    evidence = _evidence(fact.text, fact.date, fact.is_verified)
+    evidence = evidence_of(fact.text, fact.date, fact.is_verified)
     return Statement(fact.text, fact.date, fact.citations, evidence, fact, found.is_own)
 
 
-def _evidence(text: str, date: str, is_verified: bool) -> str:
+def evidence_of(text: str, date: str, is_verified: bool) -> str:
     """Return what a text proves. An unverified text proves only its date."""
     return f"{date}\n{text}" if is_verified else date
 
@@ -178,7 +178,7 @@ def _entry(chunk: Chunk, settings: Settings, redact: Callable[[str], str]) -> So
     place = " > ".join(filter(None, (chunk.source, chunk.breadcrumb)))
     text = redact(f"{place}\n{LEADING_HEADINGS.sub('', chunk.content).strip()}")
     text = cut_middle(text, SHOWN_CHARACTERS, chunk.source)
-    evidence = _evidence(text, chunk.date, chunk.kind != "unverified")
+    evidence = evidence_of(text, chunk.date, chunk.kind != "unverified")
     return Source(text, chunk.date, citations, evidence)
 
 

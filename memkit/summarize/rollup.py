@@ -21,7 +21,7 @@ from typing import Any
 
 from memkit.bullets import read_bullets
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.errors import ConfigError, MemkitError
+from memkit.errors import MemkitError
 from memkit.hook.entries import OwnEntries
 from memkit.hook.project import Project
 from memkit.index import known_projects
@@ -30,10 +30,9 @@ from memkit.journal import Journal
 from memkit.journal.facts import LABELS, SUPERSEDED, Citations, FactChange, FactFile
 from memkit.journal.files import keep_replaced
 from memkit.journal.markup import short_id
-from memkit.llm import ModelError, Provider, Task, UnusableReplyError
+from memkit.llm import Provider, Task, UnusableReplyError
 from memkit.llm.calls import CALL_TOKENS, BudgetReachedError, Calls, calls_lock
 from memkit.paths import Home
-from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
 from memkit.settings import SummarizeSettings
@@ -41,8 +40,15 @@ from memkit.settings.load import Settings
 from memkit.summarize.answer import clean_title
 from memkit.summarize.bullets import instructions, list_schema
 from memkit.summarize.compaction import ENTRY_TOKENS
-from memkit.summarize.facts import Source, Statement, make_facts_task, read_facts, written_statement
-from memkit.summarize.summarizer import SummaryReport
+from memkit.summarize.facts import (
+    Source,
+    Statement,
+    evidence_of,
+    make_facts_task,
+    read_facts,
+    written_statement,
+)
+from memkit.summarize.summarizer import SummaryReport, concerns_all, is_excluded
 from memkit.timeline import nodes
 from memkit.timeline.nodes import Span, parse_span
 
@@ -77,10 +83,14 @@ def _schema() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class DueRollup:
-    """A period of a project whose rollup is missing or out of date, and its material, oldest first."""
+    """A period of a project whose rollup is missing or out of date, and its material, oldest first.
+
+    `name` is that of the file: another one than usual if git tracks the usual one.
+    """
 
     project: Project
     span: Span
+    name: str
     entries: tuple[Source, ...]
 
     @property
@@ -102,18 +112,19 @@ def basis_of(entries: Iterable[Source]) -> str:
 class RollupMaterial:
     """What the rollups of one project rest on. Reads each day once. The caller handles `JournalError`."""
 
-    def __init__(self, project: Project, home: Home, redact: Callable[[str], str]) -> None:
-        self.journal = Journal(project, home=home)
+    def __init__(self, project: Project, home: Home, settings: Settings) -> None:
+        self._journal = _journal(project, home, settings)
         self._own = OwnEntries(home, project.root)
-        self._redact = redact
+        self._redact = _redaction(settings)
+        self._files: dict[Span, FactFile] = {}
 
     @cached_property
     def days(self) -> dict[date, list[Source]]:
         """The bullets of each day."""
         found: dict[date, list[Source]] = {}
-        for name in self.journal.days():
+        for name in self._journal.days():
             day = nodes.day_of(name)
-            text = self.journal.text(f"{name}.md") if day else ""
+            text = self._journal.text(f"{name}.md") if day else ""
             if day and "grip:" in text:
                 found.setdefault(day, []).extend(self._bullets(day, text))
         return {day: bullets for day, bullets in sorted(found.items()) if bullets}
@@ -123,7 +134,7 @@ class RollupMaterial:
             if bullet.is_extract or not bullet.text or bullet.text not in self._own:
                 continue
             shown = self._redact(bullet.text)
-            evidence = f"{day}\n{shown}" if bullet.is_verified else str(day)
+            evidence = evidence_of(shown, day.isoformat(), bullet.is_verified)
             # Not its turns: there is room for few, and forgetting a turn takes its bullets along.
             yield Source(shown, day.isoformat(), Citations(grips=(bullet.id,)), evidence)
 
@@ -133,14 +144,12 @@ class RollupMaterial:
         names = dict.fromkeys(nodes.path_of(day)[place] for day in self.days)
         return [span for name in names if (span := parse_span(name)) is not None]
 
-    def name_of(self, span: Span) -> str:
-        """Return the name of a rollup's file: another one if git tracks the usual one."""
-        return f"{self.journal.day_for(span.name)}.md"
-
-    def facts(self, span: Span) -> list[Statement]:
-        """Return the facts in the rollup of a period."""
-        name = self.name_of(span)
-        return [written_statement(one) for one in FactFile(self.journal.text(name), name).facts()]
+    def file(self, span: Span) -> FactFile:
+        """Return the rollup of a period; it is empty if there is none."""
+        if span not in self._files:
+            name = f"{self._journal.day_for(span.name)}.md"
+            self._files[span] = FactFile(self._journal.text(name), name)
+        return self._files[span]
 
     def entries(self, span: Span) -> list[Source]:
         """Return the material of a period, oldest first: as much as fits into one call, the newest first."""
@@ -151,7 +160,8 @@ class RollupMaterial:
             found = []
             for child in self.spans(below):
                 if span.holds(child.first):
-                    found += self.facts(child) or self.entries(child)
+                    facts = self.file(child).facts()
+                    found += map(written_statement, facts) if facts else self.entries(child)
         room, kept = CALL_TOKENS, []
         for one in reversed(found):
             room -= one.tokens + ENTRY_TOKENS
@@ -162,14 +172,14 @@ class RollupMaterial:
 
 
 def due_rollups(
-    project: Project, home: Home, today: date, redact: Callable[[str], str]
+    project: Project, home: Home, settings: Settings, today: date
 ) -> list[DueRollup]:
     """Return the closed periods of a project whose rollup is missing or out of date.
 
     Weeks come before months, and months before years, each the newest first. A period waits for what is due
     below it, and for turns that are still to be summarized. Raise `JournalError`.
     """
-    material = RollupMaterial(project, home, redact)
+    material = RollupMaterial(project, home, settings)
     waiting = {
         day for one in SummaryQueue(home) if one.root == project.root
         for name in one.days if (day := nodes.day_of(name))
@@ -180,11 +190,9 @@ def due_rollups(
             is_open = span.last >= today or any(map(span.holds, waiting))
             if is_open or any(span.holds(one.span.first) for one in due if one.span.kind != level):
                 continue
-            entries = tuple(material.entries(span))
-            name = material.name_of(span)
-            known = FactFile(material.journal.text(name), name).basis
-            if len(entries) >= LEAST_ENTRIES and known != basis_of(entries):
-                due.append(DueRollup(project, span, entries))
+            entries, file = tuple(material.entries(span)), material.file(span)
+            if len(entries) >= LEAST_ENTRIES and file.basis != basis_of(entries):
+                due.append(DueRollup(project, span, file.name, entries))
     return due
 
 
@@ -205,9 +213,8 @@ def run_rollups(
     for project in known_projects(home):
         try:
             settings = settings_of(project)
-            is_excluded = Exclusion(settings.capture.exclude, project.root).covers_session(project.root)
-            if settings.summarize.is_on and not project.is_off and not is_excluded:
-                found = due_rollups(project, home, today, _redaction(settings))
+            if settings.summarize.is_on and not project.is_off and not is_excluded(project, settings):
+                found = due_rollups(project, home, settings, today)
                 due |= {one.key: one for one in found}
         except (MemkitError, OSError) as error:  # other projects may be fine
             report.failures.append(f"{project.root}: {error}")
@@ -226,10 +233,14 @@ def run_rollups(
             except (MemkitError, OSError) as error:
                 logger.warning("no rollup of %s: %s", key, error)
                 report.failures.append(f"{key}: {error}")
-                if isinstance(error, ConfigError) or (isinstance(error, ModelError) and error.concerns_all):
+                if concerns_all(error):
                     break
     report.calls = calls.made
     return report
+
+
+def _journal(project: Project, home: Home, settings: Settings) -> Journal:
+    return Journal(project, shared=settings.memory.shared, home=home)
 
 
 def _redaction(settings: Settings) -> Callable[[str], str]:
@@ -243,9 +254,8 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
     Facts of an earlier version go, except those that the user edited. Raise `ModelError`, `JournalError`.
     """
     clean = _redaction(settings)
-    journal = Journal(one.project, shared=settings.memory.shared, home=home)
-    name = f"{journal.day_for(one.span.name)}.md"
-    written = FactFile(journal.text(name), name).facts()
+    journal = _journal(one.project, home, settings)
+    written = FactFile(journal.text(one.name), one.name).facts()
     own = [written_statement(fact) for fact in written if fact.is_own]
     task = _task(own, one, settings.summarize)
     with calls.ask(task, settings.summarize, PURPOSE, one.project.root) as reply:
@@ -264,9 +274,9 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
     unindexed.mark(home, one.project.root)
 
     def keep(text: str) -> None:
-        keep_replaced(home, one.project, name, clean(text), today.isoformat())
+        keep_replaced(home, one.project, one.name, clean(text), today.isoformat())
 
-    journal.change_facts(name, change, keep)
+    journal.change_facts(one.name, change, keep)
 
 
 def _task(own: Sequence[Statement], one: DueRollup, settings: SummarizeSettings) -> Task:

@@ -141,7 +141,7 @@ class Summarizer:
         With a day `since` (ISO), include all other segments from then on.
         """
         settings = self.settings_of(project)
-        if _is_excluded(project, settings):
+        if is_excluded(project, settings):
             return []
         known = {one.session: one for one in self.queue if one.root == project.root}
         wanted = {session: set(one.days) for session, one in known.items()}
@@ -194,7 +194,7 @@ class Summarizer:
             except MemkitError as error:
                 logger.warning("%s: %s", root, error)
                 report.failures.append(str(error))
-                if _concerns_all(error):
+                if concerns_all(error):
                     self._note_failure([one for rest in groups[number:] for one in rest], error)
                     return
                 self._note_failure(group, error)
@@ -225,7 +225,7 @@ class Summarizer:
         """
         project = Project(root)
         settings = self.settings_of(project)
-        if settings.summarize.mode == "off" or project.is_off or _is_excluded(project, settings):
+        if settings.summarize.mode == "off" or project.is_off or is_excluded(project, settings):
             return
         live, found = _live_sessions(self.home), []
         for session, days in sessions.items():
@@ -242,7 +242,7 @@ class Summarizer:
             project = Project(queued.root)
             try:
                 settings = self.settings_of(project)
-                is_left_out = project.is_off or _is_excluded(project, settings)
+                is_left_out = project.is_off or is_excluded(project, settings)
                 if is_left_out or not settings.summarize.wants_extracts:
                     continue
                 candidates, finished = self._candidates(queued, settings, queued.session in live)
@@ -265,7 +265,7 @@ class Summarizer:
             project = Project(queued.root)
             try:
                 settings = self.settings_of(project)
-                if project.is_off or not settings.summarize.is_on or _is_excluded(project, settings):
+                if project.is_off or not settings.summarize.is_on or is_excluded(project, settings):
                     continue
                 candidates, finished = self._candidates(queued, settings, queued.session in live)
                 if finished:
@@ -393,7 +393,7 @@ class Summarizer:
     def _note_failure(self, group: Sequence[Candidate], error: Exception) -> None:
         """Store when memkit tries each of the segments again, or that it gives them up."""
         now = self.calls.now()
-        is_outage = _concerns_all(error)
+        is_outage = concerns_all(error)
         asked = error.retry_after or 0.0 if isinstance(error, ModelError) else 0.0
         for one in group:
             count = one.attempt.count + 1
@@ -416,10 +416,11 @@ def _live_sessions(home: Home) -> set[str]:
     return {one.session for one in LiveSessions(home)}
 
 
-def _is_excluded(project: Project, settings: Settings) -> bool:
+def is_excluded(project: Project, settings: Settings) -> bool:
+    """Return whether the settings exclude the sessions of a project."""
     return Exclusion(settings.capture.exclude, project.root).covers_session(project.root)
 
 
-def _concerns_all(error: Exception) -> bool:
-    """Whether the provider or the instructions are at fault, not a segment."""
+def concerns_all(error: Exception) -> bool:
+    """Return whether the provider or the instructions are at fault, not what was to be summarized."""
     return error.concerns_all if isinstance(error, ModelError) else isinstance(error, ConfigError)

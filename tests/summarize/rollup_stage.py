@@ -56,7 +56,7 @@ class RollupStage(SummaryStage):
 
     @property
     def due(self) -> list[str]:
-        found = rollup.due_rollups(self.project, self.home, self.now.date(), lambda text: text)
+        found = rollup.due_rollups(self.project, self.home, self.settings, self.now.date())
         return [one.span.name for one in found]
 
     def file(self, name: str) -> str:

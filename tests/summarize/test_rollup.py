@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from memkit.capture.summary_queue import SummaryQueue
@@ -19,7 +21,7 @@ from memkit.journal.files import replaced_files
 from memkit.llm import RefusedError, Task, UnavailableError
 from memkit.llm.ledger import Ledger
 from memkit.privacy.tombstones import Forgotten
-from memkit.settings import SummarizeSettings
+from memkit.settings import MemorySettings, SummarizeSettings
 from memkit.summarize.bullets import Bullet
 from memkit.summarize.rollup import LEAST_ENTRIES, MOST_CALLS, MOST_FACTS
 from memkit.timeline.tree import open_timeline
@@ -251,3 +253,23 @@ def test_the_timeline_shows_rollups(stage: RollupStage) -> None:
     (row,) = view(timeline, "2026-10")["children"]
     assert about(row) == "Gates and ports"
     assert view(timeline, "2026-10")["node"]["title"] == ""
+
+
+def test_a_shared_rollup_that_git_tracks_is_up_to_date(stage: RollupStage) -> None:
+    stage.settings = msgspec.structs.replace(stage.settings, memory=MemorySettings(shared=True))
+    stage.run()
+    before = stage.due
+    for command in (["init", "-q"], ["add", "--force", "--", ".memkit/memory"]):
+        subprocess.run(["git", "-C", stage.project.root, *command], check=True)
+    assert stage.due == before == ["2026-09"]
+
+
+def test_one_that_git_tracks_though_the_memory_is_private_has_another_file(stage: RollupStage) -> None:
+    path = Path(stage.project.memory, "2026-W42.md")
+    path.write_text("# My own week\n")
+    for command in (["init", "-q"], ["add", "--force", "--", str(path)]):
+        subprocess.run(["git", "-C", stage.project.root, *command], check=True)
+    stage.run()
+    assert path.read_text() == "# My own week\n"
+    assert len(stage.facts("2026-W42.local")) == MOST_FACTS
+    assert stage.due == ["2026-09"]
