@@ -42,7 +42,7 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
       memkit config set jobs.index "daily 03:00"
     """
     from memkit.hook.project import Project
-    from memkit.service.job_book import JobBook
+    from memkit.service.job_book import JobBook, JobState
     from memkit.service.jobs import JOBS, job_named
 
     if (action == "list") != (name is None):
@@ -56,10 +56,11 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
         book.update(chosen.name, paused=action == "pause")
     settings = context.settings_of(Project(context.home.root))
     if action == "show" and chosen is not None:
-        value = _as_dict(chosen, book.state(chosen.name), settings)
-        context.report(value, *_details(chosen, book.state(chosen.name), settings))
+        state = book.state(chosen.name)
+        context.report(_as_dict(chosen, state, settings), *_details(chosen, state, settings))
         return
-    rows = [(job, book.state(job.name)) for job in JOBS]
+    states = book.states()
+    rows = [(job, states.get(job.name, JobState())) for job in JOBS]
     lines = [line for job, state in rows for line in _lines(job, state, settings)]
     context.report({job.name: _as_dict(job, state, settings) for job, state in rows}, *lines)
 

@@ -280,8 +280,8 @@ class Timeline:
             except JournalError as error:
                 logger.warning("%s", error)
                 continue
-            if file.facts():
-                lines = (one.fact.shown.removeprefix("- ") for one in file.facts())
+            if facts := file.facts():
+                lines = (one.fact.shown.removeprefix("- ") for one in facts)
                 return one_line(unescape(file.title)), tuple(one_line(unescape(line)) for line in lines)
         return "", ()
 

@@ -18,6 +18,7 @@ from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.settings.load import Settings
+from memkit.timeline.nodes import week_of
 from memkit.topics.files import (
     DatedChange,
     Kept,
@@ -71,8 +72,7 @@ class Topic:
         """The number of entries in each ISO week, as the timeline names it (`2026-W47`), oldest first."""
         found: dict[str, int] = {}
         for day, count in sorted(self.stored.days.items()):
-            year, week, _ = date.fromisoformat(day).isocalendar()
-            name = f"{year:04d}-W{week:02d}"
+            name = week_of(date.fromisoformat(day))
             found[name] = found.get(name, 0) + count
         return found
 
