@@ -89,6 +89,24 @@ def ask(service: RunningService, number: int) -> dict[str, Any]:
     return answer
 
 
+def use_at_rest(service: RunningService, process: psutil.Process) -> tuple[int, int, int]:
+    """Return the memory in bytes, the descriptors, and the threads of `process` once its queue is empty."""
+    # The watcher may still queue an update for the last edit.
+    wait_until(lambda: service.status()["queue"] == 0, "the queue to empty")
+    return process.memory_info().rss, process.num_fds(), process.num_threads()
+
+
+def assert_no_leak(
+    service: RunningService, process: psutil.Process, before: tuple[int, int, int], spare_files: int
+) -> None:
+    """Check that `process` uses little more than `before`, and reports no errors."""
+    assert use_at_rest(service, process)[0] - before[0] < SPARE_MB * 1e6
+    wait_until(lambda: process.num_fds() <= before[1] + spare_files, "files to close")
+    # Chroma ends its threads for files when they are idle.
+    wait_until(lambda: process.num_threads() <= before[2] + 3, "threads to end")
+    assert service.status()["errors"] == []
+
+
 @only_in_ci
 def test_many_clients_while_the_index_changes(service: RunningService) -> None:
     process = psutil.Process(service.status()["pid"])
@@ -107,9 +125,8 @@ def test_many_clients_while_the_index_changes(service: RunningService) -> None:
             )
 
     load(2 * CLIENTS)
-    before = process.memory_info().rss, process.num_fds(), process.num_threads()
+    before = use_at_rest(service, process)
     answers = load(REQUESTS)
-    after = process.memory_info().rss, process.num_fds()
     assert len(edits) > 2
     rows = {row.id: row.chunk for row in service.memory.snapshot.rows()}
     known = {name[:12]: chunk for name, chunk in rows.items()}
@@ -117,12 +134,8 @@ def test_many_clients_while_the_index_changes(service: RunningService) -> None:
         for result in answer["results"]:
             if not result["chunk"]["source"].endswith(NOTES):  # those have changed since
                 assert known[result["id"]].content == result["chunk"]["content"]
-    assert after[0] - before[0] < SPARE_MB * 1e6
-    assert after[1] <= before[1] + 5 + len(Snapshot.files)  # a search may still read the last snapshot
-    # Chroma ends its threads for files when they are idle.
-    wait_until(lambda: process.num_threads() <= before[2] + 3, "threads to end")
-    status = service.status()
-    assert (status["errors"], status["queue"]) == ([], 0)
+    # A search may still read the last snapshot.
+    assert_no_leak(service, process, before, spare_files=5 + len(Snapshot.files))
 
 
 @only_in_ci
@@ -142,14 +155,10 @@ def test_a_long_life_costs_no_more_than_a_short_one(service: RunningService) -> 
             ask(service, number)
 
     live(200, 10)
-    before = process.memory_info().rss, process.num_fds(), process.num_threads()
+    before = use_at_rest(service, process)
     live(300, 20)
-    after = process.memory_info().rss, process.num_fds()
-    assert after[0] - before[0] < SPARE_MB * 1e6
-    assert after[1] <= before[1] + 5
-    wait_until(lambda: process.num_threads() <= before[2] + 3, "threads to end")
+    assert_no_leak(service, process, before, spare_files=5)
     assert not any("torch" in one.path for one in process.memory_maps())
-    assert service.status()["errors"] == []
 
 
 @only_in_ci

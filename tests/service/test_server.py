@@ -191,8 +191,9 @@ def test_no_descriptors_or_threads_leak(shared: RunningService) -> None:
     before = process.num_fds(), process.num_threads()
     for number in range(100 if IN_CI else 30):
         shared.found(f"port {number}")
-    assert process.num_fds() <= before[0] + 5
-    assert process.num_threads() <= before[1] + 3
+    # A job that is due may hold some for a moment; a leak stays.
+    wait_until(lambda: process.num_fds() <= before[0] + 5, "descriptors to close")
+    wait_until(lambda: process.num_threads() <= before[1] + 3, "threads to end")
     assert not any("torch" in map_.path for map_ in process.memory_maps())
 
 
