@@ -27,6 +27,7 @@ from memkit.paths import Home
 from memkit.recall.caller import Caller
 
 if TYPE_CHECKING:
+    from memkit.forget.locations import Locations
     from memkit.forget.selection import ForgetSelection
     from memkit.index import SyncReport
     from memkit.index.chunk import Chunk
@@ -304,11 +305,19 @@ class Memory:
         self.journal.add_note(note)
         return note
 
-    def forget(self, *ids: str) -> None:
-        """Erase results, turns, bullets, or notes for good: `memory.forget("20e3d2c8274c")`."""
+    def forget(self, *ids: str, dry_run: bool = False) -> Locations:
+        """Erase results, turns, bullets, or notes for good: `memory.forget("20e3d2c8274c")`.
+
+        Return what was erased; with `dry_run`, what would be.
+        """
+        from memkit.forget.locations import find_locations
         from memkit.forget.selection import SelectionFinder
 
-        self.erase(SelectionFinder(self.project, self.home, self.settings).select(ids))
+        selection = SelectionFinder(self.project, self.home, self.settings).select(ids)
+        found = find_locations(self.home, self.project, selection)
+        if not dry_run:
+            self.erase(selection)
+        return found
 
     def erase(self, selection: ForgetSelection) -> None:
         """Erase a selection for good, and finish an earlier run that was killed."""

@@ -70,6 +70,7 @@ _GROUPS = {
         "config": ("config", "Show and change settings."),
         "projects": ("projects", "List, link, rename, and merge projects."),
         "statusline": ("status", "Print a line for Claude Code's status line."),
+        "mcp": ("mcp", "Serve the memory to other agents (MCP)."),
         "completion": ("config", "Print the completion script for your shell."),
     },
 }
