@@ -36,10 +36,7 @@ def serve(open_memory: Opener) -> None:
 
     What other code prints goes to stderr, so that it cannot tear a message.
     """
-    if find_spec("mcp") is None:  # without importing it
-        raise MissingPackageError(
-            f"`memkit mcp` needs another package; the user can run `{install_command('mcp')}`"
-        )
+    check_package()
     with _own_stdout() as out:
         first = sys.stdin.buffer.readline()
         answered = handshake.reply_to(first)
@@ -49,6 +46,14 @@ def serve(open_memory: Opener) -> None:
         import anyio
 
         anyio.run(_serve, open_memory, first, sys.stdin.buffer, out, answered)
+
+
+def check_package() -> None:
+    """Raise `MissingPackageError` if the SDK is missing. Does not import it."""
+    if find_spec("mcp") is None:
+        raise MissingPackageError(
+            f"`memkit mcp` needs another package; the user can run `{install_command('mcp')}`"
+        )
 
 
 async def _serve(
