@@ -43,7 +43,8 @@ def read(uri: str, memory: Memory) -> str:
     """Return the Markdown of a day or session. Raise `NotFoundError`, `MemkitError`."""
     kind, _, name = uri.removeprefix(SCHEME).partition("/")
     if not uri.startswith(SCHEME) or kind not in ("day", "session") or not name:
-        raise NotFoundError(f"there is no resource {one_line(uri, 200)}; there are {', '.join(TEMPLATES.values())}")
+        known_kinds = ", ".join(TEMPLATES.values())
+        raise NotFoundError(f"there is no resource {one_line(uri, 200)}; there are {known_kinds}")
     if kind == "day":
         if name not in memory.days:
             raise NotFoundError(f"{memory.project.root} has no memory of {one_line(name, 100)}")

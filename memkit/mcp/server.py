@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -100,7 +101,7 @@ def _server(open_memory: Opener) -> Server[Any]:
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
             text, failed = await in_thread(partial(answer, params.name, params.arguments or {})), False
-        except Exception as error:  # a failure is an answer
+        except Exception as error:  # noqa: BLE001 - a failure is an answer
             text, failed = _reason(params.name, error), True
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
 
@@ -121,7 +122,9 @@ def _server(open_memory: Opener) -> Server[Any]:
             ]
         )
 
-    async def read_resource(context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def read_resource(
+        context: Any, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         uri = str(params.uri)
         try:
             text = await in_thread(lambda: resources.read(uri, open_memory()))
@@ -200,16 +203,15 @@ def _answers(text: str, name: Any) -> bool:
     return isinstance(message, dict) and message.get("id") == name and "method" not in message
 
 
-class _own_stdout:  # noqa: N801 - a context manager
-    """Gives the real stdout to its user alone; everything else that prints reaches stderr."""
-
-    def __enter__(self) -> BinaryIO:
-        sys.stdout.flush()
-        self._kept = os.dup(1)
-        os.dup2(2, 1)
-        self._file = os.fdopen(os.dup(self._kept), "wb")
-        return self._file
-
-    def __exit__(self, *reason: object) -> None:
-        os.dup2(self._kept, 1)
-        os.close(self._kept)
+@contextmanager
+def _own_stdout() -> Iterator[BinaryIO]:
+    """Give the real stdout to the caller alone; everything else that prints reaches stderr."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with os.fdopen(os.dup(kept), "wb") as file:
+            yield file
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

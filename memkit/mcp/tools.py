@@ -160,8 +160,8 @@ class Forget(Arguments, frozen=True, forbid_unknown_fields=True):
     """`memory.forget`."""
 
     description = (
-        "Erase entries, turns, bullets, or notes for good, from files, archive, and index. Only when the user "
-        "asks for it. With dry_run (the default), list what would go; show that to the user first."
+        "Erase entries, turns, bullets, or notes for good, from files, archive, and index. Only when the "
+        "user asks for it. With dry_run (the default), list what would go; show that to the user first."
     )
     is_read_only = False
     is_destructive = True
@@ -200,7 +200,8 @@ def schema_of(tool: type[Arguments]) -> dict[str, Any]:
     """Return the JSON schema of a tool's arguments."""
     _, components = msgspec.json.schema_components([tool])
     schema: dict[str, Any] = components[tool.__name__]
-    return {key: schema[key] for key in ("type", "properties", "required", "additionalProperties") if key in schema}
+    schema.pop("title")
+    return schema
 
 
 def _day(text: str) -> date | None:
