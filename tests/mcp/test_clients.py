@@ -6,11 +6,11 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomllib
 
 from memkit.errors import MemkitError
 from memkit.mcp import clients
