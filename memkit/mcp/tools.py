@@ -50,8 +50,8 @@ class Search(Arguments, frozen=True, forbid_unknown_fields=True):
 
     description = (
         "Search earlier sessions of this project, and the user's notes: decisions, fixes, errors, reasons. "
-        "Returns dated entries with ids for expand and transcript. A period in the query narrows it; a question "
-        'about a period alone ("what did we do last week") lists its sessions.'
+        "Returns dated entries with ids for expand and transcript. A period in the query narrows it; a "
+        'question about a period alone ("what did we do last week") lists its sessions.'
     )
 
     query: Annotated[Query, Meta(description="The question, in the user's words")]
@@ -93,8 +93,8 @@ class Transcript(Arguments, frozen=True, forbid_unknown_fields=True):
     """`memory.transcript`."""
 
     description = (
-        "Show the original exchange of a turn: every word, command, and output. For exact wording only; it can "
-        "be long."
+        "Show the original exchange of a turn: every word, command, and output. For exact wording only; it "
+        "can be long."
     )
 
     turn: Annotated[Id, Meta(description="Id of a turn, from an entry's `turns`")]
@@ -113,7 +113,8 @@ class Timeline(Arguments, frozen=True, forbid_unknown_fields=True):
     )
 
     node: Annotated[
-        str, Meta(description="2026, 2026-11, 2026-W47, 2026-11-20, today, or a turn; empty: all", max_length=200)
+        str,
+        Meta(description="2026, 2026-11, 2026-W47, 2026-11-20, today, or a turn; empty: all", max_length=200),
     ] = ""
 
     def run(self, memory: Memory) -> str:
@@ -124,7 +125,7 @@ class Timeline(Arguments, frozen=True, forbid_unknown_fields=True):
 class Topics(Arguments, frozen=True, forbid_unknown_fields=True):
     """The topics of the project."""
 
-    description = "List what the project is about: topics with words, weeks, and size; with a query, those it fits."
+    description = "List what the project is about: topics with words, weeks, and size, or those of a query."
 
     query: Annotated[str, Meta(description="Only topics about this", max_length=4000)] = ""
 
