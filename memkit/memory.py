@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from memkit.errors import IndexBusyError, IndexStoreError, MemkitError, NotFoundError
+from memkit.hook.events import DISABLE_VARIABLE
 from memkit.hook.project import Project
 from memkit.ipc.client import ServiceUnavailable
 from memkit.paths import Home
@@ -296,6 +297,8 @@ class Memory:
         from memkit.journal.digest import make_note
         from memkit.privacy.redact import without_private
 
+        if os.environ.get(DISABLE_VARIABLE):
+            raise MemkitError(f"{DISABLE_VARIABLE} is set, so memkit remembers nothing; unset it to add a note")
         if self.project.is_off:
             raise MemkitError(
                 f"memkit is off for {self.project.root}; the user can turn it on with `memkit on`"
