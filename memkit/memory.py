@@ -298,7 +298,9 @@ class Memory:
         from memkit.privacy.redact import without_private
 
         if os.environ.get(DISABLE_VARIABLE):
-            raise MemkitError(f"{DISABLE_VARIABLE} is set, so memkit remembers nothing; unset it to add a note")
+            raise MemkitError(
+                f"{DISABLE_VARIABLE} is set, so memkit remembers nothing; unset it to add a note"
+            )
         if self.project.is_off:
             raise MemkitError(
                 f"memkit is off for {self.project.root}; the user can turn it on with `memkit on`"
