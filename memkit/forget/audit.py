@@ -256,7 +256,7 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
 
 
 def _kept_topics(path: Path) -> Place:
-    """Return the user's own labels of topics. All else in their file are ids."""
+    """Return the labels of topics that the user or a model gave. All else in their file are ids."""
 
     def visit(finder: SecretFinder, fix: bool) -> None:
         kept = redact_kept(path, finder.at("topics", str(path)))

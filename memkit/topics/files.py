@@ -1,9 +1,9 @@
 """The two files of a project's topics.
 
 `topics.json`, next to the snapshot that it was made from, is derived: labels made of words, sizes, days,
-relations. It can go at any time. What cannot be made again is in `projects/*.topics.json`: the members of
-each topic, by which the next one like it keeps its id, the user's own labels, and what changed. It holds no
-text of conversations besides these labels.
+relations. It can go at any time. What cannot be made again, or costs money, is in `projects/*.topics.json`:
+the members of each topic, by which the next one like it keeps its id, the labels of the user and of a model,
+and what changed. It holds no text of conversations besides these labels.
 """
 
 from __future__ import annotations
@@ -89,16 +89,54 @@ class StoredTopics:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelLabel:
+    """A label that a model gave a topic; "" if it was asked and gave none that can be used.
+
+    `members` are the keys of the topic's members at that time. `sources` are the ids of what the model was
+    shown: bullets with their turns, and keys of notes.
+    """
+
+    text: str
+    members: frozenset[str]
+    sources: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """What outlives a refresh of one topic: the user's own `label`, or "", and the keys of its `members`.
 
-    `is_gone` means that no cluster matches it now. Such a topic is kept if it has a label, and may come
-    back.
+    `is_gone` means that no cluster matches it now. Such a topic is kept if the user named it, and may come
+    back. `model_label` is None if no model was asked.
     """
 
     label: str = ""
     members: frozenset[str] = frozenset()
     is_gone: bool = False
+    model_label: ModelLabel | None = None
+
+    @property
+    def current_model_label(self) -> ModelLabel | None:
+        """The model's label, unless more than half of the members have changed since."""
+        found = self.model_label
+        if found is None:
+            return None
+        all_members = self.members | found.members
+        return found if 2 * len(self.members & found.members) >= len(all_members) else None
+
+    def without(self, gone: Collection[str], present: Collection[str] | None = None) -> Kept:
+        """Return it without the ids in `gone`, and without members that are not `present`, if that is known.
+
+        The model's label goes if it rests on one of them.
+        """
+        def left(keys: frozenset[str]) -> frozenset[str]:
+            return keys.difference(gone) if present is None else keys.difference(gone).intersection(present)
+
+        named = self.model_label
+        if named is not None:
+            shown = named.members & named.sources
+            is_kept = named.sources.isdisjoint(gone) and left(shown) == shown
+            named = replace(named, members=left(named.members)) if is_kept else None
+        return replace(self, members=left(self.members), model_label=named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +197,10 @@ def drop_outdated(directory: Path, fingerprint: str) -> None:
 
 
 def drop_outdated_topics(home: Home, roots: Collection[str]) -> None:
-    """Remove the topics of the projects at `roots` that were made before the last change. Raise `OSError`."""
+    """Remove what topics of the projects at `roots` hold of entries that are gone. Raise `MemkitError`,
+    `OSError`.
+    """
+    drop_members(home, roots, lambda root: ())
     for directory in snapshots_of(home, roots):
         chunks = open_current(directory, ChunkReader)
         drop_outdated(directory, chunks.fingerprint if chunks is not None else "")
@@ -210,17 +251,20 @@ def move_kept(home: Home, root: str, project: Project) -> None:
     with changing_kept(home, project) as kept:
         for name, one in other.topics.items():
             own = kept.topics.get(name, one)
-            kept.topics[name] = Kept(own.label or one.label, own.members | one.members, own.is_gone)
+            kept.topics[name] = Kept(
+                own.label or one.label, own.members | one.members, own.is_gone,
+                own.model_label or one.model_label,
+            )  # fmt: skip
 
 
 def drop_members(
     home: Home, roots: Collection[str], gone_from: Callable[[str], Collection[str]]
 ) -> None:
-    """Remove from all topics the keys that `gone_from(root)` names; for `roots` also what no index holds
-    any more.
+    """Remove from all topics the ids that `gone_from(root)` names; for `roots` also members that no index
+    holds any more.
 
-    A topic without members goes, with the user's label. Remove a damaged file. Raise `MemkitError`,
-    `OSError`.
+    A model's label goes if it rests on one of them. A topic without members goes, with all its labels.
+    Remove a damaged file. Raise `MemkitError`, `OSError`.
     """
     for path in kept_files(home):
         try:
@@ -234,9 +278,10 @@ def drop_members(
         with changing_kept(home, Project(found.root)) as kept:
             gone = frozenset(gone_from(kept.root))
             for name, one in list(kept.topics.items()):
-                left = one.members - gone if present is None else (one.members - gone) & present
-                kept.topics[name] = replace(one, members=left)
-                if not left:
+                if present is None and kept.root in roots:  # what a label rests on may be gone
+                    one = replace(one, model_label=None)
+                kept.topics[name] = one.without(gone, present)
+                if not kept.topics[name].members:
                     del kept.topics[name]
 
 
@@ -249,9 +294,11 @@ def redact_kept(path: Path, redact: Callable[[str], str]) -> KeptTopics | None:
     """Return what a file keeps, with redacted labels; None if it is unusable. Raise `NewerFileError`."""
     kept = read_state_or_none(path, VERSION, _kept)
     if kept is not None:
-        kept.topics = {
-            name: replace(one, label=redact(one.label)) for name, one in kept.topics.items()
-        }
+        for name, one in kept.topics.items():
+            named = one.model_label
+            if named is not None:
+                named = replace(named, text=redact(named.text))
+            kept.topics[name] = replace(one, label=redact(one.label), model_label=named)
     return kept
 
 
@@ -274,15 +321,25 @@ def write_kept(path: Path, kept: KeptTopics) -> None:
     value: dict[str, Any] = {"root": kept.root, "topics": {}}
     for name, one in sorted(kept.topics.items()):
         value["topics"][name] = {
-            "label": one.label, "gone": one.is_gone, "members": " ".join(sorted(one.members)),
+            "label": one.label, "gone": one.is_gone, "members": _joined(one.members),
         }  # fmt: skip
+        if (named := one.model_label) is not None:
+            value["topics"][name]["model"] = {
+                "label": named.text, "members": _joined(named.members), "sources": _joined(named.sources),
+            }  # fmt: skip
     value["changes"] = [one.as_dict() for one in kept.changes]
     write_state(path, VERSION, value)
 
 
+def _joined(ids: Collection[str]) -> str:
+    return " ".join(sorted(ids))
+
+
 def _kept(value: Mapping[str, Any]) -> KeptTopics:
     topics = {
-        str(name): Kept(str(one["label"]), frozenset(one["members"].split()), bool(one["gone"]))
+        str(name): Kept(
+            str(one["label"]), frozenset(one["members"].split()), bool(one["gone"]), _model_label(one)
+        )
         for name, one in value["topics"].items()
     }
     changes = [
@@ -292,6 +349,14 @@ def _kept(value: Mapping[str, Any]) -> KeptTopics:
         for one in value["changes"]
     ]
     return KeptTopics(str(value["root"]), topics, changes)
+
+
+def _model_label(topic: Mapping[str, Any]) -> ModelLabel | None:
+    if "model" not in topic:
+        return None
+    found = topic["model"]
+    members, sources = (frozenset(found[name].split()) for name in ("members", "sources"))
+    return ModelLabel(str(found["label"]), members, sources)
 
 
 def _stored(value: Mapping[str, Any]) -> StoredTopics:

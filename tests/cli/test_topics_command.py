@@ -12,7 +12,6 @@ from typing import Any
 import psutil
 import pytest
 
-from memkit.cli import topics as command
 from memkit.cli.screen import cells
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path
@@ -35,7 +34,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
     """Indexed, without topics yet. Nothing is embedded: the commands run without the model."""
     monkeypatch.setenv("MEMKIT_SERVICE_ENABLED", "false")
     monkeypatch.setattr("memkit.embedding.find_embedder", lambda *_: (SubjectEmbedder(), ""))
-    monkeypatch.setattr(command, "date", Today)
+    monkeypatch.setattr("memkit.topics.date", Today)
     return make_subjects(tmp_path)
 
 
