@@ -17,9 +17,9 @@ from memkit.summarize.bullets import Bullet
 from memkit.topics import TopicList, read_topics
 from memkit.topics.compute import refresh
 from memkit.topics.names import TopicNames
-from tests.memory import Memory
+from tests.memory import Memory, make_memory
 from tests.summarize.stage import PLAIN, ScriptedProvider
-from tests.topics.subjects import SUBJECTS, days, make_subjects
+from tests.topics.subjects import SUBJECTS, SubjectEmbedder, days, make_subjects
 
 SAID = "was settled"
 """What each bullet says, and no turn."""
@@ -29,13 +29,23 @@ class NameStage:
     """Eight turns on each of three subjects, with a bullet for each, and topics that no model has named."""
 
     def __init__(self, root: Path, *, with_bullets: bool = True, **summarize: Any) -> None:
-        self.memory = make_subjects(root, summarize={**PLAIN, **summarize})
-        self.provider = ScriptedProvider(name_by_subject)
-        self.journal = Journal(self.memory.project, home=self.memory.home)
+        self._open(make_subjects(root, summarize={**PLAIN, **summarize}))
         if with_bullets:
             for day in self.journal.days():
                 self.add_bullets(day)
         self.compute()
+
+    @classmethod
+    def at(cls, root: Path) -> NameStage:
+        """What was made below `root` before."""
+        found = cls.__new__(cls)
+        found._open(make_memory(root, embedder=SubjectEmbedder(), summarize=PLAIN))  # type: ignore[arg-type]
+        return found
+
+    def _open(self, memory: Memory) -> None:
+        self.memory = memory
+        self.provider = ScriptedProvider(name_by_subject)
+        self.journal = Journal(memory.project, home=memory.home)
 
     def add_bullets(self, day: str) -> None:
         """Add a bullet to each turn of a day."""
