@@ -25,7 +25,15 @@ from memkit.topics import names, rename
 from memkit.topics.files import derived_path, read_kept
 from memkit.topics.names import read_labels, unnamed_topics
 from tests.messages_api import Failure, MessagesApi, Request, Stopped, text, tool
-from tests.topics.names_stage import NAMED, SAID, NameStage, add_notes, labels_for, name_by_subject, topics_in
+from tests.topics.names_stage import (
+    NAMED,
+    SAID,
+    NameStage,
+    add_notes,
+    labels_for,
+    name_by_subject,
+    topics_in,
+)
 from tests.topics.subjects import SUBJECTS, talk
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
