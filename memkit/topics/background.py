@@ -10,21 +10,23 @@ import logging
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from memkit.environment import PYTHON_VARIABLE
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.index import open_snapshot
 from memkit.ipc import launch
-from memkit.llm import Provider
 from memkit.paths import Home
 from memkit.processes import TooMuchOutputError, run_to_end
-from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.text import one_line, plural
 from memkit.topics.files import derived_path, read_derived
-from memkit.topics.names import TopicNames
 from memkit.topics.points import count_points
+
+if TYPE_CHECKING:
+    from memkit.llm import Provider
+    from memkit.settings import SummarizeSettings
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +74,8 @@ def refresh_due(
     Return one line on what was done. `steps` yields the roots to look at, see `JobRun.steps`. Raise
     `MemkitError`.
     """
+    from memkit.topics.names import TopicNames  # slow to import; `memkit topics` needs none of it
+
     known = {project.root: project for project in projects}
     names = TopicNames(home, find_provider)
     done, failures = 0, []

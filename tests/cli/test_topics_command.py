@@ -175,6 +175,8 @@ def test_a_refresh_has_a_model_name_them(
         assert run(stage.memory, "topics", "--refresh").errors == ""
         shown = listed(run, stage.memory)
         assert sorted(one["label"] for one in shown) == NAMED and not any(one["named"] for one in shown)
+        spent = run(stage.memory, "cost", "--by", "purpose", "--json").json["groups"]
+        assert [(one["purpose"], one["calls"], one["failed"]) for one in spent] == [("topics", 2, 1)]
         name = shown[0]["id"]
         assert run(stage.memory, "topics", "rename", name, "Mine", "--json").json["label"] == "Mine"
         assert run(stage.memory, "topics", "rename", name, "", "--json").json["label"] in NAMED

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memkit.hook.project import Project
+from memkit.hook.project import Project, digest16
 from memkit.llm import NotConfiguredError, RefusedError, UnavailableError, UnusableReplyError
 from memkit.llm.anthropic import AnthropicProvider
 from memkit.llm.calls import CALL_TOKENS, calls_lock
@@ -147,6 +147,19 @@ def test_notes_of_this_home_count_and_the_users_own_memory_has_topics(stage: Nam
     assert stage.labels == NAMED
     (task,) = stage.provider.tasks
     assert "Note: What about the" in task.material
+
+
+def test_notes_of_others_do_not_count(stage: NameStage) -> None:
+    """As they come with a repository: read by the index, but not written by this home."""
+    texts = [talk(subject, number)[0] for number in range(6) for subject in SUBJECTS]
+    project = Project(stage.memory.project.root + "-cloned")
+    add_notes(stage.memory, project, texts)
+    Path(stage.memory.home.projects, f"{digest16(project.root)}.own").unlink()
+    stage.memory.project = project
+    stage.compute()
+    assert len(stage.shown.topics) == 3
+    assert stage.name().summary == ""
+    assert stage.provider.tasks == []
 
 
 # What it sees
