@@ -36,7 +36,8 @@ from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
 from memkit.timeline.cache import erase_timelines
-from memkit.topics.files import drop_members, drop_outdated
+from memkit.topics.files import drop_outdated
+from memkit.topics.kept import drop_members
 
 logger = logging.getLogger(__name__)
 

@@ -34,7 +34,8 @@ from memkit.privacy.redact import MARK, redact, visible
 from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
-from memkit.topics.files import NAME, kept_files, read_derived, redact_kept, write_kept
+from memkit.topics.files import NAME, read_derived
+from memkit.topics.kept import kept_files, redact_kept, write_kept
 
 Redact = Callable[[str], str]
 

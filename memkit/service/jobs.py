@@ -29,7 +29,7 @@ from memkit.service.schedule import next_run
 from memkit.settings.load import Settings, may_summarize
 from memkit.settings.validate import describe
 from memkit.text import plural
-from memkit.topics.files import drop_outdated_topics
+from memkit.topics.kept import drop_outdated_topics
 
 logger = logging.getLogger(__name__)
 

@@ -1,9 +1,9 @@
 """Topics: what a project is about, found in the vectors of its index.
 
 `compute` makes them: `points` are the entries, `clusters` groups them, `labels` names the groups,
-`matching` gives them the ids of earlier topics, `relations` connects them. `files` keeps the result. This
-module reads it: topics with their importance today, by id, or for the results of a search. `names` has a
-model name them, where summaries are on. `background` is the job.
+`matching` gives them the ids of earlier topics, `relations` connects them. `files` holds the result, `kept`
+what outlives it. This module reads both: topics with their importance today, by id, or for the results of a
+search. `names` has a model name them, where summaries are on. `background` is the job.
 """
 
 from __future__ import annotations
@@ -19,18 +19,8 @@ from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from memkit.timeline.nodes import week_of
-from memkit.topics.files import (
-    DatedChange,
-    Kept,
-    KeptTopics,
-    Relation,
-    StoredTopic,
-    StoredTopics,
-    changing_kept,
-    derived_path,
-    read_derived,
-    read_kept,
-)
+from memkit.topics.files import Relation, StoredTopic, StoredTopics, derived_path, read_derived
+from memkit.topics.kept import DatedChange, Kept, KeptTopics, changing_kept, read_kept
 
 HALF_LIFE_DAYS = 30.0
 SIZE_WEIGHT, RECENCY_WEIGHT, CENTRALITY_WEIGHT = 0.4, 0.4, 0.2

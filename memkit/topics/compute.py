@@ -17,15 +17,8 @@ from memkit.index import open_snapshot
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from memkit.topics import clusters as clustering
-from memkit.topics.files import (
-    Kept,
-    KeptTopics,
-    StoredTopic,
-    StoredTopics,
-    changing_kept,
-    derived_path,
-    write_derived,
-)
+from memkit.topics.files import StoredTopic, StoredTopics, derived_path, write_derived
+from memkit.topics.kept import Kept, KeptTopics, changing_kept
 from memkit.topics.labels import phrases, words_of_topics
 from memkit.topics.matching import match
 from memkit.topics.points import Points, read_points

@@ -35,7 +35,8 @@ from memkit.summarize.bullets import as_data, instructions, recorded_bullets
 from memkit.summarize.summarizer import concerns_all, is_excluded
 from memkit.text import estimate_tokens
 from memkit.topics import Topic, read_topics
-from memkit.topics.files import ModelLabel, changing_kept, key_of
+from memkit.topics.files import key_of
+from memkit.topics.kept import ModelLabel, changing_kept
 from memkit.topics.labels import clean
 
 logger = logging.getLogger(__name__)
@@ -123,7 +124,7 @@ class TopicNames:
 
     @property
     def summary(self) -> str:
-        """What was done, as a part of a line; "" for nothing."""
+        """Return what was done, as a part of a line; "" for nothing."""
         done = [f"{self.named} named by a model"] if self.named else []
         return "; ".join([*done, *(f"not named by a model: {one}" for one in self.failures)])
 
@@ -138,7 +139,7 @@ class TopicNames:
             if not self._unnamed(project, settings):
                 return
             with calls_lock(self._home, wait_seconds):
-                # Again, with the lock: nobody forgets or names anything from here on.
+                # Read again: another process may have named or forgotten something before it let the lock go.
                 self._ask(project, settings, self._unnamed(project, settings))
         except (MemkitError, OSError) as error:
             logger.warning("no labels for the topics of %s: %s", project.root, error)

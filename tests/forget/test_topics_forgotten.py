@@ -22,14 +22,8 @@ from memkit.settings.load import Settings
 from memkit.summarize.bullets import Bullet
 from memkit.topics import read_topics, rename
 from memkit.topics.compute import refresh
-from memkit.topics.files import (
-    Kept,
-    ModelLabel,
-    changing_kept,
-    derived_path,
-    drop_members,
-    read_kept,
-)
+from memkit.topics.files import derived_path
+from memkit.topics.kept import Kept, ModelLabel, changing_kept, drop_members, read_kept
 from memkit.topics.names import TopicNames
 from tests.builders import Lines
 from tests.capture.stage import Stage

@@ -13,7 +13,8 @@ import pytest
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.topics import clusters, compute, read_topics, rename
 from memkit.topics.compute import refresh
-from memkit.topics.files import StoredTopics, changing_kept, derived_path, read_derived, read_kept
+from memkit.topics.files import StoredTopics, derived_path, read_derived
+from memkit.topics.kept import changing_kept, read_kept
 from memkit.topics.labels import LABEL_CHARACTERS, TopicWords, clean, phrases
 from memkit.topics.points import count_points, read_points
 from tests.memory import Memory
