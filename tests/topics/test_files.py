@@ -66,6 +66,25 @@ def test_a_backup_brings_labels_and_ids_back(run: Run, named: tuple[Memory, str]
     assert before == {one: "Mine" if one == name else f"Model's {one}" for one in before}
 
 
+def test_a_restore_brings_no_label_of_something_forgotten(
+    run: Run, named: tuple[Memory, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, mine = named
+    monkeypatch.setattr("memkit.embedding.find_embedder", lambda *_: (SubjectEmbedder(), ""))
+    archive = tmp_path / "b.tar.zst"
+    assert run(memory, "backup", str(archive)).status == 0
+    kept = read_kept(memory.home, memory.project).topics
+    name = next(one for one in kept if one != mine)
+    assert run(memory, "forget", min(kept[name].members), "--yes").status == 0
+    for _ in range(2):
+        after = read_kept(memory.home, memory.project).topics
+        assert [one for one in after if after[one].model_label is None] == sorted([mine, name])
+        (path,) = Path(memory.home.projects).glob("*.topics.json")
+        path.unlink()
+        assert run(memory, "restore", str(archive), "--yes").status == 0
+        assert path.exists()
+
+
 def test_a_merge_takes_labels_along(named: tuple[Memory, str], tmp_path: Path) -> None:
     memory, name = named
     target = make_memory(tmp_path / "target", {}, embedder=SubjectEmbedder(), home=memory.home)  # type: ignore[arg-type]
