@@ -514,6 +514,13 @@ class Memory:
                 # The database reports a full disk without naming it.
                 raise IndexStoreError(f"{self.home.index}: {error}") from error
 
+    def index_soon(self) -> None:
+        """Have the service index what was added; without it, the next search does."""
+        from memkit.ipc import launch
+
+        if self.settings.service.enabled:
+            launch.start_service(self.home)
+
     def index_status(self) -> dict[str, Any]:
         """Return what the index holds: `memory.index_status()["chunks"]`.
 

@@ -71,6 +71,7 @@ _GROUPS = {
         "projects": ("projects", "List, link, rename, and merge projects."),
         "statusline": ("status", "Print a line for Claude Code's status line."),
         "mcp": ("mcp", "Serve the memory to other agents (MCP)."),
+        "serve": ("serve", "Serve the memory to other programs (HTTP)."),
         "completion": ("config", "Print the completion script for your shell."),
     },
 }

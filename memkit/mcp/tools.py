@@ -131,7 +131,11 @@ class Topics(Arguments, frozen=True, forbid_unknown_fields=True):
 
     def run(self, memory: Memory) -> str:
         """Return the topics, the most important first."""
-        return _quoted({"topics": [one.as_dict() for one in memory.topics(self.query)]})
+        if self.query:
+            found = [one for one, _ in memory.search_topics(self.query)]
+        else:
+            found = list(memory.topics().topics)
+        return _quoted({"topics": [one.as_dict() for one in found[:MOST_RESULTS]]})
 
 
 class Remember(Arguments, frozen=True, forbid_unknown_fields=True):
@@ -147,11 +151,8 @@ class Remember(Arguments, frozen=True, forbid_unknown_fields=True):
 
     def run(self, memory: Memory) -> str:
         """Write the note, and return its id."""
-        from memkit.ipc import launch
-
         note = memory.remember(self.text, *self.tags)
-        if memory.settings.service.enabled:
-            launch.start_service(memory.home)  # it indexes the note; else the next search does
+        memory.index_soon()
         return f"Remembered as {note.id}."
 
 
