@@ -118,7 +118,7 @@ def _for(role: str) -> Callable[..., Awaitable[Ask]]:
         if key is None:
             await desk.count_failure(request.client.host if request.client else "")
             raise HTTPException(
-                401, "this needs a key: `Authorization: Bearer memkit_…`", {"WWW-Authenticate": "Bearer"}
+                401, "this needs a key: `Authorization: Bearer memkit_key_…`", {"WWW-Authenticate": "Bearer"}
             )
         request.scope[KEY_ID] = key.id
         await desk.count(key.id)

@@ -1,4 +1,5 @@
-"""What stands before the app: it refuses foreign hosts and origins, adds safe headers, and logs.
+"""What stands before the app: it refuses foreign hosts and origins and large bodies, adds safe headers, and
+logs.
 
 A page in the user's browser may send requests to this server, also under a name of its own that leads here
 (DNS rebinding). Such a request names a foreign host or origin.
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 access = logging.getLogger("memkit.serve.access")
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+BODY_BYTES = 1_000_000
 
 KEY_ID = "memkit.key"
 """Where the scope of a request has the id of its key."""
@@ -61,10 +64,15 @@ class Guard:
             await send(message)
 
         try:
-            if (refusal := self._refusal(scope)) is not None:
+            refusal = self._refusal(scope)
+            body = b"" if refusal else await _read_body(scope, receive)
+            if refusal is not None:
                 await _refuse(*refusal, send_safely)
+            elif body is None:
+                detail = f"a body has at most {BODY_BYTES:,} bytes"
+                await _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, send_safely)
             else:
-                await self._app(scope, receive, send_safely)
+                await self._app(scope, _replayed(body, receive), send_safely)
         finally:
             milliseconds = 1000 * (time.perf_counter() - started)
             access.info(
@@ -112,6 +120,37 @@ def _place_in(origin: str) -> str:
         return ""
     is_plain = parts.scheme in ("http", "https") and not (parts.path or parts.query or parts.fragment)
     return parts.netloc if is_plain else ""
+
+
+async def _read_body(scope: Scope, receive: Receive) -> bytes | None:
+    """Return the whole body of a request, or None as soon as it is too large."""
+    for name, value in scope["headers"]:
+        if name.lower() == b"content-length" and value.isdigit() and int(value) > BODY_BYTES:
+            return None
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":  # the client has gone
+            return bytes(body)
+        body += message.get("body", b"")
+        if len(body) > BODY_BYTES:
+            return None
+        if not message.get("more_body"):
+            return bytes(body)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Return a function that gives the app the body that was read, then whatever comes."""
+    is_given = False
+
+    async def give() -> Message:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return give
 
 
 async def _refuse(status: int, detail: str, send: Send) -> None:

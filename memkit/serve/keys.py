@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import os
 import secrets
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from memkit.errors import MemkitError, NotFoundError
+from memkit.errors import DamagedFileError, MemkitError, NotFoundError
 from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.paths import Home
 from memkit.state import read_state, write_state
@@ -29,7 +30,9 @@ VERSION = 1
 ROLES = ("read", "write", "admin")
 """What a key may do. Each role includes the ones before it."""
 
-PREFIX = "memkit_"
+PREFIX = "memkit_key_"
+"""`memkit.privacy` knows keys by it."""
+
 NAME_CHARACTERS = 60
 LOCK_SECONDS = 10.0
 
@@ -63,6 +66,11 @@ class Keys:
             status = os.stat(self._home.serve_keys, follow_symlinks=False)
         except FileNotFoundError:
             return []
+        if not stat.S_ISREG(status.st_mode) or (os.name != "nt" and status.st_mode & 0o022):
+            raise DamagedFileError(
+                f"{self._home.serve_keys} is a link, or others may change it, so no key in it counts; the user "
+                "can remove it and make new keys"
+            )
         seen = status.st_mtime_ns, status.st_size, status.st_ino
         if seen != self._seen:
             self._keys = read_state(self._home.serve_keys, VERSION, _from_state) or []

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
+from memkit.errors import MemkitError
 from memkit.memory import Memory
 from memkit.recall.results import Filters
 from memkit.serve.answers import Answer
@@ -19,6 +20,8 @@ async def _search(
     ask: Ask, mode: str, query: str, limit: int, since: str, until: str, all_projects: bool
 ) -> Response:
     def find(memory: Memory) -> Response:
+        if mode == "dense" and memory.settings.embedding.provider == "none":
+            raise MemkitError("embedding.provider is none, so there are no vectors to search")
         filters = Filters(day_named(since), day_named(until))
         answer = memory.search(query, limit, mode=mode, all_projects=all_projects, filters=filters)
         return Answer(answer.as_dict())
@@ -40,7 +43,7 @@ async def vector(
     ask: Reading, query: Text, limit: Limit = 10, since: Day = "", until: Day = "",
     all_projects: AllProjects = False,
 ) -> Response:  # fmt: skip
-    """Search by meaning (vectors). Without a model, `degraded_reason` says that words were used."""
+    """Search by meaning (vectors). While the model is missing, `degraded_reason` says so."""
     return await _search(ask, "dense", query, limit, since, until, all_projects)
 
 

@@ -12,7 +12,6 @@ from memkit.errors import MemkitError
 
 MOST_RESULTS = 100
 MOST_ROWS = 100
-BODY_BYTES = 1_000_000
 _YEARS = (1970, 9000)  # beyond these, converting a time zone may overflow
 
 Id = Annotated[str, Path(min_length=1, max_length=200, description="An id, or its first characters")]
