@@ -67,7 +67,7 @@ class EventBody(_Body):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$", description="The agent's own name for its session"
     )
     role: Literal["user", "assistant", "tool"]
-    text: str = Field(min_length=1, max_length=200_000)
+    text: str = Field(min_length=1, max_length=100_000)
     time: AwareDatetime | None = Field(
         default=None, strict=False, description="When it was said; now by default"
     )

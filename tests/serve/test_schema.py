@@ -13,8 +13,10 @@ import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import not_a_server_error
+from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
+    negative_data_rejection,
     response_schema_conformance,
     status_code_conformance,
 )
@@ -77,7 +79,10 @@ def test_no_request_makes_it_fail(tmp_path: Path) -> None:
             session.headers["Authorization"] = client.headers["Authorization"]
             schema = schemathesis.openapi.from_dict(client.get("/openapi.json").json())
             for found in schema.get_all_operations():
-                _try_all(found.ok(), server.address, session)
+                _try_all(found.ok(), GenerationMode.POSITIVE, CHECKS, server.address, session)
+                if found.ok().path not in ("/health", "/jobs"):  # nothing to get wrong
+                    checks = [*CHECKS, negative_data_rejection]
+                    _try_all(found.ok(), GenerationMode.NEGATIVE, checks, server.address, session)
             assert client.get("/health").json() == {"status": "SERVING"}
     finally:
         assert server.stop() == 0
@@ -86,14 +91,16 @@ def test_no_request_makes_it_fail(tmp_path: Path) -> None:
     assert not log.exists() or "Traceback" not in log.read_text()
 
 
-def _try_all(operation: Any, address: str, session: requests.Session) -> None:
+def _try_all(
+    operation: Any, mode: GenerationMode, checks: list[Any], address: str, session: requests.Session
+) -> None:
     @settings(
         max_examples=examples(100), deadline=None, derandomize=True, database=None,
         phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck),
     )  # fmt: skip
-    @given(case=operation.as_strategy())
+    @given(case=operation.as_strategy(generation_mode=mode))
     def try_one(case: Any) -> None:
         response = case.call(base_url=address, session=session)
-        case.validate_response(response, checks=CHECKS)
+        case.validate_response(response, checks=checks)
 
     try_one()
