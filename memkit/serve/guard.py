@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 access = logging.getLogger("memkit.serve.access")
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
 BODY_BYTES = 1_000_000
 
 KEY_ID = "memkit.key"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from memkit.memory import Memory
 
 HOST, PORT = "127.0.0.1", 8377
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 RATE = 600
 """The most requests of one key in any 60 seconds."""
 
@@ -42,6 +43,15 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def names_for(host: str, allowed: Iterable[str]) -> set[str]:
+    """Return the names of a server at `host`: those `allowed`, this machine's, and its own."""
+    try:
+        is_name = not ip_address(host).is_unspecified  # nobody calls it by the address of all addresses
+    except ValueError:
+        is_name = bool(host)
+    return {*allowed, *LOOPBACK, *[host] * is_name}
+
+
 def serve(
     open_memory: Callable[[], Memory],
     home: Home,
@@ -58,15 +68,13 @@ def serve(
     """
     check_packages()
     from memkit.serve.app import make_app
-    from memkit.serve.guard import LOOPBACK
     from memkit.serve.keys import Keys
     from memkit.serve.running import listening, run
 
     keys = Keys(home)
     if not keys.all():
         raise MemkitError("there is no key yet; the user can make one with `memkit serve key --role read`")
-    names = {*hosts, *LOOPBACK, host}
     with listening(host, port) as bound:
         shown = f"[{host}]" if ":" in host else host
         is_listening(f"http://{shown}:{bound.getsockname()[1]}")
-        run(make_app(open_memory, keys, names, rate), bound)
+        run(make_app(open_memory, keys, names_for(host, hosts), rate), bound)

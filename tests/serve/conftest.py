@@ -10,9 +10,8 @@ from starlette.testclient import TestClient
 
 from memkit import Memory as FrontDoor
 from memkit.serve.app import make_app
-from memkit.serve.guard import LOOPBACK
 from memkit.serve.keys import Keys
-from memkit.serve.server import RATE
+from memkit.serve.server import LOOPBACK, RATE
 from tests.memory import DAYS, Memory, make_memory
 from tests.service.running import wait_until
 

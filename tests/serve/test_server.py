@@ -16,10 +16,16 @@ import pytest
 
 from memkit.serve import server as module
 from memkit.serve.keys import Keys
-from memkit.serve.server import MissingPackageError, check_packages, is_loopback
+from memkit.serve.server import (
+    LOOPBACK,
+    MissingPackageError,
+    check_packages,
+    is_loopback,
+    names_for,
+)
 from tests.memory import DAYS, Memory, make_memory
 from tests.serve.running import RunningServer, run
-from tests.service.running import wait_until
+from tests.service.running import RunningService, wait_until
 
 
 @pytest.fixture
@@ -40,11 +46,11 @@ def test_from_a_note_to_its_end(server: RunningServer) -> None:
     with server.client() as client:
         stored = client.post("/memory/store", json={"text": "The quokka port is 7447.", "tags": ["quokka"]})
         assert stored.status_code == 201
-        found = client.get("/memory/search", params={"query": "quokka port"}).json()
+        found = client.get("/memory/search", params={"query": "quokka"}).json()
         assert "7447" in found["results"][0]["content"]
         name = stored.json()["id"]
         assert client.delete(f"/memory/{name}").json()["erased"]
-        assert client.get("/memory/search", params={"query": "quokka port"}).json()["results"] == []
+        assert client.get("/memory/search", params={"query": "quokka"}).json()["results"] == []
     assert server.stop() == 0
     assert "quokka" not in server.output
     assert "POST /memory/store 201" in server.output
@@ -149,6 +155,37 @@ def test_raw_bytes_end_no_server(server: RunningServer) -> None:
             client.shutdown(socket.SHUT_WR)
             assert b" 200 " not in client.recv(4096)
     assert httpx.get(f"{server.address}/health").status_code == 200
+
+
+def test_with_the_background_service(memory: Memory) -> None:
+    own = {"MEMKIT_EMBEDDING_PROVIDER": "none"}
+    service = RunningService(memory, **own).start()
+    pid = service.status()["pid"]
+    server = RunningServer(memory, MEMKIT_SERVICE_ENABLED="true")
+    try:
+        with server.client() as client:
+            name = client.post("/memory/store", json={"text": "The quokka port is 7447."}).json()["id"]
+            query = {"query": "quokka"}
+            found = wait_until(
+                lambda: client.get("/memory/search", params=query).json()["results"], "the note to be found"
+            )
+            assert "7447" in found[0]["content"]
+            event = {"session": "a", "role": "user", "text": "Where is the numbat?"}
+            assert client.post("/events", json=event).status_code == 201
+            assert client.delete(f"/memory/{name}").status_code == 200
+            assert client.get("/memory/search", params=query).json()["results"] == []
+        assert service.status()["pid"] == pid
+        assert server.stop() == 0
+    finally:
+        server.stop(signal.SIGKILL)
+        service.stop()
+
+
+def test_the_names_of_a_server() -> None:
+    assert names_for("127.0.0.1", []) == set(LOOPBACK)
+    assert names_for("192.168.1.5", ["memory.example"]) == {*LOOPBACK, "192.168.1.5", "memory.example"}
+    for every in ("0.0.0.0", "::", ""):
+        assert names_for(every, []) == set(LOOPBACK)
 
 
 def test_nothing_of_it_is_imported_elsewhere(memory: Memory) -> None:
