@@ -159,7 +159,7 @@ class Forget(Arguments, frozen=True, forbid_unknown_fields=True):
     """`memory.forget`."""
 
     description = (
-        "Erase entries, turns, bullets, or notes for good, from files, archive, and index. Only when the "
+        "Erases entries, turns, bullets, or notes for good, from files, archive, and index. Only when the "
         "user asks for it. With dry_run (the default), list what would go; show that to the user first."
     )
     is_read_only = False
