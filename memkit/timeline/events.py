@@ -19,7 +19,7 @@ from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile, heading_title
 from memkit.journal.sessions import shown_line
 from memkit.paths import Home
-from memkit.text import estimate_tokens, one_line, shorten
+from memkit.text import encodable, estimate_tokens, one_line, shorten
 from memkit.timeline import nodes
 from memkit.timeline.nodes import parse_span
 from memkit.timeline.tree import Node, Timeline
@@ -81,7 +81,7 @@ def _matches(
 ) -> Iterator[dict[str, Any]]:
     for day in _days(timeline, node):
         try:
-            text = timeline.journal.text(f"{day}.md")
+            text = encodable(timeline.journal.text(f"{day}.md"))
         except JournalError as error:
             announce(str(error))
             continue
