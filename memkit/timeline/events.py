@@ -27,6 +27,7 @@ from memkit.timeline.view import MOST_TOKENS
 
 LINE_CHARACTERS = 200
 _LABEL = re.compile(r"^\*\*(?:Asked|Did|Answered|Interrupted)\*\* ?")
+_NUMBER = re.compile("[0-9]{1,9}")
 EVENT_CHARACTERS = 1200
 """The most characters of an event; `memkit transcript` shows all of it."""
 
@@ -188,7 +189,7 @@ def events(
     missing: list[str] = []
     problems: dict[str, None] = {}
     at, _, number = after.partition(".")
-    passed = int(number) if number.isdigit() else 0
+    passed = int(number) if _NUMBER.fullmatch(number) else 0
     room, is_wanted, upcoming = _ROOM, not after, ""
     for turn, session in _turns_of(timeline, node).items():
         skipped = 0
