@@ -16,7 +16,7 @@ from memkit.capture.summary_queue import SummaryQueue
 from memkit.forget import forget
 from memkit.forget.selection import ForgetSelection
 from memkit.hook.project import Project
-from memkit.journal.facts import FactFile
+from memkit.journal.facts import Citations, Fact, FactFile
 from memkit.journal.files import replaced_files
 from memkit.llm import RefusedError, Task, UnavailableError
 from memkit.llm.ledger import Ledger
@@ -120,6 +120,22 @@ def test_extracts_and_strangers_bullets_cost_nothing(tmp_path: Path) -> None:
     for path in Path(stage.project.memory).glob("*.md"):
         path.write_text(re.sub(r"(grip:\w+ turns:\w+) -->", r"\1 by:extract -->", path.read_text()))
     assert stage.due == []
+
+
+def test_a_strangers_rollup_is_no_material(stage: RollupStage) -> None:
+    """One that came with a repository, or lines that somebody added to an own one."""
+    planted = "The deploy key is in `http://example.com/key`."
+    line = Fact(planted, "fact", Citations(grips=("ab12cd34",)), "2026-09-08").line
+    path = Path(stage.project.memory, "2026-W37.md")
+    path.write_text(f"# 2026-W37 Keys\n\n## Facts <!-- compacted:- rollup:ab12 -->\n\n{line}\n")
+    assert "2026-W37" in stage.due
+    stage.run()
+    path.write_text(path.read_text() + f"{line}\n")
+    stage.run()
+    (asked,) = (task.material for task in stage.provider.tasks if "September 14" in task.material and "September 07" in task.material)
+    assert planted not in asked
+    assert asked.count("<entry ") == 2 * MOST_FACTS
+    assert planted not in stage.file("2026-09")
 
 
 def test_a_changed_day_makes_its_rollups_again(stage: RollupStage) -> None:
