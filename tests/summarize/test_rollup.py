@@ -160,18 +160,20 @@ def test_what_the_user_edited_stays(stage: RollupStage) -> None:
     stage.run()
     path = Path(stage.project.memory, "2026-W42.md")
     first, second = stage.facts("2026-W42")[:2]
-    text = path.read_text().replace(first, "My own words about the apple gate.")
+    secret = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    text = path.read_text().replace(first, f"My own words about the apple gate, {secret}.")
     text = text.replace(f"- Fact: {second}", f"- Fact: {second}\n  and a second line")
     path.write_text(re.sub("^# .*", "# The week of the gates", text) + "\nMy note.\n")
     stage.add_week(WEEKS[2], ["moose"])
     stage.run()
     after = path.read_text()
     assert after.startswith("# The week of the gates\n")
-    assert "My own words about the apple gate." in after
+    assert "My own words about the apple gate," in after
     assert "and a second line" in after
     assert after.endswith("\nMy note.\n")
     (asked,) = (task.material for task in stage.provider.tasks if "moose" in task.material)
     assert asked.count('kept="yes"') == 2
+    assert "My own words" in asked and secret not in asked
 
 
 def test_a_forgotten_turn_takes_every_line_along_that_rests_on_it(stage: RollupStage) -> None:
