@@ -36,6 +36,7 @@ from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
 from memkit.timeline.cache import erase_timelines
+from memkit.timeline.nodes import day_of, path_of
 from memkit.topics.files import drop_members, drop_outdated
 
 logger = logging.getLogger(__name__)
@@ -90,7 +91,7 @@ class _Eraser:
         problems = []
         for root in sorted(self._forgotten.roots):
             unindexed.mark(self._home, root)  # after a kill, the next process updates the index
-        for step in (self._old_versions, self._markdown, self._days, self._facts, self._archive,
+        for step in (self._old_versions, self._markdown, self._titles, self._days, self._facts, self._archive,
                      self._old_text, self._summary_queue, self._index, self._topics):  # fmt: skip
             try:
                 step()
@@ -112,6 +113,16 @@ class _Eraser:
         # From the end of each file, so that the lines of the other passages stay valid.
         for passage in sorted(self._found.passages, key=lambda one: (one.path, -one.start)):
             self._journal(passage.project).remove_lines(passage.path, passage.start, passage.end)
+
+    def _titles(self) -> None:
+        """Remove the titles of the rollups that rest on a day. This comes before the day loses anything."""
+        for one in self._found.days:
+            day = day_of(Path(one.day).name)
+            for name in path_of(day)[:-1] if day else ():
+                for file in (f"{name}.md", f"{name}.local.md"):
+                    path = Path(one.project.memory, file)
+                    if path.is_file() and not path.is_symlink():
+                        self._journal(one.project).drop_title(file)
 
     def _days(self) -> None:
         for one in self._found.days:

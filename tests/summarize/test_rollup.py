@@ -185,7 +185,8 @@ def test_a_forgotten_turn_takes_every_line_along_that_rests_on_it(stage: RollupS
         cited = [number for number, entry in entries.items() if re.search("(bear|cedar) gate", entry)]
         fact = {"text": text, "kind": "fact", "sources": cited}
         others = every_entry(task)
-        return {**others, "facts": [fact, *others["facts"][3:]]} if word in task.material else others
+        title = {"title": "The bear gate of September"}
+        return {**others, **title, "facts": [fact, *others["facts"][3:]]} if word in task.material else others
 
     stage.provider.answer = joined
     stage.run()
@@ -206,6 +207,31 @@ def test_a_forgotten_turn_takes_every_line_along_that_rests_on_it(stage: RollupS
     assert "bear gate of October" in stage.file("2026-W42")
     assert "daisy" in stage.file("2026-W37")
     assert "2026-W37" in stage.due  # made again from the rest
+
+
+def test_a_title_goes_with_what_no_line_rests_on(stage: RollupStage) -> None:
+    """Only the first entries got lines, but the title is of the last one."""
+    stage.provider.answer = lambda task: {**every_entry(task), "title": "Jay gates"}
+    stage.run()
+    stage.run()
+    assert {name: stage.file(name).partition(" <!--")[0] for name in ("2026-W37", "2026-09")} == {
+        "2026-W37": "# 2026-W37 Jay gates", "2026-09": "# 2026-09 Jay gates",
+    }  # fmt: skip
+    path = Path(stage.project.memory, "2026-W38.md")
+    path.write_text(path.read_text().replace("# 2026-W38 Jay gates", "# My own words on jays"))
+    before = stage.facts("2026-W37")
+    days = "".join(one.read_text() for one in sorted(path.parent.glob("2026-09-*.md")))
+    gone = frozenset(re.findall(r"jay gate .*grip:\w+ turns:(\w+)", days))
+    assert len(gone) == 2
+    forget(stage.home, stage.project, ForgetSelection(Forgotten(turns=gone)), lambda _: stage.settings)
+    assert stage.file("2026-W37").startswith("# 2026-W37\n")
+    assert stage.file("2026-09").startswith("# 2026-09\n")
+    assert stage.file("2026-W38").startswith("# My own words on jays")
+    assert stage.file("2026-W42").startswith("# 2026-W42 Jay gates")
+    assert stage.facts("2026-W37") == before
+    stage.provider.answer = every_entry
+    stage.run()
+    assert stage.file("2026-W37").startswith("# 2026-W37 Gates and ports <!-- ")
 
 
 def test_a_run_makes_few_calls_newest_first(tmp_path: Path) -> None:
