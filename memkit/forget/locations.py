@@ -230,7 +230,8 @@ class _Finder:
     def _covers_day(self, project: Project, day: str, date: str) -> bool:
         if day not in (date, f"{date}.local"):  # a file that the user named
             return False
-        start = datetime.fromisoformat(date).timestamp()
+        begins = _local(date)
+        start = begins.timestamp() if begins else 0.0
         periods = (one for one in self._forgotten.periods if one.project == project.root and not one.session)
         return any(one.since <= start < one.until for one in periods)
 
@@ -347,9 +348,15 @@ def _date(day: str, content: DayFile) -> str:
 
 def _began(date: str, section: Section) -> datetime | None:
     """Return when a section began, or None if its date is unknown."""
-    if not date:
+    return _local(f"{date} {section.minute or '00:00'}") if date else None
+
+
+def _local(text: str) -> datetime | None:
+    """Return a local time, or None for one that no time zone reaches: a file may be named 0001-01-01."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
         return None
-    return datetime.fromisoformat(f"{date} {section.minute or '00:00'}").astimezone()
 
 
 def _entry(day: str, section: Section, key: str) -> ForgottenEntry:
