@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.paths import Home
 from memkit.state import read_state_or_none, write_state
 from memkit.text import one_line
+
+logger = logging.getLogger(__name__)
 
 VERSION = 1
 """The format version of `run/jobs.json`."""
@@ -127,8 +130,11 @@ class JobRun:
             result = {"result": run(self), "failed": False, **finished}
         except JobPaused as error:
             return self._book.update(self._name, result=str(error), failed=False)
-        except (MemkitError, OSError) as error:
+        except Exception as error:
             line = one_line(str(error))
+            if not isinstance(error, (MemkitError, OSError)):  # else it would be due again at once, and unseen
+                logger.exception("job %s failed", self._name)
+                line = f"unexpected error ({type(error).__name__}: {line})"
             result = {"result": line, "failed": True, **finished}
             result |= {"error": line, "error_time": self._started}
         seconds = round(time.time() - self._started, 3)

@@ -138,6 +138,17 @@ class TestARun:
         assert (state.failed, state.error) == (False, "no room")
         assert 0 < state.error_time < state.last
 
+    def test_an_unexpected_error_is_recorded_too(self, book: JobBook, caplog: pytest.LogCaptureFixture) -> None:
+        """Else the job would be due again at once, and nobody would know why."""
+
+        def fail(name: str) -> None:
+            raise ValueError("year 0 is out of range")
+
+        _, state = self.run(book, fail)
+        assert (state.failed, state.result) == (True, "unexpected error (ValueError: year 0 is out of range)")
+        assert state.error == state.result and state.last > 0 and state.begun == 0
+        assert "job index failed" in caplog.text
+
     def test_two_processes_lose_no_change(self, book: JobBook) -> None:
         def change(name: str) -> None:
             for _ in range(20):
