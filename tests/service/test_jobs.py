@@ -163,7 +163,11 @@ class TestARun:
         assert [book.state(name).result for name in "abc"] == ["x" * 20] * 3
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"reconcile": 5}', '{"reconcile": {"a": 1}}', "\xff"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"reconcile": 5}', '{"reconcile": {"a": 1}}', "\xff", '{"index": {"last": "x"}}',
+     '{"index": {"last": 1e300}}', '{"index": {"last": NaN}}', '{"index": {"begun": -1}}', '{"index": {"result": 5}}'],
+)  # fmt: skip
 def test_a_damaged_job_book_is_read_as_empty(memory: Memory, text: str) -> None:
     path = Path(memory.home.run, "jobs.json")
     path.parent.mkdir(parents=True)
