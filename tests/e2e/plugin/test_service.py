@@ -28,7 +28,7 @@ def test_pointers_reach_the_model_in_the_next_session(api: MessagesApi, user: Me
     user.wait_until_alone()
 
     with user.home.start_interactive() as session:
-        status = wait_until(lambda: warm(user), 60, user.complaint)
+        status = wait_until(lambda: warm(user), 120, user.complaint)
         assert [one["root"] for one in status["sessions"]] == [str(user.home.project)]
         user.ask(session, "Please change the port of the staging gateway to 8443.", "Changed.")
         user.ask(session, "Write a poem about roses and the moon.", "Roses are red.")
