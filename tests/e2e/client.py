@@ -105,6 +105,7 @@ class ClaudeHome:
         temporary.mkdir()
         self.environment: dict[str, str] = {
             "PATH": os.environ["PATH"],
+            "TZ": "UTC",  # as in all tests: else "today" differs for hours of each day
             "HOME": str(self.directory),
             "TMPDIR": str(temporary),
             "CLAUDE_CODE_TMPDIR": str(temporary),
