@@ -36,7 +36,6 @@ from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
 from memkit.timeline.cache import erase_timelines
-from memkit.timeline.nodes import day_of, path_of
 from memkit.topics.files import drop_members, drop_outdated
 
 logger = logging.getLogger(__name__)
@@ -117,12 +116,10 @@ class _Eraser:
     def _titles(self) -> None:
         """Remove the titles of the rollups that rest on a day. This comes before the day loses anything."""
         for one in self._found.days:
-            day = day_of(Path(one.day).name)
-            for name in path_of(day)[:-1] if day else ():
-                for file in (f"{name}.md", f"{name}.local.md"):
-                    path = Path(one.project.memory, file)
-                    if path.is_file() and not path.is_symlink():
-                        self._journal(one.project).drop_title(file)
+            for name in one.rollups:
+                path = Path(one.project.memory, name)
+                if path.is_file() and not path.is_symlink():
+                    self._journal(one.project).drop_title(name)
 
     def _days(self) -> None:
         for one in self._found.days:

@@ -219,6 +219,9 @@ def test_a_title_goes_with_what_no_line_rests_on(stage: RollupStage) -> None:
     }  # fmt: skip
     path = Path(stage.project.memory, "2026-W38.md")
     path.write_text(path.read_text().replace("# 2026-W38 Jay gates", "# My own words on jays"))
+    stage.add_week(WEEKS[0], ["moose"])
+    stage.run()  # an old version is kept
+    (kept,) = (one for one in replaced_files(stage.home, [stage.project.root]) if "Jay gates" in one.read_text())
     before = stage.facts("2026-W37")
     days = "".join(one.read_text() for one in sorted(path.parent.glob("2026-09-*.md")))
     gone = frozenset(re.findall(r"jay gate .*grip:\w+ turns:(\w+)", days))
@@ -229,6 +232,7 @@ def test_a_title_goes_with_what_no_line_rests_on(stage: RollupStage) -> None:
     assert stage.file("2026-W38").startswith("# My own words on jays")
     assert stage.file("2026-W42").startswith("# 2026-W42 Jay gates")
     assert stage.facts("2026-W37") == before
+    assert not kept.exists()
     stage.provider.answer = every_entry
     stage.run()
     assert stage.file("2026-W37").startswith("# 2026-W37 Gates and ports <!-- ")
