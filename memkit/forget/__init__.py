@@ -36,7 +36,8 @@ from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
 from memkit.timeline.cache import erase_timelines
-from memkit.topics.files import drop_members, drop_outdated
+from memkit.topics.files import drop_outdated
+from memkit.topics.kept import drop_members
 
 logger = logging.getLogger(__name__)
 
@@ -167,7 +168,11 @@ class _Eraser:
         purge_index(self._home, projects, self._uri, None, self._is_in, self._announce)
 
     def _topics(self) -> None:
-        drop_members(self._home, self._forgotten.roots, lambda root: self._forgotten.within(root).turns)
+        def gone_from(root: str) -> frozenset[str]:
+            gone = self._forgotten.within(root)
+            return gone.turns | gone.grips
+
+        drop_members(self._home, self._forgotten.roots, gone_from)
 
     def _is_in(self, chunks: ChunkReader) -> bool:
         if chunks.root in self._forgotten.roots:

@@ -19,7 +19,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Any
 
-from memkit.bullets import bullet_words, read_bullets
+from memkit.bullets import bullet_words
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import MemkitError
 from memkit.hook.entries import OwnEntries
@@ -38,7 +38,7 @@ from memkit.privacy.tombstones import Tombstones
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.answer import clean_title
-from memkit.summarize.bullets import instructions, list_schema
+from memkit.summarize.bullets import instructions, list_schema, recorded_bullets
 from memkit.summarize.compaction import ENTRY_TOKENS
 from memkit.summarize.facts import (
     Source,
@@ -130,9 +130,7 @@ class RollupMaterial:
         return {day: bullets for day, bullets in sorted(found.items()) if bullets}
 
     def _bullets(self, day: date, text: str) -> Iterator[Source]:
-        for _, bullet in read_bullets(text.split("\n")):
-            if bullet.is_extract or not bullet.text or bullet.text not in self._own:
-                continue
+        for bullet in recorded_bullets(text, self._own):
             shown = self._redact(bullet.text)
             evidence = evidence_of(shown, day.isoformat(), bullet.is_verified)
             # Not its turns: there is room for few, and forgetting a turn takes its bullets along.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import os
@@ -30,7 +31,9 @@ from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path, read_derived
 from tests.builders import Lines, entries
 from tests.memory import DAYS, Memory, day, make_memory
-from tests.topics.subjects import make_subjects
+from tests.messages_api import Failure, MessagesApi, tool
+from tests.topics.names_stage import NAMED, NameStage, add_notes, labels_for
+from tests.topics.subjects import SUBJECTS, make_subjects, talk
 
 
 @pytest.fixture
@@ -232,6 +235,34 @@ def test_topics_are_computed_apart_when_enough_has_changed(tmp_path: Path) -> No
     memory.sync()
     assert run_job(job, around(memory)).result == "the topics of 1 project computed"
     apart.stop()
+
+
+def test_topics_are_named_by_a_model_also_those_of_the_users_own_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real provider of the settings, which talks to a scripted API."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    with MessagesApi(lambda request: [tool("record_labels", labels=labels_for(request.text))]) as api:
+        stage = NameStage(tmp_path, base_url=api.url)
+        memory, own = stage.memory, copy.copy(stage.memory)
+        own.project = Project.of_user(memory.home)
+        add_notes(own, own.project, [talk(subject, n)[0] for n in range(6) for subject in SUBJECTS])
+        own.sync()
+        job = job_named("topics")
+        result = "the topics of 1 project computed; 6 named by a model"
+        assert run_job(job, around(memory)).result == result
+        assert stage.labels == NAMED
+        stage.memory = own
+        assert stage.labels == NAMED
+        assert [call.project for call in stage.calls] == sorted([memory.project.root, own.project.root])
+        assert run_job(job, around(memory)).result == "the topics of 0 projects computed"
+        api.script = lambda request: Failure(529, "overloaded_error", "Overloaded")
+        stage.memory = memory
+        stage.add_days(12, first=8)
+        state = run_job(job, around(memory))
+        assert not state.failed
+        assert "; not named by a model: " in state.result and "\n" not in state.result
+    assert len(stage.calls) == 3
 
 
 def test_topics_without_their_package(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
