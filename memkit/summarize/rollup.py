@@ -19,7 +19,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Any
 
-from memkit.bullets import read_bullets
+from memkit.bullets import bullet_words
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import MemkitError
 from memkit.hook.entries import OwnEntries
@@ -38,7 +38,7 @@ from memkit.privacy.tombstones import Tombstones
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.answer import clean_title
-from memkit.summarize.bullets import instructions, list_schema
+from memkit.summarize.bullets import instructions, list_schema, recorded_bullets
 from memkit.summarize.compaction import ENTRY_TOKENS
 from memkit.summarize.facts import (
     Source,
@@ -130,9 +130,7 @@ class RollupMaterial:
         return {day: bullets for day, bullets in sorted(found.items()) if bullets}
 
     def _bullets(self, day: date, text: str) -> Iterator[Source]:
-        for _, bullet in read_bullets(text.split("\n")):
-            if bullet.is_extract or not bullet.text or bullet.text not in self._own:
-                continue
+        for bullet in recorded_bullets(text, self._own):
             shown = self._redact(bullet.text)
             evidence = evidence_of(shown, day.isoformat(), bullet.is_verified)
             # Not its turns: there is room for few, and forgetting a turn takes its bullets along.
@@ -160,15 +158,25 @@ class RollupMaterial:
             found = []
             for child in self.spans(below):
                 if span.holds(child.first):
-                    facts = self.file(child).facts()
-                    found += map(written_statement, facts) if facts else self.entries(child)
-        room, kept = CALL_TOKENS, []
+                    found += self._facts(child) or self.entries(child)
+        room, kept = CALL_TOKENS, list[Source]()
         for one in reversed(found):
             room -= one.tokens + ENTRY_TOKENS
             if room < 0:
                 break
             kept.append(one)
         return kept[::-1]
+
+    def _facts(self, span: Span) -> list[Source]:
+        """Return the lines of a rollup that this home wrote: any other may have come with a repository."""
+        found: list[Source] = []
+        for one in self.file(span).facts():
+            fact = one.fact
+            if bullet_words(fact.shown) in self._own:
+                shown = self._redact(fact.text)
+                evidence = evidence_of(shown, fact.date, fact.is_verified)
+                found.append(Source(shown, fact.date, fact.citations, evidence))
+        return found
 
 
 def due_rollups(
@@ -257,7 +265,7 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
     journal = _journal(one.project, home, settings)
     written = FactFile(journal.text(one.name), one.name).facts()
     own = [written_statement(fact) for fact in written if fact.is_own]
-    task = _task(own, one, settings.summarize)
+    task = _task(own, one, settings)
     with calls.ask(task, settings.summarize, PURPOSE, one.project.root) as reply:
         found = read_facts(reply.value, [*own, *one.entries], clean)[:MOST_FACTS]
         if not found:
@@ -279,6 +287,6 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
     journal.change_facts(one.name, change, keep)
 
 
-def _task(own: Sequence[Statement], one: DueRollup, settings: SummarizeSettings) -> Task:
-    task = make_facts_task(own, one.entries, settings)
-    return Task(instructions(settings, INSTRUCTIONS), task.material, task.tool, _schema())
+def _task(own: Sequence[Statement], one: DueRollup, settings: Settings) -> Task:
+    task = make_facts_task(own, one.entries, settings.summarize, _redaction(settings))
+    return Task(instructions(settings.summarize, INSTRUCTIONS), task.material, task.tool, _schema())

@@ -24,17 +24,32 @@ from memkit.journal.day_file import heading_title
 from memkit.journal.facts import MEMORY_FILE, SUPERSEDED, FactFile
 from memkit.journal.sessions import turn_outcome
 from memkit.paths import Home
-from memkit.text import one_line
+from memkit.text import encodable, one_line
 from memkit.timeline import nodes
 from memkit.timeline.cache import Day, Month, MonthCache
 from memkit.timeline.nodes import Span, parse_span, path_of
-from memkit.timeline.summary import Entry, Segment, Summary, joined, same_day, summarize
+from memkit.timeline.summary import (
+    QUESTION_CHARACTERS,
+    TITLE_CHARACTERS,
+    Entry,
+    Segment,
+    Summary,
+    joined,
+    read_day,
+    same_day,
+    summarize,
+)
 from memkit.timeline.words import telling
 
 logger = logging.getLogger(__name__)
 
 MOST_DEPTH = 5
 MOST_NODES = 100
+MOST_BULLETS, BULLET_CHARACTERS = 12, 560
+"""The most lines of a rollup to show, and of characters of each. A model writes fewer and shorter ones, but a
+repository may bring a file of any size.
+"""
+
 _WORDS = 12
 _LEAST_ID = 4
 """The fewest characters of an id: "2026" is a year, and a shorter one would name half of the memory."""
@@ -231,12 +246,12 @@ class Timeline:
         facts: list[Entry] = []
         cited: set[str] = set()
         if node.kind not in (nodes.SEGMENT, nodes.TURN, nodes.NOTE):
-            content = FactFile(self.journal.text(MEMORY_FILE), MEMORY_FILE)
+            content = FactFile(encodable(self.journal.text(MEMORY_FILE)), MEMORY_FILE)
             for one in content.facts():
                 fact = one.fact
                 cited.update(fact.citations.grips)
                 if fact.kind != SUPERSEDED and fact.is_verified and _is_in(node, fact.date):
-                    facts.append(Entry(fact.date, unescape(fact.text), one.id))
+                    facts.append(Entry(fact.date, one_line(unescape(fact.text), QUESTION_CHARACTERS), one.id))
         bullets = [one for one in node.summary.decided if one.id not in cited]
         return sorted([*facts, *bullets], key=lambda one: one.time, reverse=True)
 
@@ -276,13 +291,14 @@ class Timeline:
             return "", ()
         for name in (f"{span.name}.md", f"{span.name}.local.md"):
             try:
-                file = FactFile(self.journal.text(name), name)
+                file = FactFile(encodable(self.journal.text(name)), name)
             except JournalError as error:
                 logger.warning("%s", error)
                 continue
             if facts := file.facts():
-                lines = (one.fact.shown.removeprefix("- ") for one in facts)
-                return one_line(unescape(file.title)), tuple(one_line(unescape(line)) for line in lines)
+                lines = (one.fact.shown.removeprefix("- ") for one in facts[:MOST_BULLETS])
+                bullets = tuple(one_line(unescape(line), BULLET_CHARACTERS) for line in lines)
+                return one_line(unescape(file.title), TITLE_CHARACTERS), bullets
         return "", ()
 
     def _summary(self, span: Span) -> tuple[Summary, list[str]]:
@@ -336,7 +352,7 @@ class Timeline:
             shown = ", ".join(sorted(exact)[:5])
             raise AmbiguousIdError(f"{name!r} matches several turns: {shown}; give more characters")
         for one, day in places.values():
-            summary = summarize(day, self.journal.day(day), one.id)
+            summary = summarize(day, read_day(self.journal, day), one.id)
             node = _segment_node(one, day[:10], summary)
             return replace(node, words=self._telling(summary))
         return None
@@ -349,7 +365,7 @@ class Timeline:
             own = next((one for one in self._day(name).segments if one.id == segment.id), None)
             if own is None:
                 continue
-            content = self.journal.day(name)
+            content = read_day(self.journal, name)
             for turn in own.turns:
                 section = content.find_turn(turn)
                 if section is None:
@@ -362,7 +378,7 @@ class Timeline:
                     first=time,
                     last=time,
                     summary=Summary(turns=1),
-                    title=one_line(unescape(heading_title(section))),
+                    title=one_line(unescape(heading_title(section)), TITLE_CHARACTERS),
                     outcome=one_line(unescape(turn_outcome(content.text(section)))),
                     session=own.session,
                 )
