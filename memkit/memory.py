@@ -45,12 +45,15 @@ if TYPE_CHECKING:
     from memkit.recall.transcript import Exchange
     from memkit.settings.load import Settings
     from memkit.timeline.tree import Timeline
-    from memkit.topics import TopicList
+    from memkit.topics import Topic, TopicList
 
 logger = logging.getLogger(__name__)
 
 LOCK_SECONDS = 600.0
 """The longest wait for another process that writes the index."""
+
+TOPIC_RESULTS = 50
+"""The results of a search whose topics count."""
 
 
 class Memory:
@@ -245,6 +248,14 @@ class Memory:
         if found is None:
             raise MemkitError(f"{self.project.root} has no memory to find topics in")
         return found
+
+    def topics_about(self, query: str) -> list[tuple[Topic, float]]:
+        """Return the topics of what a search finds, best first, each with its score."""
+        from memkit.topics.files import key_of
+
+        answer = self.search(query, TOPIC_RESULTS)
+        found = [(one.chunk.turns or (key_of(one.chunk),), one.relevance) for one in answer.results]
+        return self.topics().holding(found)
 
     def rename_topic(self, topic: str, label: str) -> str:
         """Give a topic your own label, or "" for none: `memory.rename_topic("5f0c0e0a", "Invoices")`.

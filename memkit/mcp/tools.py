@@ -18,6 +18,7 @@ from memkit.memory import Memory
 
 MOST_RESULTS = 10
 MOST_IDS = 20
+MOST_TOPICS = 20
 DEFAULT_BUDGET = 2000
 """Tokens of a search, unless the caller says otherwise."""
 
@@ -131,7 +132,11 @@ class Topics(Arguments, frozen=True, forbid_unknown_fields=True):
 
     def run(self, memory: Memory) -> str:
         """Return the topics, the most important first."""
-        return _quoted({"topics": [one.as_dict() for one in memory.topics(self.query)]})
+        if self.query:
+            found = [topic for topic, _ in memory.topics_about(self.query)]
+        else:
+            found = list(memory.topics().topics)
+        return _quoted({"topics": [one.as_dict() for one in found[:MOST_TOPICS]]})
 
 
 class Remember(Arguments, frozen=True, forbid_unknown_fields=True):

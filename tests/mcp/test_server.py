@@ -152,3 +152,18 @@ def test_a_client_that_leaves_ends_the_server(memory: Memory) -> None:
     said, status = lines(memory, encoded(initialize(), called))
     assert said[0]["id"] == 0
     assert status == 0
+
+
+def test_topics(tmp_path: Path) -> None:
+    from memkit.topics.compute import refresh
+    from tests.topics.subjects import make_subjects
+
+    memory = make_subjects(tmp_path)
+    refresh(memory.project, memory.home, memory.settings)
+    text, failed = call(memory, "topics")
+    assert not failed
+    labels = [one["label"] for one in json.loads(text.partition("\n")[2])["topics"]]
+    assert len(labels) == 3
+    text, failed = call(memory, "topics", query="stripe refund of an invoice")
+    assert not failed
+    assert "invoice" in json.loads(text.partition("\n")[2])["topics"][0]["label"]
