@@ -265,6 +265,22 @@ class ServiceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = 10
 
 
+MOST_DEBOUNCE_MS = 10_000
+"""The longest pause to wait for: after this time, the files are listed anyway."""
+
+
+class WatchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Noticing edits of the memory's files: by the service, and by `memkit watch`."""
+
+    debounce_ms: Annotated[
+        int,
+        Meta(
+            ge=10, le=MOST_DEBOUNCE_MS,
+            description="update the index when the files have not changed for this many milliseconds",
+        ),
+    ] = 1500
+
+
 class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Bullets above the digests, written by a model. By default, the one of your own Claude Code."""
 
@@ -406,6 +422,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     search: SearchSettings = SearchSettings()
     recall: RecallSettings = RecallSettings()
     service: ServiceSettings = ServiceSettings()
+    watch: WatchSettings = WatchSettings()
     summarize: SummarizeSettings = SummarizeSettings()
     jobs: JobSettings = JobSettings()
     keys: KeySettings = KeySettings()

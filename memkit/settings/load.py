@@ -68,7 +68,7 @@ A session, and what it starts in the background, have none: `memkit.hook.trust` 
 _HARMLESS = frozenset({("memory", "exclude")})
 _HARMLESS_SECTIONS = frozenset({"chunking", "search"})
 
-_COSMETIC_SECTIONS = frozenset({"recall", "service"})
+_COSMETIC_SECTIONS = frozenset({"recall", "service", "watch"})
 """Sections that decide neither what is kept, nor where it goes, nor what is spent."""
 
 _OTHER_VARIABLES = frozenset({"MEMKIT_HOME", "MEMKIT_PYTHON", "MEMKIT_CHILD", "MEMKIT_DISABLE"})

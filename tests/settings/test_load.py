@@ -399,8 +399,8 @@ class TestFileOfAProject:
             if key not in harmless and key[0] not in ("chunking", "search")
         ]
         assert {section for section, _ in harmful} == {
-            "memory", "capture", "archive", "embedding", "index", "recall", "service", "summarize",
-            "jobs", "keys",
+            "memory", "capture", "archive", "embedding", "index", "recall", "service", "watch",
+            "summarize", "jobs", "keys",
         }  # fmt: skip
         write_theirs(project, "".join(f"{section}.{name} = 1\n" for section, name in harmful))
         loaded = load(home, project)
