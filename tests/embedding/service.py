@@ -1,4 +1,4 @@
-"""A stand-in for OpenAI and Ollama on the loopback: their embedding endpoints, and their errors."""
+"""A stand-in for OpenAI, Azure OpenAI, and Ollama on the loopback: their embedding endpoints, and their errors."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 OPENAI = "/v1/embeddings"
+AZURE = "/openai/deployments/mine/embeddings?api-version=2024-10-21"
 OLLAMA = "/api/embed"
 
 KEY = "sk-test-3f9a1b77c2"
@@ -87,11 +88,11 @@ class _Handler(BaseHTTPRequestHandler):
         refusal = self.server.refusal(texts)
         if refusal is not None:
             status, message = refusal
-            error = {"message": message} if self.path == OPENAI else message
+            error = {"message": message} if self.path in (OPENAI, AZURE) else message
             self._answer(status, {"error": error})
             return
         vectors = self.server.vectors(texts)
-        if self.path == OPENAI:
+        if self.path in (OPENAI, AZURE):
             data = [
                 {"object": "embedding", "index": n, "embedding": v} for n, v in enumerate(vectors)
             ]

@@ -204,6 +204,43 @@ def test_a_value_of_any_kind(key: settings_file.Key, value: object) -> None:
     assert again == settings
 
 
+AZURE = {
+    "MEMKIT_EMBEDDING_PROVIDER": "openai",
+    "MEMKIT_EMBEDDING_BASE_URL": "https://mine.openai.azure.com",
+    "MEMKIT_EMBEDDING_AZURE_DEPLOYMENT": "vectors-3.small",
+}
+
+
+def test_addresses_of_vectors(home: Home) -> None:
+    assert load(home, **AZURE).settings.embedding.azure_deployment == "vectors-3.small"
+    for url in ("http://127.0.0.1:1234/v1", "http://[::1]:8080", "https://host/a/b/"):
+        assert load(home, **{**AZURE, "MEMKIT_EMBEDDING_BASE_URL": url}).settings.embedding.base_url == url
+    for provider in ("local", "none", "sentence-transformers"):  # which send nothing
+        assert load(home, **{**AZURE, "MEMKIT_EMBEDDING_PROVIDER": provider})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("BASE_URL", "localhost:1234", "embedding.base_url = 'localhost:1234': must be http(s)://host"),
+        ("BASE_URL", "https://user:secret@host", "embedding.base_url"),
+        ("BASE_URL", "https://host/v1?key=1", "embedding.base_url"),
+        ("BASE_URL", "https://host/\u2028", "embedding.base_url"),
+        ("BASE_URL", "file:///etc/passwd", "embedding.base_url"),
+        ("BASE_URL", "", "azure_deployment needs provider = openai and base_url"),
+        ("PROVIDER", "ollama", "azure_deployment needs provider = openai and base_url"),
+        ("PROVIDER", "google", "base_url is for the providers openai and ollama only"),
+        ("AZURE_DEPLOYMENT", "../other", "embedding.azure_deployment = '../other': must be letters"),
+        ("AZURE_API_VERSION", "1&x=2", "embedding.azure_api_version = '1&x=2': must be letters"),
+    ],
+)
+def test_bad_addresses_of_vectors(home: Home, name: str, value: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(home, **{**AZURE, f"MEMKIT_EMBEDDING_{name}": value})
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "uri", ["", "cloud", "/srv/index", "~/index", "http://127.0.0.1:8000", "https://host/"]
 )
