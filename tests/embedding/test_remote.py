@@ -19,7 +19,17 @@ from memkit.errors import EmbeddingError
 from memkit.paths import Home
 from memkit.settings import EmbeddingSettings
 from memkit.settings.load import how_to_set
-from tests.embedding.service import AZURE, BAD_VECTORS, KEY, OLLAMA, OPENAI, Service, words
+from tests.embedding.service import (
+    AZURE,
+    BAD_VECTORS,
+    GOOGLE,
+    KEY,
+    OLLAMA,
+    OPENAI,
+    VOYAGE,
+    Service,
+    words,
+)
 
 VARIABLES = ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
 
@@ -36,7 +46,29 @@ def ollama(home: Home, model: str = "nomic-embed-text", **prefixes: Any) -> Remo
     return embedder
 
 
-PROVIDERS_HERE = pytest.mark.parametrize("load", [openai, ollama])
+def google(home: Home, model: str = "gemini-embedding-001", **prefixes: Any) -> RemoteEmbedder:
+    pytest.importorskip("google.genai")
+    embedder = load_embedder(home, EmbeddingSettings(provider="google", model=model, **prefixes))
+    assert isinstance(embedder, RemoteEmbedder)
+    return embedder
+
+
+def voyage(home: Home, model: str = "voyage-3.5", **prefixes: Any) -> RemoteEmbedder:
+    embedder = load_embedder(home, EmbeddingSettings(provider="voyage", model=model, **prefixes))
+    assert isinstance(embedder, RemoteEmbedder)
+    return embedder
+
+
+@pytest.fixture(autouse=True)
+def voyage_at_the_stand_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Voyage's package reads its address from no variable, and Chroma passes none."""
+    if hasattr(request.node, "callspec") and request.node.callspec.params.get("load") is voyage:
+        base = pytest.importorskip("voyageai._base")
+        url = request.getfixturevalue("service").url
+        monkeypatch.setattr(base, "get_default_base_url", lambda key: f"{url}/voyage/v1")
+
+
+PROVIDERS_HERE = pytest.mark.parametrize("load", [openai, ollama, google, voyage])
 
 
 @PROVIDERS_HERE
@@ -52,6 +84,32 @@ def test_vectors_are_normalized_and_in_order(home: Home, service: Service, load:
     assert service.texts == texts
     assert max(len(request.texts) for request in service.requests) <= 100
     assert embedder.embed([]).shape == (0, 8)
+
+
+@pytest.mark.parametrize(
+    ("load", "path", "header", "key", "purposes"),
+    [
+        (google, GOOGLE, "x-goog-api-key", KEY, ["RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"]),
+        (voyage, VOYAGE, "authorization", f"Bearer {KEY}", ["document", "query"]),
+    ],
+)
+def test_queries_differ_from_passages(
+    home: Home, service: Service, load: type, path: str, header: str, key: str, purposes: list[str]
+) -> None:
+    embedder = load(home)
+    embedder.embed(["it is 7443"])
+    embedder.embed_query("which port")
+    assert [one.path for one in service.requests] == [path, path]
+    assert [one.purpose for one in service.requests] == purposes
+    assert [one.headers[header] for one in service.requests] == [key, key]
+    assert service.texts == ["it is 7443", "which port"]
+
+
+def test_a_bad_key_of_google_has_the_status_400(home: Home, service: Service) -> None:
+    service.refuse(400, "API key not valid. Please pass a valid API key.")
+    with pytest.raises(EmbeddingError) as caught:
+        google(home).embed(["a"])
+    assert str(caught.value) == f"google rejects the key (400); {how_to_set('google')}"
 
 
 def test_a_request_is_not_too_large(home: Home, service: Service) -> None:
@@ -257,6 +315,13 @@ def test_no_vectors_at_all(home: Home, service: Service, load: type) -> None:
         (ollama, 404, "ollama has no model nomic-embed-text (404); run `ollama pull "
                       "nomic-embed-text` or set embedding.model"),
         (ollama, 500, "ollama cannot embed at the moment (500); try again later"),
+        (google, 403, f"google rejects the key (403); {how_to_set('google')}"),
+        (google, 404, "google has no model gemini-embedding-001 (404); set embedding.model"),
+        (google, 429, "google reports that your account's limit is reached (429); try again later"),
+        (google, 503, "google cannot embed at the moment (503); try again later"),
+        (voyage, 401, f"voyage rejects the key (401); {how_to_set('voyage')}"),
+        (voyage, 429, "voyage reports that your account's limit is reached (429); try again later"),
+        (voyage, 503, "voyage cannot embed at the moment (503); try again later"),
     ],
 )  # fmt: skip
 def test_error_messages_have_advice(
@@ -276,6 +341,8 @@ def test_error_messages_have_advice(
     [
         (openai, 400, f"too many tokens, dear {KEY}"),
         (ollama, 400, "the input length exceeds the context length"),
+        (google, 400, f"too many tokens, dear {KEY}"),
+        (voyage, 400, f"too many tokens, dear {KEY}"),
         (ollama, 500, "failed to encode response: json: unsupported value: NaN"),
     ],
 )
