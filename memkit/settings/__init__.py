@@ -38,7 +38,11 @@ class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The Markdown files of the memory."""
 
     paths: Annotated[
-        tuple[str, ...], Meta(description="files and directories to index, relative to the project")
+        tuple[str, ...],
+        Meta(
+            description="files and directories to index, relative to the project; the default also finds "
+            "OpenClaw's MEMORY.md and memory/"
+        ),
     ] = (Path(MEMORY_DIRECTORY).as_posix(),)
     exclude: Annotated[tuple[str, ...], Meta(description="patterns of files not to index")] = ()
     shared: Annotated[
