@@ -11,13 +11,16 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
+from memkit.errors import MemkitError
 from memkit.hook.project import Project
-from memkit.recall.overview import Line, Overview
+from memkit.paths import Home
+from memkit.recall.overview import FindTopics, Line, Overview, PeriodNode, TopicCount
 from memkit.recall.periods import Period, find_period, is_about_work
 from memkit.recall.results import Answer, SearchRequest
 
 if TYPE_CHECKING:
     from memkit.recall.search import Searcher
+    from memkit.timeline.tree import Timeline
 
 MOST_SESSIONS = 50
 RECENT_SESSIONS = 20
@@ -25,6 +28,8 @@ BESIDE_SESSIONS = 8
 """The most sessions to list next to results of other days, or if there are no open questions."""
 
 MOST_OPEN = 20
+MOST_TOPICS = 12
+NO_TOPICS = "No topics were found yet; the user can run `memkit topics --refresh`."
 NEAREST_DAYS = 2
 """The number of days to name before a period, and after it."""
 
@@ -52,6 +57,8 @@ class Question:
 
 def understand(request: SearchRequest, today: date) -> Question:
     """Return what `request` asks. Its own `since` and `until` take the place of a period in its words."""
+    from memkit.recall.question_words import TOPICS
+
     filters = request.filters
     found = find_period(request.query, today)
     words = found.rest if found else request.query
@@ -70,6 +77,8 @@ def understand(request: SearchRequest, today: date) -> Question:
     if about is not None:
         return Question("open", asked, period, about, is_named)
     asks_for_work = is_about_work(words) and _asks_for_work(words)
+    if is_about_work(words) and TOPICS.search(words.strip()):
+        return Question("topics", asked, period, "", is_named)
     if period is not None and (asks_for_work or (found and is_about_work(words))):
         return Question("period", asked, period, "", is_named)
     return Question("recent" if asks_for_work else "search", asked, period, "", is_named)
@@ -104,6 +113,8 @@ def answer(
     request: SearchRequest,
     searcher: Callable[[], Searcher],
     projects: Callable[[], Sequence[Project]],
+    home: Home,
+    find_topics: FindTopics,
     announce: Callable[[str], None],
 ) -> Answer:
     """Return the answer to `request`.
@@ -112,11 +123,14 @@ def answer(
     `announce` gets a line on each day that cannot be read.
     """
     started = time.perf_counter()
-    asked = understand(request, request.today or date.today())
-    reader = _Reader(asked, projects, announce)
+    today = request.today or date.today()
+    asked = understand(request, today)
+    reader = _Reader(asked, projects, home, today, announce)
     overview = None
-    if asked.kind == "period":
-        overview = reader.period()
+    if asked.kind == "topics":
+        overview = reader.topics(find_topics)
+    elif asked.kind == "period":
+        overview = reader.period(with_nodes=True)
         if overview.is_empty:  # a file in a folder, or a heading in another file, may have the date
             lines = searcher().dated(asked.request.filters)
             shown = tuple(lines[:MOST_SESSIONS])
@@ -175,19 +189,67 @@ class _Reader:
     """Reads overviews from the day files."""
 
     def __init__(
-        self, asked: Question, projects: Callable[[], Sequence[Project]], announce: Callable[[str], None]
+        self,
+        asked: Question,
+        projects: Callable[[], Sequence[Project]],
+        home: Home,
+        today: date,
+        announce: Callable[[str], None],
     ) -> None:
         self._asked = asked
+        self._home = home
+        self._today = today
         self._find_projects = projects
         self._announce = announce
+        self._timelines: dict[str, Timeline] = {}
         period = asked.period or Period(None, None)
         self._since = period.since.isoformat() if period.since else ""
         self._until = period.until.isoformat() if period.until else ""
 
-    def period(self, cap: int = 0) -> Overview:
+    def _timeline(self, project: Project) -> Timeline:
+        from memkit.timeline.tree import open_timeline
+
+        if project.root not in self._timelines:
+            self._timelines[project.root] = open_timeline(project, self._home, self._announce)
+        return self._timelines[project.root]
+
+    def _session_days(self, project: Project) -> dict[str, list[str]]:
+        return self._timeline(project).session_days(self._since, self._until)
+
+    def _nodes(self) -> tuple[PeriodNode, ...]:
+        from memkit.recall.period_nodes import period_nodes
+
+        period, filters = self._asked.period, self._asked.request.filters
+        if period is None or not period.since or not period.until or filters.session or filters.branch:
+            return ()
+        days = period.since, period.until
+        return period_nodes(self._find_projects(), self._home, days, self._today, self._timeline)
+
+    def topics(self, find: FindTopics) -> Overview:
+        """Return the topics of the period, or all, and its sessions, or the newest."""
+        found: list[TopicCount] = []
+        missing = 0
+        for project in self._find_projects():
+            try:
+                own = find(project, self._since, self._until or "9999-12-31")
+            except MemkitError as error:
+                self._announce(str(error))
+                own = None
+            found += own or ()
+            missing += own is None
+        found.sort(key=lambda one: -one.entries)
+        has_period = self._asked.period is not None
+        if found:
+            others = self.period(RECENT_SESSIONS) if has_period else self.recent(BESIDE_SESSIONS)
+            return replace(others, kind="topics", topics=tuple(found[:MOST_TOPICS]))
+        hint = "No topic has entries then." if not missing else NO_TOPICS
+        return replace(self.period(with_nodes=True) if has_period else self.recent(), hint=hint)
+
+    def period(self, cap: int = 0, *, with_nodes: bool = False) -> Overview:
         """Return the sessions and notes of the period; if there are none, the nearest days with something.
 
-        `cap` limits both also if the request asks for more; 0 is no such limit.
+        `cap` limits both also if the request asks for more; 0 is no such limit. `with_nodes` adds the nodes
+        of the timeline that the period consists of, and leaves out sessions beside a rollup.
         """
         from memkit.recall import history
 
@@ -196,8 +258,11 @@ class _Reader:
         wanted = history.SessionFilters(
             self._since, filters.branch, until=self._until or "9999-12-31", session=filters.session
         )
-        found = list(history.past_sessions(projects, wanted, self._announce))
-        most = self._asked.request.k or MOST_SESSIONS
+        find_days = self._session_days if self._since and self._until else None
+        found = list(history.past_sessions(projects, wanted, self._announce, find_days))
+        nodes = self._nodes() if with_nodes else ()
+        usual = RECENT_SESSIONS if any(one.lines for one in nodes) else MOST_SESSIONS
+        most = self._asked.request.k or usual
         kept = found[: min(most, cap or most)]
         lines: list[Line] = []
         if not filters.session and not filters.branch:
@@ -205,13 +270,13 @@ class _Reader:
             lines = sorted(remarks, key=lambda one: one.time)
         shown = tuple(lines[-(cap or MOST_SESSIONS) :])
         nearest: list[str] = []
-        if not found and not lines:
+        if not (found or lines or nodes):
             days = history.known_days(projects)
             nearest = [day for day in days if day < self._since][-NEAREST_DAYS:]
             nearest += [day for day in days if self._until and day > self._until][:NEAREST_DAYS]
         in_order = sorted(kept, key=lambda one: (one.begins, one.ends, one.id))
         omitted, omitted_lines = len(found) - len(kept), len(lines) - len(shown)
-        return Overview("period", tuple(in_order), shown, omitted, tuple(nearest), omitted_lines)
+        return Overview("period", tuple(in_order), shown, omitted, tuple(nearest), omitted_lines, nodes)
 
     def recent(self, most: int = RECENT_SESSIONS) -> Overview:
         """Return the newest sessions."""

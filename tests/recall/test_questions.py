@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memkit.hook.project import Project
 from memkit.recall import questions
 from memkit.recall.layout import lay_out
-from memkit.recall.overview import Overview
+from memkit.recall.overview import FindTopics, Overview, TopicCount
 from memkit.recall.periods import MOST_CHARACTERS
 from memkit.recall.questions import BESIDE_SESSIONS, MOST_SESSIONS, understand
 from memkit.recall.results import Answer, Filters, SearchRequest
@@ -35,7 +35,14 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     return memory
 
 
-def ask(memory: Memory, query: str, today: date = TODAY, **options: object) -> Answer:
+def no_topics(project: Project, since: str, until: str) -> list[TopicCount] | None:
+    """No topics were computed yet."""
+    return None
+
+
+def ask(
+    memory: Memory, query: str, today: date = TODAY, find_topics: FindTopics = no_topics, **options: object
+) -> Answer:
     """The answer, which reports no day and opens the index only if it is needed."""
 
     def project() -> list[Project]:
@@ -45,7 +52,7 @@ def ask(memory: Memory, query: str, today: date = TODAY, **options: object) -> A
         return memory.searcher(mode="lexical")
 
     request = SearchRequest(query, today=today, **options)  # type: ignore[arg-type]
-    return questions.answer(request, searcher, project, pytest.fail)
+    return questions.answer(request, searcher, project, memory.home, find_topics, pytest.fail)
 
 
 def sessions(answer: Answer) -> list[str]:
@@ -327,7 +334,7 @@ def test_ordinary_searches_are_as_before(past: Memory) -> None:
 )
 def test_any_question(query: str) -> None:
     question = understand(SearchRequest(query), TODAY)
-    assert question.kind in ("search", "period", "recent", "open")
+    assert question.kind in ("search", "period", "recent", "open", "topics")
 
 
 def _session(session: str, turn: str, answered: str, branch: str = "main") -> str:
@@ -396,7 +403,7 @@ def test_notes_of_two_projects_are_in_the_order_of_time(tmp_path: Path) -> None:
     other = make_memory(tmp_path / "other", {"2026-11-19.md": note("09:00", "Earlier")})
 
     request = SearchRequest("yesterday", today=TODAY)
-    answer = questions.answer(request, pytest.fail, lambda: [one.project, other.project], pytest.fail)  # type: ignore[arg-type]
+    answer = questions.answer(request, pytest.fail, lambda: [one.project, other.project], one.home, no_topics, pytest.fail)  # type: ignore[arg-type]
     assert answer.overview is not None
     assert [line.text for line in answer.overview.lines] == ["Earlier", "Later"]
 
