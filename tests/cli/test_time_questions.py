@@ -10,9 +10,12 @@ from memkit.cli.overview import show_overview
 from memkit.cli.screen import cells
 from memkit.recall.overview import Line, Overview
 from memkit.recall.results import Answer
+from memkit.topics.compute import refresh
+from memkit.topics.files import derived_path
 from tests.cli.conftest import Run
-from tests.cli.fortnight import check_screen, fortnight
+from tests.cli.fortnight import ROLLUP, check_screen, fortnight
 from tests.memory import Memory, make_memory
+from tests.topics.subjects import SubjectEmbedder, make_subjects
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +28,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     ("name", "query"),
     [
         ("time-period", "what did we do from 2026-11-16 to 2026-11-18"),
+        ("time-week", "what did we do from 2026-11-16 to 2026-11-22"),
         ("time-words", "which port did the gateway use on 2026-11-09"),
         ("time-outside", "ERR_404 on 2026-11-09"),
         ("time-nothing", "what did we do on 2026-11-14"),
@@ -34,11 +38,43 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
 def test_time_screens(
     run: Run, past: Memory, monkeypatch: pytest.MonkeyPatch, name: str, query: str
 ) -> None:
+    check(run, past, monkeypatch, name, query)
+
+
+def check(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch, name: str, query: str) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    found = run(past, "search", query)
+    found = run(memory, "search", query)
     assert (found.status, found.errors) == (0, "")
     assert max(map(cells, found.output.splitlines())) <= 80
     check_screen(name, found.output)
+
+
+def test_a_week_with_a_rollup(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = fortnight(tmp_path)
+    memory.write("2026-W47.md", ROLLUP)
+    query = "what did we do from 2026-11-16 to 2026-11-22"
+    check(run, memory, monkeypatch, "time-rollup", query)
+    node = run(memory, "search", "--json", query).json["overview"]["nodes"][0]
+    assert (node["node"], node["title"]) == ("2026-W47", "Orders and ports")
+    shown = run(memory, "show", node["lines"][0]["id"])
+    assert "orders move in batches of 5,000" in shown.output
+    told = run(memory, "recall", "--stdin", stdin=query.encode()).output
+    assert '<entry node="2026-W47">Orders and ports</entry>' in told
+
+
+def test_topics_of_a_month(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is grouped for a question."""
+    monkeypatch.setattr("memkit.embedding.find_embedder", lambda *_: (SubjectEmbedder(), ""))
+    memory = make_subjects(tmp_path)
+    query = "what topics did we work on from 2026-03-01 to 2026-04-30"
+    check(run, memory, monkeypatch, "time-no-topics", query)
+    assert not derived_path(memory.project, memory.home, memory.settings).exists()
+    refresh(memory.project, memory.home, memory.settings)
+    check(run, memory, monkeypatch, "time-topics", query)
+    found = run(memory, "search", "--json", query).json["overview"]["topics"]
+    assert [one["entries"] for one in found] == [8, 8]  # not those of May
+    shown = run(memory, "topics", "show", found[0]["id"], "--json").json
+    assert shown["label"] == found[0]["label"]
 
 
 def test_options_win_over_a_period(run: Run, past: Memory) -> None:
