@@ -74,7 +74,7 @@ def _with_sessions(text: str, answer: Answer, limit: int, root: str) -> str:
         return text
     hint = "\n\n`memkit show ID` shows all of an entry."
     if answer.overview.nodes:
-        hint += " `memkit timeline NODE` shows what a node holds, `memkit cite CITATION` what proves a line."
+        hint += " It takes citations, too. `memkit timeline NODE` shows what a node holds."
     if answer.overview.topics:
         hint += " `memkit topics show TOPIC` shows a topic."
     left_out = "\n\nThere is no room for more; ask about fewer days."
