@@ -39,6 +39,12 @@ LAST_TIME = re.compile(
 )
 """Questions about the last time: the newest answer is wanted, not the best one."""
 
+LAST_TIME_WORDS = frozenset(
+    "when last latest ran run use used see saw seen wann zuletzt letzte letzten angefasst geändert benutzt quand dernière fois "
+    "touché changé utilisé cuándo última vez tocamos cambiamos usamos".split()
+)
+"""Words of such questions that are nothing to look for, beside those of questions about work as such."""
+
 OPEN = (
     re.compile(
         r"^(?:(?:so|and|ok|please|tell|show|list|give|me|us|what|whats|which|anything|any|is|are|was|were|there|the|all|our|my|"

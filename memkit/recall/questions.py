@@ -15,8 +15,9 @@ from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.recall.overview import FindTopics, Line, Overview, PeriodNode, TopicCount
-from memkit.recall.periods import Period, find_period, is_about_work
+from memkit.recall.periods import Period, find_period, is_about_work, without_work_words
 from memkit.recall.results import Answer, SearchRequest
+from memkit.timeline.nodes import day_of
 
 if TYPE_CHECKING:
     from memkit.recall.search import Searcher
@@ -157,17 +158,28 @@ def answer(
 
 def _search(request: SearchRequest, searcher: Searcher) -> Answer:
     """Return the results of a search, best first; for a question about the last time, the newest first."""
-    from memkit.recall.question_words import LAST_TIME
+    from memkit.recall.question_words import LAST_TIME, LAST_TIME_WORDS
 
     if request.budget or not LAST_TIME.search(request.query):
         return searcher.answer(request)
+    # "touch" in "when did we last touch billing" is rare, but nothing to look for. To ask is not to touch.
+    subject = without_work_words(request.query, LAST_TIME_WORDS)
+    wanted = replace(request, query=subject, lookups=False)
     size = request.k or searcher.settings.k
-    found = searcher.answer(replace(request, k=max(size, LAST_TIME_RESULTS)))
+    most = max(size, LAST_TIME_RESULTS)
+    found = searcher.answer(replace(wanted, k=most))
     least = LAST_TIME_RELEVANCE * max((one.relevance for one in found.results), default=0.0)
-    near = [one for one in found.results if one.relevance >= least]
+    near = {(one.root, one.id): one for one in found.results if one.relevance >= least}
     others = [one for one in found.results if one.relevance < least]
-    near.sort(key=lambda one: one.chunk.date, reverse=True)
-    return replace(found, results=[*near, *others][:size])
+    newest = ""
+    # More may match than were returned, so look again among those since the newest one, until none is newer.
+    while near and (latest := max(one.chunk.date for one in near.values())) > newest:
+        newest = latest
+        filters = replace(wanted.filters, since=day_of(newest))
+        later = searcher.answer(replace(wanted, k=most, minimum=least, filters=filters))
+        near |= {(one.root, one.id): one for one in later.results}
+    in_order = sorted(near.values(), key=lambda one: one.chunk.date, reverse=True)
+    return replace(found, results=[*in_order, *others][:size])
 
 
 def _told(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memkit import llm
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.cli.status import summaries_lines, when_due
 from memkit.llm import UnavailableError
 from memkit.llm.ledger import Ledger
@@ -101,6 +102,7 @@ def test_bullets_are_written_found_and_proved(run: Run, fresh: Memory, model: Sc
     others = [{"number": number, "title": "", "bullets": []} for number in (2, 3)]
     model.answer = {"segments": [*summary(*said)["segments"], *others]}
     assert "3 segments summarized: 2 bullets in 1 call.\n" in summarize(run, fresh, "--yes").output
+    assert not list(SummaryQueue(fresh.home))  # a rollup would wait for them
     assert journal(fresh).count("grip:") == 2
     found = run(fresh, "search", "staging gateway port", "--kind", "summary", "--json").json["results"]
     written = next(one for one in found if one["kind"] == "summary")
