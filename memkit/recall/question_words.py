@@ -43,7 +43,7 @@ LAST_TIME_WORDS = frozenset(
     "when last latest ran run use used see saw seen wann zuletzt letzte letzten angefasst geändert benutzt quand dernière fois "
     "touché changé utilisé cuándo última vez tocamos cambiamos usamos".split()
 )
-"""Words of such questions that are nothing to look for, beside those of questions about work as such."""
+"""Words of such questions that name no subject. Those of questions about work name none either."""
 
 OPEN = (
     re.compile(

@@ -73,7 +73,7 @@ ASKED = "asked-"
 """Begins the basis of a rollup that the user asked for. The job leaves it alone."""
 
 LINE_TOKENS = 150
-"""What a line of a rollup takes at most as an entry of the next one."""
+"""The most tokens of a line of a rollup as an entry of the next one."""
 
 _KINDS = [kind for kind in LABELS if kind != SUPERSEDED]
 
@@ -177,8 +177,8 @@ def run_rollups(
 class AskedRollup:
     """The rollup of one period that the user asks for.
 
-    Where the material takes more than one call, the parts of the period get theirs first. A part that has one
-    keeps it, so that a second try goes on after a failure, or after a budget that was reached.
+    If the material is too much for one call, the parts of the period get their rollups first. A part that has
+    one keeps it, so that a second run goes on where the first one failed or reached the budget.
     """
 
     def __init__(self, project: Project, home: Home, settings: Settings, span: Span, calls: Calls) -> None:

@@ -1,7 +1,7 @@
-"""What rollups rest on: bullets of days, or the rollups of the parts of a period.
+"""Read the material of rollups: the bullets of days, or the rollups of the parts of a period.
 
-The job uses bullets alone that a model wrote and this home recorded. A person who asks for a rollup has it
-made of all material: also lines made without a model, bullets that came with a repository, and turns.
+The job uses only bullets that a model wrote and this home recorded. A rollup that a person asks for rests on
+all material: also lines made without a model, bullets that came with a repository, and turns.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def redaction(settings: Settings) -> Callable[[str], str]:
 
 
 class RollupMaterial:
-    """What the rollups of one project rest on. Reads each day once. The caller handles `JournalError`."""
+    """Reads the material of one project, each day once. The caller handles `JournalError`."""
 
     def __init__(
         self, project: Project, home: Home, settings: Settings, asked: Span | None = None

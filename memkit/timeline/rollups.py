@@ -31,7 +31,7 @@ class RollupLine:
 
 @dataclass(frozen=True, slots=True)
 class Rollup:
-    """What a model wrote about a period; `title` may be ""."""
+    """The title, or "", and the lines that a model wrote about a period."""
 
     title: str
     lines: tuple[RollupLine, ...]
