@@ -15,6 +15,9 @@ from memkit.timeline.nodes import MONTH, WEEK, YEAR, Span
 
 logger = logging.getLogger(__name__)
 
+MOST_LINES, LINE_CHARACTERS, TITLE_CHARACTERS = 50, 1000, 200
+"""The limits of a rollup that is shown. The user may add lines, and a repository may bring any file."""
+
 
 @dataclass(frozen=True, slots=True)
 class RollupLine:
@@ -52,8 +55,8 @@ def read_rollup(journal: Journal, span: Span, forgotten: Forgotten = NOTHING) ->
             cited = one.fact.citations
             if forgotten.covers_fact(one.id, cited.turns, cited.grips):
                 continue
-            text = one_line(unescape(one.fact.shown.removeprefix("- ")))
+            text = one_line(unescape(one.fact.shown.removeprefix("- ")), LINE_CHARACTERS)
             lines.append(RollupLine(one.id, text, one.fact.date, (*cited.grips, *cited.turns)))
         if lines:
-            return Rollup(one_line(unescape(file.title)), tuple(lines))
+            return Rollup(one_line(unescape(file.title), TITLE_CHARACTERS), tuple(lines[:MOST_LINES]))
     return None

@@ -8,7 +8,7 @@ import pytest
 
 from memkit.cli.overview import show_overview
 from memkit.cli.screen import cells
-from memkit.recall.overview import Line, Overview
+from memkit.recall.overview import Line, Overview, PeriodNode, TopicCount
 from memkit.recall.results import Answer
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path
@@ -124,3 +124,19 @@ def test_lines_of_other_projects_name_them(capsys: pytest.CaptureFixture[str]) -
     assert "2026-11-19 09:00  bank-office  Fact of /a/bank-office" in shown
     show_overview(Answer("", "overview", "", 0.0, [], overview=overview("/a/shop")), "/a/shop")
     assert "2026-11-19 09:00  Fact of /a/shop" in capsys.readouterr().out
+
+
+def test_nodes_and_topics_of_other_projects_name_them(capsys: pytest.CaptureFixture[str]) -> None:
+    roots = ("/a/shop", "/a/bank-office")
+    lines = {root: (Line("2026-11-19", f"Fact of {root} \x1b[31m", "1f0c33ab", "", root, ("82c57f55",)),) for root in roots}
+    nodes = tuple(PeriodNode("2026-W47", root, "Ports", lines[root], omitted=2) for root in roots)
+    topics = tuple(TopicCount("0a1b2c3d", root, "orders", 7, "2026-11-16", "2026-11-20") for root in roots)
+    overview = Overview("topics", nodes=nodes, topics=topics)
+    show_overview(Answer("", "overview", "", 0.0, [], overview=overview), "/a/shop")
+    shown = capsys.readouterr().out.splitlines()
+    heads = [line for line in shown if "memkit timeline 2026-W47" in line]
+    assert [line.split("  ")[0] for line in heads] == ["2026-W47 shop Ports", "2026-W47 bank-office Ports"]
+    assert sum("and 2 more" in line for line in shown) == 2
+    assert [line.split()[:3] for line in shown if "0a1b2c3d" in line] == [["shop", "orders", "7"], ["bank-office", "orders", "7"]]
+    assert max(map(cells, shown)) <= 80
+    assert "\x1b" not in "".join(shown)
