@@ -257,7 +257,7 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
     journal = open_journal(one.project, home, settings)
     written = FactFile(journal.text(one.name), one.name).facts()
     own = [written_statement(fact) for fact in written if fact.is_own]
-    task = _task(own, one, settings.summarize)
+    task = _task(own, one, settings)
     with calls.ask(task, settings.summarize, PURPOSE, one.project.root) as reply:
         found = read_facts(reply.value, [*own, *one.entries], clean)[:MOST_FACTS]
         if not found:
@@ -279,6 +279,6 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
     journal.change_facts(one.name, change, keep)
 
 
-def _task(own: Sequence[Statement], one: DueRollup, settings: SummarizeSettings) -> Task:
-    task = make_facts_task(own, one.entries, settings)
-    return Task(instructions(settings, INSTRUCTIONS), task.material, task.tool, _schema())
+def _task(own: Sequence[Statement], one: DueRollup, settings: Settings) -> Task:
+    task = make_facts_task(own, one.entries, settings.summarize, redaction(settings))
+    return Task(instructions(settings.summarize, INSTRUCTIONS), task.material, task.tool, _schema())

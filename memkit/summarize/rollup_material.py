@@ -11,7 +11,7 @@ from datetime import date
 from functools import cached_property
 from html import unescape
 
-from memkit.bullets import read_bullets
+from memkit.bullets import bullet_words, read_bullets
 from memkit.hook.entries import OwnEntries
 from memkit.hook.project import Project
 from memkit.journal import Journal
@@ -24,8 +24,9 @@ from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
 from memkit.settings.load import Settings
+from memkit.summarize.bullets import recorded_bullets
 from memkit.summarize.compaction import ENTRY_TOKENS
-from memkit.summarize.facts import Source, evidence_of, written_statement
+from memkit.summarize.facts import Source, evidence_of
 from memkit.text import one_line
 from memkit.timeline import nodes
 from memkit.timeline.nodes import Span, parse_span
@@ -86,9 +87,7 @@ class RollupMaterial:
         return {day: bullets for day, bullets in sorted(found.items()) if bullets}
 
     def _bullets(self, day: date, text: str) -> Iterator[Source]:
-        for _, bullet in read_bullets(text.split("\n")):
-            if bullet.is_extract or not bullet.text or bullet.text not in self._own:
-                continue
+        for bullet in recorded_bullets(text, self._own):
             # Not its turns: there is room for few, and forgetting a turn takes its bullets along.
             yield self._source(day, bullet.text, Citations(grips=(bullet.id,)), bullet.is_verified)
 
@@ -144,8 +143,20 @@ class RollupMaterial:
             return [one for day, own in self.days.items() if span.holds(day) for one in own]
         found: list[Source] = []
         for part in self.parts(span):
-            facts = self.file(part).facts()
-            found += map(written_statement, facts) if facts else self.all_entries(part)
+            found += self._facts(part) or self.all_entries(part)
+        return found
+
+    def _facts(self, span: Span) -> list[Source]:
+        """Return the lines of a rollup; for the job only those that this home wrote, as any other may have
+        come with a repository.
+        """
+        found: list[Source] = []
+        for one in self.file(span).facts():
+            fact = one.fact
+            if self._asked is not None or bullet_words(fact.shown) in self._own:
+                shown = self._redact(fact.text)
+                evidence = evidence_of(shown, fact.date, fact.is_verified)
+                found.append(Source(shown, fact.date, fact.citations, evidence))
         return found
 
     def entries(self, span: Span) -> list[Source]:

@@ -10,13 +10,16 @@ from memkit.errors import JournalError
 from memkit.journal import Journal
 from memkit.journal.facts import FactFile
 from memkit.privacy.tombstones import NOTHING, Forgotten
-from memkit.text import one_line
+from memkit.text import encodable, one_line
 from memkit.timeline.nodes import MONTH, WEEK, YEAR, Span
+from memkit.timeline.summary import TITLE_CHARACTERS
 
 logger = logging.getLogger(__name__)
 
-MOST_LINES, LINE_CHARACTERS, TITLE_CHARACTERS = 50, 1000, 200
-"""The limits of a rollup that is shown. The user may add lines, and a repository may bring any file."""
+MOST_LINES, LINE_CHARACTERS = 12, 560
+"""The most lines of a rollup to show, and of characters of each. A model writes fewer and shorter ones, but a
+repository may bring a file of any size.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ def read_rollup(journal: Journal, span: Span, forgotten: Forgotten = NOTHING) ->
         return None
     for name in (f"{span.name}.md", f"{span.name}.local.md"):
         try:
-            file = FactFile(journal.text(name), name)
+            file = FactFile(encodable(journal.text(name)), name)
         except JournalError as error:
             logger.warning("%s", error)
             continue

@@ -24,12 +24,22 @@ from memkit.journal.day_file import heading_title
 from memkit.journal.facts import MEMORY_FILE, SUPERSEDED, FactFile
 from memkit.journal.sessions import turn_outcome
 from memkit.paths import Home
-from memkit.text import one_line
+from memkit.text import encodable, one_line
 from memkit.timeline import nodes
 from memkit.timeline.cache import Day, Month, MonthCache
 from memkit.timeline.nodes import Span, parse_span, path_of
 from memkit.timeline.rollups import read_rollup
-from memkit.timeline.summary import Entry, Segment, Summary, joined, same_day, summarize
+from memkit.timeline.summary import (
+    QUESTION_CHARACTERS,
+    TITLE_CHARACTERS,
+    Entry,
+    Segment,
+    Summary,
+    joined,
+    read_day,
+    same_day,
+    summarize,
+)
 from memkit.timeline.words import telling
 
 logger = logging.getLogger(__name__)
@@ -252,12 +262,12 @@ class Timeline:
         facts: list[Entry] = []
         cited: set[str] = set()
         if node.kind not in (nodes.SEGMENT, nodes.TURN, nodes.NOTE):
-            content = FactFile(self.journal.text(MEMORY_FILE), MEMORY_FILE)
+            content = FactFile(encodable(self.journal.text(MEMORY_FILE)), MEMORY_FILE)
             for one in content.facts():
                 fact = one.fact
                 cited.update(fact.citations.grips)
                 if fact.kind != SUPERSEDED and fact.is_verified and _is_in(node, fact.date):
-                    facts.append(Entry(fact.date, unescape(fact.text), one.id))
+                    facts.append(Entry(fact.date, one_line(unescape(fact.text), QUESTION_CHARACTERS), one.id))
         bullets = [one for one in node.summary.decided if one.id not in cited]
         return sorted([*facts, *bullets], key=lambda one: one.time, reverse=True)
 
@@ -347,7 +357,7 @@ class Timeline:
             shown = ", ".join(sorted(exact)[:5])
             raise AmbiguousIdError(f"{name!r} matches several turns: {shown}; give more characters")
         for one, day in places.values():
-            summary = summarize(day, self.journal.day(day), one.id)
+            summary = summarize(day, read_day(self.journal, day), one.id)
             node = _segment_node(one, day[:10], summary)
             return replace(node, words=self._telling(summary))
         return None
@@ -360,7 +370,7 @@ class Timeline:
             own = next((one for one in self._day(name).segments if one.id == segment.id), None)
             if own is None:
                 continue
-            content = self.journal.day(name)
+            content = read_day(self.journal, name)
             for turn in own.turns:
                 section = content.find_turn(turn)
                 if section is None:
@@ -373,7 +383,7 @@ class Timeline:
                     first=time,
                     last=time,
                     summary=Summary(turns=1),
-                    title=one_line(unescape(heading_title(section))),
+                    title=one_line(unescape(heading_title(section)), TITLE_CHARACTERS),
                     outcome=one_line(unescape(turn_outcome(content.text(section)))),
                     session=own.session,
                 )

@@ -13,8 +13,10 @@ from memkit.journal.day_summaries import turns_of
 from memkit.journal.files import replaced_files
 from memkit.llm.ledger import Ledger
 from tests.ci import IN_CI
+from tests.forget.remembered import Prepared
 from tests.summarize.rollup_stage import WEEKS, RollupStage
 from tests.summarize.stage import SummaryStage
+from tests.topics.names_stage import NAMED, NameStage
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -62,6 +64,15 @@ from tests.summarize.rollup_stage import RollupStage
 stage = RollupStage(Path(sys.argv[1]), daily_tokens=1_000_000)
 begin()
 stage.asked("2026-09").make()
+"""
+
+
+TOPICS = """
+from tests.topics.names_stage import NameStage
+
+stage = NameStage.at(Path(sys.argv[1]))
+begin()
+stage.run_job()
 """
 
 
@@ -144,3 +155,20 @@ def test_a_killed_rollup_that_was_asked_for_goes_on(tmp_path: Path) -> None:
         assert calls + report.calls <= 4  # what was paid for and lost is one call at most
         assert [stage.file(name) for name in names] == undisturbed
     assert set(statuses) == {0, 9}
+
+
+def test_killed_while_topics_are_named_at_most_one_call_is_lost(tmp_path: Path) -> None:
+    prepared = Prepared(tmp_path, NameStage)
+    step, statuses = 0, []
+    while 0 not in statuses:
+        step += 1 if IN_CI else 13
+        stage = prepared.copy()
+        words = stage.labels
+        statuses.append(run(TOPICS, tmp_path / "work", step))
+        assert stage.labels in (words, NAMED)  # all or none
+        is_named, calls = stage.labels == NAMED, len(stage.calls)
+        stage.run_job()
+        assert stage.labels == NAMED
+        assert len(stage.calls) == calls + (not is_named) <= 2
+    assert set(statuses) == {0, 9}
+    assert step > 10

@@ -107,7 +107,7 @@ def test_asked_for_in_a_terminal(api: MessagesApi, experienced: MemkitUser) -> N
     api.script = RecallingAgent()
     with experienced.home.start_interactive() as session:
         session.submit(f"/memory-recall {QUESTION}")
-        session.wait_for(ANSWER, timeout=60)
+        session.wait_for(ANSWER)
         session.exit()
     assert_all_depths_reached(api)
 
