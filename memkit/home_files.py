@@ -54,7 +54,7 @@ HOME_FILES = (
     FileKind("summaries/announced", "when a session said that summaries are on"),
     FileKind("projects/registry.json", "links, names, and moves of projects", "version", in_backup=True),
     FileKind("projects/*.paths.json", "paths you added to a project's index", "version", in_backup=True),
-    FileKind("projects/*.topics.json", "members of topics, and your labels", "version",
+    FileKind("projects/*.topics.json", "members of topics, and labels of yours and of a model", "version",
              has_text=True, in_backup=True),
     FileKind("projects/*.json", "the root of a project", in_backup=True),
     FileKind("projects/*.own", "fingerprints of entries that this home wrote"),

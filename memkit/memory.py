@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from memkit.recall.client import SearchClient
     from memkit.recall.file_history import FileHistory
     from memkit.recall.names import Entry
-    from memkit.recall.overview import PastSession
+    from memkit.recall.overview import PastSession, TopicCount
     from memkit.recall.results import Answer
     from memkit.recall.resume import FoundSession, Resumable
     from memkit.recall.transcript import Exchange
     from memkit.settings.load import Settings
     from memkit.timeline.tree import Timeline
+    from memkit.topics import TopicList
 
 logger = logging.getLogger(__name__)
 
@@ -107,8 +108,13 @@ class Memory:
             raise MemkitError("this memory may not read other projects")
         return SearchClient(
             self.project, self.home, self.settings, self.announce,
-            all_projects=all_projects, caller=self.caller,
+            find_topics=self._find_topics, all_projects=all_projects, caller=self.caller,
         )  # fmt: skip
+
+    def _find_topics(self, project: Project, since: str, until: str) -> list[TopicCount] | None:
+        from memkit.topics import topics_in
+
+        return topics_in(project, self.home, self.settings_of(project), since, until)
 
     def expand(self, *ids: str) -> list[dict[str, Any]]:
         """Return the whole Markdown sections around results, by their ids. L2: the context.
@@ -220,6 +226,58 @@ class Memory:
         from memkit.timeline.tree import open_timeline
 
         return open_timeline(self.project, self.home, self.announce)
+
+    def topics(self, *, refresh: bool = False) -> TopicList:
+        """Return what the memory is about, the most important topic first.
+
+            for topic in memory.topics().topics[:5]:
+                print(topic.id, topic.label, topic.importance, topic.weeks)
+
+        Compute them if that was never done. With `refresh`, compute them again, and have a model name those
+        that have no label yet if summaries are on. The result also finds a topic by id (`find`), related
+        ones, and those of search results (`holding`). Raise `MemkitError` without memory or scikit-learn.
+        """
+        from memkit.topics import read_topics
+
+        found = None if refresh else read_topics(self.project, self.home, self.settings)
+        if found is None:
+            self._compute_topics()
+            if refresh:
+                self._name_topics()
+            found = read_topics(self.project, self.home, self.settings)
+        if found is None:
+            raise MemkitError(f"{self.project.root} has no memory to find topics in")
+        return found
+
+    def rename_topic(self, topic: str, label: str) -> str:
+        """Give a topic your own label, or "" for none: `memory.rename_topic("5f0c0e0a", "Invoices")`.
+
+        `topic` is its id, or the start of it. Return the label that it has now: yours, redacted and cut at 50
+        characters, or the made one.
+        """
+        from memkit.topics import rename
+        from memkit.topics.labels import clean
+
+        found, own = self.topics().find(topic), clean(self._redact(label))
+        rename(self.project, self.home, found.id, own)
+        return own or found.made_label
+
+    def _compute_topics(self) -> None:
+        from memkit.topics.clusters import check_packages
+        from memkit.topics.compute import refresh
+
+        check_packages()  # before the index is updated for nothing
+        self.index()
+        refresh(self.project, self.home, self.settings)
+
+    def _name_topics(self) -> None:
+        from memkit.llm import find_provider
+        from memkit.topics.names import TopicNames
+
+        names = TopicNames(self.home, find_provider)
+        names.name(self.project, self.settings)
+        for line in names.failures:
+            self.announce(f"no model has named these topics: {line}")
 
     def find_sessions(self, *words: str, all_projects: bool = False) -> list[FoundSession]:
         """Return the sessions on a subject, best first, or the one with an id.

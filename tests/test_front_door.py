@@ -13,6 +13,7 @@ from memkit.errors import MemkitError, NotFoundError
 from memkit.settings import SearchSettings, Settings, load
 from memkit.settings.validate import REMOVED
 from tests.memory import DAYS, Memory, make_memory
+from tests.topics.subjects import SubjectEmbedder, days
 
 
 @pytest.fixture
@@ -53,6 +54,27 @@ def test_sessions_and_show(store: Memory) -> None:
     assert memory.show("5e550002").kind == "session"
     with pytest.raises(NotFoundError, match="no day, session, turn, or result 'zz'"):
         memory.show("zz")
+
+
+def test_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Memory) -> None:
+    monkeypatch.setattr("memkit.embedding.find_embedder", lambda *_: (SubjectEmbedder(), ""))
+    made = make_memory(tmp_path / "subjects", days(8), embedder=SubjectEmbedder())  # type: ignore[arg-type]
+    monkeypatch.delenv("MEMKIT_EMBEDDING_PROVIDER")
+    memory = memkit.Memory(made.project, home=made.home)
+    found = memory.topics()
+    assert len(found.topics) == 3
+    topic = found.topics[0]
+    assert (topic.is_named, topic.label, sum(topic.weeks.values())) == (False, topic.made_label, topic.stored.size)
+    assert memory.rename_topic(topic.id[:6], "My\nsubject") == "My subject"
+    assert memory.topics(refresh=True).find(topic.id).label == "My subject"
+    assert memory.rename_topic(topic.id, "") == topic.made_label
+    with pytest.raises(NotFoundError, match="no topic 'zz'"):
+        memory.rename_topic("zz", "x")
+
+
+def test_a_project_without_memory_has_no_topics(tmp_path: Path, store: Memory) -> None:
+    empty = make_memory(tmp_path / "empty")
+    assert memkit.Memory(empty.project, home=empty.home).topics().topics == ()
 
 
 def test_other_projects_stay_out(store: Memory, tmp_path: Path) -> None:

@@ -285,7 +285,7 @@ def _hour_line(console: Console, hours: Mapping[int, int]) -> Text:
 
 @command("cost")
 @click.option(
-    "--by", type=click.Choice(["day", "project", "model"]), default="day", show_default=True,
+    "--by", type=click.Choice(["day", "project", "model", "purpose"]), default="day", show_default=True,
     help="What to group the calls by.",
 )  # fmt: skip
 @click.option("--since", metavar="DAY", help="Only calls from this day on (default: all).")

@@ -13,7 +13,7 @@ import click
 from memkit.cli.context import Context, command
 from memkit.cli.output import echo, plain, progress_bar, styled
 from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, pad, page, width
-from memkit.errors import MemkitError, NotFoundError
+from memkit.errors import NotFoundError
 from memkit.text import plural
 
 if TYPE_CHECKING:
@@ -41,14 +41,16 @@ _NAME_COLUMNS = 16
     help="Number of topics, the most important first.",
 )  # fmt: skip
 @click.option("--refresh", is_flag=True, help="Compute the topics again now.")
-@click.option("--all-projects", is_flag=True, help="List the topics of all projects.")
+@click.option("--all-projects", is_flag=True, help="List the topics of all projects, and of your own memory.")
+@click.option("--user", is_flag=True, help="Use your own memory instead of the project's.")
 @click.option(
     "--background", is_flag=True, hidden=True, help="Take the index as it is, at the lowest priority."
 )
 def topics_command(
-    context: Context, words: tuple[str, ...], count: int, refresh: bool, all_projects: bool, background: bool
+    context: Context, words: tuple[str, ...], count: int, refresh: bool, all_projects: bool, user: bool,
+    background: bool,
 ) -> None:
-    """List what this project is about: topics found in the memory, without a model.
+    """List what this project is about: topics found in the memory.
 
     Each line has a topic's importance, its entries over time, their number, the last day, and the ID.
     `show ID` adds days, entries, and related topics; `related ID` lists those. `search QUERY` finds topics.
@@ -60,6 +62,8 @@ def topics_command(
       memkit topics rename 5f0c0e0a "Staging gateway"
     """
     context.stay_in_project(all_projects)
+    if user:
+        context.turn_to_user_memory()
     action, values = (words[0], words[1:]) if words else ("", ())
     _check_usage(action, values, all_projects)
     if all_projects:
@@ -68,7 +72,8 @@ def topics_command(
     if background:
         _lower_priority()
         _end_with_parent()
-    found = _topics(context, refresh, is_indexed=background)
+        _compute_apart(context)
+    found = _topics(context, refresh and not background)
     if action == "show":
         _show(context, found, found.find(values[0]))
     elif action == "related":
@@ -111,35 +116,26 @@ def _end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _topics(context: Context, refresh: bool, *, is_indexed: bool) -> TopicList:
+def _compute_apart(context: Context) -> None:
+    """Compute the topics from the index as it is, without a model."""
+    from memkit.topics.compute import refresh
+
+    refresh(context.project, context.home, context.settings())
+
+
+def _topics(context: Context, refresh: bool) -> TopicList:
     """Return the topics of the project; compute them if that is asked for, or was never done."""
-    from memkit.topics import read_topics
     from memkit.topics.background import changed_entries, is_due
 
-    project, home, settings = context.project, context.home, context.settings()
-    found = None if refresh else read_topics(project, home, settings, date.today())
-    if found is None:
-        _compute(context, is_indexed)
-        found = read_topics(project, home, settings, date.today())
-        if found is None:
-            raise MemkitError(f"{project.root} has no memory to find topics in")
+    with progress_bar(context, "finding topics", is_counted=False):
+        found = context.memory().topics(refresh=refresh)
+    if refresh or context.as_json:
         return found
-    changed, entries = (0, 0) if context.as_json else changed_entries(project, home, settings)
+    changed, entries = changed_entries(context.project, context.home, context.settings())
     if is_due(changed, entries):
         count = plural(changed, "entry", "entries")
         context.say(f"{count} changed since; `memkit topics --refresh` computes the topics again")
     return found
-
-
-def _compute(context: Context, is_indexed: bool) -> None:
-    from memkit.topics.clusters import check_packages
-    from memkit.topics.compute import refresh
-
-    check_packages()  # before the index is updated for nothing
-    if not is_indexed:
-        context.memory().index()
-    with progress_bar(context, "grouping the memory into topics", is_counted=False):
-        refresh(context.project, context.home, context.settings())
 
 
 # Lists
@@ -168,12 +164,13 @@ def _list(context: Context, found: TopicList, count: int) -> None:
 
 def _list_all(context: Context, count: int) -> None:
     from memkit.capture.project_list import projects_with_memory
+    from memkit.index.catalog import project_names
     from memkit.topics import read_topics
 
     topics: list[Topic] = []
     missing = 0
     for project in projects_with_memory(context.home, [context.project]):
-        found = read_topics(project, context.home, context.settings_of(project), date.today())
+        found = read_topics(project, context.home, context.settings_of(project))
         missing += found is None
         topics += found.topics if found is not None else ()
     topics.sort(key=lambda one: (-one.importance, one.id))
@@ -186,22 +183,25 @@ def _list_all(context: Context, count: int) -> None:
             }
         )
         return
-    lines = _rows(topics[:count], with_project=True) if topics else ["No project has topics yet."]
+    names = project_names(context.home, {one.root for one in topics})
+    lines = _rows(topics[:count], names) if topics else ["No project has topics yet."]
     if missing:
         where = f"{plural(missing, 'project')} without topics: run `memkit topics` there, or wait for the job"
         lines.append(styled(where, dim=True))
     page("\n".join(lines))
 
 
-def _rows(topics: tuple[Topic, ...] | list[Topic], *, with_project: bool = False) -> list[str]:
+def _rows(
+    topics: tuple[Topic, ...] | list[Topic], known: Mapping[str, str] | None = None
+) -> list[str]:
     """Return a head and one line for each topic, as wide as the screen. All sparklines have the same time
-    axis.
+    axis. With the `known` names of projects by root, lines begin with them.
     """
     columns = min(width(), MOST_COLUMNS)
     first, last = _span(topics)
     left = [["imp.", *(f"{one.importance:4.2f}" for one in topics)]]
-    if with_project:
-        names = [plain(os.path.basename(one.root)) for one in topics]
+    if known is not None:
+        names = [plain(known[one.root]) for one in topics]
         room = min(_NAME_COLUMNS, max(map(cells, ["project", *names])))
         left.append([pad(name, room) for name in ["project", *names]])
     right = [
@@ -358,12 +358,6 @@ def _search(context: Context, found: TopicList, query: str, count: int) -> None:
 
 
 def _rename(context: Context, found: TopicList, name: str, label: str) -> None:
-    from memkit.privacy.redact import redact
-    from memkit.topics import rename
-    from memkit.topics.labels import clean
-
     topic = found.find(name)
-    own = clean(redact(label, context.settings().capture.compiled_patterns()))
-    rename(context.project, context.home, topic.id, own)
-    shown = own or topic.stored.label
+    shown = context.memory().rename_topic(topic.id, label)
     context.report({"id": topic.id, "label": shown}, f"{topic.id} is {shown!r} now.")

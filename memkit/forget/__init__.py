@@ -36,7 +36,8 @@ from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
 from memkit.timeline.cache import erase_timelines
-from memkit.topics.files import drop_members, drop_outdated
+from memkit.topics.files import drop_outdated
+from memkit.topics.kept import drop_members
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +91,7 @@ class _Eraser:
         problems = []
         for root in sorted(self._forgotten.roots):
             unindexed.mark(self._home, root)  # after a kill, the next process updates the index
-        for step in (self._old_versions, self._markdown, self._days, self._facts, self._archive,
+        for step in (self._old_versions, self._markdown, self._titles, self._days, self._facts, self._archive,
                      self._old_text, self._summary_queue, self._index, self._topics):  # fmt: skip
             try:
                 step()
@@ -112,6 +113,14 @@ class _Eraser:
         # From the end of each file, so that the lines of the other passages stay valid.
         for passage in sorted(self._found.passages, key=lambda one: (one.path, -one.start)):
             self._journal(passage.project).remove_lines(passage.path, passage.start, passage.end)
+
+    def _titles(self) -> None:
+        """Remove the titles of the rollups that rest on a day. This comes before the day loses anything."""
+        for one in self._found.days:
+            for name in one.rollups:
+                path = Path(one.project.memory, name)
+                if path.is_file() and not path.is_symlink():
+                    self._journal(one.project).drop_title(name)
 
     def _days(self) -> None:
         for one in self._found.days:
@@ -159,7 +168,11 @@ class _Eraser:
         purge_index(self._home, projects, self._uri, None, self._is_in, self._announce)
 
     def _topics(self) -> None:
-        drop_members(self._home, self._forgotten.roots, lambda root: self._forgotten.within(root).turns)
+        def gone_from(root: str) -> frozenset[str]:
+            gone = self._forgotten.within(root)
+            return gone.turns | gone.grips
+
+        drop_members(self._home, self._forgotten.roots, gone_from)
 
     def _is_in(self, chunks: ChunkReader) -> bool:
         if chunks.root in self._forgotten.roots:

@@ -34,7 +34,8 @@ from memkit.privacy.redact import MARK, redact, visible
 from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
-from memkit.topics.files import NAME, kept_files, read_derived, redact_kept, write_kept
+from memkit.topics.files import NAME, read_derived
+from memkit.topics.kept import kept_files, redact_kept, write_kept
 
 Redact = Callable[[str], str]
 
@@ -256,7 +257,7 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
 
 
 def _kept_topics(path: Path) -> Place:
-    """Return the user's own labels of topics. All else in their file are ids."""
+    """Return the labels of topics that the user or a model gave. All else in their file are ids."""
 
     def visit(finder: SecretFinder, fix: bool) -> None:
         kept = redact_kept(path, finder.at("topics", str(path)))

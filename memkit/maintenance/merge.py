@@ -28,7 +28,7 @@ from memkit.journal.extracts import is_overview
 from memkit.journal.facts import holds_lines, is_fact_file, remembered_text, taken_facts
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
-from memkit.topics.files import move_kept
+from memkit.topics.kept import move_kept
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ from memkit.service.schedule import next_run
 from memkit.settings.load import Settings, may_summarize
 from memkit.settings.validate import describe
 from memkit.text import plural
-from memkit.topics.files import drop_outdated_topics
+from memkit.topics.kept import drop_outdated_topics
 
 logger = logging.getLogger(__name__)
 
@@ -156,6 +156,7 @@ def _health(context: JobContext, run: JobRun) -> str:
 
 
 def _topics(context: JobContext, run: JobRun) -> str:
+    from memkit.llm import find_provider
     from memkit.topics.background import refresh_due
     from memkit.topics.clusters import MissingPackageError, check_packages
 
@@ -163,7 +164,8 @@ def _topics(context: JobContext, run: JobRun) -> str:
         check_packages()
     except MissingPackageError as error:  # topics are optional
         return f"left out: {error}"
-    return refresh_due(known_projects(context.home), context.home, context.settings_of, run.steps)
+    projects = known_projects(context.home)
+    return refresh_due(projects, context.home, context.settings_of, find_provider, run.steps)
 
 
 def _remove_old_files(directory: str, pattern: str, seconds: float) -> int:

@@ -418,7 +418,7 @@ class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         Schedule, Meta(description="have a model condense closed weeks, months, and years")
     ] = "daily 03:00"
     topics: Annotated[
-        Schedule, Meta(description="find the topics of projects with many new entries")
+        Schedule, Meta(description="find and name the topics of projects with many new entries")
     ] = "every 6h"
 
 

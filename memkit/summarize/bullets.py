@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -13,6 +13,7 @@ from memkit import anchors
 from memkit.anchors import UNVERIFIED
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
+from memkit.bullets import WrittenBullet, read_bullets
 from memkit.errors import ConfigError
 from memkit.journal import Journal
 from memkit.journal.markup import one_line, short_id
@@ -182,6 +183,17 @@ class Bullet:
         check = "" if self.is_verified else UNVERIFIED
         anchor = anchors.render(grip=self.grip, turns=",".join(self.turns), check=check)
         return f"- {LABELS[self.kind]}: {self.text}{mark} {anchor}"
+
+
+def recorded_bullets(text: str, own: Container[str]) -> Iterator[WrittenBullet]:
+    """Yield the bullets of a day that a model wrote and this home recorded: those in `own`.
+
+    Calls that condense memory further start from these alone. So neither an import nor a repository that
+    brings its own memory starts one.
+    """
+    for _, bullet in read_bullets(text.split("\n")):
+        if bullet.text and not bullet.is_extract and bullet.text in own:
+            yield bullet
 
 
 class Evidence(NamedTuple):

@@ -1,9 +1,9 @@
-"""Topics: what a project is about, found in the vectors of its index, without a model.
+"""Topics: what a project is about, found in the vectors of its index.
 
 `compute` makes them: `points` are the entries, `clusters` groups them, `labels` names the groups,
-`matching` gives them the ids of earlier topics, `relations` connects them. `files` keeps the result. This
-module reads it: topics with their importance today, by id, or for the results of a search. `background` is
-the job.
+`matching` gives them the ids of earlier topics, `relations` connects them. `files` holds the result, `kept`
+what outlives it. This module reads both: topics with their importance today, by id, or for the results of a
+search. `names` has a model name them, where summaries are on. `background` is the job.
 """
 
 from __future__ import annotations
@@ -17,20 +17,11 @@ from typing import Any
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.recall.overview import TopicCount
 from memkit.settings.load import Settings
 from memkit.timeline.nodes import week_of
-from memkit.topics.files import (
-    DatedChange,
-    Kept,
-    KeptTopics,
-    Relation,
-    StoredTopic,
-    StoredTopics,
-    changing_kept,
-    derived_path,
-    read_derived,
-    read_kept,
-)
+from memkit.topics.files import Relation, StoredTopic, StoredTopics, derived_path, read_derived
+from memkit.topics.kept import DatedChange, Kept, KeptTopics, changing_kept, read_kept
 
 HALF_LIFE_DAYS = 30.0
 SIZE_WEIGHT, RECENCY_WEIGHT, CENTRALITY_WEIGHT = 0.4, 0.4, 0.2
@@ -40,13 +31,15 @@ SIZE_WEIGHT, RECENCY_WEIGHT, CENTRALITY_WEIGHT = 0.4, 0.4, 0.2
 class Topic:
     """A topic as users see it, with its project's root. All scores are in [0, 1].
 
-    `label` is the user's own if `is_named`. `importance` is the weighted mean of `size_score` (logarithmic,
-    1 for the largest topic), `recency` (half of it is gone 30 days after the last entry), and `centrality`.
+    `label` is the user's own if `is_named`, else `made_label`, which a model gave or which is made of words.
+    `importance` is the weighted mean of `size_score` (logarithmic, 1 for the largest topic), `recency` (half
+    of it is gone 30 days after the last entry), and `centrality`.
     """
 
     root: str
     stored: StoredTopic
     label: str
+    made_label: str
     is_named: bool
     size_score: float
     recency: float
@@ -144,13 +137,35 @@ class TopicList:
         return sorted(pairs, key=lambda pair: (-pair[1], -pair[0].importance, pair[0].id))
 
 
-def read_topics(project: Project, home: Home, settings: Settings, today: date) -> TopicList | None:
+def read_topics(
+    project: Project, home: Home, settings: Settings, today: date | None = None
+) -> TopicList | None:
     """Return the topics of a project as they were computed last, or None. Raise `MemkitError`."""
+    today = today or date.today()
     stored = read_derived(derived_path(project, home, settings))
     if stored is None:
         return None
     kept = read_kept(home, project)
     return TopicList(stored, kept, tuple(_ranked(stored, kept.topics, today)))
+
+
+def topics_in(
+    project: Project, home: Home, settings: Settings, since: str, until: str
+) -> list[TopicCount] | None:
+    """Return the topics with entries in a period (ISO days, inclusive), those with the most entries first.
+
+    Return None if no topics were computed yet. Raise `MemkitError`.
+    """
+    known = read_topics(project, home, settings, date.today())
+    if known is None:
+        return None
+    found = []
+    for one in known.topics:
+        days = {day: count for day, count in one.stored.days.items() if since <= day <= until}
+        if days:
+            count = sum(days.values())
+            found.append(TopicCount(one.id, one.root, one.label, count, min(days), max(days)))
+    return sorted(found, key=lambda one: -one.entries)
 
 
 def rename(project: Project, home: Home, topic: str, label: str) -> None:
@@ -165,14 +180,15 @@ def _ranked(stored: StoredTopics, kept: Mapping[str, Kept], today: date) -> list
     largest = max((one.size for one in stored.topics), default=1)
     found = []
     for one in stored.topics:
-        label = kept[one.id].label if one.id in kept else ""
+        own = kept.get(one.id, Kept())
+        by_model = own.current_model_label
+        made = (by_model.text if by_model is not None else "") or one.label
         age = (today - date.fromisoformat(max(one.days))).days if one.days else math.inf
         size = math.log1p(one.size) / math.log1p(largest)
         recency = 0.5 ** (max(0, age) / HALF_LIFE_DAYS)
         importance = (
             SIZE_WEIGHT * size + RECENCY_WEIGHT * recency + CENTRALITY_WEIGHT * one.centrality
         )
-        found.append(
-            Topic(stored.root, one, label or one.label, bool(label), size, recency, importance)
-        )
+        label = own.label or made
+        found.append(Topic(stored.root, one, label, made, bool(own.label), size, recency, importance))
     return sorted(found, key=lambda one: (-one.importance, -one.stored.size, one.id))

@@ -1,7 +1,7 @@
 """Keep topics up to date: decide which projects need it, and compute each in a process of its own.
 
 A process of its own, with the lowest priority and one thread, delays no search, and its memory is gone
-afterwards.
+afterwards. A model is asked for labels here: what starts in that process asks none.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from memkit.environment import PYTHON_VARIABLE
 from memkit.errors import MemkitError
@@ -23,6 +24,10 @@ from memkit.text import one_line, plural
 from memkit.topics.files import derived_path, read_derived
 from memkit.topics.points import count_points
 
+if TYPE_CHECKING:
+    from memkit.llm import Provider
+    from memkit.settings import SummarizeSettings
+
 logger = logging.getLogger(__name__)
 
 ENOUGH_SHARE = 0.1
@@ -30,6 +35,10 @@ ENOUGH_ENTRIES = 50
 """Topics are computed again when their number of entries has changed by this share, or by this number."""
 
 MOST_SECONDS = 1800.0
+
+WAIT_SECONDS = 120.0
+"""The time to wait for a round of summaries."""
+
 _THREADS = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "VECLIB", "LOKY")}
 
 
@@ -57,29 +66,35 @@ def refresh_due(
     projects: list[Project],
     home: Home,
     settings_of: Callable[[Project], Settings],
+    find_provider: Callable[[SummarizeSettings], Provider],
     steps: Callable[[Iterable[str]], Iterable[str]] = sorted,
 ) -> str:
-    """Compute the topics of the projects that need it. Return one line on what was done.
+    """Compute the topics of the projects that need it, and have a model name those without a label.
 
-    `steps` yields the roots to look at, see `JobRun.steps`. Raise `MemkitError`.
+    Return one line on what was done. `steps` yields the roots to look at, see `JobRun.steps`. Raise
+    `MemkitError`.
     """
-    known = {project.root: project for project in projects if project.root != home.root}
+    from memkit.topics.names import TopicNames  # slow to import; `memkit topics` needs none of it
+
+    known = {project.root: project for project in projects}
+    names = TopicNames(home, find_provider)
     done, failures = 0, []
     for root in steps(known):
-        if not is_due(*changed_entries(known[root], home, settings_of(known[root]))):
-            continue
-        failure = _refresh_apart(known[root], home)
-        failures += [failure] if failure else []
-        done += not failure
+        settings = settings_of(known[root])
+        if is_due(*changed_entries(known[root], home, settings)):
+            failure = _refresh_apart(known[root], home)
+            failures += [failure] if failure else []
+            done += not failure
+        names.name(known[root], settings, WAIT_SECONDS)
     if failures:
         raise MemkitError("; ".join(failures))
-    return f"the topics of {plural(done, 'project')} computed"
+    return "; ".join(filter(None, (f"the topics of {plural(done, 'project')} computed", names.summary)))
 
 
 def _refresh_apart(project: Project, home: Home) -> str:
     """Compute the topics of a project in another process. Return why that failed, or ""."""
     command = [*launch.memkit_command(), "topics", "--refresh", "--background", "--json"]
-    command += ["--project", project.root]
+    command += ["--user"] if project == Project.of_user(home) else ["--project", project.root]
     # In the environment of this process, which has the package.
     environ = {**launch.worker_environment(home), **_THREADS, PYTHON_VARIABLE: sys.executable}
     try:

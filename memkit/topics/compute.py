@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -17,16 +17,9 @@ from memkit.index import open_snapshot
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from memkit.topics import clusters as clustering
-from memkit.topics.files import (
-    Kept,
-    KeptTopics,
-    StoredTopic,
-    StoredTopics,
-    changing_kept,
-    derived_path,
-    write_derived,
-)
-from memkit.topics.labels import Namer, phrases, words_of_topics
+from memkit.topics.files import StoredTopic, StoredTopics, derived_path, write_derived
+from memkit.topics.kept import Kept, KeptTopics, changing_kept
+from memkit.topics.labels import phrases, words_of_topics
 from memkit.topics.matching import match
 from memkit.topics.points import Points, read_points
 from memkit.topics.relations import relations
@@ -34,32 +27,24 @@ from memkit.topics.relations import relations
 SHOWN_ENTRIES = 20
 
 
-def refresh(
-    project: Project,
-    home: Home,
-    settings: Settings,
-    announce: Callable[[str], None] = lambda line: None,
-    name: Namer = phrases,
-) -> StoredTopics | None:
+def refresh(project: Project, home: Home, settings: Settings) -> StoredTopics | None:
     """Compute and store the topics of a project; return None if it has no index.
 
     Searches and the earlier topics stay readable meanwhile. A killed call changes nothing that the next one
-    does not repeat. `announce` gets a line before the slow part. Raise `MissingPackageError`,
-    `MemkitError`, `OSError`.
+    does not repeat. Raise `MissingPackageError`, `MemkitError`, `OSError`.
     """
     clustering.check_packages()
     snapshot = open_snapshot(project, home, settings)
     if snapshot is None:
         return None
     points = read_points(snapshot)
-    announce(f"grouping {len(points):,} entries of {project.root} into topics")
     vectors = (
         clustering.directions(snapshot, points) if len(points) else np.zeros((0, 1), np.float32)
     )
     drawn = clustering.with_neighbors(vectors, points.sessions)
     groups = members_of(clustering.group(drawn, points), drawn)
     words = words_of_topics(snapshot, points, groups, settings.search.language)
-    labels = list(name(words))
+    labels = phrases(words)
     with changing_kept(home, project) as kept:
         ids = carry_over(
             kept, [[points.keys[n] for n in own.tolist()] for own in groups], date.today()
@@ -115,13 +100,13 @@ def carry_over(kept: KeptTopics, groups: list[list[str]], today: date) -> list[s
     was_gone = {name for name, one in kept.topics.items() if one.is_gone}
     kept.note([one for one in matched.changes if one.id not in was_gone], today)
     topics = {
-        name: Kept(one.label, one.members, is_gone=True)
+        name: replace(one, is_gone=True)
         for name, one in kept.topics.items()
         if one.label and name not in present
     }
     for name, members in zip(matched.ids, groups, strict=True):
-        label = kept.topics[name].label if name in kept.topics else ""
-        topics[name] = Kept(label, frozenset(members))
+        earlier_one = kept.topics.get(name, Kept())
+        topics[name] = replace(earlier_one, members=frozenset(members), is_gone=False)
     kept.topics = topics
     return matched.ids
 

@@ -1,38 +1,29 @@
-"""The two files of a project's topics.
+"""The topics of a project as they were computed last: `topics.json`, next to the snapshot of that time.
 
-`topics.json`, next to the snapshot that it was made from, is derived: labels made of words, sizes, days,
-relations. It can go at any time. What cannot be made again is in `projects/*.topics.json`: the members of
-each topic, by which the next one like it keeps its id, the user's own labels, and what changed. It holds no
-text of conversations besides these labels.
+It is derived: labels made of words, sizes, days, relations. It can go at any time. `kept` has the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from memkit.embedding.models import space
-from memkit.errors import DamagedFileError, MemkitError, NewerFileError
-from memkit.files import PRIVATE_FILE, make_private_directory
-from memkit.hook.project import Project, Registry, digest16
-from memkit.index.catalog import collection_name, snapshot_directory, snapshots_of
-from memkit.index.chunk import Chunk, ChunkReader, open_current
+from memkit.errors import NewerFileError
+from memkit.hook.project import Project
+from memkit.index.catalog import collection_name, snapshot_directory
+from memkit.index.chunk import Chunk
 from memkit.paths import Home
 from memkit.settings.load import Settings
-from memkit.state import read_state, read_state_or_none, write_state
-from memkit.topics.matching import Change
+from memkit.state import read_state_or_none, write_state
 
 VERSION = 1
-"""The format version of `topics.json`, and that of `projects/*.topics.json`."""
+"""The format version."""
 
 NAME = "topics.json"
-SUFFIX = ".topics.json"
-MOST_CHANGES = 200
-LOCK_SECONDS = 30.0
 
 
 def key_of(chunk: Chunk) -> str:
@@ -88,46 +79,6 @@ class StoredTopics:
     topics: tuple[StoredTopic, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What outlives a refresh of one topic: the user's own `label`, or "", and the keys of its `members`.
-
-    `is_gone` means that no cluster matches it now. Such a topic is kept if it has a label, and may come
-    back.
-    """
-
-    label: str = ""
-    members: frozenset[str] = frozenset()
-    is_gone: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DatedChange:
-    """A change of an earlier topic, and its ISO day."""
-
-    day: str
-    change: Change
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the change as a file keeps it."""
-        one = self.change
-        return {"day": self.day, "kind": one.kind, "id": one.id, "into": list(one.into)}
-
-
-@dataclass(slots=True)
-class KeptTopics:
-    """All of `Kept`, by id, and the latest changes, oldest first."""
-
-    root: str
-    topics: dict[str, Kept] = field(default_factory=dict)
-    changes: list[DatedChange] = field(default_factory=list)
-
-    def note(self, changes: Collection[Change], today: date) -> None:
-        """Add changes of today."""
-        self.changes += [DatedChange(today.isoformat(), one) for one in changes]
-        del self.changes[:-MOST_CHANGES]
-
-
 def derived_path(project: Project, home: Home, settings: Settings) -> Path:
     """The path of `topics.json` of a project."""
     name = collection_name(project, home, space(settings.embedding))
@@ -158,150 +109,14 @@ def drop_outdated(directory: Path, fingerprint: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def drop_outdated_topics(home: Home, roots: Collection[str]) -> None:
-    """Remove the topics of the projects at `roots` that were made before the last change. Raise `OSError`."""
-    for directory in snapshots_of(home, roots):
-        chunks = open_current(directory, ChunkReader)
-        drop_outdated(directory, chunks.fingerprint if chunks is not None else "")
-
-
-def read_kept(home: Home, project: Project) -> KeptTopics:
-    """Return what is kept of a project's topics, also after a move. Raise `NewerFileError`,
-    `DamagedFileError`.
-    """
-    path = _kept_path(home, project.root)
-    if not path.exists():
-        earlier = (
-            _kept_path(home, root) for root in Registry.read(home).earlier_roots(project.root)
-        )
-        path = next(filter(Path.exists, earlier), path)
-    try:
-        found = read_state(path, VERSION, _kept)
-    except (OSError, DamagedFileError) as error:
-        raise DamagedFileError(
-            f"the labels of topics cannot be read: {error}; the user can restore {path.name} from a "
-            "backup, or delete it"
-        ) from error
-    return KeptTopics(project.root) if found is None else replace(found, root=project.root)
-
-
-@contextmanager
-def changing_kept(home: Home, project: Project) -> Iterator[KeptTopics]:
-    """Yield what is kept of a project's topics to be changed; write it at the end. Raise `MemkitError`."""
-    from filelock import FileLock, Timeout  # 0.05 s, only where something is written
-
-    try:
-        make_private_directory(home.projects)
-        with FileLock(f"{home.projects}/{NAME}.lock", LOCK_SECONDS, mode=PRIVATE_FILE):
-            kept = read_kept(home, project)
-            yield kept
-            write_kept(_kept_path(home, project.root), kept)
-    except Timeout as error:
-        raise MemkitError(f"the topics were busy for {LOCK_SECONDS:.0f} s; try again") from error
-    except OSError as error:
-        raise MemkitError(f"cannot change {home.projects}: {error.strerror or error}") from error
-
-
-def move_kept(home: Home, root: str, project: Project) -> None:
-    """Add what is kept of the topics of the project at `root` to `project`. Raise `MemkitError`."""
-    if root == project.root or not _kept_path(home, root).exists():
-        return
-    other = read_kept(home, Project(root))
-    with changing_kept(home, project) as kept:
-        for name, one in other.topics.items():
-            own = kept.topics.get(name, one)
-            kept.topics[name] = Kept(own.label or one.label, own.members | one.members, own.is_gone)
-
-
-def drop_members(
-    home: Home, roots: Collection[str], gone_from: Callable[[str], Collection[str]]
-) -> None:
-    """Remove from all topics the keys that `gone_from(root)` names; for `roots` also what no index holds
-    any more.
-
-    A topic without members goes, with the user's label. Remove a damaged file. Raise `MemkitError`,
-    `OSError`.
-    """
-    for path in kept_files(home):
-        try:
-            found = read_state(path, VERSION, _kept)
-        except DamagedFileError:
-            path.unlink(missing_ok=True)
-            continue
-        if found is None or path != _kept_path(home, found.root):
-            continue
-        present = _present(home, found.root) if found.root in roots else None
-        with changing_kept(home, Project(found.root)) as kept:
-            gone = frozenset(gone_from(kept.root))
-            for name, one in list(kept.topics.items()):
-                left = one.members - gone if present is None else (one.members - gone) & present
-                kept.topics[name] = replace(one, members=left)
-                if not left:
-                    del kept.topics[name]
-
-
-def kept_files(home: Home) -> list[Path]:
-    """Return the paths of what is kept, of all projects."""
-    return sorted(Path(home.projects).glob(f"*{SUFFIX}"))
-
-
-def redact_kept(path: Path, redact: Callable[[str], str]) -> KeptTopics | None:
-    """Return what a file keeps, with redacted labels; None if it is unusable. Raise `NewerFileError`."""
-    kept = read_state_or_none(path, VERSION, _kept)
-    if kept is not None:
-        kept.topics = {
-            name: replace(one, label=redact(one.label)) for name, one in kept.topics.items()
-        }
-    return kept
-
-
-def _present(home: Home, root: str) -> frozenset[str] | None:
-    """Return the keys of all entries in the indexes of a project, or None if it has none that can be read."""
-    readers = [open_current(directory, ChunkReader) for directory in snapshots_of(home, {root})]
-    known = [reader for reader in readers if reader is not None]
-    if not known:
-        return None
-    chunks = (chunk for reader in known for chunk in reader.chunks())
-    return frozenset(key_of(chunk) for chunk in chunks)
-
-
-def _kept_path(home: Home, root: str) -> Path:
-    return Path(home.projects) / f"{digest16(root)}{SUFFIX}"
-
-
-def write_kept(path: Path, kept: KeptTopics) -> None:
-    """Replace the file of what is kept. Raise `OSError`."""
-    value: dict[str, Any] = {"root": kept.root, "topics": {}}
-    for name, one in sorted(kept.topics.items()):
-        value["topics"][name] = {
-            "label": one.label, "gone": one.is_gone, "members": " ".join(sorted(one.members)),
-        }  # fmt: skip
-    value["changes"] = [one.as_dict() for one in kept.changes]
-    write_state(path, VERSION, value)
-
-
-def _kept(value: Mapping[str, Any]) -> KeptTopics:
-    topics = {
-        str(name): Kept(str(one["label"]), frozenset(one["members"].split()), bool(one["gone"]))
-        for name, one in value["topics"].items()
-    }
-    changes = [
-        DatedChange(
-            str(one["day"]), Change(str(one["kind"]), str(one["id"]), tuple(map(str, one["into"])))
-        )
-        for one in value["changes"]
-    ]
-    return KeptTopics(str(value["root"]), topics, changes)
-
-
 def _stored(value: Mapping[str, Any]) -> StoredTopics:
     topics = tuple(
         StoredTopic(
             str(one["id"]),
             str(one["label"]),
             tuple(map(str, one["words"])),
-            int(one["size"]),
-            {date.fromisoformat(day).isoformat(): int(count) for day, count in one["days"].items()},
+            _count(one["size"]),
+            {date.fromisoformat(day).isoformat(): _count(count) for day, count in one["days"].items()},
             float(one["centrality"]),
             tuple(Relation(**pair) for pair in one["related"]),
             tuple(map(str, one["entries"])),
@@ -309,6 +124,12 @@ def _stored(value: Mapping[str, Any]) -> StoredTopics:
         for one in value["topics"]
     )
     return StoredTopics(
-        str(value["root"]), str(value["fingerprint"]), float(value["made"]), int(value["entries"]),
-        int(value["noise"]), topics,
+        str(value["root"]), str(value["fingerprint"]), float(value["made"]), _count(value["entries"]),
+        _count(value["noise"]), topics,
     )  # fmt: skip
+
+
+def _count(value: Any) -> int:
+    if int(value) < 0:
+        raise ValueError(f"{value} is no number of entries")
+    return int(value)

@@ -4,8 +4,7 @@ A word counts for a topic if many of its entries hold it and few others do; the 
 words that are frequent everywhere back. The best words become a phrase, in the form in which the entries
 write them, words that stand side by side first.
 
-A model could name topics as well. `Namer` is the place for that: it gets the words and some entries of all
-topics at once and returns the labels.
+`names` has a model name topics as well, where summaries are on.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,19 +42,14 @@ _HEX = re.compile(r"(?=.*\d)[0-9a-f]{6,}")
 
 @dataclass(frozen=True, slots=True)
 class TopicWords:
-    """What a topic can be named after: its words, best first, and some of its entries."""
+    """What a topic can be named after: its words, and its pairs of neighboring words, best first."""
 
     words: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]
-    samples: tuple[str, ...]
-
-
-Namer = Callable[[Sequence[TopicWords]], Sequence[str]]
-"""Returns a label for each topic, in order."""
 
 
 def phrases(topics: Sequence[TopicWords]) -> list[str]:
-    """Return labels made of the words alone: a `Namer`. Different topics may get the same one."""
+    """Return a label for each topic, made of its words. Different topics may get the same one."""
     return [_phrase(one) for one in topics]
 
 
@@ -158,7 +152,6 @@ def _written(texts: Sequence[str], weights: dict[str, float], tokenizer: Tokeniz
     return TopicWords(
         words[:MOST_WORDS],
         tuple((first, second) for _, _, first, second in strong[:3]),
-        tuple(texts[:3]),
     )
 
 

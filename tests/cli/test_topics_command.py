@@ -12,14 +12,16 @@ from typing import Any
 import psutil
 import pytest
 
-from memkit.cli import topics as command
 from memkit.cli.screen import cells
+from memkit.hook.project import Project
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path
 from tests.cli.conftest import Run
 from tests.cli.fortnight import check_screen
 from tests.memory import Memory, make_memory
-from tests.topics.subjects import SubjectEmbedder, days, make_subjects
+from tests.messages_api import Failure, MessagesApi, tool
+from tests.topics.names_stage import NAMED, NameStage, add_notes, labels_for
+from tests.topics.subjects import SUBJECTS, SubjectEmbedder, days, make_subjects, talk
 
 
 class Today(date):
@@ -35,7 +37,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
     """Indexed, without topics yet. Nothing is embedded: the commands run without the model."""
     monkeypatch.setenv("MEMKIT_SERVICE_ENABLED", "false")
     monkeypatch.setattr("memkit.embedding.find_embedder", lambda *_: (SubjectEmbedder(), ""))
-    monkeypatch.setattr(command, "date", Today)
+    monkeypatch.setattr("memkit.topics.date", Today)
     return make_subjects(tmp_path)
 
 
@@ -135,6 +137,49 @@ def test_all_projects(run: Run, grouped: Memory, tmp_path: Path) -> None:
     found = run(grouped, "topics", "--all-projects", "--json").json
     assert {one["project"] for one in found["topics"]} == {grouped.project.root, other.project.root}
     assert "project" in run(grouped, "topics", "--all-projects").output.splitlines()[0]
+
+
+def test_the_users_own_memory(run: Run, grouped: Memory) -> None:
+    user = Project.of_user(grouped.home)
+    add_notes(grouped, user, [talk(subject, number)[0] for number in range(6) for subject in SUBJECTS])
+    own = listed(run, grouped, "--user")
+    assert [(one["project"], one["entries"]) for one in own] == [(user.root, 6)] * 3
+    every = listed(run, grouped, "--all-projects")
+    assert {one["project"] for one in every} == {grouped.project.root, user.root}
+    assert "user memory" in run(grouped, "topics", "--all-projects").output
+    assert run(grouped, "topics", "show", own[0]["id"], "--user").status == 0
+    assert run(grouped, "topics", "rename", own[0]["id"], "Mine", "--user", "--json").json["label"] == "Mine"
+
+
+def test_a_refresh_has_a_model_name_them(
+    run: Run, tmp_path: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But no other command does, and a failure is a line on stderr."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "anthropic")
+    with MessagesApi(lambda request: [tool("record_labels", labels=labels_for(request.text))]) as api:
+        monkeypatch.setenv("MEMKIT_SUMMARIZE_BASE_URL", api.url)
+        stage = NameStage(tmp_path / "named")
+        derived_path(stage.memory.project, stage.memory.home, stage.memory.settings).unlink()
+        words = sorted(one["label"] for one in listed(run, stage.memory))
+        with monkeypatch.context() as patch:  # both change this process
+            patch.setattr("memkit.cli.topics._lower_priority", lambda: None)
+            patch.setattr("memkit.cli.topics._end_with_parent", lambda: None)
+            run(stage.memory, "topics", "--refresh", "--background")
+        assert (api.requests, sorted(one["label"] for one in listed(run, stage.memory))) == ([], words)
+        api.script = lambda request: Failure(529, "overloaded_error", "Overloaded")
+        found = run(stage.memory, "topics", "--refresh")
+        assert found.status == 0
+        assert found.errors.startswith("memkit: no model has named these topics: anthropic is unavailable (529)")
+        api.script = lambda request: [tool("record_labels", labels=labels_for(request.text))]
+        assert run(stage.memory, "topics", "--refresh").errors == ""
+        shown = listed(run, stage.memory)
+        assert sorted(one["label"] for one in shown) == NAMED and not any(one["named"] for one in shown)
+        spent = run(stage.memory, "cost", "--by", "purpose", "--json").json["groups"]
+        assert [(one["purpose"], one["calls"], one["failed"]) for one in spent] == [("topics", 2, 1)]
+        name = shown[0]["id"]
+        assert run(stage.memory, "topics", "rename", name, "Mine", "--json").json["label"] == "Mine"
+        assert run(stage.memory, "topics", "rename", name, "", "--json").json["label"] in NAMED
 
 
 def test_without_the_package(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

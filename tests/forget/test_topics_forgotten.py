@@ -1,24 +1,34 @@
-"""A forgotten turn is in no file of topics: no label, no member."""
+"""A forgotten turn is in no file of topics: no label of a user or a model, no member."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from datetime import date
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from memkit.bullets import read_bullets
 from memkit.forget.audit import Audit
 from memkit.hook.project import Project
 from memkit.index import index_lock
 from memkit.journal import Journal
+from memkit.llm import Task
+from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
+from memkit.summarize.bullets import Bullet
 from memkit.topics import read_topics, rename
 from memkit.topics.compute import refresh
-from memkit.topics.files import changing_kept, derived_path, read_kept
+from memkit.topics.files import derived_path
+from memkit.topics.kept import Kept, ModelLabel, changing_kept, drop_members, read_kept
+from memkit.topics.names import TopicNames
 from tests.builders import Lines
 from tests.capture.stage import Stage
 from tests.forget.remembered import WORD, Remembered, ask
+from tests.summarize.stage import ScriptedProvider
 
 TODAY = date(2026, 3, 5)
 
@@ -75,6 +85,74 @@ def test_no_file_holds_the_word_or_the_turns(grouped: RememberedTopics) -> None:
     assert grouped.holders() == []
 
 
+def model_labels(grouped: RememberedTopics) -> dict[str, str]:
+    """The labels that a model gave, by topic."""
+    kept = read_kept(grouped.stage.home, grouped.stage.project).topics
+    return {name: one.model_label.text for name, one in kept.items() if one.model_label is not None}
+
+
+def name_by_model(grouped: RememberedTopics) -> None:
+    """Give each turn a bullet, and have a model name the topics after them."""
+    journal = Journal(grouped.stage.project, home=grouped.stage.home)
+    (day,) = journal.days()
+    gone, lines = grouped.saying_the_word(), []
+    for turn in grouped.turns:
+        word = WORD if turn in gone else "carrot"
+        lines.append(Bullet(f"The {word} of {turn} is below the stairs.", "finding", (turn,), True).line)
+    assert journal.summarize(day, grouped.turns, lines)
+    grouped.sync()
+    grouped.compute()
+
+    def label(task: Task) -> dict[str, Any]:
+        topics = re.findall(r'<topic number="(\d+)">\n(.*?)\n</topic>', task.material, re.DOTALL)
+        return {
+            "labels": [
+                {"number": int(number), "label": f"Keeping {WORD if WORD in text else 'carrots'}"}
+                for number, text in topics
+            ]
+        }
+
+    settings = msgspec.structs.replace(grouped.settings, summarize=SummarizeSettings(provider="anthropic"))
+    names = TopicNames(grouped.stage.home, lambda _: ScriptedProvider(label))
+    names.name(grouped.stage.project, settings)
+    assert not names.failures and WORD in "".join(model_labels(grouped).values())
+
+
+@pytest.mark.parametrize("what", ["turn", "bullet"])
+def test_a_label_of_a_model_goes_with_what_it_rests_on(grouped: RememberedTopics, what: str) -> None:
+    """One of its turns, or the bullet of one, is enough; the label of another topic stays."""
+    name_by_model(grouped)
+    before = model_labels(grouped)
+    gone = [name for name, label in before.items() if WORD in label]
+    turns = grouped.saying_the_word()
+    (day,) = grouped.journal.days()
+    bullets = [one.id for _, one in read_bullets(grouped.journal.day(day).lines) if WORD in one.text]
+    assert len(bullets) == len(turns) == 4
+    assert grouped.forget(grouped.select(turns[0] if what == "turn" else bullets[0])) == []
+    assert model_labels(grouped) == {name: label for name, label in before.items() if name not in gone}
+    assert WORD not in grouped.kept_text()
+
+
+def test_no_file_holds_what_a_model_was_shown(grouped: RememberedTopics) -> None:
+    name_by_model(grouped)
+    gone = grouped.saying_the_word()
+    assert WORD in grouped.kept_text()
+    assert grouped.forget(grouped.select(*gone)) == []
+    assert grouped.holders() == []
+    assert not any(turn in grouped.kept_text() for turn in gone)
+
+
+def test_a_label_of_a_model_goes_if_nobody_knows_what_is_left(grouped: RememberedTopics) -> None:
+    name_by_model(grouped)
+    root = grouped.stage.project.root
+    drop_members(grouped.stage.home, {"/elsewhere"}, lambda root: ())
+    assert model_labels(grouped)
+    shutil.rmtree(Path(grouped.stage.home.index) / "snapshots")
+    drop_members(grouped.stage.home, {root}, lambda root: ())
+    assert not model_labels(grouped)
+    assert read_kept(grouped.stage.home, grouped.stage.project).topics
+
+
 def test_a_topic_without_members_goes_with_its_label(grouped: RememberedTopics) -> None:
     gone = grouped.saying_the_word()
     project, home = grouped.stage.project, grouped.stage.home
@@ -114,9 +192,11 @@ def test_an_audit_finds_a_secret_in_a_label(grouped: RememberedTopics) -> None:
     project, home = grouped.stage.project, grouped.stage.home
     with changing_kept(home, project) as kept:
         name = next(iter(kept.topics))
-        kept.topics[name] = kept.topics[name].__class__(f"uses {secret}", kept.topics[name].members)
+        other = kept.topics[name].members
+        by_model = ModelLabel(f"by {secret}", other, other)
+        kept.topics[name] = Kept(f"uses {secret}", other, model_label=by_model)
     audit = Audit(home, Project(project.root), lambda _: grouped.settings, lambda line: None)
-    assert [one.where for one in audit.search().found] == ["topics"]
+    assert [one.where for one in audit.search().found] == ["topics", "topics"]
     with index_lock(home, 5):
         assert audit.fix().remaining == []
     assert grouped.holders(secret.lower()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import queue
 import shutil
@@ -22,7 +23,7 @@ from memkit.service.watcher import Watcher
 from memkit.settings import Settings, WatchSettings
 from tests.ci import only_in_ci
 
-GENEROUS_SECONDS = 20.0
+GENEROUS_SECONDS = 60.0
 MEMORY = Path(".memkit", "memory")
 
 
@@ -405,19 +406,20 @@ def test_the_callback_may_change_what_is_watched(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_closed_watcher_leaves_nothing_open(tmp_path: Path) -> None:
-    def threads() -> set[threading.Thread]:
-        return set(threading.enumerate())
+    def in_use() -> set[object]:
+        return {*threading.enumerate(), *os.listdir("/proc/self/fd")}
 
     Watcher(print).close()
-    before = threads(), sorted(os.listdir("/proc/self/fd"))
+    gc.collect()  # earlier tests may have left some that end meanwhile
+    before = in_use()
     watcher = Watcher(print)
     for name in ("one", "two"):
         (tmp_path / name / "a").mkdir(parents=True)
         watcher.watch(str(tmp_path / name), [Path("a"), Path("b.md")])
-    assert threads() > before[0]
+    assert any(isinstance(one, threading.Thread) for one in in_use() - before)
     watcher.close()
     watcher.close()
-    assert (threads(), sorted(os.listdir("/proc/self/fd"))) == before
+    assert in_use() <= before
     with pytest.raises(RuntimeError):
         watcher.watch(str(tmp_path), [])
 
@@ -500,14 +502,14 @@ watcher.watch(str(root), [Path("notes")])
 for number in range(10):
     (root / "notes" / str(number)).mkdir()
     (root / "notes" / str(number) / "a.md").write_text("a")
-reported.get(timeout=20)
+reported.get(timeout=60)
 while True:
     try:
         reported.get(timeout=0.3)
     except queue.Empty:
         break
 (root / "notes" / "9" / "a.md").write_text("edited where no watch is")
-reported.get(timeout=20)
+reported.get(timeout=60)
 watcher.close()
 """
 

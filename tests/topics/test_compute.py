@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pytest
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.topics import clusters, compute, read_topics, rename
 from memkit.topics.compute import refresh
-from memkit.topics.files import StoredTopics, changing_kept, derived_path, read_derived, read_kept
+from memkit.topics.files import StoredTopics, derived_path, read_derived
+from memkit.topics.kept import changing_kept, read_kept
 from memkit.topics.labels import LABEL_CHARACTERS, TopicWords, clean, phrases
 from memkit.topics.points import count_points, read_points
 from tests.memory import Memory
@@ -136,11 +138,12 @@ def test_a_killed_refresh_is_repeated_with_the_same_ids(memory: Memory, monkeypa
 def test_a_label_given_during_a_refresh_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     name = run(memory).topics[0].id
 
-    def rename_meanwhile(words: object) -> list[str]:
+    def rename_meanwhile(words: Sequence[TopicWords]) -> list[str]:
         rename(memory.project, memory.home, name, "Meanwhile")
-        return phrases(words)  # type: ignore[arg-type]
+        return phrases(words)
 
-    refresh(memory.project, memory.home, memory.settings, name=rename_meanwhile)
+    monkeypatch.setattr(compute, "phrases", rename_meanwhile)
+    run(memory)
     assert read_kept(memory.home, memory.project).topics[name].label == "Meanwhile"
 
 
@@ -221,6 +224,11 @@ def test_files_of_a_newer_or_damaged_kind(memory: Memory) -> None:
             pass
         assert kept.read_text() == text  # the labels may be saved from it
         kept.write_bytes(saved)
+    run(memory)
+    value = json.loads(derived.read_bytes())
+    value["topics"][0]["size"] = -5
+    derived.write_text(json.dumps(value))
+    assert read_derived(derived) is None
     value = json.loads(kept.read_bytes())
     kept.write_text(json.dumps({**value, "version": 2}))
     with pytest.raises(NewerFileError):
@@ -230,6 +238,6 @@ def test_files_of_a_newer_or_damaged_kind(memory: Memory) -> None:
 def test_labels_are_short_and_printable() -> None:
     assert clean("a\x1b[31m b\n\n c\u202e d") == "a [31m b c d"
     assert len(clean("word " * 40)) <= LABEL_CHARACTERS
-    words = TopicWords(("gateway", "gateways", "port", "x" * 60, "proxy"), (("staging", "gateway"),), ())
+    words = TopicWords(("gateway", "gateways", "port", "x" * 60, "proxy"), (("staging", "gateway"),))
     assert phrases([words]) == ["staging gateway, port, proxy"]
-    assert phrases([TopicWords((), (), ())]) == ["unnamed"]
+    assert phrases([TopicWords((), ())]) == ["unnamed"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from memkit.projects import changing
 from memkit.settings.load import Settings
 from memkit.topics import read_topics, rename
 from memkit.topics.compute import refresh
-from memkit.topics.files import derived_path, drop_outdated_topics, read_kept
+from memkit.topics.files import derived_path
+from memkit.topics.kept import ModelLabel, changing_kept, drop_outdated_topics, read_kept
 from tests.cli.conftest import Run, clean_environment, run
 from tests.memory import Memory, make_memory
 from tests.topics.subjects import SubjectEmbedder, days, make_subjects
@@ -30,11 +32,16 @@ TODAY = date(2026, 5, 20)
 
 @pytest.fixture
 def named(tmp_path: Path) -> tuple[Memory, str]:
-    """A memory with topics, and the id of the one that the user named."""
+    """A memory with topics, and the id of the one that the user named. A model named the others."""
     memory = make_subjects(tmp_path)
     found = refresh(memory.project, memory.home, memory.settings)
     assert found is not None
     rename(memory.project, memory.home, found.topics[0].id, "Mine")
+    with changing_kept(memory.home, memory.project) as kept:
+        for one in found.topics[1:]:
+            own = kept.topics[one.id]
+            label = ModelLabel(f"Model's {one.id}", own.members, own.members)
+            kept.topics[one.id] = replace(own, model_label=label)
     return memory, found.topics[0].id
 
 
@@ -56,7 +63,26 @@ def test_a_backup_brings_labels_and_ids_back(run: Run, named: tuple[Memory, str]
     assert not derived.exists()  # it is not in a backup
     refresh(memory.project, memory.home, memory.settings)
     assert labels(memory) == before
-    assert before[name] == "Mine"
+    assert before == {one: "Mine" if one == name else f"Model's {one}" for one in before}
+
+
+def test_a_restore_brings_no_label_of_something_forgotten(
+    run: Run, named: tuple[Memory, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, mine = named
+    monkeypatch.setattr("memkit.embedding.find_embedder", lambda *_: (SubjectEmbedder(), ""))
+    archive = tmp_path / "b.tar.zst"
+    assert run(memory, "backup", str(archive)).status == 0
+    kept = read_kept(memory.home, memory.project).topics
+    name = next(one for one in kept if one != mine)
+    assert run(memory, "forget", min(kept[name].members), "--yes").status == 0
+    for _ in range(2):
+        after = read_kept(memory.home, memory.project).topics
+        assert [one for one in after if after[one].model_label is None] == sorted([mine, name])
+        (path,) = Path(memory.home.projects).glob("*.topics.json")
+        path.unlink()
+        assert run(memory, "restore", str(archive), "--yes").status == 0
+        assert path.exists()
 
 
 def test_a_merge_takes_labels_along(named: tuple[Memory, str], tmp_path: Path) -> None:
@@ -67,7 +93,8 @@ def test_a_merge_takes_labels_along(named: tuple[Memory, str], tmp_path: Path) -
             merge(memory.project, target.project, memory.home, Journal(target.project, home=memory.home))
     target.sync()
     refresh(target.project, memory.home, memory.settings)
-    assert labels(memory, target.project)[name] == "Mine"
+    assert labels(memory, target.project) == labels(memory)
+    assert labels(memory)[name] == "Mine" and "Model's" in "".join(labels(memory).values())
     assert read_kept(memory.home, memory.project).topics[name].label == "Mine"  # until it is removed
 
 
@@ -87,13 +114,27 @@ def test_topics_go_when_days_were_removed_for_good(named: tuple[Memory, str]) ->
     derived = derived_path(memory.project, memory.home, memory.settings)
     drop_outdated_topics(memory.home, {memory.project.root})
     assert derived.exists()  # nothing has changed
-    memory.path("2026-03-01.md").unlink()
+    for month in (3, 4):  # one of each of two topics, so that a model has named one of these
+        memory.path(f"2026-{month:02d}-01.md").unlink()
     memory.sync()
     assert derived.exists()  # still readable
     drop_outdated_topics(memory.home, {"/other"})
     assert derived.exists()
+    assert derived.exists()
+    kept = read_kept(memory.home, memory.project).topics
+    gone = next(one for one, label in labels(memory).items() if label == "Mine")
+    assert all(one.model_label for other, one in kept.items() if other != gone)
     drop_outdated_topics(memory.home, {memory.project.root})
     assert not derived.exists()
+    left = read_kept(memory.home, memory.project).topics
+    for name, one in left.items():  # what rests on the removed entries goes
+        assert (one.model_label is None) == (name == gone or one.members != kept[name].members)
+    assert sum(left[name].members < kept[name].members for name in left) == 2
+    (path,) = Path(memory.home.projects).glob("*.topics.json")
+    path.write_text("{")
+    drop_outdated_topics(memory.home, {memory.project.root, "/other"})
+    assert path.read_text() == "{"  # the labels may be saved from it
+    assert [path] == list(Path(memory.home.projects).glob("*.topics.json"))
 
 
 def test_a_project_in_use_is_not_locked_by_a_killed_refresh(named: tuple[Memory, str]) -> None:
