@@ -18,6 +18,7 @@ from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.sessions import DaySession, open_lines, sessions, shown_line
 from memkit.journal.turn_parts import read_turn
 from memkit.recall.overview import Line, PastSession
+from memkit.timeline.nodes import day_of
 
 logger = logging.getLogger(__name__)
 
@@ -167,7 +168,7 @@ def _is_wanted(content: DayFile, named: str, turns: list[Section], filters: Sess
 
 def known_days(projects: Iterable[Project]) -> list[str]:
     """Return the days (ISO) that hold something, oldest first."""
-    return sorted({day[:10] for project in projects for day in Journal(project).days()})
+    return sorted({day[:10] for project in projects for day in Journal(project).days() if day_of(day)})
 
 
 def remarks(

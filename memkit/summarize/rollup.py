@@ -25,7 +25,7 @@ from memkit.index import known_projects
 from memkit.ipc import unindexed
 from memkit.journal.facts import LABELS, SUPERSEDED, FactChange, FactFile
 from memkit.journal.files import keep_replaced
-from memkit.llm import Provider, Task, UnusableReplyError
+from memkit.llm import Provider, RefusedError, Task, UnusableReplyError
 from memkit.llm.calls import CALL_TOKENS, BudgetReachedError, Calls, Plan, calls_lock
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
@@ -168,6 +168,8 @@ def run_rollups(
             except (MemkitError, OSError) as error:
                 logger.warning("no rollup of %s: %s", key, error)
                 report.failures.append(f"{key}: {error}")
+                if isinstance(error, (RefusedError, UnusableReplyError)):
+                    _note_failure(due[key], home, settings_of(due[key].project))
                 if concerns_all(error):
                     break
     report.calls = calls.made
@@ -195,8 +197,9 @@ class AskedRollup:
             raise MemkitError(f"memkit is off for {project.root}, or capture.exclude leaves it out")
         self._material = RollupMaterial(project, home, settings, span)
         self.entries = self._material.all_entries(span)
-        basis = self._material.file(span).basis
-        self.is_current = bool(basis) and basis.removeprefix(ASKED) == basis_of(self._material.entries(span))
+        file = self._material.file(span)
+        same = file.basis.removeprefix(ASKED) == basis_of(self._material.entries(span))
+        self.is_current = same and bool(file.facts())
 
     @property
     def spans(self) -> list[Span]:
@@ -246,6 +249,18 @@ class AskedRollup:
             self._material.file(span, again=True)
         report.calls = self._calls.made
         return report
+
+
+def _note_failure(one: DueRollup, home: Home, settings: Settings) -> None:
+    """Record the material of a rollup that the model could not make; the lines stay as they are.
+
+    The same question would cost as much each night, and keep the job from older periods.
+    """
+    try:
+        journal = open_journal(one.project, home, settings)
+        journal.change_facts(one.name, FactChange(frozenset(), (), basis=one.basis), lambda text: None)
+    except (MemkitError, OSError) as error:
+        logger.warning("the failed rollup of %s is not recorded: %s", one.key, error)
 
 
 def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: date) -> None:

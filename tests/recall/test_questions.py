@@ -131,6 +131,15 @@ def test_an_empty_period_names_the_nearest_days(past: Memory, query: str, neares
     assert all(day in lay_out(answer, 2000) for day in nearest)
 
 
+def test_a_day_that_no_calendar_has_is_not_near(tmp_path: Path) -> None:
+    memory = fortnight(tmp_path)
+    memory.write("2026-02-30.md", "# 2026-02-30\n\nNothing.\n")
+    memory.sync()
+    answer = ask(memory, "what did we do in March")
+    assert answer.overview is not None
+    assert list(answer.overview.nearest) == ["2026-11-09", "2026-11-10"]
+
+
 def test_options_win(past: Memory) -> None:
     filters = Filters(since=date(2026, 11, 12), until=date(2026, 11, 13))
     answer = ask(past, "what did we do yesterday", filters=filters)
