@@ -156,15 +156,23 @@ class _LazyGroup(click.Group):
     cls=_LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+@click.option(
+    "--set", "assignments", multiple=True, metavar="SECTION.NAME=VALUE",
+    help="Change a setting for this command only.",
+)
 @click.version_option(memkit.__version__, message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context, assignments: tuple[str, ...]) -> None:
     """A memory for Claude Code: it keeps every session as readable Markdown and finds it again.
 
     \b
       memkit setup
       memkit search which port does the staging gateway use
-      memkit search --help
     """
+    if assignments:
+        from memkit.settings.load import set_for_this_call
+
+        context.with_resource(set_for_this_call(assignments))
 
 
 def main() -> NoReturn:
