@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from memkit.recall.client import SearchClient
     from memkit.recall.file_history import FileHistory
     from memkit.recall.names import Entry
-    from memkit.recall.overview import PastSession
+    from memkit.recall.overview import PastSession, TopicCount
     from memkit.recall.results import Answer
     from memkit.recall.resume import FoundSession, Resumable
     from memkit.recall.transcript import Exchange
@@ -113,8 +113,13 @@ class Memory:
             raise MemkitError("this memory may not read other projects")
         return SearchClient(
             self.project, self.home, self.settings, self.announce,
-            all_projects=all_projects, caller=self.caller,
+            find_topics=self._find_topics, all_projects=all_projects, caller=self.caller,
         )  # fmt: skip
+
+    def _find_topics(self, project: Project, since: str, until: str) -> list[TopicCount] | None:
+        from memkit.topics import topics_in
+
+        return topics_in(project, self.home, self.settings_of(project), since, until)
 
     def expand(self, *ids: str) -> list[dict[str, Any]]:
         """Return the whole Markdown sections around results, by their ids. L2: the context.

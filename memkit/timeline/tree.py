@@ -17,7 +17,7 @@ from html import unescape
 from itertools import groupby
 from typing import Any
 
-from memkit.errors import AmbiguousIdError, JournalError, NotFoundError
+from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.hook.project import Project
 from memkit.journal import Journal
 from memkit.journal.day_file import heading_title
@@ -28,6 +28,7 @@ from memkit.text import encodable, one_line
 from memkit.timeline import nodes
 from memkit.timeline.cache import Day, Month, MonthCache
 from memkit.timeline.nodes import Span, parse_span, path_of
+from memkit.timeline.rollups import read_rollup
 from memkit.timeline.summary import (
     QUESTION_CHARACTERS,
     TITLE_CHARACTERS,
@@ -45,11 +46,6 @@ logger = logging.getLogger(__name__)
 
 MOST_DEPTH = 5
 MOST_NODES = 100
-MOST_BULLETS, BULLET_CHARACTERS = 12, 560
-"""The most lines of a rollup to show, and of characters of each. A model writes fewer and shorter ones, but a
-repository may bring a file of any size.
-"""
-
 _WORDS = 12
 _LEAST_ID = 4
 """The fewest characters of an id: "2026" is a year, and a shorter one would name half of the memory."""
@@ -226,6 +222,26 @@ class Timeline:
             raise NotFoundError(f"{node.id or 'the timeline'} has no node {after!r} to go on after")
         return found, ""
 
+    def session_days(self, first: str, last: str) -> dict[str, list[str]]:
+        """Return the sessions of a period (ISO days, inclusive), each with its first day file of all, and all
+        in the period.
+        """
+        found: dict[str, list[str]] = {}
+        for name in self._names[bisect_left(self._names, first) : bisect_right(self._names, f"{last}~")]:
+            for session in self._day(name).summary.sessions:
+                found.setdefault(session, []).append(name)
+        missing = set(found)
+        for month in self._months.values():
+            if month.names[0][:10] >= first:
+                break
+            if not missing.isdisjoint(month.total.sessions):
+                for name in month.names:
+                    for session in missing.intersection(month.days[name].summary.sessions):
+                        missing.remove(session)
+                        if name[:10] < first:
+                            found[session].insert(0, name)
+        return found
+
     def open_questions(self, node: Node) -> list[Entry]:
         """Return the questions with which sessions ended in a node, newest first.
 
@@ -287,19 +303,8 @@ class Timeline:
 
     def _rollup(self, span: Span) -> tuple[str, tuple[str, ...]]:
         """Return the title and the lines of a period's rollup, as the user may have edited them."""
-        if span.kind in (nodes.ALL, nodes.DAY):
-            return "", ()
-        for name in (f"{span.name}.md", f"{span.name}.local.md"):
-            try:
-                file = FactFile(encodable(self.journal.text(name)), name)
-            except JournalError as error:
-                logger.warning("%s", error)
-                continue
-            if facts := file.facts():
-                lines = (one.fact.shown.removeprefix("- ") for one in facts[:MOST_BULLETS])
-                bullets = tuple(one_line(unescape(line), BULLET_CHARACTERS) for line in lines)
-                return one_line(unescape(file.title), TITLE_CHARACTERS), bullets
-        return "", ()
+        found = read_rollup(self.journal, span)
+        return (found.title, tuple(one.text for one in found.lines)) if found else ("", ())
 
     def _summary(self, span: Span) -> tuple[Summary, list[str]]:
         """Return what a period holds, and the names of its day files."""

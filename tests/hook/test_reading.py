@@ -68,6 +68,8 @@ OTHER_COMMANDS = [
     "memkit 'search' x",
     "memkit se''arch x",
     "memkit -v search x",
+    "memkit --set recall.other_projects=true search x",
+    "memkit search --set search.k=9 x",
     "memkit --project /p search x",
     "memkit --home /x search",
     "'memkit' search x",

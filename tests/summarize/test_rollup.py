@@ -264,17 +264,27 @@ def test_the_budget_holds(stage: RollupStage) -> None:
     assert len(stage.due) == 3 - report.calls
 
 
-def test_an_unusable_answer_changes_nothing(stage: RollupStage) -> None:
-    stage.provider.answer = {"title": "x", "facts": []}
-    report = stage.run()
-    assert len(report.failures) == 3
-    assert "no line about 2026-W42" in report.failures[0]
-    assert not list(Path(stage.project.memory).glob("2026-W*"))
-    stage.provider.answer = RefusedError("no")
+@pytest.mark.parametrize("answer", [{"title": "x", "facts": []}, RefusedError("no")])
+def test_an_unusable_answer_is_not_asked_for_again(stage: RollupStage, answer: Any) -> None:
+    stage.provider.answer = answer
+    assert len(stage.run().failures) == 3
+    assert stage.facts("2026-W42") == []
+    assert open_timeline(stage.project, stage.home).node("2026-W42").bullets == ()
+    assert stage.due == ["2026-10", "2026-09"]  # other periods get their turn; these rest on the bullets
+    stage.provider.answer = every_entry
+    assert stage.run().failures == []
+    assert stage.due == []
+    stage.add_week(WEEKS[2], ("One", "Two"))  # the material changes
+    assert stage.due[0] == "2026-W42"
     stage.run()
+    assert len(stage.facts("2026-W42")) == MOST_FACTS
+
+
+def test_a_failure_of_the_service_changes_nothing(stage: RollupStage) -> None:
     stage.provider.answer = UnavailableError("down")
     assert len(stage.run().failures) == 1  # the others would fail too
     assert len(stage.due) == 3
+    assert not list(Path(stage.project.memory).glob("2026-W*"))
 
 
 def test_no_model_no_rollup(stage: RollupStage) -> None:

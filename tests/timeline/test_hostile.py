@@ -8,7 +8,8 @@ from pathlib import Path
 
 from memkit.text import estimate_tokens
 from memkit.timeline.events import find_words
-from memkit.timeline.tree import MOST_BULLETS, Timeline
+from memkit.timeline.rollups import MOST_LINES
+from memkit.timeline.tree import Timeline
 from memkit.timeline.view import MOST_TOKENS, view
 from tests.memory import DAYS, Memory, make_memory
 
@@ -56,4 +57,4 @@ def test_no_text_of_a_file_makes_an_answer_longer(tmp_path: Path, timeline_of: O
         found = view(timeline, name, 5)
         assert estimate_tokens(json.dumps(found)) <= MOST_TOKENS, name
         assert found["children"]
-    assert len(timeline.node("2026-W47").bullets) == MOST_BULLETS
+    assert len(timeline.node("2026-W47").bullets) == MOST_LINES
