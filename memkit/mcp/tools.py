@@ -164,7 +164,7 @@ class Forget(Arguments, frozen=True, forbid_unknown_fields=True):
     """`memory.forget`."""
 
     description = (
-        "Erases entries, turns, bullets, or notes for good, from files, archive, and index. Only when the "
+        "Erase entries, turns, bullets, or notes for good, from files, archive, and index. Only when the "
         "user asks for it. With dry_run (the default), list what would go; show that to the user first."
     )
     is_read_only = False
@@ -193,11 +193,15 @@ def call(name: str, arguments: dict[str, Any], memory: Memory) -> str:
         asked = msgspec.convert(arguments, TOOLS[name])
     except msgspec.ValidationError as error:
         raise MemkitError(f"{name} cannot take these arguments: {error}") from error
-    text = asked.run(memory)
-    if len(text) > MOST_CHARACTERS:
-        left_out = len(text) - MOST_CHARACTERS
-        text = f"{text[:MOST_CHARACTERS]}\n… {left_out:,} more characters are left out; ask for less."
-    return text
+    return cut(asked.run(memory))
+
+
+def cut(text: str) -> str:
+    """Return at most what a client takes of an answer."""
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    left_out = len(text) - MOST_CHARACTERS
+    return f"{text[:MOST_CHARACTERS]}\n… {left_out:,} more characters are left out; ask for less."
 
 
 def schema_of(tool: type[Arguments]) -> dict[str, Any]:
