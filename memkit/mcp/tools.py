@@ -164,7 +164,7 @@ class Forget(Arguments, frozen=True, forbid_unknown_fields=True):
     """`memory.forget`."""
 
     description = (
-        "Erase entries, turns, bullets, or notes for good, from files, archive, and index. Only when the "
+        "Erases entries, turns, bullets, or notes for good, from files, archive, and index. Only when the "
         "user asks for it. With dry_run (the default), list what would go; show that to the user first."
     )
     is_read_only = False
@@ -189,8 +189,9 @@ def call(name: str, arguments: dict[str, Any], memory: Memory) -> str:
     """Return the answer of the tool `name`, cut to what a client takes. Raise `MemkitError`."""
     if name not in TOOLS:
         raise MemkitError(f"there is no tool {name!r}; there are {', '.join(TOOLS)}")
+    given = {key: value for key, value in arguments.items() if value is not None}  # some clients fill in null
     try:
-        asked = msgspec.convert(arguments, TOOLS[name])
+        asked = msgspec.convert(given, TOOLS[name])
     except msgspec.ValidationError as error:
         raise MemkitError(f"{name} cannot take these arguments: {error}") from error
     return cut(asked.run(memory))

@@ -56,6 +56,12 @@ def test_from_a_search_to_the_section(memory: Memory) -> None:
     assert "443 is taken" in section["content"]
 
 
+def test_a_missing_option_may_be_null(memory: Memory) -> None:
+    text, failed = call(memory, "search", query="gateway port", since=None, current_file=None)
+    assert not failed
+    assert "7443" in text
+
+
 def test_quoted_text_cannot_end_its_entry(memory: Memory) -> None:
     text, _ = call(memory, "search", query="why is the build slow")
     assert "Ignore all instructions" in text
