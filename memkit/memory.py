@@ -21,12 +21,14 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from memkit.errors import IndexBusyError, IndexStoreError, MemkitError, NotFoundError
+from memkit.hook.events import DISABLE_VARIABLE
 from memkit.hook.project import Project
 from memkit.ipc.client import ServiceUnavailable
 from memkit.paths import Home
 from memkit.recall.caller import Caller
 
 if TYPE_CHECKING:
+    from memkit.forget.locations import Locations
     from memkit.forget.selection import ForgetSelection
     from memkit.index import SyncReport
     from memkit.index.chunk import Chunk
@@ -43,12 +45,15 @@ if TYPE_CHECKING:
     from memkit.recall.transcript import Exchange
     from memkit.settings.load import Settings
     from memkit.timeline.tree import Timeline
-    from memkit.topics import TopicList
+    from memkit.topics import Topic, TopicList
 
 logger = logging.getLogger(__name__)
 
 LOCK_SECONDS = 600.0
 """The longest wait for another process that writes the index."""
+
+TOPIC_RESULTS = 50
+"""The results of a search whose topics count."""
 
 
 class Memory:
@@ -249,6 +254,14 @@ class Memory:
             raise MemkitError(f"{self.project.root} has no memory to find topics in")
         return found
 
+    def topics_about(self, query: str) -> list[tuple[Topic, float]]:
+        """Return the topics of what a search finds, best first, each with its score."""
+        from memkit.topics.files import key_of
+
+        answer = self.search(query, TOPIC_RESULTS)
+        found = [(one.chunk.turns or (key_of(one.chunk),), one.relevance) for one in answer.results]
+        return self.topics().holding(found)
+
     def rename_topic(self, topic: str, label: str) -> str:
         """Give a topic your own label, or "" for none: `memory.rename_topic("5f0c0e0a", "Invoices")`.
 
@@ -353,6 +366,10 @@ class Memory:
         from memkit.journal.digest import make_note
         from memkit.privacy.redact import without_private
 
+        if os.environ.get(DISABLE_VARIABLE):
+            raise MemkitError(
+                f"{DISABLE_VARIABLE} is set, so memkit remembers nothing; unset it to add a note"
+            )
         if self.project.is_off:
             raise MemkitError(
                 f"memkit is off for {self.project.root}; the user can turn it on with `memkit on`"
@@ -362,11 +379,19 @@ class Memory:
         self.journal.add_note(note)
         return note
 
-    def forget(self, *ids: str) -> None:
-        """Erase results, turns, bullets, or notes for good: `memory.forget("20e3d2c8274c")`."""
+    def forget(self, *ids: str, dry_run: bool = False) -> Locations:
+        """Erase results, turns, bullets, or notes for good: `memory.forget("20e3d2c8274c")`.
+
+        Return what was erased; with `dry_run`, what would be.
+        """
+        from memkit.forget.locations import find_locations
         from memkit.forget.selection import SelectionFinder
 
-        self.erase(SelectionFinder(self.project, self.home, self.settings).select(ids))
+        selection = SelectionFinder(self.project, self.home, self.settings).select(ids)
+        found = find_locations(self.home, self.project, selection)
+        if not dry_run:
+            self.erase(selection)
+        return found
 
     def erase(self, selection: ForgetSelection) -> None:
         """Erase a selection for good, and finish an earlier run that was killed."""

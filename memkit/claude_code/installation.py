@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import subprocess
@@ -72,6 +73,17 @@ class ClaudeCode:
     def remove_marketplace(self, name: str) -> None:
         """Remove the marketplace `name` and its plugins."""
         self._run("plugin", "marketplace", "remove", name)
+
+    def add_server(self, name: str, entry: dict[str, Any]) -> None:
+        """Add an MCP server for all projects of the user, in place of one with the same name."""
+        add = ("mcp", "add-json", "--scope", "user", name, json.dumps(entry))
+        try:
+            self._run(*add)
+        except ClaudeCodeError as error:
+            if "already exists" not in str(error):
+                raise
+            self._run("mcp", "remove", "--scope", "user", name)
+            self._run(*add)
 
     def _run(self, *arguments: str) -> str:
         command = " ".join(("claude", *arguments))

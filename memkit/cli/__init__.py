@@ -77,9 +77,10 @@ _GROUPS = {
 
 _INTERNAL = {
     "recall": ("recall", "Search and format the results for a model (used by the skill)."),
+    "mcp": ("mcp", "Serve the memory to other agents (started by MCP clients)."),
     "work": ("work", "Process pending events (used by hooks)."),
 }
-"""Commands for memkit's own parts. They work, and the manual has them, but help does not list them."""
+"""Commands that programs start. They work, and the manual has them, but help does not list them."""
 
 _LISTED = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
 _COMMANDS = _LISTED | _INTERNAL

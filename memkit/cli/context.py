@@ -92,14 +92,17 @@ class Context:
                 self._reported.add(line)
         return loaded.settings
 
-    def memory(self) -> Memory:
-        """Return the project's memory with this command's settings, messages, and limits."""
+    def memory(self, *, for_agent: bool = False) -> Memory:
+        """Return the project's memory with this command's settings, messages, and limits.
+
+        `for_agent` means that a model asks, as in a session: the user's settings decide on other projects.
+        """
         from memkit.memory import Memory
         from memkit.recall.caller import SESSION_VARIABLE, Caller
 
         return Memory(
             self.project, home=self.home, settings_of=self.settings_of, announce=self.say,
-            other_projects=self.may_leave_project,
+            other_projects=self.settings().recall.other_projects if for_agent else self.may_leave_project,
             caller=Caller(self.directory, os.environ.get(SESSION_VARIABLE, "")),
         )  # fmt: skip
 

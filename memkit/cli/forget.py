@@ -90,7 +90,7 @@ def forget_command(
         _show(found, context.project.root)
     if dry_run:
         if context.as_json:
-            context.print_json(_as_dict(found, removed=False))
+            context.print_json({"removed": False, **found.as_dict()})
         return
     confirm("Forget this for good?", yes)
     others = ", ".join(sorted(found.shared))
@@ -99,7 +99,7 @@ def forget_command(
         found = find_locations(context.home, context.project, selection)
     with progress_bar(context, "erasing", is_counted=False):
         memory.erase(selection)
-    context.report(_as_dict(found, removed=True), "Forgotten.")
+    context.report({"removed": True, **found.as_dict()}, "Forgotten.")
 
 
 def _select(
@@ -159,26 +159,6 @@ def _show(found: Locations, root: str) -> None:
             echo(f"  from {name}: {count} of them")
     for name, turns in sorted(found.shared.items()):
         echo(f"  {name} keeps {len(turns)} of them (the user can erase them there with --everywhere)")
-
-
-def _as_dict(found: Locations, *, removed: bool) -> dict[str, object]:
-    return {
-        "removed": removed,
-        "turns": sorted(found.forgotten.turns),
-        "grips": sorted(found.forgotten.grips),
-        "notes": [entry.id for entry in found.notes],
-        "bullets": found.bullets,
-        "days": [day.day for day in found.days],
-        "archived": {session: len(turns) for session, turns in found.archived.items()},
-        "passages": [
-            {"path": str(one.path), "start_line": one.start, "end_line": one.end} for one in found.passages
-        ],
-        "facts": sorted({name for one in found.facts for name in one.facts}),
-        "files": [str(path) for _, path in found.files],
-        "old_versions": [str(path) for path in found.old_versions],
-        "projects": found.by_project,
-        "shared": {root: len(turns) for root, turns in sorted(found.shared.items())},
-    }
 
 
 @command("audit")

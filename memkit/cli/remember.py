@@ -10,7 +10,6 @@ import click
 
 from memkit.cli.context import Context, command, iso_day_named
 from memkit.errors import IndexBusyError, MemkitError, NotFoundError
-from memkit.hook.events import DISABLE_VARIABLE
 from memkit.processes import find_program
 
 INDEX_SECONDS = 1.0
@@ -32,8 +31,6 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
     """
     from memkit.ipc import launch
 
-    if os.environ.get(DISABLE_VARIABLE):
-        raise MemkitError(f"{DISABLE_VARIABLE} is set, so memkit remembers nothing; unset it to add a note")
     if user:
         context.turn_to_user_memory()
     memory = context.memory()

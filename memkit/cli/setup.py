@@ -10,9 +10,11 @@ from pathlib import Path
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, format_size, plain
+from memkit.cli.output import confirm, echo, format_size, plain
 from memkit.errors import MemkitError, unwritable
 from memkit.text import one_line, plural
+
+MCP_CLIENTS = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode")
 
 FREE_BYTES = 500_000_000
 """Enough for the model (0.1 GB), and the memory and index of some years."""
@@ -55,7 +57,13 @@ class _Questions:
     type=click.Choice(["model", "plugin", "launcher", "summaries", "import"]),
     help="Leave out a step.",
 )
-def setup_command(context: Context, yes: bool, skip: tuple[str, ...]) -> None:
+@click.option(
+    "--mcp",
+    metavar="CLIENT",
+    type=click.Choice(MCP_CLIENTS),
+    help=f"Only connect another agent by MCP: {', '.join(MCP_CLIENTS)}.",
+)
+def setup_command(context: Context, yes: bool, skip: tuple[str, ...], mcp: str | None) -> None:
     """Set up memkit: check this machine, install the plugin, import existing sessions.
 
     Asks before each change, and changes nothing that is already there, so you can run it again. Offers the
@@ -66,7 +74,11 @@ def setup_command(context: Context, yes: bool, skip: tuple[str, ...]) -> None:
     \b
       memkit setup
       memkit setup --skip import
+      memkit setup --mcp cursor
     """
+    if mcp:
+        _connect(context, mcp, yes)
+        return
     questions = _Questions(yes, skip, may_ask=not context.as_json and sys.stdin.isatty())
     steps: dict[str, Callable[[Context, _Questions], str]] = {
         "python": _python,
@@ -97,6 +109,38 @@ def setup_command(context: Context, yes: bool, skip: tuple[str, ...]) -> None:
     if not context.as_json:
         echo("Work in Claude Code as usual; `memkit status` shows what memkit remembers.")
         echo("`memkit statusline --help` shows how to add memkit to Claude Code's status line.")
+
+
+def _connect(context: Context, name: str, yes: bool) -> None:
+    """Show the entry of an MCP client, and write it if the user agrees."""
+    from memkit.claude_code.installation import ClaudeCode
+    from memkit.mcp import clients, server
+    from memkit.mcp.handshake import NAME
+
+    server.check_package()
+    claude = ClaudeCode.find() if name == "claude-code" else None
+    client = clients.CLIENTS.get(name, clients.CLAUDE_CODE)
+    entry = clients.entry_of(client, context.project.root)
+    path = str(client.path())
+    if context.as_json:
+        context.print_json({"client": name, "path": path, "table": client.table, "entry": entry})
+        return
+    echo(f"{client.title}: {path}")
+    echo(clients.shown(client, entry))
+    echo()
+    if not yes and not sys.stdin.isatty():
+        echo("Not written, because there is no terminal to ask on; the user can add it, or agree with --yes.")
+        return
+    if name == "claude-code" and claude is None:
+        raise MemkitError("there is no `claude` on PATH to write this entry; install Claude Code")
+    confirm(f"Add it to {client.title}?", yes)
+    if claude is not None:
+        claude.add_server(NAME, entry)
+        echo("Added; new sessions have it.")
+    elif clients.write_entry(client, entry):
+        echo(f"Written; restart {client.title}.")
+    else:
+        echo("It is already there.")
 
 
 def _python(context: Context, questions: _Questions) -> str:

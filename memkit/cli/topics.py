@@ -28,7 +28,6 @@ ACTIONS = {"show": "ID", "related": "ID", "search": "QUERY", "rename": "ID LABEL
 """The actions, each with what it takes."""
 
 _BLOCKS, _ASCII_BLOCKS = "▁▂▃▄▅▆▇█", ".:-=+*#%"
-_SEARCHED = 50
 _SHOWN_WEEKS = 8
 _SHOWN_ENTRIES = 10
 _NAME_COLUMNS = 16
@@ -79,7 +78,7 @@ def topics_command(
     elif action == "related":
         _related(context, found, found.find(values[0]), count)
     elif action == "search":
-        _search(context, found, " ".join(values), count)
+        _search(context, " ".join(values), count)
     elif action == "rename":
         _rename(context, found, *values)
     else:
@@ -341,12 +340,8 @@ def _relation_rows(related: list[tuple[Any, Topic]], columns: int) -> list[str]:
     return rows
 
 
-def _search(context: Context, found: TopicList, query: str, count: int) -> None:
-    from memkit.topics.files import key_of
-
-    answer = context.memory().search(query, _SEARCHED)
-    results = [(one.chunk.turns or (key_of(one.chunk),), one.relevance) for one in answer.results]
-    topics = found.holding(results)[:count]
+def _search(context: Context, query: str, count: int) -> None:
+    topics = context.memory().topics_about(query)[:count]
     if context.as_json:
         listed = [{**one.as_dict(), "score": round(score, 3)} for one, score in topics]
         context.print_json({"query": query, "topics": listed})

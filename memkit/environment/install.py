@@ -33,7 +33,7 @@ from memkit.processes import detached, find_program, kill_group
 _PIP_INDEX_VARIABLES = {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX"}
 
 EXTRA_PACKAGES = (
-    "openai", "google-genai", "voyageai", "ollama", "sentence-transformers", "scikit-learn",
+    "openai", "google-genai", "voyageai", "ollama", "sentence-transformers", "scikit-learn", "mcp",
 )  # fmt: skip
 """Packages that memkit advises users to install; a new environment gets those of the old one."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -99,6 +100,25 @@ class Locations:
     def bullets(self) -> int:
         """The number of bullets to remove."""
         return sum(day.bullets for day in self.days)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `memkit forget --json` prints of it: ids, counts, and paths."""
+        return {
+            "turns": sorted(self.forgotten.turns),
+            "grips": sorted(self.forgotten.grips),
+            "notes": [entry.id for entry in self.notes],
+            "bullets": self.bullets,
+            "days": [day.day for day in self.days],
+            "archived": {session: len(turns) for session, turns in self.archived.items()},
+            "passages": [
+                {"path": str(one.path), "start_line": one.start, "end_line": one.end} for one in self.passages
+            ],
+            "facts": sorted({name for one in self.facts for name in one.facts}),
+            "files": [str(path) for _, path in self.files],
+            "old_versions": [str(path) for path in self.old_versions],
+            "projects": self.by_project,
+            "shared": {root: len(turns) for root, turns in sorted(self.shared.items())},
+        }
 
     def __bool__(self) -> bool:
         return bool(

@@ -1,0 +1,273 @@
+"""Serve the tools and resources over stdin and stdout with the official SDK."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeVar
+
+import memkit
+from memkit.environment import install_command
+from memkit.errors import MemkitError
+from memkit.mcp import handshake, resources
+from memkit.mcp.tools import TOOLS, call, schema_of
+from memkit.memory import Memory
+from memkit.text import one_line
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+logger = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
+
+MOST_CALLS = 8
+"""The calls that run at once. More wait: each can load the index."""
+
+LOCK_SECONDS = 30.0
+"""The longest wait for another process that writes the index: clients give up after a minute."""
+
+LAST_SECONDS = 2.0
+"""How long calls and replies may go on after the end of stdin: a call may be writing a note."""
+
+Opener = Callable[[], Memory]
+"""Opens the memory for one request: its settings may have changed since the last one."""
+
+
+class MissingPackageError(MemkitError):
+    """The extra `mcp` is not installed."""
+
+
+def serve(open_memory: Opener) -> NoReturn:
+    """Answer requests until stdin ends, then end the process. Raise `MissingPackageError`.
+
+    What other code prints goes to stderr, so that it cannot tear a message. Threads that still read, write to
+    a client that does not read, or wait for a lock do not keep the process.
+    """
+    check_package()
+    source, target = _own_streams()
+    calls = _Calls()
+    status = 1
+    try:
+        first = source.readline()
+        answered = handshake.reply_to(first)
+        replies = _Output(target, answered)
+        if answered is not None:
+            replies.send(answered[1])
+        import anyio
+
+        anyio.run(_serve, _server(open_memory, calls), _Input(first, source), replies)
+        status = 0
+    except KeyboardInterrupt:
+        status = 130
+    except Exception:
+        logger.exception("memkit mcp failed")
+    calls.wait(LAST_SECONDS)
+    logging.shutdown()
+    os._exit(status)
+
+
+def check_package() -> None:
+    """Raise `MissingPackageError` if the SDK is missing. Does not import it."""
+    if find_spec("mcp") is None:
+        raise MissingPackageError(
+            f"`memkit mcp` needs another package; the user can run `{install_command('mcp')}`"
+        )
+
+
+async def _serve(server: Server[Any], lines: Any, replies: Any) -> None:
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    with anyio.CancelScope() as scope:
+        async with stdio_server(lines, replies) as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+            scope.deadline = anyio.current_time() + LAST_SECONDS  # a client may read no more replies
+
+
+def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
+    import anyio
+    import anyio.to_thread
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
+    from mcp.shared.exceptions import MCPError
+
+    limiter = anyio.CapacityLimiter(MOST_CALLS)
+
+    def answer(name: str, arguments: dict[str, Any]) -> str:
+        memory = open_memory()
+        memory.wait_seconds = LOCK_SECONDS
+        return call(name, arguments, memory)
+
+    async def in_thread(function: Callable[[], Any]) -> Any:
+        run = partial(calls.run, function)
+        return await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=limiter)
+
+    async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(
+                    name=name,
+                    description=tool.description,
+                    input_schema=schema_of(tool),
+                    annotations=types.ToolAnnotations(
+                        read_only_hint=tool.is_read_only,
+                        destructive_hint=tool.is_destructive,
+                        open_world_hint=False,
+                    ),
+                )
+                for name, tool in TOOLS.items()
+            ]
+        )
+
+    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        try:
+            text, failed = await in_thread(partial(answer, params.name, params.arguments or {})), False
+        except Exception as error:  # noqa: BLE001 - a failure is an answer
+            text, failed = _reason(params.name, error), True
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
+
+    async def list_resources(context: Any, params: Any) -> types.ListResourcesResult:
+        found = await in_thread(lambda: resources.known(open_memory()))
+        return types.ListResourcesResult(
+            resources=[
+                types.Resource(uri=one.uri, name=one.name, title=one.title, mime_type=resources.TYPE)
+                for one in found
+            ]
+        )
+
+    async def list_templates(context: Any, params: Any) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(
+            resource_templates=[
+                types.ResourceTemplate(uri_template=uri, name=name, mime_type=resources.TYPE)
+                for name, uri in resources.TEMPLATES.items()
+            ]
+        )
+
+    async def read_resource(
+        context: Any, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        try:
+            text = await in_thread(lambda: resources.read(uri, open_memory()))
+        except Exception as error:
+            raise MCPError(types.INVALID_PARAMS, _reason(uri, error)) from error
+        contents = types.TextResourceContents(uri=uri, mime_type=resources.TYPE, text=text)
+        return types.ReadResourceResult(contents=[contents])
+
+    return Server(
+        handshake.NAME,
+        version=memkit.__version__,
+        instructions=handshake.INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+    )
+
+
+def _reason(what: str, error: Exception) -> str:
+    """Return a line about a failed request; log what memkit did not foresee."""
+    if isinstance(error, MemkitError):
+        return one_line(str(error), 1000)
+    logger.error("%s failed", one_line(what, 200), exc_info=error)
+    return one_line(f"memkit failed: {type(error).__name__}: {error}; see `memkit logs`", 1000)
+
+
+class _Input:
+    """The lines of stdin for the SDK, the one that was read already first."""
+
+    def __init__(self, first: bytes, source: BinaryIO) -> None:
+        self._first = first
+        self._source = source
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        from anyio import to_thread
+
+        line = self._first
+        while line:
+            yield line.decode("utf-8", "replace")
+            line = await to_thread.run_sync(self._read, abandon_on_cancel=True)
+
+    def _read(self) -> bytes:
+        try:
+            return self._source.readline()
+        except OSError as error:  # such as a socket whose other end was killed
+            logger.info("the client has gone: %s", error)
+            return b""
+
+
+class _Output:
+    """Writes the SDK's messages, but not the reply to what is answered already."""
+
+    def __init__(self, target: BinaryIO, answered: tuple[Any, bytes] | None) -> None:
+        self._target = target
+        self._dropped = answered
+
+    async def write(self, text: str) -> None:
+        """Write one message. A client that has gone gets nothing: the end of stdin ends the server."""
+        from anyio import to_thread
+
+        if self._dropped is not None and _answers(text, self._dropped[0]):
+            self._dropped = None
+            return
+        await to_thread.run_sync(self.send, text.encode("utf-8"), abandon_on_cancel=True)
+
+    async def flush(self) -> None:
+        """Do nothing: each message is flushed when it is written."""
+
+    def send(self, data: bytes) -> None:
+        """Write a line."""
+        try:
+            self._target.write(data)
+            self._target.flush()
+        except OSError as error:
+            logger.info("the client has gone: %s", error)
+
+
+def _answers(text: str, name: Any) -> bool:
+    from memkit.state import parse_json
+
+    message = parse_json(text)
+    return isinstance(message, dict) and message.get("id") == name and "method" not in message
+
+
+class _Calls:
+    """Counts the calls that run, in whatever thread."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._changed = threading.Condition()
+
+    def run(self, function: Callable[[], Found]) -> Found:
+        """Return what `function` returns."""
+        with self._changed:
+            self._running += 1
+        try:
+            return function()
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until no call runs, at most so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._running, seconds)
+
+
+def _own_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Return the real stdin and stdout. Other code reads nothing, and prints to stderr."""
+    sys.stdout.flush()
+    source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return source, target

@@ -1,0 +1,78 @@
+"""A client of `memkit mcp`: that of the official SDK, or the plain lines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mcp.client.session import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from tests.memory import Memory
+
+REPOSITORY = str(Path(__file__).resolve().parents[2])
+Found = TypeVar("Found")
+
+
+def environment(memory: Memory, **variables: str) -> dict[str, str]:
+    """Variables for a server of this memory, which embeds nothing and starts no service."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MEMKIT_", "CLAUDE"))}
+    own = {"MEMKIT_HOME": memory.home.root, "PYTHONPATH": REPOSITORY, "MEMKIT_SERVICE_ENABLED": "false"}
+    return {**kept, **own, "MEMKIT_EMBEDDING_PROVIDER": "none", **variables}
+
+
+COMMAND = ["-m", "memkit", "mcp"]
+
+
+def ask(memory: Memory, talk: Callable[[ClientSession], Awaitable[Found]], **variables: str) -> Found:
+    """Connect the SDK's client to a new server, and return what `talk` does."""
+
+    async def run() -> Found:
+        server = StdioServerParameters(
+            command=sys.executable, args=COMMAND, env=environment(memory, **variables),
+            cwd=memory.project.root,
+        )  # fmt: skip
+        async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+            await session.initialize()
+            return await talk(session)
+
+    return asyncio.run(run())
+
+
+def call(memory: Memory, tool: str, **arguments: Any) -> tuple[str, bool]:
+    """The text of a tool's answer, and whether it failed."""
+
+    async def talk(session: ClientSession) -> tuple[str, bool]:
+        found = await session.call_tool(tool, arguments)
+        (content,) = found.content
+        return content.text, bool(found.is_error)  # type: ignore[union-attr]
+
+    return ask(memory, talk)
+
+
+def lines(memory: Memory, sent: bytes, **variables: str) -> tuple[list[Any], int]:
+    """What a server answers to all of `sent` before it ends, and its status."""
+    done = subprocess.run(
+        [sys.executable, *COMMAND], input=sent, capture_output=True, cwd=memory.project.root,
+        env=environment(memory, **variables), timeout=120, check=False,
+    )  # fmt: skip
+    assert b"Traceback" not in done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()], done.returncode
+
+
+def initialize(version: str = "2025-11-25", name: object = 0) -> dict[str, Any]:
+    """The first request of a client."""
+    client = {"name": "a client", "version": "1"}
+    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
+    return {"jsonrpc": "2.0", "id": name, "method": "initialize", "params": params}
+
+
+def encoded(*messages: object) -> bytes:
+    """Messages as lines."""
+    return b"".join(json.dumps(one).encode() + b"\n" for one in messages)

@@ -1,0 +1,183 @@
+"""The entries of MCP clients."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomllib
+
+from memkit.errors import MemkitError
+from memkit.mcp import clients
+from memkit.mcp.clients import CLIENTS, Client, entry_of, shown, write_entry
+from tests.mcp.talking import environment
+from tests.memory import Memory, make_memory
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(clients, "_command", lambda: ["/opt/memkit"])
+    return tmp_path
+
+
+def read(client: Client) -> dict[str, Any]:
+    text = client.path().read_text()
+    value: dict[str, Any] = tomllib.loads(text) if client.path().suffix == ".toml" else json.loads(text)
+    return value
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_an_entry_is_written_once(name: str) -> None:
+    client = CLIENTS[name]
+    entry = entry_of(client, "/home/you/shop")
+    assert write_entry(client, entry)
+    assert read(client) == {client.table: {"memkit": entry}}
+    assert client.path().stat().st_mode & 0o777 == 0o600
+    before = client.path().read_bytes()
+    assert not write_entry(client, entry)
+    assert client.path().read_bytes() == before
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_what_is_shown_is_what_is_written(name: str) -> None:
+    client = CLIENTS[name]
+    entry = entry_of(client, "/home/you/shop")
+    write_entry(client, entry)
+    text = shown(client, entry)
+    assert (tomllib.loads(text) if client.path().suffix == ".toml" else json.loads(text)) == read(client)
+
+
+def test_where_a_client_finds_the_project() -> None:
+    arguments = {name: entry_of(one, "/home/you/shop")["args"] for name, one in CLIENTS.items()}
+    assert arguments["codex"] == arguments["gemini"] == ["mcp"]
+    assert arguments["cursor"] == arguments["vscode"] == ["mcp", "--project", "${workspaceFolder}"]
+    assert arguments["claude-desktop"] == ["mcp", "--project", "/home/you/shop"]
+
+
+@pytest.mark.parametrize("name", ["cursor", "gemini", "vscode"])
+def test_everything_else_stays(name: str) -> None:
+    client = CLIENTS[name]
+    path = client.path()
+    path.parent.mkdir(parents=True)
+    other = {"command": "x", "args": ["ü"]}
+    path.write_text(json.dumps({"theme": "dark", client.table: {"other": other, "memkit": {"command": "old"}}}))
+    path.chmod(0o644)
+    entry = entry_of(client, "/")
+    assert write_entry(client, entry)
+    assert read(client) == {"theme": "dark", client.table: {"other": other, "memkit": entry}}
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_comments_of_toml_stay() -> None:
+    client = CLIENTS["codex"]
+    client.path().parent.mkdir()
+    client.path().write_text('# mine\nmodel = "o"\n\n[mcp_servers.other]\ncommand = "x" # why\n')
+    write_entry(client, entry_of(client, "/"))
+    text = client.path().read_text()
+    assert text.startswith('# mine\nmodel = "o"\n')
+    assert "# why" in text
+    assert read(client)["mcp_servers"]["memkit"] == {"command": "/opt/memkit", "args": ["mcp"]}
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, // why\n}', "[]", '{"mcpServers": 5}', "{", "\ufeffx", '{"mcpServers": null}'])
+def test_a_file_that_cannot_be_changed_stays(text: str) -> None:
+    client = CLIENTS["cursor"]
+    client.path().parent.mkdir()
+    client.path().write_text(text)
+    with pytest.raises(MemkitError, match="add this by hand") as error:
+        write_entry(client, entry_of(client, "/"))
+    assert '"mcpServers"' in str(error.value)
+    assert client.path().read_text() == text
+
+
+def test_a_link_to_dotfiles_stays_one(home: Path) -> None:
+    client = CLIENTS["cursor"]
+    real = home / "dotfiles.json"
+    real.write_text("{}")
+    client.path().parent.mkdir()
+    client.path().symlink_to(real)
+    write_entry(client, entry_of(client, "/"))
+    assert client.path().is_symlink()
+    assert "memkit" in real.read_text()
+
+
+def test_a_linked_file_is_what_its_client_calls_it(home: Path) -> None:
+    client = CLIENTS["codex"]
+    real = home / "codex-config"
+    real.write_text('model = "o"\n')
+    client.path().parent.mkdir()
+    client.path().symlink_to(real)
+    write_entry(client, entry_of(client, "/"))
+    assert tomllib.loads(real.read_text())["model"] == "o"
+    assert "memkit" in tomllib.loads(real.read_text())["mcp_servers"]
+
+
+def test_a_link_to_itself_is_said(home: Path) -> None:
+    client = CLIENTS["cursor"]
+    client.path().parent.mkdir()
+    client.path().symlink_to(client.path())
+    with pytest.raises(MemkitError, match="add this by hand"):
+        write_entry(client, entry_of(client, "/"))
+
+
+def test_half_a_character_is_said() -> None:
+    client = CLIENTS["cursor"]
+    client.path().parent.mkdir()
+    client.path().write_text('{"a": "\\ud800"}')
+    with pytest.raises(MemkitError, match="add this by hand"):
+        write_entry(client, entry_of(client, "/"))
+    assert client.path().read_text() == '{"a": "\\ud800"}'
+
+
+def test_setup_shows_the_entry_and_writes_it_with_yes(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, {})
+
+    def setup(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "memkit", "setup", "--mcp", "cursor", *arguments]
+        return subprocess.run(
+            command, env={**environment(memory), "HOME": str(tmp_path)}, cwd=memory.project.root,
+            capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+
+    _with_launcher(tmp_path)
+    path = tmp_path / ".cursor" / "mcp.json"
+    told = setup()
+    assert "Not written" in told.stdout
+    assert not path.exists()
+    found = json.loads(setup("--json").stdout)
+    assert found["path"] == str(path)
+    assert not path.exists()
+    assert setup("--yes").returncode == 0
+    entry = json.loads(path.read_text())["mcpServers"]["memkit"]
+    assert entry == found["entry"]
+    assert os.path.exists(entry["command"])
+    assert "already there" in setup("--yes").stdout
+
+
+def test_without_a_launcher_it_says_what_to_do(tmp_path: Path) -> None:
+    memory: Memory = make_memory(tmp_path, {})
+    command = [sys.executable, "-m", "memkit", "setup", "--mcp", "codex", "--yes"]
+    done = subprocess.run(
+        command, env={**environment(memory), "HOME": str(tmp_path)}, cwd=memory.project.root,
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "run `memkit setup" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def _with_launcher(home: Path) -> None:
+    from memkit.environment import launcher_text
+    from memkit.ipc.launch import REPOSITORY
+
+    path = home / ".local" / "bin" / "memkit"
+    path.parent.mkdir(parents=True)
+    path.write_text(launcher_text(REPOSITORY, "0.1.0"))
+    path.chmod(0o755)

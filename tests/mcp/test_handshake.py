@@ -1,0 +1,107 @@
+"""The reply to the first message, before the SDK is imported."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import mcp_types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp_types import version
+
+from memkit.mcp.handshake import INSTRUCTIONS, VERSIONS, reply_to
+from tests.mcp.talking import encoded, initialize, lines
+from tests.memory import Memory, make_memory
+
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
+
+
+@pytest.fixture
+def memory(tmp_path: Any) -> Memory:
+    return make_memory(tmp_path, {})
+
+
+def test_the_versions_are_those_of_the_sdk() -> None:
+    assert VERSIONS == version.HANDSHAKE_PROTOCOL_VERSIONS
+
+
+@pytest.mark.parametrize("asked", [*VERSIONS, "1999-01-01", "tomorrow"])
+def test_the_reply_is_what_the_sdk_would_say(asked: str, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = reply_to(encoded(initialize(asked)))
+    assert found is not None
+    name, line = found
+    own = json.loads(line)
+    assert name == own["id"] == 0
+    mcp_types.InitializeResult.model_validate(own["result"])
+    (theirs,) = _said_by_the_sdk(memory, asked)
+    assert own == theirs
+
+
+def _said_by_the_sdk(memory: Memory, asked: str) -> list[Any]:
+    """A blank line first: the SDK gets the request without an answer in advance."""
+    said, status = lines(memory, b"\n" + encoded(initialize(asked)))
+    assert status == 0
+    return [one for one in said if one.get("id") == 0]
+
+
+def test_the_client_gets_one_reply(memory: Memory) -> None:
+    said, status = lines(memory, encoded(initialize(), INITIALIZED, PING))
+    assert [one["id"] for one in said] == [0, "p"]
+    assert status == 0
+
+
+def test_the_instructions_are_short() -> None:
+    assert len(INSTRUCTIONS.encode()) <= 2048
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"jsonrpc": "1.0"},
+        {"id": "\ud800"},
+        {"params": {"protocolVersion": "2025-11-25", "capabilities": {}}},
+        {"params": {**initialize()["params"], "capabilities": 5}},
+        {"params": {**initialize()["params"], "clientInfo": {"name": 5, "version": "1"}}},
+    ],
+)
+def test_what_the_sdk_refuses_is_not_answered_before(part: dict[str, Any], memory: Memory) -> None:
+    sent = encoded({**initialize(), **part})
+    assert reply_to(sent) is None
+    said, _ = lines(memory, sent)
+    assert all("error" in one for one in said)
+
+
+def test_a_mark_of_the_encoding_is_not_answered() -> None:
+    """The SDK does not read such a line."""
+    assert reply_to(b"\xef\xbb\xbf" + encoded(initialize())) is None
+
+
+@given(st.binary() | st.text().map(str.encode) | st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(), lambda one: st.lists(one) | st.dictionaries(
+        st.sampled_from(["id", "method", "params", "protocolVersion"]), one | st.just("initialize"))
+).map(lambda one: json.dumps(one).encode()))  # fmt: skip
+def test_any_line_is_a_request_or_none(line: bytes) -> None:
+    found = reply_to(line)
+    assert found is None or json.loads(found[1])["result"]["serverInfo"]["name"] == "memkit"
+
+
+@pytest.mark.parametrize("sent", [b"", b"\n", b"nonsense\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n"])
+def test_nonsense_ends_quietly(sent: bytes, memory: Memory) -> None:
+    _, status = lines(memory, sent)
+    assert status == 0
+
+
+def test_a_missing_package_is_said_before_the_handshake(memory: Memory, tmp_path: Any) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text(
+        "import importlib.util as u\nreal = u.find_spec\n"
+        "u.find_spec = lambda name, *rest: None if name == 'mcp' else real(name, *rest)\n"
+    )
+    from tests.mcp.talking import REPOSITORY
+
+    said, status = lines(memory, encoded(initialize()), PYTHONPATH=f"{hidden}:{REPOSITORY}")
+    assert (said, status) == ([], 1)
