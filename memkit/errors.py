@@ -7,6 +7,7 @@ prints it and exits with status 1. Tracebacks go to the log only.
 from __future__ import annotations
 
 import errno
+import os
 
 
 class MemkitError(Exception):
@@ -113,6 +114,8 @@ def unwritable(error: OSError, place: str) -> str:
     advice = ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         advice = "; make room on that disk"
-    elif error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+    elif error.errno in (errno.EROFS, errno.EACCES) or (
+        error.errno == errno.EPERM and reason == os.strerror(errno.EPERM)  # not what memkit refuses itself
+    ):
         advice = "; make it writable"
     return f"{where}: {reason}{advice}"

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from memkit.recall.client import SearchClient
     from memkit.recall.file_history import FileHistory
     from memkit.recall.names import Entry
-    from memkit.recall.overview import PastSession
+    from memkit.recall.overview import PastSession, TopicCount
     from memkit.recall.results import Answer
     from memkit.recall.resume import FoundSession, Resumable
     from memkit.recall.transcript import Exchange
@@ -63,7 +63,7 @@ LOCK_SECONDS = 600.0
 """The longest wait for another process that writes the index."""
 
 TOPIC_RESULTS = 50
-"""The number of results whose topics `search_topics` counts."""
+"""The results of a search whose topics count."""
 
 
 class Memory:
@@ -135,8 +135,13 @@ class Memory:
             settings = msgspec.structs.replace(settings, search=search)
         return SearchClient(
             self.project, self.home, settings, self.announce,
-            all_projects=all_projects, caller=self.caller,
+            find_topics=self._find_topics, all_projects=all_projects, caller=self.caller,
         )  # fmt: skip
+
+    def _find_topics(self, project: Project, since: str, until: str) -> list[TopicCount] | None:
+        from memkit.topics import topics_in
+
+        return topics_in(project, self.home, self.settings_of(project), since, until)
 
     def expand(self, *ids: str) -> list[dict[str, Any]]:
         """Return the whole Markdown sections around results, by their ids. L2: the context.
@@ -295,14 +300,16 @@ class Memory:
             raise MemkitError(f"{self.project.root} has no memory to find topics in")
         return found
 
-    def search_topics(self, query: str, *, compute: bool = True) -> list[tuple[Topic, float]]:
-        """Return the topics of what a search finds, best first, each with its score."""
+    def topics_about(self, query: str, *, compute: bool = True) -> list[tuple[Topic, float]]:
+        """Return the topics of what a search finds, best first, each with its score.
+
+        `compute` is as for `topics`.
+        """
         from memkit.topics.files import key_of
 
         topics, answer = self.topics(compute=compute), self.search(query, TOPIC_RESULTS)
-        return topics.holding(
-            (one.chunk.turns or (key_of(one.chunk),), one.relevance) for one in answer.results
-        )
+        found = [(one.chunk.turns or (key_of(one.chunk),), one.relevance) for one in answer.results]
+        return topics.holding(found)
 
     def rename_topic(self, topic: str, label: str) -> str:
         """Give a topic your own label, or "" for none: `memory.rename_topic("5f0c0e0a", "Invoices")`.

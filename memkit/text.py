@@ -6,6 +6,10 @@ Standard library only, Python 3.9 syntax: hooks import this module.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import date
 
 
 def one_line(text: str, limit: int = 0) -> str:
@@ -39,6 +43,18 @@ def plural(count: int, one: str, many: str = "") -> str:
 def format_time(seconds: float) -> str:
     """Return a point in time (seconds since the epoch) in local time, to the minute."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def midnight(day: date) -> float:
+    """Return when a day begins in local time, in seconds since the epoch; 0 for a day before 1970."""
+    from datetime import datetime  # hooks import this module, and few need it
+
+    if day.year < 1970:  # time zones do not reach the first day of the calendar
+        return 0.0
+    try:
+        return max(0.0, datetime(day.year, day.month, day.day).astimezone().timestamp())
+    except (ValueError, OverflowError):  # nor the last one
+        return float("inf")
 
 
 CHARACTERS_PER_TOKEN = 4

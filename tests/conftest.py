@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from memkit.embedding.weights import ensure_weights
 from memkit.errors import WeightsUnavailableError
@@ -17,7 +17,8 @@ from tests.capture.stage import Stage
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-settings.register_profile("untimed", deadline=None)  # a busy machine fails no property
+# A busy machine fails no property.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 

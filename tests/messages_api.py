@@ -204,7 +204,7 @@ class MessagesApi:
         """The model calls of sub-agents."""
         return [request for request in self.model_calls if request.from_subagent]
 
-    def wait_for(self, wanted: Callable[[Request], bool], timeout: float = 30.0) -> Request:
+    def wait_for(self, wanted: Callable[[Request], bool], timeout: float = 120.0) -> Request:
         """The first request that is `wanted`, waiting up to `timeout` seconds for it."""
 
         def found() -> Request | None:

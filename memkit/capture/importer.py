@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
+from datetime import date
 from pathlib import Path
 
 from memkit import anchors
@@ -37,6 +37,7 @@ from memkit.journal.tool_lines import MAX_TOOLS
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from memkit.state import parse_json
+from memkit.text import midnight
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +87,7 @@ class ImportSelection:
         """The sessions not known to end before `since`: no others can have wanted turns."""
         if self.since is None:
             return self.sources
-        begin = datetime.combine(self.since, time.min).astimezone().timestamp() * 1e9
+        begin = midnight(self.since) * 1e9
         return [source for source in self.sources if not 0 < source.modified < begin]
 
     def project(self, source: Source) -> Project:

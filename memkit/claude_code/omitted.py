@@ -32,7 +32,7 @@ _ASKS_MEMORY = re.compile(
     r"(?:^|[;&|(`\n])[ \t]{0,80}(?:\w{1,80}=\S{0,500}[ \t]{1,80}){0,9}"
     r"(?:(?:env|exec|time|uvx|uv run|[\w./~-]{0,200}python[\d.]{0,9} -m)[ \t]{1,80})?"
     r"(?:[\w./~-]{0,200}/)?memkit[ \t]{1,80}"
-    r"(?:recall|search|expand|cite|grip|show|sessions|timeline|toc|transcript|resume|why|forget)\b"
+    r"(?:recall|search|expand|cite|grip|show|sessions|timeline|toc|topics|transcript|resume|why|forget)\b"
 )
 _WORDS = re.compile(r"[^\s'\"`;|&<>()=,:${}]+")
 _NAMED = re.compile(r"^(?:diff --git a/|[+-]{3} [ab]/)?([^\s:][^:\n]{0,1000})", re.MULTILINE)

@@ -70,7 +70,6 @@ _GROUPS = {
         "config": ("config", "Show and change settings."),
         "projects": ("projects", "List, link, rename, and merge projects."),
         "statusline": ("status", "Print a line for Claude Code's status line."),
-        "mcp": ("mcp", "Serve the memory to other agents (MCP)."),
         "serve": ("serve", "Serve the memory to other programs (HTTP)."),
         "completion": ("config", "Print the completion script for your shell."),
     },
@@ -79,9 +78,10 @@ _GROUPS = {
 
 _INTERNAL = {
     "recall": ("recall", "Search and format the results for a model (used by the skill)."),
+    "mcp": ("mcp", "Serve the memory to other agents (started by MCP clients)."),
     "work": ("work", "Process pending events (used by hooks)."),
 }
-"""Commands for memkit's own parts. They work, and the manual has them, but help does not list them."""
+"""Commands that programs start. They work, and the manual has them, but help does not list them."""
 
 _LISTED = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
 _COMMANDS = _LISTED | _INTERNAL
@@ -158,15 +158,23 @@ class _LazyGroup(click.Group):
     cls=_LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+@click.option(
+    "--set", "assignments", multiple=True, metavar="SECTION.NAME=VALUE",
+    help="Change a setting for this command only.",
+)
 @click.version_option(memkit.__version__, message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context, assignments: tuple[str, ...]) -> None:
     """A memory for Claude Code: it keeps every session as readable Markdown and finds it again.
 
     \b
       memkit setup
       memkit search which port does the staging gateway use
-      memkit search --help
     """
+    if assignments:
+        from memkit.settings.load import set_for_this_call
+
+        context.with_resource(set_for_this_call(assignments))
 
 
 def main() -> NoReturn:

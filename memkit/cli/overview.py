@@ -7,12 +7,15 @@ import os
 import click
 
 from memkit.cli.output import echo, plain, styled
-from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, width
+from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, width, wrapped
 from memkit.cli.sessions import NAME_COLUMNS, session_rows
-from memkit.recall.overview import Line, Overview
+from memkit.recall.overview import Line, Overview, PeriodNode
 from memkit.recall.results import Answer
 
 _TIME_COLUMNS = len("2026-11-20 14:02")
+_LABEL_COLUMNS = len("decided  ")
+_MOST_LINES = 3
+_TOPIC_COLUMNS = len("  entries  2026-11-20  2026-11-20  ") + ID_CHARACTERS
 
 
 def show_overview(answer: Answer, root: str) -> None:
@@ -30,8 +33,12 @@ def show_overview(answer: Answer, root: str) -> None:
     if answer.is_outside:
         echo(f"Nothing matches in {answer.days}.")
     echo(click.wrap_text(plain(heading), width()))
-    roots = {one.root for one in overview.sessions} | {one.root for one in overview.lines}
-    is_many = bool(roots - {root})
+    if overview.hint:
+        echo(click.wrap_text(overview.hint, width()), dim=True)
+    is_many = bool(overview.roots - {root})
+    for node in overview.nodes:
+        _show_node(node, is_many)
+    _show_topics(overview, is_many)
     if overview.kind == "open":
         _show_lines(overview, is_many)
         _show_sessions(overview, is_many)
@@ -41,6 +48,53 @@ def show_overview(answer: Answer, root: str) -> None:
     if answer.results:
         echo()
         echo("From other days:")
+
+
+def _show_node(node: PeriodNode, is_many: bool) -> None:
+    """Print the name and title of a node, its lines, and how to go on."""
+    columns = width()
+    echo()
+    name = f"{node.id} {os.path.basename(node.root) if is_many else ''}".strip()
+    command = f"memkit timeline {node.id}"
+    head = plain(f"{name} {node.title}").strip()
+    room = columns - cells(command) - 2
+    click.echo(f"{styled(pad(head, room), bold=True)}  {styled(command, dim=True)}")
+    if node.words:
+        _show_labeled("words", ", ".join(node.words), "")
+    label = ""
+    for kind, line in node.parts():
+        _show_labeled(kind if kind != label else "", line.text, line.id)
+        label = kind
+    if node.omitted:
+        click.echo(styled(f"{' ' * _LABEL_COLUMNS}and {node.omitted} more", dim=True))
+
+
+def _show_labeled(label: str, text: str, name: str) -> None:
+    """Print a text on up to three lines, behind a label, and with an ID at the end of the first one."""
+    shown = plain(name[:ID_CHARACTERS])
+    room = width() - _LABEL_COLUMNS - (ID_CHARACTERS + 2 if shown else 0)
+    first, *others = wrapped(plain(text), room, _MOST_LINES)
+    start = styled(pad(label, _LABEL_COLUMNS), dim=True)
+    click.echo(f"{start}{pad(first, room)}  {styled(shown, dim=True)}" if shown else f"{start}{first}")
+    for line in others:
+        click.echo(f"{' ' * _LABEL_COLUMNS}{line}")
+
+
+def _show_topics(overview: Overview, is_many: bool) -> None:
+    """Print a line for each topic, below a head: label, entries in the period, their days, and the ID."""
+    if not overview.topics:
+        return
+    echo()
+    names = [plain(os.path.basename(one.root)) if is_many else "" for one in overview.topics]
+    columns = min(NAME_COLUMNS, max(map(cells, names)))
+    room = width() - _TOPIC_COLUMNS - (columns + 2 if columns else 0)
+    space = f"{pad('project', columns)}  " if columns else ""
+    head = f"{space}{pad('topic', room)}{'entries':>9}  {pad('first', 10)}  {pad('last', 10)}  id"
+    click.echo(styled(head, dim=True))
+    for one, name in zip(overview.topics, names, strict=True):
+        label = styled(pad(plain(one.label), room), bold=True)
+        numbers = f"{one.entries:>9}  {one.first}  {one.last}  {plain(one.id[:ID_CHARACTERS])}"
+        click.echo(f"{f'{pad(name, columns)}  ' if columns else ''}{label}{styled(numbers, dim=True)}")
 
 
 def _show_sessions(overview: Overview, is_many: bool) -> None:

@@ -129,7 +129,7 @@ def _connect(context: Context, name: str, yes: bool) -> None:
     echo(clients.shown(client, entry))
     echo()
     if not yes and not sys.stdin.isatty():
-        echo("Not written: there is no terminal to ask on. Add it by hand, or agree with --yes.")
+        echo("Not written, because there is no terminal to ask on; the user can add it, or agree with --yes.")
         return
     if name == "claude-code" and claude is None:
         raise MemkitError("there is no `claude` on PATH to write this entry; install Claude Code")

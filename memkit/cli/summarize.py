@@ -10,6 +10,7 @@ import click
 from memkit import anchors
 from memkit.cli.context import Context, command, iso_day_named
 from memkit.cli.output import confirm, echo, format_estimate, plain, progress_bar, user_agrees
+from memkit.cli.rollup import roll_up
 from memkit.text import plural
 
 if TYPE_CHECKING:
@@ -21,14 +22,18 @@ COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @command("summarize")
+@click.argument("node", default="", metavar="[NODE]")
 @click.option(
     "--since", metavar="DAY",
     help="Include all days from this day on, also imported ones (default: what live sessions left).",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only print the amount and the price.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def summarize_command(context: Context, since: str | None, dry_run: bool, yes: bool) -> None:
+def summarize_command(context: Context, node: str, since: str | None, dry_run: bool, yes: bool) -> None:
     """Write bullets above the digests of this project, with the model of your choice.
+
+    With a week, month, or year that is over (2026-W14, 2026-04, 2026), write its rollup: what it came to, in
+    up to eight lines.
 
     Prints the number of segments and the price first. Where summaries are on, memkit summarizes live
     sessions on its own; older and imported days only with this command. Without a model it writes extracts:
@@ -36,7 +41,13 @@ def summarize_command(context: Context, since: str | None, dry_run: bool, yes: b
 
     \b
       memkit summarize --since 2w --dry-run
+      memkit summarize 2025-03
     """
+    if node:
+        if since:
+            raise click.UsageError("give a NODE or --since, not both")
+        roll_up(context, node, dry_run=dry_run, yes=yes)
+        return
     from memkit.llm import find_provider
     from memkit.llm.calls import Calls, calls_lock
     from memkit.summarize.summarizer import Summarizer, SummaryReport
@@ -78,6 +89,7 @@ def summarize_command(context: Context, since: str | None, dry_run: bool, yes: b
         candidates = [one for one in left if one.segment.id in agreed]
         summarizer.requeue(candidates)
         summarizer.summarize(context.project.root, candidates, report)
+        summarizer.drop_finished(context.project)
     if report.projects:
         context.memory().index()
     names = ("segments", "bullets", "calls", "failures")

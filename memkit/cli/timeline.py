@@ -15,6 +15,9 @@ from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, page, width, wrapp
 DEFAULT_COUNT = 50
 MOST_NODES, MOST_DEPTH = 100, 5
 _LABEL_COLUMNS = 10
+_NARROW_COLUMNS = 60
+"""A narrower screen has no room for numbers next to what a node is about."""
+
 _MOST_LINES = 4
 """The most lines of one text of an overview: a bullet or a list of files. What has an ID gets two."""
 
@@ -125,11 +128,14 @@ def _rows(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         return []
     names = [f"{'  ' * (row['level'] - 1)}{_name(row)}" for row in rows]
     left = max(map(cells, names))
-    lines = [styled(f"{' ' * left}{'sessions':>10}{'turns':>7}  about", dim=True)]
+    is_narrow = width() < _NARROW_COLUMNS
+    head = "" if is_narrow else f"{'sessions':>10}{'turns':>7}"
+    lines = [styled(f"{' ' * left}{head}  about", dim=True)]
     for row, name in zip(rows, names, strict=True):
         is_part = row["kind"] in ("segment", "turn", "note")
         shown = plain(row["id"][:ID_CHARACTERS]) if is_part else ""
-        numbers = f"{'' if is_part else row.get('sessions', 0):>10}{row.get('turns', 0) or '':>7}"
+        counted = f"{'' if is_part else row.get('sessions', 0):>10}{row.get('turns', 0) or '':>7}"
+        numbers = "" if is_narrow else counted
         text = ("Note: " if row["kind"] == "note" else "") + plain(about(row)).replace("**", "")
         room = width() - left - cells(numbers) - 2 - (len(shown) + 2 if shown else 0)
         body = pad(text, room) if shown else fit(text, room)

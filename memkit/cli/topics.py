@@ -334,7 +334,7 @@ def _relation_rows(related: list[tuple[Any, Topic]], columns: int) -> list[str]:
 
 
 def _search(context: Context, query: str, count: int) -> None:
-    topics = context.memory().search_topics(query)[:count]
+    topics = context.memory().topics_about(query)[:count]
     if context.as_json:
         listed = [{**one.as_dict(), "score": round(score, 3)} for one, score in topics]
         context.print_json({"query": query, "topics": listed})

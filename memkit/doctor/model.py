@@ -11,7 +11,7 @@ from datetime import date
 
 from memkit.capture.summary_queue import Attempt, SummaryQueue
 from memkit.doctor import FIX, Finding, Subject, make_finding, split_advice
-from memkit.embedding import load_embedder, weights
+from memkit.embedding import load_embedder, remote, weights
 from memkit.embedding.remote import PROVIDERS
 from memkit.environment import install_command
 from memkit.errors import ConfigError, DamagedFileError, EmbeddingError, MemkitError
@@ -61,10 +61,10 @@ def fix_weights(subject: Subject) -> str:
 
 def check_provider(subject: Subject) -> Iterator[Finding]:
     """Check that the provider of vectors has its package and key. Send nothing."""
-    provider = PROVIDERS.get(subject.settings.embedding.provider)
+    chosen = subject.settings.embedding
     try:
-        if provider is not None:
-            provider.check(subject.home)
+        if chosen.provider in PROVIDERS:
+            PROVIDERS[chosen.provider].check(subject.home, chosen)
     except EmbeddingError as error:
         yield _unusable("provider-incomplete", error)
 
@@ -116,7 +116,9 @@ def check_background_keys(subject: Subject) -> Iterator[Finding]:
     """Check that background work has the keys too: it sees those in the user's settings only."""
     _ = subject.settings  # raises if they cannot be read
     settings = load.load(subject.home, environ={}).settings
-    names = [settings.embedding.provider, "chroma" if settings.index.uri == CLOUD else ""]
+    names = ["chroma" if settings.index.uri == CLOUD else ""]
+    if remote.needs_key(settings.embedding):
+        names.append(settings.embedding.provider)
     if settings.summarize.is_on and not settings.summarize.base_url:
         names.append(settings.summarize.provider)
     for name in dict.fromkeys(names):

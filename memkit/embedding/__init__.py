@@ -105,7 +105,7 @@ def load_embedder(
     if provider == "sentence-transformers" or provider in remote.PROVIDERS:
         prefixes = models.prefixes(model, chosen.query_prefix, chosen.passage_prefix)
         if provider in remote.PROVIDERS:
-            return remote.RemoteEmbedder(home, provider, model, prefixes)
+            return remote.RemoteEmbedder(home, chosen, prefixes)
         from memkit.embedding.sentence_transformers import SentenceTransformersEmbedder
 
         return SentenceTransformersEmbedder(model, prefixes, allow_download=chosen.download)

@@ -76,13 +76,16 @@ def tokens_read(model: str, default: int) -> int:
 def space(chosen: EmbeddingSettings) -> str:
     """Return the name of the vector space; only vectors of one space can be compared.
 
-    A provider's vectors depend on the model and on the prefix of passages. Without a provider, chunks wait
-    for the local model's vectors.
+    A provider's vectors depend on the model and on the prefix of passages, at Azure on the deployment, which
+    may have another model. Without a provider, chunks wait for the local model's vectors.
     """
     if chosen.provider in ("local", "none"):
         return chosen.model
     passage = prefixes(chosen.model, passage=chosen.passage_prefix).passage
-    return f"{chosen.provider}/{chosen.model}" + (f" {passage!r}" if passage else "")
+    name = f"{chosen.provider}/{chosen.model}"
+    if chosen.provider == "openai" and chosen.azure_deployment:
+        name += f"@{chosen.azure_deployment}"
+    return name + (f" {passage!r}" if passage else "")
 
 
 def _find(model: str) -> _Model | None:

@@ -1,4 +1,4 @@
-"""Models that run elsewhere: at OpenAI, Google, or Voyage, or in an Ollama server.
+"""Models that run elsewhere: at OpenAI, Azure OpenAI, Google, or Voyage, or in an Ollama server.
 
 Chroma's embedding functions connect to them.
 """
@@ -33,6 +33,7 @@ from memkit.embedding.models import (
 from memkit.environment import install_command
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
+from memkit.settings import EmbeddingSettings
 from memkit.settings.load import KEY_VARIABLES, find_key, how_to_set, with_keys
 from memkit.text import encodable
 
@@ -48,6 +49,9 @@ REQUEST_TEXTS = 64
 
 _one_at_a_time = threading.Lock()
 
+_NO_KEY = "none"
+"""What OpenAI's package sends to a server that needs no key: it takes no empty one."""
+
 _OLLAMA_SECONDS = 300
 """The time limit for Ollama, which loads the model first; Chroma's default is 60 seconds."""
 
@@ -62,8 +66,10 @@ class EmbeddingService:
     keys: tuple[str, ...]  # environment variables; the first one that is set counts
     tokens: int  # how many an unknown model reads
 
-    def check(self, home: Home, environ: Mapping[str, str] = os.environ) -> str:
-        """Return the user's key, or "" if none is needed.
+    def check(
+        self, home: Home, chosen: EmbeddingSettings, environ: Mapping[str, str] = os.environ
+    ) -> str:
+        """Return the user's key, or "" if there is none and none is needed.
 
         Raise `EmbeddingError`, with advice, if the package or the key is missing.
         """
@@ -75,33 +81,42 @@ class EmbeddingService:
                 f"`{install_command(self.package)}`"
             ) from error
         key = find_key(with_keys(environ, home), self.keys, EmbeddingError)
-        if self.keys and not key:
+        if needs_key(chosen) and not key:
             raise EmbeddingError(
                 f"the embedding provider {self.name} needs a key; {how_to_set(self.name)}"
             )
         return key
 
-    def connect(self, model: str, key: str, for_queries: bool) -> Function:
+    def connect(self, chosen: EmbeddingSettings, key: str, for_queries: bool) -> Function:
         """Return the function that embeds queries or passages. Raise any error of the provider's package."""
         if not self.keys:
-            return self._function(model, "", for_queries)
+            return self._function(chosen, "", for_queries)
         variable = self.keys[0]
         with _one_at_a_time:  # Chroma's functions take a key from a variable only
             before = os.environ.get(variable)
-            os.environ[variable] = key
+            os.environ[variable] = key or _NO_KEY
             try:
-                return self._function(model, variable, for_queries)
+                return self._function(chosen, variable, for_queries)
             finally:
                 del os.environ[variable]
                 if before is not None:
                     os.environ[variable] = before
 
-    def _function(self, model: str, variable: str, for_queries: bool) -> Function:
+    def _function(self, chosen: EmbeddingSettings, variable: str, for_queries: bool) -> Function:
         import_chroma()
         from chromadb.utils import embedding_functions as chroma
 
+        model = chosen.model
         if self.name == "openai":
-            return chroma.OpenAIEmbeddingFunction(model_name=model, api_key_env_var=variable)
+            is_azure = bool(chosen.azure_deployment)
+            return chroma.OpenAIEmbeddingFunction(
+                model_name=model,
+                api_key_env_var=variable,
+                api_base=chosen.base_url or None,
+                api_type="azure" if is_azure else None,
+                deployment_id=chosen.azure_deployment or None,
+                api_version=chosen.azure_api_version if is_azure else None,
+            )
         if self.name == "google":
             return chroma.GoogleGeminiEmbeddingFunction(
                 model_name=model,
@@ -117,7 +132,7 @@ class EmbeddingService:
                 truncation=False,  # report an error for a text that is too long
             )
         return chroma.OllamaEmbeddingFunction(
-            url=_ollama_url(), model_name=model, timeout=_OLLAMA_SECONDS
+            url=_ollama_url(chosen), model_name=model, timeout=_OLLAMA_SECONDS
         )
 
 
@@ -142,15 +157,15 @@ class RemoteEmbedder:
 
     dimensions = None
 
-    def __init__(self, home: Home, provider: str, model: str, prefixes: Prefixes) -> None:
+    def __init__(self, home: Home, chosen: EmbeddingSettings, prefixes: Prefixes) -> None:
         """Raise `EmbeddingError` if the package or key is missing. Send nothing yet."""
-        self._service = PROVIDERS[provider]
-        self._key = self._service.check(home)
-        self._model = model
+        self._service = PROVIDERS[chosen.provider]
+        self._key = self._service.check(home, chosen)
+        self._chosen = chosen
         self._prefixes = prefixes
         self._length: int | None = None
-        self.name = f"{provider}/{model}"
-        self.max_tokens = min(WINDOW_TOKENS, tokens_read(model, self._service.tokens))
+        self.name = f"{chosen.provider}/{chosen.model}"
+        self.max_tokens = min(WINDOW_TOKENS, tokens_read(chosen.model, self._service.tokens))
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of passages; see `Embedder.embed`."""
@@ -179,18 +194,18 @@ class RemoteEmbedder:
 
     @cached_property
     def _passages(self) -> Function:
-        return self._service.connect(self._model, self._key, for_queries=False)
+        return self._service.connect(self._chosen, self._key, for_queries=False)
 
     @cached_property
     def _queries(self) -> Function:
-        return self._service.connect(self._model, self._key, for_queries=True)
+        return self._service.connect(self._chosen, self._key, for_queries=True)
 
     def _request(self, is_query: bool, texts: list[str]) -> NDArray[np.float32]:
         try:
             vectors = (self._queries if is_query else self._passages)(texts)
         except Exception as error:  # noqa: BLE001 - each provider's package has its own errors
             # Without the cause, which may have the key in it.
-            raise _embedding_error(self._service, self._model, self._key, error) from None
+            raise _embedding_error(self._service, self._chosen, self._key, error) from None
         check_vectors(self.name, vectors, len(texts), self._length)
         self._length = len(vectors[0])
         return normalize(vectors)
@@ -205,20 +220,34 @@ class RemoteEmbedder:
         return cut_into_windows(text, limit, rough_tokens)
 
 
-def _embedding_error(service: EmbeddingService, model: str, key: str, error: Exception) -> EmbeddingError:
+def needs_key(chosen: EmbeddingSettings) -> bool:
+    """Return whether the provider needs a key. A server of the user's own, as LM Studio, may need none."""
+    is_own_server = bool(chosen.base_url) and not chosen.azure_deployment
+    return chosen.provider in PROVIDERS and bool(PROVIDERS[chosen.provider].keys) and not is_own_server
+
+
+def _embedding_error(
+    service: EmbeddingService, chosen: EmbeddingSettings, key: str, error: Exception
+) -> EmbeddingError:
     """Return the error to raise for `error`: an `UnusableVectorError` if another text may succeed."""
     # Chroma's function for Google wraps every error in a ValueError.
     if isinstance(error, ValueError) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     status = http_status(error)
     message = excerpt(str(error), key, os.environ.get("OLLAMA_API_KEY", ""))
-    name = service.name
+    name, model = service.name, chosen.model
     if is_bad_key(status, message):
         advice = how_to_set(name) if service.keys else "set OLLAMA_API_KEY to a valid one"
         return EmbeddingError(f"{name} rejects the key ({status}); {advice}")
+    if status == 404 and chosen.azure_deployment:
+        return EmbeddingError(
+            f"Azure OpenAI has no deployment {chosen.azure_deployment} (404); set embedding.azure_deployment "
+            "or embedding.base_url"
+        )
     if status == 404:
         advice = f"run `ollama pull {model}` or " if name == "ollama" else ""
-        return EmbeddingError(f"{name} has no model {model} (404); {advice}set embedding.model")
+        or_url = " or embedding.base_url" if chosen.base_url else ""
+        return EmbeddingError(f"{name} has no model {model} (404); {advice}set embedding.model{or_url}")
     if status == 429:
         return EmbeddingError(f"{name} reports that your account's limit is reached (429); try again later")
     # Ollama answers with status 500 and "NaN" when a model gives such a vector.
@@ -229,13 +258,21 @@ def _embedding_error(service: EmbeddingService, model: str, key: str, error: Exc
     if status is not None or isinstance(error, (ValueError, TypeError, LookupError, AttributeError)):
         return UnusableVectorError(f"{name}/{model}", 0, f"gave an unreadable answer: {message}")
     if name == "ollama":
-        url = _ollama_url()  # which may have a name and a password in it
-        server = urlsplit(url if "://" in url else f"http://{url}").netloc.rpartition("@")[2]
+        server = _server(_ollama_url(chosen))
         return EmbeddingError(
-            f"no Ollama server answers at {server}; start it with `ollama serve` or set OLLAMA_HOST"
+            f"no Ollama server answers at {server}; start it with `ollama serve` or set "
+            + ("embedding.base_url" if chosen.base_url else "OLLAMA_HOST")
         )
+    if chosen.base_url:
+        server = _server(chosen.base_url)
+        return EmbeddingError(f"{name} at {server} cannot be reached ({message}); check embedding.base_url")
     return EmbeddingError(f"{name} cannot be reached ({message}); check the network and try again")
 
 
-def _ollama_url() -> str:
-    return os.environ.get("OLLAMA_HOST") or "http://127.0.0.1:11434"
+def _ollama_url(chosen: EmbeddingSettings) -> str:
+    return chosen.base_url or os.environ.get("OLLAMA_HOST") or "http://127.0.0.1:11434"
+
+
+def _server(url: str) -> str:
+    """Return host and port of an address, without a name and password."""
+    return urlsplit(url if "://" in url else f"http://{url}").netloc.rpartition("@")[2]

@@ -91,7 +91,7 @@ class _Eraser:
         problems = []
         for root in sorted(self._forgotten.roots):
             unindexed.mark(self._home, root)  # after a kill, the next process updates the index
-        for step in (self._old_versions, self._markdown, self._days, self._facts, self._archive,
+        for step in (self._old_versions, self._markdown, self._titles, self._days, self._facts, self._archive,
                      self._old_text, self._summary_queue, self._index, self._topics):  # fmt: skip
             try:
                 step()
@@ -113,6 +113,14 @@ class _Eraser:
         # From the end of each file, so that the lines of the other passages stay valid.
         for passage in sorted(self._found.passages, key=lambda one: (one.path, -one.start)):
             self._journal(passage.project).remove_lines(passage.path, passage.start, passage.end)
+
+    def _titles(self) -> None:
+        """Remove the titles of the rollups that rest on a day. This comes before the day loses anything."""
+        for one in self._found.days:
+            for name in one.rollups:
+                path = Path(one.project.memory, name)
+                if path.is_file() and not path.is_symlink():
+                    self._journal(one.project).drop_title(name)
 
     def _days(self) -> None:
         for one in self._found.days:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -22,8 +22,10 @@ from memkit.index.sections import is_iso_date
 from memkit.journal import Journal
 from memkit.journal.day_edits import Removal, removed_bullets
 from memkit.journal.day_file import DayFile, Section
+from memkit.journal.files import original_name, replaced_files
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Ids
+from memkit.timeline.nodes import day_of, path_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,13 @@ class DayLocation:
     notes: tuple[ForgottenEntry, ...]
     bullets: int
     whole: bool
+
+    @property
+    def rollups(self) -> list[str]:
+        """The names that the rollups of its week, month, and year may have."""
+        day = day_of(Path(self.day).name)
+        names = path_of(day)[:-1] if day else ()
+        return [f"{name}{suffix}.md" for name in names for suffix in ("", ".local")]
 
 
 @dataclass(slots=True)
@@ -172,8 +181,16 @@ class _Finder:
         self._search_facts(journals)
         names = {one.path.name for one in self._passages}
         found = find_old_versions(self._home, self._found.forgotten, names, self._found.sessions)
-        self._found.old_versions = list(found)
+        self._found.old_versions = list(dict.fromkeys([*found, *self._old_rollups()]))
         return self._found
+
+    def _old_rollups(self) -> Iterator[Path]:
+        """Yield copies of the rollups of days that lose something: nothing tells what a title rests on."""
+        for one in self._found.days:
+            names = one.rollups
+            for path in replaced_files(self._home, {one.project.root}):
+                if original_name(path) in names:
+                    yield path
 
     def _update_forgotten(self, roots: frozenset[str] | set[str]) -> None:
         self._found.forgotten = msgspec.structs.replace(
@@ -250,7 +267,8 @@ class _Finder:
     def _covers_day(self, project: Project, day: str, date: str) -> bool:
         if day not in (date, f"{date}.local"):  # a file that the user named
             return False
-        start = datetime.fromisoformat(date).timestamp()
+        begins = _local(date)
+        start = begins.timestamp() if begins else 0.0
         periods = (one for one in self._forgotten.periods if one.project == project.root and not one.session)
         return any(one.since <= start < one.until for one in periods)
 
@@ -367,9 +385,15 @@ def _date(day: str, content: DayFile) -> str:
 
 def _began(date: str, section: Section) -> datetime | None:
     """Return when a section began, or None if its date is unknown."""
-    if not date:
+    return _local(f"{date} {section.minute or '00:00'}") if date else None
+
+
+def _local(text: str) -> datetime | None:
+    """Return a local time, or None for one that no time zone reaches: a file may be named 0001-01-01."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
         return None
-    return datetime.fromisoformat(f"{date} {section.minute or '00:00'}").astimezone()
 
 
 def _entry(day: str, section: Section, key: str) -> ForgottenEntry:

@@ -167,6 +167,6 @@ def _overlaps(name: str, since: float, until: float) -> bool:
     """Return whether the day file `name` is of a day that overlaps the period."""
     try:
         start = datetime.strptime(name.replace(".local.", "."), "%Y-%m-%d.md").astimezone()
-    except ValueError:
+        return start.timestamp() < until and since < (start + timedelta(days=1)).timestamp()
+    except (ValueError, OverflowError):  # the latter for the first and the last day of the calendar
         return False
-    return start.timestamp() < until and since < (start + timedelta(days=1)).timestamp()

@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import msgspec
@@ -29,6 +29,7 @@ from memkit.journal.facts import FactFile, WrittenFact
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Period
 from memkit.settings.load import Settings
+from memkit.text import midnight
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +83,9 @@ def of_days(
     project: Project, home: Home, since: date | None, until: date | None, now: float
 ) -> ForgetSelection:
     """Select the days of a project from `since` to `until`, both included. None leaves an end open."""
-    first = _midnight(since) if since else 0.0
-    end = min(_midnight(until + timedelta(days=1)), now) if until else now
+    first = midnight(since) if since else 0.0
+    end = min(midnight(until + timedelta(days=1)), now) if until and until < date.max else now
     return _of_period(home, Period(since=first, until=end, project=project.root))
-
-
-def _midnight(day: date) -> float:
-    return datetime.combine(day, time.min).astimezone().timestamp()
 
 
 def of_session(project: Project, home: Home, name: str, now: float) -> ForgetSelection:

@@ -27,8 +27,8 @@ COMMANDS = {
 
 ALWAYS = "--json --help -h"
 
-ASKING = "--project --all-projects --batch --go --refresh --background"
-"""Options that read other projects or files, start Claude Code, or compute for long."""
+ASKING = "--project --all-projects --user --batch --go --refresh --background"
+"""Options that read other memories or files, start Claude Code, compute for long, or ask a model."""
 
 _TAKE_IDS = ("expand", "cite", "transcript", "show")
 """Commands whose arguments are ids, days, and numbers. `memkit transcript` reads any file at a path."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from memkit.errors import DamagedFileError, NotFoundError
-from memkit.files import RefusedFileError, make_private_directory, read_regular
+from memkit.files import RefusedFileError, inside, make_private_directory, read_regular
 from memkit.hook.project import Project, Registry
 from memkit.index.chunk import ChunkReader, digest
 from memkit.index.scanner import (
@@ -28,6 +29,7 @@ from memkit.index.scanner import (
     sources_of,
 )
 from memkit.paths import Home
+from memkit.settings import MemorySettings
 from memkit.settings.load import Settings
 from memkit.state import read_state, write_state
 
@@ -41,6 +43,12 @@ RESTORE = (
 
 VERSION = 1
 """The version of that file's format."""
+
+OPENCLAW_FACTS, OPENCLAW_DAYS = "MEMORY.md", "memory"
+"""Where OpenClaw keeps its memory in a project: lasting facts, and a directory with `YYYY-MM-DD.md`."""
+
+_DEFAULT_PATHS = MemorySettings().paths
+_DAY_NAME = re.compile(r"\d{4}-\d\d-\d\d\.md", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +105,27 @@ def memory_paths(project: Project, home: Home, settings: Settings) -> Sequence[s
 
 def _own_paths(project: Project, home: Home, settings: Settings) -> Sequence[str]:
     # memory.paths is relative to a project. The memory home has only one place.
-    return [home.memory] if project.root == home.root else settings.memory.paths
+    if project.root == home.root:
+        return [home.memory]
+    chosen = settings.memory
+    if chosen.paths == _DEFAULT_PATHS and _has_openclaw_days(project.root, chosen.exclude):
+        return [*chosen.paths, OPENCLAW_FACTS, OPENCLAW_DAYS]
+    return chosen.paths
+
+
+def _has_openclaw_days(root: str, exclude: Sequence[str]) -> bool:
+    """Return whether `memory/` holds a day, as OpenClaw writes them: many projects have such a directory.
+
+    If it cannot be read now, return True, so that the index keeps what it has of it.
+    """
+    try:
+        with os.scandir(inside(os.path.join(root, OPENCLAW_DAYS), root)) as entries:
+            return any(
+                _DAY_NAME.fullmatch(entry.name) and not is_excluded(f"{OPENCLAW_DAYS}/{entry.name}", exclude)
+                for entry in entries
+            )
+    except OSError as error:
+        return not is_gone(error) and not isinstance(error, RefusedFileError)
 
 
 def read_files(project: Project, home: Home, settings: Settings) -> CurrentFiles:

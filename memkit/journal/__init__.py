@@ -345,6 +345,15 @@ class Journal:
 
         return self._files.rewrite(path, apply)
 
+    def drop_title(self, name: str) -> bool:
+        """Remove the title that a model gave the rollup `name`, `2026-W47.md`. Return whether it had one."""
+
+        def apply(text: str) -> str:
+            content = FactFile(text, name)
+            return content.render() if content.drop_title() else text
+
+        return self._files.rewrite(self.directory / name, apply)
+
     def remove_lines(self, path: Path, start: int, end: int) -> bool:
         """Remove the lines `start` to `end` (from 1, inclusive) from a file.
 

@@ -237,7 +237,20 @@ class FactFile:
         is_changed = len(self.lines) < before
         if is_changed and self.basis:  # have the rollup made again from the rest
             self.note(NO_DAY, NO_BASIS)
+            self.drop_title()
         return is_changed
+
+    def drop_title(self) -> bool:
+        """Remove the title of a rollup, unless the user changed it, and have the rollup made again.
+
+        Nothing tells what a title rests on. Return whether there was one.
+        """
+        plain = anchors.strip(self.lines[0]).rstrip() if self.lines else ""
+        if not plain or anchors.parse(self.lines[0]).get("rollup") != short_id(plain):
+            return False
+        self.lines[0] = f"# {self._stem}"
+        self.note(NO_DAY, NO_BASIS)
+        return True
 
     def remove(self, ids: Collection[str]) -> None:
         """Remove the facts with these IDs from the section, except those the user has edited."""

@@ -24,6 +24,9 @@ _NO_CREDIT = re.compile(r"credit balance is too low|insufficient_quota", re.IGNO
 _NOT_BEGUN = frozenset({409, 503, 529})
 """Statuses that a provider returns before it starts work. With any other, it may charge for the tokens."""
 
+ANSWER_TOKENS = 4_000
+"""The longest answer."""
+
 _FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 
 
@@ -43,7 +46,7 @@ class Task:
     material: str
     tool: str
     schema: dict[str, Any]
-    max_tokens: int = 4_000
+    max_tokens: int = ANSWER_TOKENS
 
 
 @dataclass(frozen=True, slots=True)

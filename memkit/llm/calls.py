@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 
 from memkit.errors import MemkitError, NewerFileError
 from memkit.files import PRIVATE_FILE, make_private_directory
-from memkit.llm import ModelError, Provider, Reply, Task, TokenUsage, UnusableReplyError
+from memkit.llm import (
+    ANSWER_TOKENS,
+    ModelError,
+    Provider,
+    Reply,
+    Task,
+    TokenUsage,
+    UnusableReplyError,
+)
 from memkit.llm.ledger import OK, UNFINISHED, Call, Ledger, Total
 from memkit.llm.models import price
 from memkit.paths import Home
@@ -87,9 +95,21 @@ class Calls:
 
         Raise `NotConfiguredError`.
         """
-        provider = self._find_provider(settings)
         read = material + calls * estimate_tokens(instructions)
-        usage = TokenUsage(read, round(material * ANSWER_SHARE))
+        return self._plan(calls, TokenUsage(read, round(material * ANSWER_SHARE)), settings)
+
+    def most(
+        self, calls: int, material: int, instructions: str, settings: SummarizeSettings
+    ) -> Plan:
+        """Return what `calls` calls with `material` tokens in all take at most, as the budget counts them.
+
+        Raise `NotConfiguredError`.
+        """
+        read = material + calls * (estimate_tokens(instructions) + PROVIDER_TOKENS)
+        return self._plan(calls, TokenUsage(read, calls * ANSWER_TOKENS), settings)
+
+    def _plan(self, calls: int, usage: TokenUsage, settings: SummarizeSettings) -> Plan:
+        provider = self._find_provider(settings)
         today = self.ledger.today(self.now())
         return Plan(
             calls,

@@ -15,6 +15,7 @@ from memkit.errors import MemkitError, unwritable
 from memkit.files import PRIVATE_FILE, write_durably
 from memkit.ipc.launch import REPOSITORY
 from memkit.mcp.handshake import NAME
+from memkit.text import one_line
 
 WORKSPACE = "${workspaceFolder}"
 """The variable by which VS Code and Cursor name the open folder."""
@@ -90,20 +91,22 @@ def write_entry(client: Client, entry: dict[str, Any]) -> bool:
 
     Raise `MemkitError` if the file cannot be read as what it should be: it may have comments.
     """
-    path = client.path().resolve()  # a link to a user's dotfiles stays one
+    named = client.path()
     try:
+        path = named.resolve()  # a link to a user's dotfiles stays one
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-        changed = _with_entry(text, client, entry, is_toml=path.suffix == ".toml")
-    except (ValueError, OSError, AttributeError, TypeError) as error:
+        changed = _with_entry(text, client, entry, is_toml=named.suffix == ".toml")
+        data = changed.encode()
+    except (ValueError, OSError, RuntimeError, AttributeError, TypeError, LookupError) as error:
         raise MemkitError(
-            f"cannot change {path}: {error}; add this by hand:\n{shown(client, entry)}"
+            f"cannot change {named}: {one_line(str(error), 300)}; add this by hand:\n{shown(client, entry)}"
         ) from error
     if changed == text:
         return False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = path.stat().st_mode & 0o777 if text else PRIVATE_FILE
-        write_durably(str(path), changed.encode(), mode)
+        write_durably(str(path), data, mode)
     except OSError as error:
         raise MemkitError(f"cannot write {unwritable(error, str(path))}") from error
     return True

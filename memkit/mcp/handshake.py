@@ -44,15 +44,25 @@ forget: only when the user asks. First with dry_run, show what it lists, then wi
 
 
 def reply_to(line: bytes) -> tuple[Any, bytes] | None:
-    """Return the id of an `initialize` request and the line that answers it; None for any other message."""
+    """Return the id of an `initialize` request and the line that answers it; None for any other message.
+
+    A request that the SDK might refuse is not answered: the client would get two replies, or lose one.
+    """
     try:
-        message = json.loads(line)
+        message = json.loads(line.decode())
     except (ValueError, RecursionError):
         return None
-    if not isinstance(message, dict) or message.get("method") != "initialize":
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return None
+    if message.get("method") != "initialize":
         return None
     name, params = message.get("id"), message.get("params")
     if isinstance(name, bool) or not isinstance(name, (str, int)) or not isinstance(params, dict):
+        return None
+    client = params.get("clientInfo")
+    if not isinstance(client, dict) or not isinstance(params.get("capabilities"), dict):
+        return None
+    if not isinstance(client.get("name"), str) or not isinstance(client.get("version"), str):
         return None
     asked = params.get("protocolVersion")
     if not isinstance(asked, str):
@@ -67,4 +77,7 @@ def reply_to(line: bytes) -> tuple[Any, bytes] | None:
         "instructions": INSTRUCTIONS,
     }
     reply = {"jsonrpc": "2.0", "id": name, "result": result}
-    return name, json.dumps(reply).encode() + b"\n"
+    try:
+        return name, json.dumps(reply, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:  # half a character, which the SDK does not read
+        return None

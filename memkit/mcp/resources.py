@@ -7,7 +7,9 @@ from itertools import islice
 
 from memkit import anchors
 from memkit.errors import NotFoundError
+from memkit.mcp.tools import QUOTED, cut
 from memkit.memory import Memory
+from memkit.recall.names import find_entry
 from memkit.text import one_line
 
 SCHEME = "memkit://"
@@ -40,13 +42,16 @@ def known(memory: Memory) -> list[Listed]:
 
 
 def read(uri: str, memory: Memory) -> str:
-    """Return the Markdown of a day or session. Raise `NotFoundError`, `MemkitError`."""
+    """Return the Markdown of a day or session, marked as quotations. Raise `NotFoundError`, `MemkitError`."""
     kind, _, name = uri.removeprefix(SCHEME).partition("/")
     if not uri.startswith(SCHEME) or kind not in ("day", "session") or not name:
         known_kinds = ", ".join(TEMPLATES.values())
         raise NotFoundError(f"there is no resource {one_line(uri, 200)}; there are {known_kinds}")
     if kind == "day":
-        if name not in memory.days:
-            raise NotFoundError(f"{memory.project.root} has no memory of {one_line(name, 100)}")
-        return anchors.strip(memory.day(name))
-    return str(memory.show(name).as_dict()["content"])
+        text = memory.day(name) if name in memory.days else ""
+    else:
+        found = find_entry(memory.journal, name)
+        text = found.markdown if found is not None and found.kind == "session" else ""
+    if not text:
+        raise NotFoundError(f"{memory.project.root} has no {kind} {one_line(name, 100)}")
+    return cut(f"{QUOTED}\n\n{anchors.strip(text)}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeVar
 
 import memkit
 from memkit.environment import install_command
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+Found = TypeVar("Found")
+
+MOST_CALLS = 8
+"""The calls that run at once. More wait: each can load the index."""
+
+LOCK_SECONDS = 30.0
+"""The longest wait for another process that writes the index: clients give up after a minute."""
+
+LAST_SECONDS = 2.0
+"""How long calls and replies may go on after the end of stdin: a call may be writing a note."""
+
 Opener = Callable[[], Memory]
 """Opens the memory for one request: its settings may have changed since the last one."""
 
@@ -32,21 +43,33 @@ class MissingPackageError(MemkitError):
     """The extra `mcp` is not installed."""
 
 
-def serve(open_memory: Opener) -> None:
-    """Answer requests until stdin ends. Raise `MissingPackageError`.
+def serve(open_memory: Opener) -> NoReturn:
+    """Answer requests until stdin ends, then end the process. Raise `MissingPackageError`.
 
-    What other code prints goes to stderr, so that it cannot tear a message.
+    What other code prints goes to stderr, so that it cannot tear a message. Threads that still read, write to
+    a client that does not read, or wait for a lock do not keep the process.
     """
     check_package()
-    with _own_stdout() as out:
-        first = sys.stdin.buffer.readline()
+    source, target = _own_streams()
+    calls = _Calls()
+    status = 1
+    try:
+        first = source.readline()
         answered = handshake.reply_to(first)
+        replies = _Output(target, answered)
         if answered is not None:
-            out.write(answered[1])
-            out.flush()
+            replies.send(answered[1])
         import anyio
 
-        anyio.run(_serve, open_memory, first, sys.stdin.buffer, out, answered)
+        anyio.run(_serve, _server(open_memory, calls), _Input(first, source), replies)
+        status = 0
+    except KeyboardInterrupt:
+        status = 130
+    except Exception:
+        logger.exception("memkit mcp failed")
+    calls.wait(LAST_SECONDS)
+    logging.shutdown()
+    os._exit(status)
 
 
 def check_package() -> None:
@@ -57,29 +80,33 @@ def check_package() -> None:
         )
 
 
-async def _serve(
-    open_memory: Opener, first: bytes, source: BinaryIO, target: BinaryIO, answered: tuple[Any, bytes] | None
-) -> None:
+async def _serve(server: Server[Any], lines: Any, replies: Any) -> None:
+    import anyio
     from mcp.server.stdio import stdio_server
 
-    server = _server(open_memory)
-    lines: Any = _Input(first, source)
-    replies: Any = _Output(target, answered)
-    async with stdio_server(lines, replies) as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    with anyio.CancelScope() as scope:
+        async with stdio_server(lines, replies) as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+            scope.deadline = anyio.current_time() + LAST_SECONDS  # a client may read no more replies
 
 
-def _server(open_memory: Opener) -> Server[Any]:
+def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
+    import anyio
     import anyio.to_thread
     import mcp_types as types
     from mcp.server.lowlevel import Server
     from mcp.shared.exceptions import MCPError
 
+    limiter = anyio.CapacityLimiter(MOST_CALLS)
+
     def answer(name: str, arguments: dict[str, Any]) -> str:
-        return call(name, arguments, open_memory())
+        memory = open_memory()
+        memory.wait_seconds = LOCK_SECONDS
+        return call(name, arguments, memory)
 
     async def in_thread(function: Callable[[], Any]) -> Any:
-        return await anyio.to_thread.run_sync(function)
+        run = partial(calls.run, function)
+        return await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=limiter)
 
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(
@@ -166,7 +193,14 @@ class _Input:
         line = self._first
         while line:
             yield line.decode("utf-8", "replace")
-            line = await to_thread.run_sync(self._source.readline, abandon_on_cancel=True)
+            line = await to_thread.run_sync(self._read, abandon_on_cancel=True)
+
+    def _read(self) -> bytes:
+        try:
+            return self._source.readline()
+        except OSError as error:  # such as a socket whose other end was killed
+            logger.info("the client has gone: %s", error)
+            return b""
 
 
 class _Output:
@@ -183,17 +217,18 @@ class _Output:
         if self._dropped is not None and _answers(text, self._dropped[0]):
             self._dropped = None
             return
-        await to_thread.run_sync(self._write, text.encode("utf-8"))
+        await to_thread.run_sync(self.send, text.encode("utf-8"), abandon_on_cancel=True)
 
     async def flush(self) -> None:
         """Do nothing: each message is flushed when it is written."""
 
-    def _write(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
+        """Write a line."""
         try:
             self._target.write(data)
             self._target.flush()
-        except BrokenPipeError:
-            logger.info("the client has gone")
+        except OSError as error:
+            logger.info("the client has gone: %s", error)
 
 
 def _answers(text: str, name: Any) -> bool:
@@ -203,15 +238,36 @@ def _answers(text: str, name: Any) -> bool:
     return isinstance(message, dict) and message.get("id") == name and "method" not in message
 
 
-@contextmanager
-def _own_stdout() -> Iterator[BinaryIO]:
-    """Give the real stdout to the caller alone; everything else that prints reaches stderr."""
+class _Calls:
+    """Counts the calls that run, in whatever thread."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._changed = threading.Condition()
+
+    def run(self, function: Callable[[], Found]) -> Found:
+        """Return what `function` returns."""
+        with self._changed:
+            self._running += 1
+        try:
+            return function()
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until no call runs, at most so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._running, seconds)
+
+
+def _own_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Return the real stdin and stdout. Other code reads nothing, and prints to stderr."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
     os.dup2(2, 1)
-    try:
-        with os.fdopen(os.dup(kept), "wb") as file:
-            yield file
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+    return source, target

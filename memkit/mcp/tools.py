@@ -18,6 +18,7 @@ from memkit.memory import Memory
 
 MOST_RESULTS = 10
 MOST_IDS = 20
+MOST_TOPICS = 20
 DEFAULT_BUDGET = 2000
 """Tokens of a search, unless the caller says otherwise."""
 
@@ -132,10 +133,10 @@ class Topics(Arguments, frozen=True, forbid_unknown_fields=True):
     def run(self, memory: Memory) -> str:
         """Return the topics, the most important first."""
         if self.query:
-            found = [one for one, _ in memory.search_topics(self.query)]
+            found = [topic for topic, _ in memory.topics_about(self.query)]
         else:
             found = list(memory.topics().topics)
-        return _quoted({"topics": [one.as_dict() for one in found[:MOST_RESULTS]]})
+        return _quoted({"topics": [one.as_dict() for one in found[:MOST_TOPICS]]})
 
 
 class Remember(Arguments, frozen=True, forbid_unknown_fields=True):
@@ -160,7 +161,7 @@ class Forget(Arguments, frozen=True, forbid_unknown_fields=True):
     """`memory.forget`."""
 
     description = (
-        "Erase entries, turns, bullets, or notes for good, from files, archive, and index. Only when the "
+        "Erases entries, turns, bullets, or notes for good, from files, archive, and index. Only when the "
         "user asks for it. With dry_run (the default), list what would go; show that to the user first."
     )
     is_read_only = False
@@ -185,15 +186,20 @@ def call(name: str, arguments: dict[str, Any], memory: Memory) -> str:
     """Return the answer of the tool `name`, cut to what a client takes. Raise `MemkitError`."""
     if name not in TOOLS:
         raise MemkitError(f"there is no tool {name!r}; there are {', '.join(TOOLS)}")
+    given = {key: value for key, value in arguments.items() if value is not None}  # some clients fill in null
     try:
-        asked = msgspec.convert(arguments, TOOLS[name])
+        asked = msgspec.convert(given, TOOLS[name])
     except msgspec.ValidationError as error:
         raise MemkitError(f"{name} cannot take these arguments: {error}") from error
-    text = asked.run(memory)
-    if len(text) > MOST_CHARACTERS:
-        left_out = len(text) - MOST_CHARACTERS
-        text = f"{text[:MOST_CHARACTERS]}\n… {left_out:,} more characters are left out; ask for less."
-    return text
+    return cut(asked.run(memory))
+
+
+def cut(text: str) -> str:
+    """Return at most what a client takes of an answer."""
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    left_out = len(text) - MOST_CHARACTERS
+    return f"{text[:MOST_CHARACTERS]}\n… {left_out:,} more characters are left out; ask for less."
 
 
 def schema_of(tool: type[Arguments]) -> dict[str, Any]:

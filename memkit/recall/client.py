@@ -19,6 +19,7 @@ from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
 from memkit.recall import usage
 from memkit.recall.caller import Caller, answer_for
+from memkit.recall.overview import FindTopics
 from memkit.recall.results import Answer, SearchRequest
 from memkit.settings import load
 from memkit.settings.load import Settings
@@ -82,10 +83,12 @@ class SearchClient:
         settings: Settings,
         announce: Callable[[str], None],
         *,
+        find_topics: FindTopics,
         all_projects: bool = False,
         caller: Caller | None = None,
     ) -> None:
         """`announce` gets one line for each thing that the user may have to wait for."""
+        self._find_topics = find_topics
         self._caller = caller or Caller()
         self._project = project
         self._home = home
@@ -141,7 +144,9 @@ class SearchClient:
         from memkit.recall.questions import answer
 
         def ask(one: SearchRequest) -> Answer:
-            return answer(one, self._opened, self._projects, self._announce)
+            return answer(
+                one, self._opened, self._projects, self._home, self._find_topics, self._announce
+            )
 
         return answer_for(self._caller, ask, asked, self._home, self._project.root)
 

@@ -232,12 +232,11 @@ def context(arms: Arms, layout: Layout, weights: Weights) -> Ranking:
 
 
 def reciprocal_rank(arms: Arms, weights: Weights) -> Ranking:
-    """Return reciprocal rank fusion (Cormack et al., SIGIR 2009): the weighted sum of 1 / (rrf_k + rank).
+    """Return reciprocal rank fusion (Cormack et al., SIGIR 2009): the sum of the arms' 1 / (rrf_k + rank).
 
     An arm ranks only what it found: chunks with a word of the query, chunks with a cosine above 0.
     """
-    scores = (1 - weights.dense_weight) * _reciprocals(arms.lexical, weights.rrf_k)
-    scores = scores + weights.dense_weight * _reciprocals(_known(arms), weights.rrf_k)
+    scores = _reciprocals(arms.lexical, weights.rrf_k) + _reciprocals(_known(arms), weights.rrf_k)
     return Ranking(scores, scores > 0)
 
 

@@ -6,7 +6,7 @@ import functools
 import heapq
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
 
@@ -18,8 +18,12 @@ from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.sessions import DaySession, open_lines, sessions, shown_line
 from memkit.journal.turn_parts import read_turn
 from memkit.recall.overview import Line, PastSession
+from memkit.timeline.nodes import day_of
 
 logger = logging.getLogger(__name__)
+
+FindDays = Callable[[Project], Mapping[str, list[str]]]
+"""Returns the sessions to list, each with its first day of all, and all its days in their period."""
 
 _HEADING = re.compile(r"^## [^\n]*session:[^\n]*", re.MULTILINE)
 
@@ -44,12 +48,14 @@ def past_sessions(
     projects: Iterable[Project],
     filters: SessionFilters | None = None,
     announce: Callable[[str], None] = logger.warning,
+    find_days: FindDays | None = None,
 ) -> Iterator[PastSession]:
     """Yield the sessions of `projects`, the last active first.
 
-    A day that cannot be read is reported to `announce`, and left out.
+    A day that cannot be read is reported to `announce`, and left out. `find_days` saves reading all days.
     """
-    found = [_History(one, filters or SessionFilters(), announce).sessions() for one in projects]
+    wanted = filters or SessionFilters()
+    found = [_History(one, wanted, announce, find_days).sessions() for one in projects]
     return heapq.merge(*found, key=_activity, reverse=True)
 
 
@@ -61,8 +67,13 @@ class _History:
     """The sessions of one project."""
 
     def __init__(
-        self, project: Project, filters: SessionFilters, announce: Callable[[str], None]
+        self,
+        project: Project,
+        filters: SessionFilters,
+        announce: Callable[[str], None],
+        find_days: FindDays | None,
     ) -> None:
+        self._find_days = find_days
         self._journal = Journal(project)
         self._filters = filters
         self._announce = announce
@@ -72,7 +83,7 @@ class _History:
     def sessions(self) -> Iterator[PastSession]:
         days_of = {
             session: inside
-            for session, days in self._days_of().items()
+            for session, days in self._all_days().items()
             if session.startswith(self._filters.session) and (inside := self._inside(days))
         }
         ending: dict[str, list[str]] = {}
@@ -88,6 +99,13 @@ class _History:
         since, until = self._filters.since, self._filters.until
         return [day for day in days if since <= day[:10] <= until] if until else days
 
+    def _all_days(self) -> Mapping[str, list[str]]:
+        """Return the days of each session, in order, and remember the first one."""
+        find = self._find_days
+        found = find(self._journal.project) if find is not None else self._days_of()
+        self._first = {session: days[0] for session, days in found.items()}
+        return found
+
     def _days_of(self) -> dict[str, list[str]]:
         """Return the days of each session, in order. Reading only headings keeps a long memory fast."""
         found: dict[str, list[str]] = {}
@@ -100,7 +118,6 @@ class _History:
             named = (anchors.parse(line).get("session") for line in _HEADING.findall(text))
             for session in dict.fromkeys(filter(None, named)):
                 found.setdefault(session, []).append(day)
-        self._first = {session: days[0] for session, days in found.items()}
         return found
 
     def _read(self, day: str) -> tuple[DayFile, dict[str, DaySession]]:
@@ -151,7 +168,7 @@ def _is_wanted(content: DayFile, named: str, turns: list[Section], filters: Sess
 
 def known_days(projects: Iterable[Project]) -> list[str]:
     """Return the days (ISO) that hold something, oldest first."""
-    return sorted({day[:10] for project in projects for day in Journal(project).days()})
+    return sorted({day[:10] for project in projects for day in Journal(project).days() if day_of(day)})
 
 
 def remarks(

@@ -59,6 +59,7 @@ def _opening(answer: Answer) -> str:
     if answer.overview is None:
         return f"From {answer.days} only." if answer.days else ""
     heading = answer.overview.heading(answer.days)
+    heading += f" {answer.overview.hint}" * bool(answer.overview.hint)
     if not answer.is_outside:
         return heading
     if answer.overview.is_empty:
@@ -72,6 +73,10 @@ def _with_sessions(text: str, answer: Answer, limit: int, root: str) -> str:
     if answer.overview is None or answer.overview.is_empty:
         return text
     hint = "\n\n`memkit show ID` shows all of an entry."
+    if answer.overview.nodes:
+        hint += " It takes citations, too. `memkit timeline NODE` shows what a node holds."
+    if answer.overview.topics:
+        hint += " `memkit topics show TOPIC` shows a topic."
     left_out = "\n\nThere is no room for more; ask about fewer days."
     lines = ""
     for entry in answer.overview.entries(root):

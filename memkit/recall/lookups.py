@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memkit.claude_code.omitted import asks_memory
+from memkit.journal.tool_lines import read_call
 from memkit.journal.turn_parts import read_parts
 
 
@@ -17,6 +18,5 @@ def only_asked(section: str) -> bool:
 
 def _is_lookup(line: str) -> bool:
     """Return whether a call asked memkit, from its line in a day file: name, input, and outcome."""
-    name, _, rest = line.removeprefix("- ").removeprefix("↳ ").partition(" ")
-    given = rest.partition(" → ")[0].strip("` ")
-    return asks_memory(name, {"skill" if name == "Skill" else "command": given})
+    call = read_call(line.removeprefix("- "))
+    return asks_memory(call.name, {"skill" if call.name == "Skill" else "command": call.given})

@@ -5,10 +5,11 @@ Imports nothing heavy: a command that asks the service needs no more than this.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memkit.hook.project import Project
 from memkit.text import defuse, one_line, plural
 
 SHOWN_CHARACTERS = 300
@@ -53,10 +54,10 @@ class PastSession:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A note, an open question, or a heading: one line of plain text.
+    """A note, an open question, a decision, a heading, or a line of a rollup: one line of plain text.
 
     `time` is local (`2026-11-20 14:02`), or the day alone. `id` is for `memkit show`, or "". `session` is ""
-    for what belongs to none.
+    for what belongs to none. `citations` are the bullets and turns that prove a line of a rollup.
     """
 
     time: str
@@ -64,6 +65,7 @@ class Line:
     id: str
     session: str
     root: str
+    citations: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the line as `memkit search --json` prints it."""
@@ -73,7 +75,74 @@ class Line:
             "id": self.id,
             "session": self.session,
             "project": self.root,
+            **({"citations": list(self.citations)} if self.citations else {}),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodNode:
+    """A node of the timeline that a period consists of: `memkit timeline ID` goes on there.
+
+    With a rollup it has its `title` and `lines`; `omitted` counts those left out. Without one it has the
+    `words` that set it apart, the newest decisions, and open questions.
+    """
+
+    id: str
+    root: str
+    title: str = ""
+    lines: tuple[Line, ...] = ()
+    omitted: int = 0
+    words: tuple[str, ...] = ()
+    decided: tuple[Line, ...] = ()
+    open: tuple[Line, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the node as `memkit search --json` prints it."""
+        return {
+            "node": self.id,
+            "project": self.root,
+            "title": self.title,
+            "lines": [one.as_dict() for one in self.lines],
+            "omitted": self.omitted,
+            "words": list(self.words),
+            "decided": [one.as_dict() for one in self.decided],
+            "open": [one.as_dict() for one in self.open],
+        }
+
+    def parts(self) -> Iterator[tuple[str, Line]]:
+        """Yield its lines, each with what it is: "", "decided", or "open"."""
+        for kind, lines in (("", self.lines), ("decided", self.decided), ("open", self.open)):
+            for line in lines:
+                yield kind, line
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCount:
+    """A topic with the number of its entries in a period, and the first and last ISO day of these."""
+
+    id: str
+    root: str
+    label: str
+    entries: int
+    first: str
+    last: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the topic as `memkit search --json` prints it."""
+        return {
+            "id": self.id,
+            "project": self.root,
+            "label": self.label,
+            "entries": self.entries,
+            "first": self.first,
+            "last": self.last,
+        }
+
+
+FindTopics = Callable[[Project, str, str], list[TopicCount] | None]
+"""Returns the topics of a project with entries in a period (ISO days, inclusive), those with the most first;
+None if none were computed yet.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +150,10 @@ class Overview:
     """The answer to a question about work in general.
 
     `kind` is "period" (sessions in the order of time, and notes as `lines`), "recent" (the newest sessions,
-    newest first), or "open" (open questions as `lines`, newest first). `omitted` and
+    newest first), "topics" (topics, and the sessions of the period, or the newest), or "open" (open questions
+    as `lines`, newest first). `nodes` are those of the timeline that a period consists of. `omitted` and
     `omitted_lines` count what is left out. `nearest` are the days (ISO) nearest to the period that hold
-    something, if it holds nothing.
+    something, if it holds nothing. `hint` says why there are no topics.
     """
 
     kind: str
@@ -92,11 +162,17 @@ class Overview:
     omitted: int = 0
     nearest: tuple[str, ...] = ()
     omitted_lines: int = 0
+    nodes: tuple[PeriodNode, ...] = ()
+    topics: tuple[TopicCount, ...] = ()
+    hint: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the overview as `memkit search --json` prints it."""
         return {
             "kind": self.kind,
+            **({"nodes": [one.as_dict() for one in self.nodes]} if self.nodes else {}),
+            **({"topics": [one.as_dict() for one in self.topics]} if self.topics else {}),
+            **({"hint": self.hint} if self.hint else {}),
             "sessions": [one.as_dict() for one in self.sessions],
             "lines": [one.as_dict() for one in self.lines],
             "omitted": self.omitted + self.omitted_lines,
@@ -117,6 +193,11 @@ class Overview:
             nothing = "Nothing was recorded" if is_open_ended else "The memory holds nothing"
             return f"{nothing}{where}.{near}"
         total = len(self.sessions) + self.omitted
+        if self.kind == "topics":
+            topics = plural(len(self.topics), "topic") + ", most entries first" * (len(self.topics) > 1)
+            sessions = f"{len(self.sessions)} of " * bool(self.omitted) + plural(total, "session")
+            order = "" if days else ", newest first"
+            return f"{days}: " * bool(days) + f"{topics}; {sessions}{order}."
         if self.kind == "recent":
             if total == 1:
                 return f"There is one session{where}."
@@ -128,15 +209,30 @@ class Overview:
         older = [plural(self.omitted, "session")] if self.omitted else []
         older += [plural(self.omitted_lines, "note")] if self.omitted_lines else []
         left_out = f" The oldest are left out: {' and '.join(older)}." if older else ""
+        if not counts:
+            return f"{days}."
         return f"{days}: {' and '.join(counts)}, in the order of time.{left_out}"
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has neither sessions nor lines."""
-        return not (self.sessions or self.lines)
+        """Whether it has nothing to show."""
+        return not (self.sessions or self.lines or self.nodes or self.topics)
+
+    @property
+    def roots(self) -> set[str]:
+        """The roots of the projects that anything in it is from."""
+        found = {one.root for one in self.sessions} | {one.root for one in self.lines}
+        return found | {one.root for one in self.nodes} | {one.root for one in self.topics}
 
     def entries(self, root: str) -> Iterator[str]:
-        """Yield sessions and lines as entries for a model. One of another project than `root` names it."""
+        """Yield all parts as entries for a model. One of another project than `root` names it."""
+        for node in self.nodes:
+            yield from _node_entries(node, root)
+        for topic in self.topics:
+            count = plural(topic.entries, "entry", "entries")
+            days = {"begins": topic.first, "ends": topic.last if topic.last != topic.first else ""}
+            other = topic.root if topic.root != root else ""
+            yield _entry({"topic": topic.id, **days, "project": other}, f"{topic.label} ({count})")
         rows = [
             (one.begins, one.ends, one.id, one.branch, one.root,
              " → ".join(dict.fromkeys(filter(None, (one.title, one.outcome)))))
@@ -154,8 +250,28 @@ class Overview:
                 "branch": branch,
                 "project": project if project != root else "",
             }
-            opening = " ".join(f'{key}="{attribute(value)}"' for key, value in attributes.items() if value)
-            yield f"<entry {opening}>{defuse(one_line(text, SHOWN_CHARACTERS), 'entry')}</entry>"
+            yield _entry(attributes, text)
+
+
+def _node_entries(node: PeriodNode, root: str) -> Iterator[str]:
+    project = node.root if node.root != root else ""
+    words = f"words: {', '.join(node.words)}" if node.words else ""
+    yield _entry({"node": node.id, "project": project}, node.title or words)
+    for kind, line in node.parts():
+        attributes = {
+            "id": line.id,
+            "node": node.id,
+            "kind": kind,
+            "date": line.time,
+            "citations": ",".join(line.citations),
+            "project": project,
+        }
+        yield _entry(attributes, line.text)
+
+
+def _entry(attributes: Mapping[str, str], text: str) -> str:
+    opening = " ".join(f'{key}="{attribute(value)}"' for key, value in attributes.items() if value)
+    return f"<entry {opening}>{defuse(one_line(text, SHOWN_CHARACTERS), 'entry')}</entry>"
 
 
 def attribute(value: str) -> str:

@@ -147,7 +147,7 @@ _ENGLISH = Language(
     generic="""
         a about above accomplish accomplished achieve achieved activities activity actually add added after again all also am
         an and any anything are as at attempted be because been before being between bit both bring brief build built but by
-        can change changed changes claude code coded commit commits committed complete completed could covered day days deal
+        can change changed changes claude code coded commit commits committed complete completed could cover covered day days deal
         dealt decide decided decision decisions describe did digest discuss discussed discussion discussions do does doing
         done during else entries entry even everything exactly far find finish finished fix fixed for from get give go going
         got had happen happened happening has have having here history how i if implement implemented in into is it its job

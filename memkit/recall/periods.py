@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -126,6 +126,23 @@ def is_about_work(text: str) -> bool:
     from memkit.recall.period_words import LANGUAGES
 
     return any(_is_generic(text, one) for one in LANGUAGES)
+
+
+def without_work_words(text: str, more: Collection[str]) -> str:
+    """Return a question without the words of questions about work as such, and without `more` words.
+
+    Return the same text if nothing is left. Only in languages with spaces, and in the one with the most of
+    these words.
+    """
+    from memkit.recall.period_words import LANGUAGES
+
+    tokens = [one for one in text.split() if one.strip(_PUNCTUATION).casefold() not in more]
+    kept = (
+        " ".join(one for one in tokens if not _is_generic(one, known))
+        for known in LANGUAGES
+        if known.is_spaced
+    )
+    return min(kept, key=len) or text
 
 
 class _Phrase(NamedTuple):

@@ -19,6 +19,17 @@ RECENT = re.compile(
 )
 """Questions about work as such, if they have no other words: "what topics have we worked on"."""
 
+TOPICS = re.compile(
+    r"^(?:(?:so|and|please|tell me|remind me|show me|list|give me|an?|the|on|about)\W+)*(?:"
+    r"(?:what|which)\b.*\b(?:topics?|subjects?|themes?)\b|what\b.*\b(?:we|i|you)\b.*\bworking\b|"
+    r"(?:overview|summary|recap|list) of\b.*\btopics\b|"
+    r"(?:an |über )?welche[nr]? themen\b|(?:sur )?quels? (?:sujets|thèmes)\b|¿?(?:en |de |sobre )?qué temas\b|"
+    r".*(?:哪些|什么|什麼)(?:主题|主題|话题|話題)|.*(?:どんな|何の)(?:トピック|テーマ|話題)"
+    r")",
+    re.IGNORECASE,
+)
+"""Questions about what the work was on, if they have no other words: "what topics did we work on"."""
+
 LAST_TIME = re.compile(
     r"\bwhen (?:did|have|had|was|were) (?:we|i|you|claude|it|this|that|the \w+) last\b|\bwhen was the last time\b|\bthe last time (?:we|i|you)\b|"
     r"\bwann (?:haben|habe|hat|hatten|wurde|war)\b.*\b(?:zuletzt|das letzte mal|zum letzten mal)\b|"
@@ -27,6 +38,12 @@ LAST_TIME = re.compile(
     re.IGNORECASE,
 )
 """Questions about the last time: the newest answer is wanted, not the best one."""
+
+LAST_TIME_WORDS = frozenset(
+    "when last latest ran run use used see saw seen wann zuletzt letzte letzten angefasst geändert benutzt quand dernière fois "
+    "touché changé utilisé cuándo última vez tocamos cambiamos usamos".split()
+)
+"""Words of such questions that name no subject. Those of questions about work name none either."""
 
 OPEN = (
     re.compile(

@@ -12,26 +12,20 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from memkit.hook.project import Project
-from memkit.recall.overview import Line, Overview
-from memkit.recall.periods import Period, find_period, is_about_work
+from memkit.paths import Home
+from memkit.recall.overview import FindTopics, Overview
+from memkit.recall.overview_reader import BESIDE_SESSIONS, MOST_SESSIONS, OverviewReader
+from memkit.recall.periods import Period, find_period, is_about_work, without_work_words
 from memkit.recall.results import Answer, SearchRequest
+from memkit.timeline.nodes import day_of
 
 if TYPE_CHECKING:
     from memkit.recall.search import Searcher
 
-MOST_SESSIONS = 50
-RECENT_SESSIONS = 20
-BESIDE_SESSIONS = 8
-"""The most sessions to list next to results of other days, or if there are no open questions."""
-
-MOST_OPEN = 20
-NEAREST_DAYS = 2
-"""The number of days to name before a period, and after it."""
-
 LAST_TIME_RESULTS = 30
 LAST_TIME_RELEVANCE = 0.7
-"""A question about the last time gets the newest of so many results that have this share of the best
-relevance.
+"""A question about the last time reads so many results at once, and gets the newest of those with this
+share of the best relevance.
 """
 
 
@@ -52,6 +46,8 @@ class Question:
 
 def understand(request: SearchRequest, today: date) -> Question:
     """Return what `request` asks. Its own `since` and `until` take the place of a period in its words."""
+    from memkit.recall.question_words import TOPICS
+
     filters = request.filters
     found = find_period(request.query, today)
     words = found.rest if found else request.query
@@ -70,6 +66,8 @@ def understand(request: SearchRequest, today: date) -> Question:
     if about is not None:
         return Question("open", asked, period, about, is_named)
     asks_for_work = is_about_work(words) and _asks_for_work(words)
+    if is_about_work(words) and TOPICS.search(words.strip()):
+        return Question("topics", asked, period, "", is_named)
     if period is not None and (asks_for_work or (found and is_about_work(words))):
         return Question("period", asked, period, "", is_named)
     return Question("recent" if asks_for_work else "search", asked, period, "", is_named)
@@ -104,6 +102,8 @@ def answer(
     request: SearchRequest,
     searcher: Callable[[], Searcher],
     projects: Callable[[], Sequence[Project]],
+    home: Home,
+    find_topics: FindTopics,
     announce: Callable[[str], None],
 ) -> Answer:
     """Return the answer to `request`.
@@ -112,11 +112,14 @@ def answer(
     `announce` gets a line on each day that cannot be read.
     """
     started = time.perf_counter()
-    asked = understand(request, request.today or date.today())
-    reader = _Reader(asked, projects, announce)
+    today = request.today or date.today()
+    asked = understand(request, today)
+    reader = OverviewReader(asked.request, asked.period, projects, home, today, announce)
     overview = None
-    if asked.kind == "period":
-        overview = reader.period()
+    if asked.kind == "topics":
+        overview = reader.topics(find_topics)
+    elif asked.kind == "period":
+        overview = reader.period(with_nodes=True)
         if overview.is_empty:  # a file in a folder, or a heading in another file, may have the date
             lines = searcher().dated(asked.request.filters)
             shown = tuple(lines[:MOST_SESSIONS])
@@ -127,7 +130,7 @@ def answer(
     elif asked.kind == "recent":
         overview = reader.recent()
     elif asked.kind == "open":
-        overview = reader.open()
+        overview = reader.open(asked.about)
     if overview is None:
         found = _search(asked.request, searcher())
         is_outside = asked.is_named and not found.results and asked.request.query.strip() != ""
@@ -143,17 +146,28 @@ def answer(
 
 def _search(request: SearchRequest, searcher: Searcher) -> Answer:
     """Return the results of a search, best first; for a question about the last time, the newest first."""
-    from memkit.recall.question_words import LAST_TIME
+    from memkit.recall.question_words import LAST_TIME, LAST_TIME_WORDS
 
     if request.budget or not LAST_TIME.search(request.query):
         return searcher.answer(request)
+    # "touch" in "when did we last touch billing" is rare, but nothing to look for. To ask is not to touch.
+    subject = without_work_words(request.query, LAST_TIME_WORDS)
+    wanted = replace(request, query=subject, lookups=False)
     size = request.k or searcher.settings.k
-    found = searcher.answer(replace(request, k=max(size, LAST_TIME_RESULTS)))
+    most = max(size, LAST_TIME_RESULTS)
+    found = searcher.answer(replace(wanted, k=most))
     least = LAST_TIME_RELEVANCE * max((one.relevance for one in found.results), default=0.0)
-    near = [one for one in found.results if one.relevance >= least]
+    near = {(one.root, one.id): one for one in found.results if one.relevance >= least}
     others = [one for one in found.results if one.relevance < least]
-    near.sort(key=lambda one: one.chunk.date, reverse=True)
-    return replace(found, results=[*near, *others][:size])
+    newest = ""
+    # More may match than were returned, so look again among those since the newest one, until none is newer.
+    while near and (latest := max(one.chunk.date for one in near.values())) > newest:
+        newest = latest
+        filters = replace(wanted.filters, since=day_of(newest))
+        later = searcher.answer(replace(wanted, k=most, minimum=least, filters=filters))
+        near |= {(one.root, one.id): one for one in later.results}
+    in_order = sorted(near.values(), key=lambda one: one.chunk.date, reverse=True)
+    return replace(found, results=[*in_order, *others][:size])
 
 
 def _told(
@@ -169,82 +183,3 @@ def _told(
         found, query=request.query, period=asked.period, words=asked.request.query, overview=overview,
         is_outside=is_outside,
     )  # fmt: skip
-
-
-class _Reader:
-    """Reads overviews from the day files."""
-
-    def __init__(
-        self, asked: Question, projects: Callable[[], Sequence[Project]], announce: Callable[[str], None]
-    ) -> None:
-        self._asked = asked
-        self._find_projects = projects
-        self._announce = announce
-        period = asked.period or Period(None, None)
-        self._since = period.since.isoformat() if period.since else ""
-        self._until = period.until.isoformat() if period.until else ""
-
-    def period(self, cap: int = 0) -> Overview:
-        """Return the sessions and notes of the period; if there are none, the nearest days with something.
-
-        `cap` limits both also if the request asks for more; 0 is no such limit.
-        """
-        from memkit.recall import history
-
-        projects = self._find_projects()
-        filters = self._asked.request.filters
-        wanted = history.SessionFilters(
-            self._since, filters.branch, until=self._until or "9999-12-31", session=filters.session
-        )
-        found = list(history.past_sessions(projects, wanted, self._announce))
-        most = self._asked.request.k or MOST_SESSIONS
-        kept = found[: min(most, cap or most)]
-        lines: list[Line] = []
-        if not filters.session and not filters.branch:
-            remarks = history.remarks(projects, self._since, self._until, self._announce)
-            lines = sorted(remarks, key=lambda one: one.time)
-        shown = tuple(lines[-(cap or MOST_SESSIONS) :])
-        nearest: list[str] = []
-        if not found and not lines:
-            days = history.known_days(projects)
-            nearest = [day for day in days if day < self._since][-NEAREST_DAYS:]
-            nearest += [day for day in days if self._until and day > self._until][:NEAREST_DAYS]
-        in_order = sorted(kept, key=lambda one: (one.begins, one.ends, one.id))
-        omitted, omitted_lines = len(found) - len(kept), len(lines) - len(shown)
-        return Overview("period", tuple(in_order), shown, omitted, tuple(nearest), omitted_lines)
-
-    def recent(self, most: int = RECENT_SESSIONS) -> Overview:
-        """Return the newest sessions."""
-        from memkit.recall import history
-
-        filters = self._asked.request.filters
-        wanted = history.SessionFilters(session=filters.session, branch=filters.branch)
-        found = list(history.past_sessions(self._find_projects(), wanted, self._announce))
-        kept = found[: self._asked.request.k or most]
-        return Overview("recent", tuple(kept), omitted=len(found) - len(kept))
-
-    def open(self) -> Overview | None:
-        """Return the open questions, or the newest sessions if there are none; None if none is about that."""
-        from memkit.recall import history
-
-        filters = self._asked.request.filters
-        wanted = history.SessionFilters(
-            self._since, filters.branch, until=self._until, session=filters.session
-        )
-        found = list(history.open_questions(self._find_projects(), wanted, self._announce))
-        if self._asked.about:
-            found = _about(found, self._asked.about)
-            if not found:
-                return None
-        lines = tuple(found[: self._asked.request.k or MOST_OPEN])
-        sessions = () if lines else self.period(BESIDE_SESSIONS).sessions
-        return Overview("open", sessions, lines)
-
-
-def _about(lines: Sequence[Line], words: str) -> list[Line]:
-    """Return the lines that share a word with `words`."""
-    from memkit.index.tokens import Tokenizer
-
-    tokenizer = Tokenizer()
-    wanted = set(tokenizer.question(words))
-    return [line for line in lines if wanted & set(tokenizer.tokenize(line.text))]

@@ -63,6 +63,7 @@ class SearchRequest:
     explain: bool = False  # add to each result how its score came about
     excerpts: bool = False  # add to each result the two lines to show to a person
     today: date | None = None  # the day that "yesterday" is before; the default is the day of the answer
+    lookups: bool = True  # also turns in which Claude only asked the memory
     subject: str = ""  # the words of the query that count for relevance; all by default
 
 

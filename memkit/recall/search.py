@@ -307,7 +307,8 @@ class Searcher:
                     asked.append((place, chunk))
                 else:
                     yield place, chunk
-        yield from asked  # behind what they asked about
+        if request.lookups:
+            yield from asked  # behind what they asked about
 
     def _only_asked(self, position: int, chunk: Chunk) -> bool:
         """Return whether the turn, or each turn that a bullet cites, only asked the memory."""

@@ -53,7 +53,7 @@ async def by_query(ask: Reading, query: Text, limit: Limit = 10) -> Response:
     """Return the topics of what a search finds, best first."""
 
     def find(memory: Memory) -> Response:
-        pairs = memory.search_topics(query, compute=False)[:limit]
+        pairs = memory.topics_about(query, compute=False)[:limit]
         return Answer({"topics": [{**one.as_dict(), "score": round(score, 3)} for one, score in pairs]})
 
     return await ask(find)  # type: ignore[no-any-return]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from memkit.errors import MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.paths import Home
 from memkit.state import read_state_or_none, write_state
 from memkit.text import one_line
+
+logger = logging.getLogger(__name__)
 
 VERSION = 1
 """The format version of `run/jobs.json`."""
@@ -22,6 +27,10 @@ CHECKPOINT_SECONDS = 24 * 3600.0
 """The age at which an unfinished run starts over: too much has changed since."""
 
 LOCK_SECONDS = 30.0
+
+
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
+"""What `time` can show as a date."""
 
 
 class JobPaused(MemkitError):
@@ -45,16 +54,16 @@ class JobState:
         error_time: when it happened.
     """
 
-    last: float = 0.0
-    seconds: float = 0.0
+    last: Seconds = 0.0
+    seconds: Seconds = 0.0
     result: str = ""
     failed: bool = False
     paused: bool = False
-    begun: float = 0.0
+    begun: Seconds = 0.0
     checkpoint: str = ""
     progress: str = ""
     error: str = ""
-    error_time: float = 0.0
+    error_time: Seconds = 0.0
 
 
 class JobBook:
@@ -67,7 +76,7 @@ class JobBook:
         """Return the known states by name. Raise `NewerFileError`."""
 
         def convert(value: dict[str, Any]) -> dict[str, JobState]:
-            return {name: JobState(**one) for name, one in value.items() if name != "version"}
+            return {name: _checked(JobState(**one)) for name, one in value.items() if name != "version"}
 
         return read_state_or_none(self._path, VERSION, convert) or {}
 
@@ -90,6 +99,14 @@ class JobBook:
         make_private_directory(str(self._path.parent))
         with FileLock(self._path.with_suffix(".lock"), LOCK_SECONDS, mode=PRIVATE_FILE):
             yield
+
+
+def _checked(state: JobState) -> JobState:
+    """Return a state as it was read. Raise `ValueError` for values that none can have."""
+    try:
+        return msgspec.convert(asdict(state), JobState)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from error
 
 
 class JobRun:
@@ -127,8 +144,11 @@ class JobRun:
             result = {"result": run(self), "failed": False, **finished}
         except JobPaused as error:
             return self._book.update(self._name, result=str(error), failed=False)
-        except (MemkitError, OSError) as error:
+        except Exception as error:
             line = one_line(str(error))
+            if not isinstance(error, (MemkitError, OSError)):
+                logger.exception("job %s failed", self._name)  # and is not due again at once
+                line = f"unexpected error ({type(error).__name__}: {line})"
             result = {"result": line, "failed": True, **finished}
             result |= {"error": line, "error_time": self._started}
         seconds = round(time.time() - self._started, 3)

@@ -32,6 +32,7 @@ from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact, skips, without_private, without_unopened
 from memkit.recall import usage
 from memkit.recall.caller import Caller, answer_for, sections_for
+from memkit.recall.overview import TopicCount
 from memkit.recall.pointers import find_pointers, lay_out, written_by
 from memkit.recall.questions import answer
 from memkit.recall.results import Answer, SearchRequest
@@ -124,10 +125,17 @@ class Operations:
                 one,
                 lambda: self._projects.searcher(project, settings, search, all_projects=everywhere),
                 lambda: [project, *also_searched(project, self._home, search, all_projects=everywhere)],
+                self._home,
+                self._find_topics,
                 logger.warning,
             )
 
         return msgspec.to_builtins(answer_for(caller, ask, request, self._home, project.root))
+
+    def _find_topics(self, project: Project, since: str, until: str) -> list[TopicCount] | None:
+        from memkit.topics import topics_in
+
+        return topics_in(project, self._home, self.settings_of(project), since, until)
 
     def expand(self, arguments: Arguments) -> Any:
         """Return the sections around the chunks in `ids`, as `memkit expand --json` prints them."""

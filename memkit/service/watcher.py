@@ -22,6 +22,7 @@ from memkit.hook.project import Project
 from memkit.index.memory_files import memory_paths
 from memkit.index.scanner import is_below, scan
 from memkit.paths import Home
+from memkit.settings import MOST_DEBOUNCE_MS
 from memkit.settings.load import Settings
 
 if TYPE_CHECKING:
@@ -30,10 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-DEBOUNCE_SECONDS = 1.5
-"""The pause that ends a burst of changes."""
-
-LIST_SECONDS = 10.0
+LIST_SECONDS = MOST_DEBOUNCE_MS / 1000
 """The longest time between two listings, without an event and in a burst that never pauses."""
 
 
@@ -51,6 +49,7 @@ class Watcher:
     def __init__(self, changed: Callable[[str], object]) -> None:
         """Call `changed(root)` once for each burst of changes, in the watcher's thread."""
         self._changed = changed
+        self._debounce_ms = Settings().watch.debounce_ms
         self._memories: dict[str, _Memory] = {}
         self._directories: dict[str, tuple[bool, int]] = {}
         self._observer: BaseObserver | None = None
@@ -81,7 +80,11 @@ class Watcher:
                 self._thread.start()
 
     def watch_memory(self, project: Project, home: Home, settings: Settings) -> int:
-        """Watch the memory of a project as its settings define it. Return the number of its paths."""
+        """Watch the memory of a project as its settings define it. Return the number of its paths.
+
+        `watch.debounce_ms` is the user's own, so it counts for all projects.
+        """
+        self._debounce_ms = settings.watch.debounce_ms
         paths = memory_paths(project, home, settings)
         self.watch(project.root, [Path(path) for path in paths], settings.memory.exclude)
         return len(paths)
@@ -112,7 +115,7 @@ class Watcher:
             end = time.monotonic() + LIST_SECONDS
             while self._event.is_set() and not self._closed and time.monotonic() < end:
                 self._event.clear()
-                self._event.wait(min(DEBOUNCE_SECONDS, LIST_SECONDS))
+                self._event.wait(min(self._debounce_ms / 1000, LIST_SECONDS))
             try:
                 for root in self._changed_roots():
                     self._changed(root)

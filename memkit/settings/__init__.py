@@ -38,7 +38,11 @@ class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The Markdown files of the memory."""
 
     paths: Annotated[
-        tuple[str, ...], Meta(description="files and directories to index, relative to the project")
+        tuple[str, ...],
+        Meta(
+            description="files and directories to index, relative to the project; the default also finds "
+            "OpenClaw's MEMORY.md and memory/"
+        ),
     ] = (Path(MEMORY_DIRECTORY).as_posix(),)
     exclude: Annotated[tuple[str, ...], Meta(description="patterns of files not to index")] = ()
     shared: Annotated[
@@ -136,8 +140,32 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     download: Annotated[
         bool, Meta(description="download the local model (91 MB, once) if it is missing")
     ] = True
+    base_url: Annotated[
+        str,
+        Meta(
+            description="another address for openai (any server with its embeddings API, or your endpoint "
+            "at Azure OpenAI) or ollama; empty: the provider's own"
+        ),
+    ] = ""
+    azure_deployment: Annotated[
+        str, Meta(description="the name of your deployment at Azure OpenAI; empty: not at Azure")
+    ] = ""
+    azure_api_version: Annotated[str, Meta(description="the version of Azure OpenAI's API")] = "2024-10-21"
 
     def __post_init__(self) -> None:
+        if self.base_url and not _is_server(self.base_url):
+            raise SettingError(
+                "must be http(s)://host, maybe with a port and a path, without a password", "base_url"
+            )
+        for name in ("azure_deployment", "azure_api_version"):  # parts of an address
+            if not re.fullmatch(r"[A-Za-z0-9._-]{0,64}", getattr(self, name)):
+                raise SettingError("must be letters, digits, and . _ -", name)
+        # Else text would go to another place than the user named. A model on this machine sends none.
+        if self.base_url and self.provider in ("google", "voyage"):
+            raise SettingError("base_url is for the providers openai and ollama only")
+        is_at_azure = self.provider == "openai" and self.base_url
+        if self.azure_deployment and self.provider in _DEFAULT_MODELS and not is_at_azure:
+            raise SettingError("azure_deployment needs provider = openai and base_url = your Azure endpoint")
         # The local model's name is the default. With another provider it means that none was chosen.
         if self.model in ("", _LOCAL_MODEL):
             force_setattr(self, "model", _DEFAULT_MODELS.get(self.provider, _LOCAL_MODEL))
@@ -160,11 +188,21 @@ def _is_index_uri(uri: str) -> bool:
     try:
         parts = urlsplit(uri)
         if parts.scheme in ("http", "https"):
-            is_plain = "@" not in parts.netloc and parts[2:] in (("", "", ""), ("/", "", ""))
-            return bool(parts.hostname) and parts.port != 0 and is_plain
+            return _is_server(uri) and parts.path in ("", "/")
         # A relative path would mean a different index in each directory.
         return uri in ("", CLOUD) or Path(uri).expanduser().is_absolute()
     except (ValueError, RuntimeError):  # a bad address or port, an unknown user
+        return False
+
+
+def _is_server(url: str) -> bool:
+    """Return whether `url` is http(s)://host with maybe a port and a path, but no password and no query."""
+    try:
+        parts = urlsplit(url)
+        is_plain = url.isascii() and url.isprintable() and " " not in url
+        is_plain = is_plain and "@" not in parts.netloc and not parts.query and not parts.fragment
+        return is_plain and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a bad address or port
         return False
 
 
@@ -263,6 +301,22 @@ class ServiceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     idle_minutes: Annotated[
         float, Meta(ge=0, le=1440, description="stop this many minutes after the last session or request")
     ] = 10
+
+
+MOST_DEBOUNCE_MS = 10_000
+"""The longest pause to wait for: after this time, the files are listed anyway."""
+
+
+class WatchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Noticing edits of the memory's files: by the service, and by `memkit watch`."""
+
+    debounce_ms: Annotated[
+        int,
+        Meta(
+            ge=10, le=MOST_DEBOUNCE_MS,
+            description="update the index when the files have not changed for this many milliseconds",
+        ),
+    ] = 1500
 
 
 class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -364,8 +418,7 @@ class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         Schedule, Meta(description="have a model condense closed weeks, months, and years")
     ] = "daily 03:00"
     topics: Annotated[
-        Schedule,
-        Meta(description="find the topics of projects with many new entries; have a model name them"),
+        Schedule, Meta(description="find and name the topics of projects with many new entries")
     ] = "every 6h"
 
 
@@ -407,6 +460,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     search: SearchSettings = SearchSettings()
     recall: RecallSettings = RecallSettings()
     service: ServiceSettings = ServiceSettings()
+    watch: WatchSettings = WatchSettings()
     summarize: SummarizeSettings = SummarizeSettings()
     jobs: JobSettings = JobSettings()
     keys: KeySettings = KeySettings()

@@ -1,8 +1,9 @@
 """Load and save settings.
 
 There are five layers, and later ones win: defaults, `MEMKIT_HOME/config.toml`, `<project>/.memkit.toml`,
-environment variables `MEMKIT_SECTION_NAME`, and a command's flags. A project's file comes with the
-repository, maybe from strangers. It may set only harmless settings; the rest of it is ignored and reported.
+environment variables `MEMKIT_SECTION_NAME`, and the `--set` options of this call. A project's file comes with
+the repository, maybe from strangers. It may set only harmless settings; the rest is ignored and reported.
+In a Claude Code session neither variables nor `--set` count: they may come from strangers, too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from memkit.files import (
     write_durably,
 )
 from memkit.hook.project import Project
+from memkit.hook.trust import in_session
 from memkit.paths import Home
 from memkit.settings import AUTO, NO_KEY, SearchSettings, Settings, is_key
 from memkit.settings.validate import (
@@ -31,6 +34,7 @@ from memkit.settings.validate import (
     Value,
     check_known,
     every_key,
+    is_secret,
     masked,
     name_of,
     parse_text,
@@ -64,11 +68,14 @@ A session, and what it starts in the background, have none: `memkit.hook.trust` 
 _HARMLESS = frozenset({("memory", "exclude")})
 _HARMLESS_SECTIONS = frozenset({"chunking", "search"})
 
-_COSMETIC_SECTIONS = frozenset({"recall", "service"})
+_COSMETIC_SECTIONS = frozenset({"recall", "service", "watch"})
 """Sections that decide neither what is kept, nor where it goes, nor what is spent."""
 
 _OTHER_VARIABLES = frozenset({"MEMKIT_HOME", "MEMKIT_PYTHON", "MEMKIT_CHILD", "MEMKIT_DISABLE"})
 """memkit's variables that are no settings. Those that begin with `MEMKIT_TEST_` belong to the tests."""
+
+_SET = "--set"
+_of_this_call: dict[Key, Value] = {}
 
 
 @dataclass(frozen=True)
@@ -83,13 +90,16 @@ class Loaded:
 def load(
     home: Home,
     project: Project | None = None,
-    flags: Mapping[Key, Any] | None = None,
-    environ: Mapping[str, str] = os.environ,
+    environ: Mapping[str, str] | None = None,
 ) -> Loaded:
-    """Return the settings from all layers. Raise `ConfigError`, but not for the project's file."""
+    """Return the settings from all layers. Raise `ConfigError`, but not for the project's file.
+
+    With `environ`, use these variables instead of this process's own variables and `--set` options.
+    """
     user = _file_values(Path(home.config_file))
-    stronger = dict(_environment_values(environ))
-    stronger |= {key: Value(value, "a flag") for key, value in (flags or {}).items()}
+    stronger = dict(_environment_values(os.environ if environ is None else environ))
+    if environ is None:
+        stronger |= _of_this_call
     refused = [
         f"{value.origin}: {removed(key)}"
         for key, value in [*user.items(), *stronger.items()]
@@ -99,6 +109,42 @@ def load(
     found = _with_old_values({**user, **theirs, **stronger})
     origins = {key: value.origin for key, value in found.items()}
     return Loaded(validate(found), origins, refused)
+
+
+@contextmanager
+def set_for_this_call(assignments: Sequence[str]) -> Iterator[None]:
+    """Have `load` use these texts, each `section.name=value`, over all other layers until the block ends.
+
+    They count in this process only: no process that it starts gets them, and the service keeps its own
+    settings. Values are checked when settings are loaded, together with those of the other layers. Raise
+    `ConfigError` for text of another form, an unknown setting, a key, and in a Claude Code session.
+    """
+    if in_session():
+        raise ConfigError(
+            f"{_SET} does nothing in a Claude Code session, as variables do; run the command in your own "
+            "terminal, or change the setting with `memkit config set`"
+        )
+    given: dict[Key, Value] = {}
+    for assignment in assignments:
+        full_name, equals, text = assignment.partition("=")
+        section, dot, name = full_name.strip().partition(".")
+        key = (section, name)
+        if not (equals and dot):  # the text may be a key: do not show it
+            raise ConfigError(f"{_SET}: write section.name=value, as in {_SET} search.k=10")
+        check_known(key, _SET)
+        if is_secret(key):
+            raise ConfigError(
+                f"{_SET}: {name_of(key)} is a key, and the shell's history would keep it; run "
+                f"`memkit config set {name_of(key)}`, which asks for it"
+            )
+        given[key] = Value(parse_text(key, text), _SET)
+    before = dict(_of_this_call)
+    _of_this_call.update(given)
+    try:
+        yield
+    finally:
+        _of_this_call.clear()
+        _of_this_call.update(before)
 
 
 def _with_old_values(found: dict[Key, Value]) -> dict[Key, Value]:

@@ -54,7 +54,7 @@ _WORDS = {
 
 
 class Value(NamedTuple):
-    """A setting's raw value and its origin: a file's path, a variable's name, or `a flag`."""
+    """A setting's raw value and its origin: a file's path, a variable's name, or `--set`."""
 
     value: Any
     origin: str

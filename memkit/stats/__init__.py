@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
+from datetime import date
 from typing import NamedTuple
 
 from memkit.bullets import read_bullets
@@ -21,6 +21,7 @@ from memkit.journal.turn_parts import read_turn
 from memkit.llm.ledger import Ledger, Total, total
 from memkit.paths import Home
 from memkit.recall.usage import RecallUsage, usage
+from memkit.text import midnight
 
 LEVELS = 5
 """Level 0 is for a count of 0; the others are quartiles."""
@@ -155,7 +156,7 @@ def gather(
         since,
         tally,
         total(call for call in calls if all_projects or call.project == project.root),
-        usage(home, datetime.combine(since, time.min).timestamp() if since else 0.0),
+        usage(home, midnight(since) if since else 0.0),
         {
             "memory": sum(directory_bytes(one.memory) for one in projects),
             "archive": directory_bytes(home.archive),

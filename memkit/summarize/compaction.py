@@ -312,6 +312,6 @@ class Compaction:
     def _ask(self, known: Sequence[Statement], entries: Sequence[Source]) -> list[Statement]:
         """Make one call. Raise `BudgetReachedError`, `ModelError`."""
         chosen = self.settings.summarize
-        task = make_facts_task(known, entries, chosen)
+        task = make_facts_task(known, entries, chosen, self._redact)
         with self.calls.ask(task, chosen, PURPOSE, self.project.root) as reply:
             return read_facts(reply.value, [*known, *entries], self._redact)

@@ -193,9 +193,12 @@ def _summarized_turns(journal: Journal) -> set[str]:
 
 
 def make_facts_task(
-    known: Sequence[Statement], entries: Sequence[Source], settings: SummarizeSettings
+    known: Sequence[Statement],
+    entries: Sequence[Source],
+    settings: SummarizeSettings,
+    redact: Callable[[str], str],
 ) -> Task:
-    """Return the call that condenses `entries` and updates the `known` facts.
+    """Return the call that condenses `entries`, which are redacted, and updates the `known` facts.
 
     Raise `ConfigError` for an unreadable prompt file.
     """
@@ -204,7 +207,7 @@ def make_facts_task(
         kept = ' kept="yes"' if one.is_own else ""
         lines += [
             f'<fact number="{number}" kind="{one.fact.kind}" date="{one.date}"{kept}>',
-            as_data(one.fact.text, _TAGS),
+            as_data(redact(one.fact.text), _TAGS),  # the user may have typed a secret
             "</fact>",
         ]
     for number, entry in enumerate(entries, start=len(known) + 1):

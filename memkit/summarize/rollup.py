@@ -5,51 +5,52 @@ Where a part has no rollup, its own material counts. A rollup is a file of facts
 `2026-W47.md`, `2026-11.md`, or `2026.md`, with a hash of its material: it is made again when that has
 changed. The user's edits stay.
 
-Only bullets that a model wrote and this home recorded count. So neither an import nor a repository that
-brings its own memory starts a call.
+The job counts only bullets that a model wrote and this home recorded. So neither an import nor a repository
+that brings its own memory starts a call. A person may ask for the rollup of any period that is over.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cached_property
 from typing import Any
 
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import MemkitError
-from memkit.hook.entries import OwnEntries
 from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.ipc import unindexed
-from memkit.journal import Journal
-from memkit.journal.facts import LABELS, SUPERSEDED, Citations, FactChange, FactFile
+from memkit.journal.facts import LABELS, SUPERSEDED, FactChange, FactFile
 from memkit.journal.files import keep_replaced
-from memkit.journal.markup import short_id
-from memkit.llm import Provider, Task, UnusableReplyError
-from memkit.llm.calls import CALL_TOKENS, BudgetReachedError, Calls, calls_lock
+from memkit.llm import Provider, RefusedError, Task, UnusableReplyError
+from memkit.llm.calls import CALL_TOKENS, BudgetReachedError, Calls, Plan, calls_lock
 from memkit.paths import Home
-from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.answer import clean_title
-from memkit.summarize.bullets import instructions, list_schema, recorded_bullets
-from memkit.summarize.compaction import ENTRY_TOKENS
+from memkit.summarize.bullets import instructions, list_schema
 from memkit.summarize.facts import (
     Source,
     Statement,
-    evidence_of,
     make_facts_task,
     read_facts,
     written_statement,
 )
+from memkit.summarize.rollup_material import (
+    LEVELS,
+    RollupMaterial,
+    basis_of,
+    open_journal,
+    redaction,
+    tokens_of,
+)
 from memkit.summarize.summarizer import SummaryReport, concerns_all, is_excluded
 from memkit.timeline import nodes
-from memkit.timeline.nodes import Span, parse_span
+from memkit.timeline.nodes import Span
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,11 @@ MOST_CALLS = 5
 WAIT_SECONDS = 120.0
 """The time to wait for a round of summaries."""
 
-LEVELS = (nodes.WEEK, nodes.MONTH, nodes.YEAR)
+ASKED = "asked-"
+"""Begins the basis of a rollup that the user asked for. The job leaves it alone."""
+
+LINE_TOKENS = 150
+"""The most tokens of a line of a rollup as an entry of the next one."""
 
 _KINDS = [kind for kind in LABELS if kind != SUPERSEDED]
 
@@ -84,88 +89,20 @@ def _schema() -> dict[str, Any]:
 class DueRollup:
     """A period of a project whose rollup is missing or out of date, and its material, oldest first.
 
-    `name` is that of the file: another one than usual if git tracks the usual one.
+    `name` is that of the file: another one than usual if git tracks the usual one. `basis` is a hash of the
+    material.
     """
 
     project: Project
     span: Span
     name: str
     entries: tuple[Source, ...]
+    basis: str
 
     @property
     def key(self) -> str:
         """A name that is the same in the next run."""
         return f"{self.project.root}: {self.span.name}"
-
-    @property
-    def basis(self) -> str:
-        """A hash of the material."""
-        return basis_of(self.entries)
-
-
-def basis_of(entries: Iterable[Source]) -> str:
-    """Return a hash of the entries of a rollup, in any order."""
-    return short_id(*sorted(short_id(one.text, *one.citations.ids) for one in entries))
-
-
-class RollupMaterial:
-    """What the rollups of one project rest on. Reads each day once. The caller handles `JournalError`."""
-
-    def __init__(self, project: Project, home: Home, settings: Settings) -> None:
-        self._journal = _journal(project, home, settings)
-        self._own = OwnEntries(home, project.root)
-        self._redact = _redaction(settings)
-        self._files: dict[Span, FactFile] = {}
-
-    @cached_property
-    def days(self) -> dict[date, list[Source]]:
-        """The bullets of each day."""
-        found: dict[date, list[Source]] = {}
-        for name in self._journal.days():
-            day = nodes.day_of(name)
-            text = self._journal.text(f"{name}.md") if day else ""
-            if day and "grip:" in text:
-                found.setdefault(day, []).extend(self._bullets(day, text))
-        return {day: bullets for day, bullets in sorted(found.items()) if bullets}
-
-    def _bullets(self, day: date, text: str) -> Iterator[Source]:
-        for bullet in recorded_bullets(text, self._own):
-            shown = self._redact(bullet.text)
-            evidence = evidence_of(shown, day.isoformat(), bullet.is_verified)
-            # Not its turns: there is room for few, and forgetting a turn takes its bullets along.
-            yield Source(shown, day.isoformat(), Citations(grips=(bullet.id,)), evidence)
-
-    def spans(self, level: str) -> list[Span]:
-        """Return the periods of one level that have bullets, oldest first."""
-        place = LEVELS[::-1].index(level)
-        names = dict.fromkeys(nodes.path_of(day)[place] for day in self.days)
-        return [span for name in names if (span := parse_span(name)) is not None]
-
-    def file(self, span: Span) -> FactFile:
-        """Return the rollup of a period; it is empty if there is none."""
-        if span not in self._files:
-            name = f"{self._journal.day_for(span.name)}.md"
-            self._files[span] = FactFile(self._journal.text(name), name)
-        return self._files[span]
-
-    def entries(self, span: Span) -> list[Source]:
-        """Return the material of a period, oldest first: as much as fits into one call, the newest first."""
-        if span.kind == nodes.WEEK:
-            found = [one for day, bullets in self.days.items() if span.holds(day) for one in bullets]
-        else:
-            below = LEVELS[LEVELS.index(span.kind) - 1]
-            found = []
-            for child in self.spans(below):
-                if span.holds(child.first):
-                    facts = self.file(child).facts()
-                    found += map(written_statement, facts) if facts else self.entries(child)
-        room, kept = CALL_TOKENS, []
-        for one in reversed(found):
-            room -= one.tokens + ENTRY_TOKENS
-            if room < 0:
-                break
-            kept.append(one)
-        return kept[::-1]
 
 
 def due_rollups(
@@ -188,8 +125,9 @@ def due_rollups(
             if is_open or any(span.holds(one.span.first) for one in due if one.span.kind != level):
                 continue
             entries, file = tuple(material.entries(span)), material.file(span)
-            if len(entries) >= LEAST_ENTRIES and file.basis != basis_of(entries):
-                due.append(DueRollup(project, span, file.name, entries))
+            basis = basis_of(entries)
+            if len(entries) >= LEAST_ENTRIES and file.basis != basis and not file.basis.startswith(ASKED):
+                due.append(DueRollup(project, span, file.name, entries, basis))
     return due
 
 
@@ -230,19 +168,99 @@ def run_rollups(
             except (MemkitError, OSError) as error:
                 logger.warning("no rollup of %s: %s", key, error)
                 report.failures.append(f"{key}: {error}")
+                if isinstance(error, (RefusedError, UnusableReplyError)):
+                    _note_failure(due[key], home, settings_of(due[key].project))
                 if concerns_all(error):
                     break
     report.calls = calls.made
     return report
 
 
-def _journal(project: Project, home: Home, settings: Settings) -> Journal:
-    return Journal(project, shared=settings.memory.shared, home=home)
+class AskedRollup:
+    """The rollup of one period that the user asks for.
+
+    If the material is too much for one call, the parts of the period get their rollups first. A part that has
+    one keeps it, so that a second run goes on where the first one failed or reached the budget.
+    """
+
+    def __init__(self, project: Project, home: Home, settings: Settings, span: Span, calls: Calls) -> None:
+        """Raise `MemkitError` if the period is not over, or the project is excluded; `JournalError`."""
+        self.span = span
+        self._project = project
+        self._home = home
+        self._settings = settings
+        self._calls = calls
+        self._today = datetime.fromtimestamp(calls.now()).date()
+        if span.last >= self._today:
+            raise MemkitError(f"{span.name} is not over; its last day is {span.last}")
+        if project.is_off or is_excluded(project, settings):
+            raise MemkitError(f"memkit is off for {project.root}, or capture.exclude leaves it out")
+        self._material = RollupMaterial(project, home, settings, span)
+        self.entries = self._material.all_entries(span)
+        file = self._material.file(span)
+        same = file.basis.removeprefix(ASKED) == basis_of(self._material.entries(span))
+        self.is_current = same and bool(file.facts())
+
+    @property
+    def spans(self) -> list[Span]:
+        """The periods to make rollups of, in order; none if it is up to date or has too few entries."""
+        return [] if self.is_current or len(self.entries) < LEAST_ENTRIES else self._spans(self.span)
+
+    def _spans(self, span: Span) -> list[Span]:
+        found: list[Span] = []
+        if tokens_of(self._material.all_entries(span)) > CALL_TOKENS:
+            for part in self._material.parts(span):
+                is_large = len(self._material.all_entries(part)) >= LEAST_ENTRIES
+                if is_large and not self._material.file(part).facts():
+                    found += self._spans(part)
+        return [*found, span]
+
+    def plan(self) -> Plan:
+        """Return what the calls cost at most. Raise `NotConfiguredError`, `ConfigError`."""
+        spans, settings = self.spans, self._settings.summarize
+        material = sum(self._most_tokens(span, spans) for span in spans)
+        return self._calls.most(len(spans), material, instructions(settings, INSTRUCTIONS), settings)
+
+    def _most_tokens(self, span: Span, spans: Sequence[Span]) -> int:
+        """Return the most tokens of material for a period, whose parts may get their rollups before."""
+        found = 0
+        for part in self._material.parts(span):
+            is_made = part in spans
+            found += MOST_FACTS * LINE_TOKENS if is_made else tokens_of(self._material.all_entries(part))
+        own = [] if found else self._material.entries(span)
+        kept = tokens_of(map(written_statement, self._material.file(span).facts()))
+        return min(CALL_TOKENS, found or tokens_of(own)) + kept
+
+    def make(self) -> SummaryReport:
+        """Make the calls; the caller holds `calls_lock` and updates the index of the report's projects."""
+        report = SummaryReport()
+        for span in self.spans:
+            entries, file = tuple(self._material.entries(span)), self._material.file(span)
+            one = DueRollup(self._project, span, file.name, entries, ASKED + basis_of(entries))
+            try:
+                _make(one, self._home, self._settings, self._calls, self._today)
+                report.projects.add(self._project.root)
+                report.segments += 1
+            except (MemkitError, OSError) as error:
+                logger.warning("no rollup of %s: %s", one.key, error)
+                report.failures.append(f"{span.name}: {error}")
+                report.is_out_of_budget = isinstance(error, BudgetReachedError)
+                break  # the next ones rest on it
+            self._material.file(span, again=True)
+        report.calls = self._calls.made
+        return report
 
 
-def _redaction(settings: Settings) -> Callable[[str], str]:
-    patterns = settings.capture.compiled_patterns()
-    return lambda text: redact(text, patterns)
+def _note_failure(one: DueRollup, home: Home, settings: Settings) -> None:
+    """Record the material of a rollup that the model could not make; the lines stay as they are.
+
+    The same question would cost as much each night, and keep the job from older periods.
+    """
+    try:
+        journal = open_journal(one.project, home, settings)
+        journal.change_facts(one.name, FactChange(frozenset(), (), basis=one.basis), lambda text: None)
+    except (MemkitError, OSError) as error:
+        logger.warning("the failed rollup of %s is not recorded: %s", one.key, error)
 
 
 def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: date) -> None:
@@ -250,11 +268,11 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
 
     Facts of an earlier version go, except those that the user edited. Raise `ModelError`, `JournalError`.
     """
-    clean = _redaction(settings)
-    journal = _journal(one.project, home, settings)
+    clean = redaction(settings)
+    journal = open_journal(one.project, home, settings)
     written = FactFile(journal.text(one.name), one.name).facts()
     own = [written_statement(fact) for fact in written if fact.is_own]
-    task = _task(own, one, settings.summarize)
+    task = _task(own, one, settings)
     with calls.ask(task, settings.summarize, PURPOSE, one.project.root) as reply:
         found = read_facts(reply.value, [*own, *one.entries], clean)[:MOST_FACTS]
         if not found:
@@ -276,6 +294,6 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
     journal.change_facts(one.name, change, keep)
 
 
-def _task(own: Sequence[Statement], one: DueRollup, settings: SummarizeSettings) -> Task:
-    task = make_facts_task(own, one.entries, settings)
-    return Task(instructions(settings, INSTRUCTIONS), task.material, task.tool, _schema())
+def _task(own: Sequence[Statement], one: DueRollup, settings: Settings) -> Task:
+    task = make_facts_task(own, one.entries, settings.summarize, redaction(settings))
+    return Task(instructions(settings.summarize, INSTRUCTIONS), task.material, task.tool, _schema())

@@ -205,6 +205,17 @@ class Summarizer:
             finally:
                 report.calls += self.calls.made - made
 
+    def drop_finished(self, project: Project) -> None:
+        """Remove the days of a project from the queue that need no more summaries: its rollups wait for them.
+
+        Raise `JournalError`.
+        """
+        settings = self.settings_of(project)
+        for queued in [one for one in self.queue if one.root == project.root]:
+            _, finished = self._candidates(queued, settings, is_live=False)
+            if finished:
+                self.queue.update(queued, finished)
+
     def extract(self, root: str, candidates: Sequence[Candidate], report: SummaryReport) -> None:
         """Write extracts of segments of one project. Raise `JournalError`."""
         settings = self.settings_of(Project(root))

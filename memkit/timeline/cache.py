@@ -23,7 +23,15 @@ from memkit.hook.project import Project, digest16
 from memkit.journal import Journal
 from memkit.paths import Home
 from memkit.timeline.nodes import day_of, month_of
-from memkit.timeline.summary import Segment, Summary, joined, read_segments, same_day, summarize
+from memkit.timeline.summary import (
+    Segment,
+    Summary,
+    joined,
+    read_day,
+    read_segments,
+    same_day,
+    summarize,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +163,7 @@ class MonthCache:
                 days[name] = known[name]
                 continue
             try:
-                content = self._journal.day(name)
+                content = read_day(self._journal, name)
             except JournalError as error:
                 self._announce(str(error))
                 continue

@@ -19,7 +19,7 @@ from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile, heading_title
 from memkit.journal.sessions import shown_line
 from memkit.paths import Home
-from memkit.text import estimate_tokens, one_line, shorten
+from memkit.text import encodable, estimate_tokens, one_line, shorten
 from memkit.timeline import nodes
 from memkit.timeline.nodes import parse_span
 from memkit.timeline.tree import Node, Timeline
@@ -27,6 +27,7 @@ from memkit.timeline.view import MOST_TOKENS
 
 LINE_CHARACTERS = 200
 _LABEL = re.compile(r"^\*\*(?:Asked|Did|Answered|Interrupted)\*\* ?")
+_NUMBER = re.compile("[0-9]{1,9}")
 EVENT_CHARACTERS = 1200
 """The most characters of an event; `memkit transcript` shows all of it."""
 
@@ -104,7 +105,7 @@ def _matches(
 ) -> Iterator[dict[str, Any]]:
     for day in _days(timeline, node):
         try:
-            text = timeline.journal.text(f"{day}.md")
+            text = encodable(timeline.journal.text(f"{day}.md"))
         except JournalError as error:
             announce(str(error))
             continue
@@ -217,7 +218,7 @@ def events(
     missing: list[str] = []
     problems: dict[str, None] = {}
     at, _, number = after.partition(".")
-    passed = int(number) if number.isdigit() else 0
+    passed = int(number) if _NUMBER.fullmatch(number) else 0
     room, is_wanted, upcoming = _ROOM, not after, ""
     for turn, session in _turns_of(timeline, node, first, last).items():
         skipped = 0

@@ -8,6 +8,7 @@ The year is that of the ISO week.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date, timedelta
 from typing import NamedTuple
@@ -62,6 +63,45 @@ def parse_span(name: str) -> Span | None:
         return Span(YEAR, name, _first_monday(date(year, 1, 1)), _last_sunday(_new_year(year + 1)))
     except (ValueError, OverflowError):
         return None
+
+
+def spans_of(first: date, last: date, today: date) -> list[Span]:
+    """Return the years, months, or weeks that a period consists of, oldest first; none if it has parts of
+    them.
+
+    A period that ends `today` ends with the year, month, or week that today is in. The months of a period are
+    those of the timeline, which have whole weeks.
+    """
+    def ends(day: date) -> bool:
+        return last == day or last == today <= day
+
+    if (first.month, first.day) == (1, 1) and ends(date(last.year, 12, 31)):
+        return _named(f"{year:04d}" for year in range(first.year, last.year + 1))
+    if first.day == 1 and ends(_later(_month_after(last), -1)):
+        months = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
+        return _named(f"{one // 12:04d}-{one % 12 + 1:02d}" for one in months)
+    if first.weekday() == 0 and last > first and ends(_later(last, 6 - last.weekday())):
+        return _named(week_of(_later(first, days)) for days in range(0, (last - first).days + 1, 7))
+    return []
+
+
+def parts_of(span: Span) -> list[Span]:
+    """Return the months of a year, or the weeks of a month, oldest first."""
+    if span.kind == YEAR:
+        return _named(f"{span.name}-{month:02d}" for month in range(1, 13))
+    if span.kind == MONTH:
+        days = range(0, (span.last - span.first).days, 7)
+        return _named(week_of(_later(span.first, one)) for one in days)
+    return []
+
+
+def _named(names: Iterable[str]) -> list[Span]:
+    return [span for name in names if (span := parse_span(name)) is not None]
+
+
+def _month_after(day: date) -> date:
+    """Return the first day of the month after the one of `day`."""
+    return _later(day.replace(day=1), 31).replace(day=1)
 
 
 def week_of(day: date) -> str:

@@ -14,11 +14,12 @@ import msgspec
 
 from memkit import anchors
 from memkit.bullets import DECIDED, read_bullets
+from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.sessions import open_lines, shown_bullet, stretch
 from memkit.journal.tool_lines import EDITORS, read_call, split_count
 from memkit.journal.turn_parts import read_parts
-from memkit.text import one_line
+from memkit.text import encodable, one_line
 from memkit.timeline.words import words_of
 
 TITLE_CHARACTERS = 120
@@ -79,6 +80,16 @@ class Summary(msgspec.Struct):
     failures: dict[str, int] = {}
     open: dict[str, list[Entry]] = {}
     decided: list[Entry] = []
+
+
+def read_day(journal: Journal, day: str) -> DayFile:
+    """Return a day by its file's name. Bytes that are not UTF-8, which no JSON can hold, are question marks.
+
+    Raise `JournalError`.
+    """
+    content = journal.day(day)
+    content.lines = [encodable(line) for line in content.lines]
+    return content
 
 
 def read_segments(day: str, content: DayFile) -> list[Segment]:

@@ -17,18 +17,29 @@ from html import unescape
 from itertools import groupby
 from typing import Any
 
-from memkit.errors import AmbiguousIdError, JournalError, NotFoundError
+from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.hook.project import Project
 from memkit.journal import Journal
 from memkit.journal.day_file import heading_title
 from memkit.journal.facts import MEMORY_FILE, SUPERSEDED, FactFile
 from memkit.journal.sessions import turn_outcome
 from memkit.paths import Home
-from memkit.text import one_line
+from memkit.text import encodable, one_line
 from memkit.timeline import nodes
 from memkit.timeline.cache import Day, Month, MonthCache
 from memkit.timeline.nodes import Span, parse_span, path_of
-from memkit.timeline.summary import Entry, Segment, Summary, joined, same_day, summarize
+from memkit.timeline.rollups import read_rollup
+from memkit.timeline.summary import (
+    QUESTION_CHARACTERS,
+    TITLE_CHARACTERS,
+    Entry,
+    Segment,
+    Summary,
+    joined,
+    read_day,
+    same_day,
+    summarize,
+)
 from memkit.timeline.words import telling
 
 logger = logging.getLogger(__name__)
@@ -211,6 +222,26 @@ class Timeline:
             raise NotFoundError(f"{node.id or 'the timeline'} has no node {after!r} to go on after")
         return found, ""
 
+    def session_days(self, first: str, last: str) -> dict[str, list[str]]:
+        """Return the sessions of a period (ISO days, inclusive), each with its first day file of all, and all
+        in the period.
+        """
+        found: dict[str, list[str]] = {}
+        for name in self._names[bisect_left(self._names, first) : bisect_right(self._names, f"{last}~")]:
+            for session in self._day(name).summary.sessions:
+                found.setdefault(session, []).append(name)
+        missing = set(found)
+        for month in self._months.values():
+            if month.names[0][:10] >= first:
+                break
+            if not missing.isdisjoint(month.total.sessions):
+                for name in month.names:
+                    for session in missing.intersection(month.days[name].summary.sessions):
+                        missing.remove(session)
+                        if name[:10] < first:
+                            found[session].insert(0, name)
+        return found
+
     def open_questions(self, node: Node) -> list[Entry]:
         """Return the questions with which sessions ended in a node, newest first.
 
@@ -231,12 +262,12 @@ class Timeline:
         facts: list[Entry] = []
         cited: set[str] = set()
         if node.kind not in (nodes.SEGMENT, nodes.TURN, nodes.NOTE):
-            content = FactFile(self.journal.text(MEMORY_FILE), MEMORY_FILE)
+            content = FactFile(encodable(self.journal.text(MEMORY_FILE)), MEMORY_FILE)
             for one in content.facts():
                 fact = one.fact
                 cited.update(fact.citations.grips)
                 if fact.kind != SUPERSEDED and fact.is_verified and _is_in(node, fact.date):
-                    facts.append(Entry(fact.date, unescape(fact.text), one.id))
+                    facts.append(Entry(fact.date, one_line(unescape(fact.text), QUESTION_CHARACTERS), one.id))
         bullets = [one for one in node.summary.decided if one.id not in cited]
         return sorted([*facts, *bullets], key=lambda one: one.time, reverse=True)
 
@@ -272,18 +303,8 @@ class Timeline:
 
     def _rollup(self, span: Span) -> tuple[str, tuple[str, ...]]:
         """Return the title and the lines of a period's rollup, as the user may have edited them."""
-        if span.kind in (nodes.ALL, nodes.DAY):
-            return "", ()
-        for name in (f"{span.name}.md", f"{span.name}.local.md"):
-            try:
-                file = FactFile(self.journal.text(name), name)
-            except JournalError as error:
-                logger.warning("%s", error)
-                continue
-            if facts := file.facts():
-                lines = (one.fact.shown.removeprefix("- ") for one in facts)
-                return one_line(unescape(file.title)), tuple(one_line(unescape(line)) for line in lines)
-        return "", ()
+        found = read_rollup(self.journal, span)
+        return (found.title, tuple(one.text for one in found.lines)) if found else ("", ())
 
     def _summary(self, span: Span) -> tuple[Summary, list[str]]:
         """Return what a period holds, and the names of its day files."""
@@ -336,7 +357,7 @@ class Timeline:
             shown = ", ".join(sorted(exact)[:5])
             raise AmbiguousIdError(f"{name!r} matches several turns: {shown}; give more characters")
         for one, day in places.values():
-            summary = summarize(day, self.journal.day(day), one.id)
+            summary = summarize(day, read_day(self.journal, day), one.id)
             node = _segment_node(one, day[:10], summary)
             return replace(node, words=self._telling(summary))
         return None
@@ -349,7 +370,7 @@ class Timeline:
             own = next((one for one in self._day(name).segments if one.id == segment.id), None)
             if own is None:
                 continue
-            content = self.journal.day(name)
+            content = read_day(self.journal, name)
             for turn in own.turns:
                 section = content.find_turn(turn)
                 if section is None:
@@ -362,7 +383,7 @@ class Timeline:
                     first=time,
                     last=time,
                     summary=Summary(turns=1),
-                    title=one_line(unescape(heading_title(section))),
+                    title=one_line(unescape(heading_title(section)), TITLE_CHARACTERS),
                     outcome=one_line(unescape(turn_outcome(content.text(section)))),
                     session=own.session,
                 )

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from memkit.text import estimate_tokens, plural
+from memkit.text import estimate_tokens, plural, shorten
 from memkit.timeline import nodes
 from memkit.timeline.summary import Entry
 from memkit.timeline.tree import MOST_DEPTH, MOST_NODES, Node, Timeline
@@ -22,6 +22,7 @@ ROW_TOKENS = 30
 
 _TITLES, _FILES, _FAILURES, _OPEN, _DECIDED = 6, 6, 4, 5, 6
 _DAY_TITLES, _ROW_WORDS = 3, 6
+_FILE_CHARACTERS = 160
 _SEPARATOR = " · "
 
 
@@ -73,7 +74,10 @@ def _overview(timeline: Timeline, node: Node) -> dict[str, Any]:
     return {
         "words": list(node.words),
         "titles": [_entry(one) for one in sorted(largest, key=lambda one: one.time)],
-        "files": [{"file": name, "edits": count} for name, count in list(held.files.items())[:_FILES]],
+        "files": [
+            {"file": shorten(name, _FILE_CHARACTERS), "edits": count}
+            for name, count in list(held.files.items())[:_FILES]
+        ],
         "failures": [
             {"command": name, "times": count} for name, count in list(held.failures.items())[:_FAILURES]
         ],

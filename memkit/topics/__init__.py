@@ -17,6 +17,7 @@ from typing import Any
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.recall.overview import TopicCount
 from memkit.settings.load import Settings
 from memkit.timeline.nodes import week_of
 from memkit.topics.files import Relation, StoredTopic, StoredTopics, derived_path, read_derived
@@ -146,6 +147,25 @@ def read_topics(
         return None
     kept = read_kept(home, project)
     return TopicList(stored, kept, tuple(_ranked(stored, kept.topics, today)))
+
+
+def topics_in(
+    project: Project, home: Home, settings: Settings, since: str, until: str
+) -> list[TopicCount] | None:
+    """Return the topics with entries in a period (ISO days, inclusive), those with the most entries first.
+
+    Return None if no topics were computed yet. Raise `MemkitError`.
+    """
+    known = read_topics(project, home, settings, date.today())
+    if known is None:
+        return None
+    found = []
+    for one in known.topics:
+        days = {day: count for day, count in one.stored.days.items() if since <= day <= until}
+        if days:
+            count = sum(days.values())
+            found.append(TopicCount(one.id, one.root, one.label, count, min(days), max(days)))
+    return sorted(found, key=lambda one: -one.entries)
 
 
 def rename(project: Project, home: Home, topic: str, label: str) -> None:

@@ -125,8 +125,8 @@ def _stored(value: Mapping[str, Any]) -> StoredTopics:
             str(one["id"]),
             str(one["label"]),
             tuple(map(str, one["words"])),
-            int(one["size"]),
-            {date.fromisoformat(day).isoformat(): int(count) for day, count in one["days"].items()},
+            _count(one["size"]),
+            {date.fromisoformat(day).isoformat(): _count(count) for day, count in one["days"].items()},
             float(one["centrality"]),
             tuple(Relation(**pair) for pair in one["related"]),
             tuple(map(str, one["entries"])),
@@ -134,6 +134,12 @@ def _stored(value: Mapping[str, Any]) -> StoredTopics:
         for one in value["topics"]
     )
     return StoredTopics(
-        str(value["root"]), str(value["fingerprint"]), float(value["made"]), int(value["entries"]),
-        int(value["noise"]), topics,
+        str(value["root"]), str(value["fingerprint"]), float(value["made"]), _count(value["entries"]),
+        _count(value["noise"]), topics,
     )  # fmt: skip
+
+
+def _count(value: Any) -> int:
+    if int(value) < 0:
+        raise ValueError(f"{value} is no number of entries")
+    return int(value)

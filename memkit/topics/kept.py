@@ -6,6 +6,7 @@ model, and what changed. It holds no text of conversations besides these labels.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,8 @@ from memkit.paths import Home
 from memkit.state import read_state, read_state_or_none, write_state
 from memkit.topics.files import drop_outdated, key_of
 from memkit.topics.matching import Change
+
+logger = logging.getLogger(__name__)
 
 VERSION = 1
 """The format version."""
@@ -111,13 +114,21 @@ class KeptTopics:
 
 
 def drop_outdated_topics(home: Home, roots: Collection[str]) -> None:
-    """Remove what topics of the projects at `roots` hold of entries that are gone. Raise `MemkitError`,
-    `OSError`.
+    """Remove what topics of the projects at `roots` hold of entries that are gone from their indexes.
+
+    Leave a damaged file alone: `memkit topics` reports it. Raise `MemkitError`, `OSError`.
     """
-    drop_members(home, roots, lambda root: ())
     for directory in snapshots_of(home, roots):
         chunks = open_current(directory, ChunkReader)
         drop_outdated(directory, chunks.fingerprint if chunks is not None else "")
+    for root in roots:
+        if not _kept_path(home, root).exists():
+            continue
+        try:
+            with changing_kept(home, Project(root)) as kept:
+                _drop(kept, (), _present(home, root), is_changed=True)
+        except DamagedFileError as error:
+            logger.warning("%s", error)
 
 
 def read_kept(home: Home, project: Project) -> KeptTopics:
@@ -188,15 +199,22 @@ def drop_members(
             continue
         if found is None or path != _kept_path(home, found.root):
             continue
-        present = _present(home, found.root) if found.root in roots else None
+        is_changed = found.root in roots
+        present = _present(home, found.root) if is_changed else None
         with changing_kept(home, Project(found.root)) as kept:
-            gone = frozenset(gone_from(kept.root))
-            for name, one in list(kept.topics.items()):
-                if present is None and kept.root in roots:  # what a label rests on may be gone
-                    one = replace(one, model_label=None)
-                kept.topics[name] = one.without(gone, present)
-                if not kept.topics[name].members:
-                    del kept.topics[name]
+            _drop(kept, gone_from(kept.root), present, is_changed=is_changed)
+
+
+def _drop(
+    kept: KeptTopics, gone: Collection[str], present: Collection[str] | None, *, is_changed: bool
+) -> None:
+    """Remove the ids that are `gone`, and those that are not `present`, if that is known."""
+    for name, one in list(kept.topics.items()):
+        if present is None and is_changed:  # what a label rests on may be gone
+            one = replace(one, model_label=None)
+        kept.topics[name] = one.without(gone, present)
+        if not kept.topics[name].members:
+            del kept.topics[name]
 
 
 def kept_files(home: Home) -> list[Path]:

@@ -167,6 +167,31 @@ class TestUnexpected:
         assert "ZeroDivisionError" in run(fresh, "status").complaint
 
 
+class TestSettingsOfOneCall:
+    def test_the_command_uses_them_and_the_file_does_not_change(self, run: Run, fresh: Memory) -> None:
+        given = ["--set", "search.best_relevance=0", "--set=search.k=2", "--set", "search.k=3"]
+        found = run(fresh, *given, "search", "gateway", "--all", "--json")
+        assert len(found.json["results"]) == 3
+        assert run(fresh, "--set=search.best_relevance=1", "search", "gateway", "--json").json["results"] == []
+        listed = run(fresh, "--set", "search.k=1", "config", "list", "--json").json["settings"]["search.k"]
+        assert (listed["value"], listed["origin"]) == (1, "--set")
+        assert not Path(fresh.home.config_file).exists()
+        kept = run(fresh, "--set", "search.k=1", "config", "set", "search.k", "3")
+        assert "--set is also set and overrides it" in kept.errors
+        assert run(fresh, "config", "get", "search.k").output == "3\n"
+
+    def test_a_bad_one_is_one_line(self, run: Run, read_only: Memory) -> None:
+        for text in ("search.k=many", "search.nothing=1", "search.k", "keys.openai=sk-secret"):
+            complaint = run(read_only, "--set", text, "search", "gateway").complaint
+            assert complaint.startswith("memkit: --set: ") and "secret" not in complaint
+
+    def test_a_session_has_none(self, run: Run, read_only: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CLAUDECODE", "1")
+        for text in ("recall.other_projects=true", "index.uri=http://127.0.0.1:1", "search.k=1"):
+            complaint = run(read_only, "--set", text, "search", "gateway").complaint
+            assert complaint.startswith("memkit: --set does nothing in a Claude Code session")
+
+
 @pytest.mark.parametrize(
     "command",
     [["search", "x"], ["expand", "0"], ["transcript"], ["status"], ["index"], ["on"], ["config"]],

@@ -68,6 +68,8 @@ def test_since(run: Run, memory: Memory) -> None:
     found = run(memory, "stats", "--json", "--since", "2026-11-20").json
     assert [day["day"] for day in found["by_day"]] == ["2026-11-20", "2026-11-21"]
     assert run(memory, "stats", "--json", "--since", "2026-11-22").json["turns"] == 0
+    for first, turns in (("0001-01-01", 7), ("9999-12-31", 0)):
+        assert run(memory, "stats", "--json", "--since", first).json["turns"] == turns
     assert "2026-13-01" in run(memory, "stats", "--since", "2026-13-01").complaint
 
 

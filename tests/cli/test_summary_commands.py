@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from memkit import llm
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.cli.status import summaries_lines, when_due
 from memkit.llm import UnavailableError
 from memkit.llm.ledger import Ledger
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from tests.cli.conftest import Outcome, Run
-from tests.memory import Memory
+from tests.memory import Memory, make_memory
+from tests.summarize.rollup_stage import every_entry
 from tests.summarize.stage import ScriptedProvider, bullet, summary
 
 
@@ -100,6 +102,7 @@ def test_bullets_are_written_found_and_proved(run: Run, fresh: Memory, model: Sc
     others = [{"number": number, "title": "", "bullets": []} for number in (2, 3)]
     model.answer = {"segments": [*summary(*said)["segments"], *others]}
     assert "3 segments summarized: 2 bullets in 1 call.\n" in summarize(run, fresh, "--yes").output
+    assert not list(SummaryQueue(fresh.home))  # a rollup would wait for them
     assert journal(fresh).count("grip:") == 2
     found = run(fresh, "search", "staging gateway port", "--kind", "summary", "--json").json["results"]
     written = next(one for one in found if one["kind"] == "summary")
@@ -187,3 +190,80 @@ def test_the_status_says_when_summaries_come() -> None:
     assert lines == {"summaries": said, "spent": "today 0 of 60,000 tokens, $0; this month 0, $0"}
     assert "30 minutes or until" in when_due(SummarizeSettings(wait_minutes=30))
     assert when_due(SummarizeSettings(wait_minutes=0)) == ""
+
+
+# The rollup of a period that a person names
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Memory:
+    """An imported week and no model's word about it."""
+    turns = "".join(
+        f"\n## 09:{number:02} Gate {number} <!-- session:5e55{number:04x} -->\n\n"
+        f"### 09:{number:02} Which port has gate {number}? <!-- turn:a000{number:04x} -->\n**Answered** It listens on {7000 + number}.\n"
+        for number in range(12)
+    )
+    memory = make_memory(tmp_path, {"2025-03-12.md": f"# 2025-03-12\n{turns}", "2025-06-02.md": "# 2025-06-02\n\nQuiet.\n"})
+    Path(memory.home.root).mkdir()
+    Path(memory.home.config_file).write_text("embedding.provider = 'none'\n[search]\nmode = 'lexical'\n")
+    return memory
+
+
+def test_a_month_that_a_person_asks_for(run: Run, old: Memory, model: ScriptedProvider) -> None:
+    model.answer = every_entry
+    said = run(old, "summarize", "2025-03", "--dry-run").output
+    assert re.fullmatch(
+        r"2025-03: 12 entries for 1 rollup\.\nAt most [\d,]+ tokens in 1 call of claude-haiku-4-5, about \$0\.\d+\.\n", said
+    )
+    plan = run(old, "summarize", "2025-03", "--dry-run", "--json").json
+    assert (plan["rollups"], plan["entries"], plan["calls"]) == (["2025-03"], 12, 1)
+    assert model.tasks == []
+    found = run(old, "summarize", "2025-03", "--yes")
+    assert (found.status, found.errors) == (0, "")
+    assert found.output.endswith("1 rollup made in 1 call; `memkit timeline 2025-03` shows what there is.\n")
+    assert "Gates and ports" in run(old, "timeline", "2025-03").output
+    shown = run(old, "search", "what did we do in March 2025").output
+    assert "2025-03 Gates and ports" in shown
+    (line, *_) = run(old, "search", "--json", "what did we do in March 2025").json["overview"]["nodes"][0]["lines"]
+    assert "It listens on 7000" in run(old, "show", line["citations"][0]).output
+    assert run(old, "search", "--json", "gate 3 listens on").json["results"]  # it is indexed
+    said = run(old, "summarize", "2025-03", "--yes").output
+    assert said == "The rollup of 2025-03 is up to date. `memkit timeline 2025-03` shows it.\n"
+    assert run(old, "summarize", "2025-03", "--json").json["calls"] == 0
+    assert [call.purpose for call in Ledger(old.home).calls()] == ["rollup"]
+
+
+def test_a_rollup_needs_agreement_and_a_budget(
+    run: Run, old: Memory, model: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.answer = every_entry
+    assert run(old, "summarize", "2025-03").status == 1  # nobody to ask
+    assert model.tasks == []
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "1000")
+    found = run(old, "summarize", "2025-03", "--yes")
+    assert found.status == 1
+    assert "Today's budget has only 1,000 tokens left." in found.output
+    assert "the daily budget of 1,000 tokens is reached" in found.errors
+    assert found.errors.endswith("the rollup of 2025-03 is not made yet; what is there stays\n")
+    assert model.tasks == []
+
+
+def test_what_has_no_rollup(run: Run, old: Memory, model: ScriptedProvider) -> None:
+    said = run(old, "summarize", "2025-06", "--yes").output
+    assert said == "2025-06 has 0 entries; a rollup needs 9. `memkit timeline 2025-06` shows it.\n"
+    for name in ("2025-03-12", "march", "2025-W60", "\x1b[31m"):
+        found = run(old, "summarize", name)
+        assert found.status == 2
+        assert "is no week (2026-W14), month (2026-04), or year (2026)" in found.errors
+        assert "\x1b" not in found.errors
+    assert run(old, "summarize", "2025-03", "--since", "2w").status == 2
+    assert "is not over" in run(old, "summarize", "2999").complaint
+    assert model.tasks == []
+
+
+def test_a_rollup_without_a_model(run: Run, old: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "none")
+    said = run(old, "summarize", "2025-03").output
+    assert said.startswith("No model is set up for this, because summarize.provider is none.\n")
+    assert "`memkit timeline 2025-03`" in said
+    assert run(old, "summarize", "2025-03", "--json").json == {"off": True}

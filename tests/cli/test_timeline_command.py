@@ -113,7 +113,7 @@ def test_a_rollup_is_read_whole(run: Run, past: Memory, monkeypatch: pytest.Monk
     assert "Orders and ports" in run(past, "timeline", "2026-11", "--children").output
 
 
-@pytest.mark.parametrize("columns", [50, 60, 80, 120, 200])
+@pytest.mark.parametrize("columns", [40, 50, 60, 80, 120, 200])
 @pytest.mark.parametrize("arguments", ["", "2026-11 --depth 5", "a000000f", "--search port", "2026-W47"])
 def test_any_width(
     run: Run, past: Memory, monkeypatch: pytest.MonkeyPatch, arguments: str, columns: int

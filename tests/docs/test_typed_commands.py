@@ -47,6 +47,10 @@ def complaint(words: list[str]) -> str:
     """What is wrong with a command; "" if nothing is."""
     command: click.Command = cli
     rest = list(words)
+    while rest and rest[0] == "--set":  # before the command
+        if len(rest) < 2 or "=" not in rest[1]:
+            return "--set without a value"
+        del rest[:2]
     while rest and isinstance(command, click.Group) and rest[0] not in HELP and not _stands_for_any(rest[0]):
         found = command.get_command(click.Context(command), rest[0])
         if found is None:

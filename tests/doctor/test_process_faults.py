@@ -36,11 +36,12 @@ def service(bare: Patient) -> Iterator[RunningService]:
 def test_a_hung_service(
     bare: Patient, service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "START_SECONDS", 1.0)
     assert bare.findings() == []
     assert service.process is not None
     os.kill(service.process.pid, signal.SIGSTOP)
-    finding = bare.finding("service-hung")
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "START_SECONDS", 1.0)
+        finding = bare.finding("service-hung")
     assert finding.level == "error"
     assert f"process {service.process.pid}," in finding.what
     monkeypatch.setattr("memkit.ipc.stop.DRAIN_SECONDS", 0.1)

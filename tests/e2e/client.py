@@ -105,6 +105,7 @@ class ClaudeHome:
         temporary.mkdir()
         self.environment: dict[str, str] = {
             "PATH": os.environ["PATH"],
+            "TZ": "UTC",  # as in all tests: else "today" differs for hours of each day
             "HOME": str(self.directory),
             "TMPDIR": str(temporary),
             "CLAUDE_CODE_TMPDIR": str(temporary),
@@ -183,7 +184,7 @@ class ClaudeHome:
         file.write_text(json.dumps(settings))
 
     def run_prompt(
-        self, prompt: str, *arguments: str, cwd: Path | None = None, timeout: float = 60.0
+        self, prompt: str, *arguments: str, cwd: Path | None = None, timeout: float = 240.0
     ) -> dict[str, Any]:
         """One turn with `-p`; the client's JSON result, whatever its exit status.
 
@@ -229,7 +230,7 @@ class ClaudeHome:
         session.wait_for_input()
         return session
 
-    def plugin(self, *arguments: str, timeout: float = 60.0) -> str:
+    def plugin(self, *arguments: str, timeout: float = 240.0) -> str:
         """`claude plugin …`, e.g. `plugin("validate", path)`: what it printed.
 
         Raises `AssertionError` if it fails.

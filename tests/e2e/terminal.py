@@ -68,11 +68,11 @@ class InteractiveSession:
         """The client's process."""
         return int(self._run("display-message", "-p", "#{pane_pid}"))
 
-    def wait_for(self, text: str, timeout: float = 30.0) -> None:
+    def wait_for(self, text: str, timeout: float = 120.0) -> None:
         """Wait until the screen shows `text`; fail with the screen after `timeout` seconds."""
         self._wait(lambda: _squeezed(text) in _squeezed(self.screen), f"{text!r}", timeout)
 
-    def wait_for_input(self, timeout: float = 30.0) -> None:
+    def wait_for_input(self, timeout: float = 120.0) -> None:
         """Wait until the client shows its empty input line."""
 
         def shown() -> bool:
@@ -87,7 +87,7 @@ class InteractiveSession:
         def shown() -> bool:
             return _squeezed(text) in _squeezed(self.screen.rpartition(PROMPT)[2])
 
-        self._wait(shown, f"the typed {text!r}", 30.0)
+        self._wait(shown, f"the typed {text!r}", 120.0)
 
     def press(self, *keys: str) -> None:
         """Press keys by tmux's names, e.g. `Enter`, `Escape`, `C-c`."""
@@ -98,7 +98,7 @@ class InteractiveSession:
         self.type(prompt)
         self.press("Enter")
 
-    def exit(self, timeout: float = 30.0) -> None:
+    def exit(self, timeout: float = 120.0) -> None:
         """Leave with `/exit` and wait until the client is gone."""
         self.submit("/exit")
         self._wait(lambda: self.has_ended, "the end of the session", timeout)

@@ -14,7 +14,7 @@ INTERVAL = 0.05
 
 def wait_until(
     look: Callable[[], Found],
-    timeout: float = 30.0,
+    timeout: float = 120.0,
     failure: Callable[[], str] = lambda: "What was waited for did not happen.",
 ) -> Found:
     """The first true value of `look()`, or an `AssertionError` after `timeout` seconds."""

@@ -97,7 +97,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """A stand-in for OpenAI and Ollama; the environment points their packages to it."""
+    """A stand-in for the providers; the environment points their packages to it, except Voyage's."""
     import httpx._transports.default as transports  # as slow to import as the providers' packages
 
     # Each client would read all certificates of the system: 20 ms.
@@ -106,6 +106,9 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", f"{service.url}/v1")
         monkeypatch.setenv("OLLAMA_HOST", service.url)
+        monkeypatch.setenv("GEMINI_API_KEY", KEY)
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", service.url)
+        monkeypatch.setenv("VOYAGE_API_KEY", KEY)
         yield service
 
 

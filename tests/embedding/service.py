@@ -1,10 +1,12 @@
-"""A stand-in for OpenAI and Ollama on the loopback: their embedding endpoints, and their errors."""
+"""A stand-in for OpenAI, Azure OpenAI, Ollama, Google, and Voyage on the loopback: their embedding endpoints, and their errors."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import math
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +15,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 OPENAI = "/v1/embeddings"
+AZURE = "/openai/deployments/mine/embeddings?api-version=2024-10-21"
 OLLAMA = "/api/embed"
+GOOGLE = "/v1/models/gemini-embedding-001:batchEmbedContents"
+VOYAGE = "/voyage/v1/embeddings"
 
 KEY = "sk-test-3f9a1b77c2"
 
@@ -26,6 +31,7 @@ class Request:
     model: str
     texts: list[str]
     headers: dict[str, str]
+    purpose: str = ""  # Google's task type, Voyage's input type
 
 
 def words(text: str, dimensions: int = 8) -> list[float]:
@@ -35,6 +41,13 @@ def words(text: str, dimensions: int = 8) -> list[float]:
         digest = hashlib.sha256(word.encode()).digest()
         vector[digest[0] % dimensions] += digest[1] / 100
     return vector
+
+
+def base64_of(vector: Any) -> Any:
+    """Return float32 numbers as base64, and anything else as it is."""
+    if not all(isinstance(number, float) for number in vector):
+        return vector
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
 class Service(ThreadingHTTPServer):
@@ -82,21 +95,36 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        texts, model = body["input"], body["model"]
-        self.server.requests.append(Request(self.path, model, texts, {n.lower(): v for n, v in self.headers.items()}))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        if self.path == GOOGLE:
+            each = body["requests"]
+            texts = ["".join(part["text"] for part in one["content"]["parts"]) for one in each]
+            model, purpose = each[0]["model"].removeprefix("models/"), each[0]["taskType"]
+        else:
+            texts, model, purpose = body["input"], body["model"], body.get("input_type", "")
+        self.server.requests.append(Request(self.path, model, texts, headers, purpose))
         refusal = self.server.refusal(texts)
         if refusal is not None:
             status, message = refusal
-            error = {"message": message} if self.path == OPENAI else message
-            self._answer(status, {"error": error})
+            if self.path == VOYAGE:
+                self._answer(status, {"detail": message})
+                return
+            has_more = self.path in (OPENAI, AZURE, GOOGLE)
+            self._answer(status, {"error": {"code": status, "message": message} if has_more else message})
             return
         vectors = self.server.vectors(texts)
-        if self.path == OPENAI:
+        if self.path in (OPENAI, AZURE):
             data = [
                 {"object": "embedding", "index": n, "embedding": v} for n, v in enumerate(vectors)
             ]
             usage = {"prompt_tokens": 1, "total_tokens": 1}
             self._answer(200, {"object": "list", "data": data, "model": model, "usage": usage})
+        elif self.path == VOYAGE:
+            # Its client asks for base64.
+            data = [{"object": "embedding", "index": n, "embedding": base64_of(v)} for n, v in enumerate(vectors)]
+            self._answer(200, {"object": "list", "data": data, "model": model, "usage": {"total_tokens": 1}})
+        elif self.path == GOOGLE:
+            self._answer(200, {"embeddings": [{"values": vector} for vector in vectors]})
         elif self.path == OLLAMA:
             self._answer(200, {"model": model, "embeddings": vectors})
         else:

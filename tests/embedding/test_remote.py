@@ -13,13 +13,23 @@ import numpy as np
 import pytest
 
 from memkit.embedding import UnusableVectorError, load_embedder
-from memkit.embedding.models import rough_tokens
+from memkit.embedding.models import rough_tokens, space
 from memkit.embedding.remote import PROVIDERS, RemoteEmbedder
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
 from memkit.settings import EmbeddingSettings
 from memkit.settings.load import how_to_set
-from tests.embedding.service import BAD_VECTORS, KEY, OLLAMA, OPENAI, Service, words
+from tests.embedding.service import (
+    AZURE,
+    BAD_VECTORS,
+    GOOGLE,
+    KEY,
+    OLLAMA,
+    OPENAI,
+    VOYAGE,
+    Service,
+    words,
+)
 
 VARIABLES = ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
 
@@ -36,7 +46,29 @@ def ollama(home: Home, model: str = "nomic-embed-text", **prefixes: Any) -> Remo
     return embedder
 
 
-PROVIDERS_HERE = pytest.mark.parametrize("load", [openai, ollama])
+def google(home: Home, model: str = "gemini-embedding-001", **prefixes: Any) -> RemoteEmbedder:
+    pytest.importorskip("google.genai")
+    embedder = load_embedder(home, EmbeddingSettings(provider="google", model=model, **prefixes))
+    assert isinstance(embedder, RemoteEmbedder)
+    return embedder
+
+
+def voyage(home: Home, model: str = "voyage-3.5", **prefixes: Any) -> RemoteEmbedder:
+    embedder = load_embedder(home, EmbeddingSettings(provider="voyage", model=model, **prefixes))
+    assert isinstance(embedder, RemoteEmbedder)
+    return embedder
+
+
+@pytest.fixture(autouse=True)
+def voyage_at_the_stand_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Voyage's package reads its address from no variable, and Chroma passes none."""
+    if hasattr(request.node, "callspec") and request.node.callspec.params.get("load") is voyage:
+        base = pytest.importorskip("voyageai._base")
+        url = request.getfixturevalue("service").url
+        monkeypatch.setattr(base, "get_default_base_url", lambda key: f"{url}/voyage/v1")
+
+
+PROVIDERS_HERE = pytest.mark.parametrize("load", [openai, ollama, google, voyage])
 
 
 @PROVIDERS_HERE
@@ -52,6 +84,32 @@ def test_vectors_are_normalized_and_in_order(home: Home, service: Service, load:
     assert service.texts == texts
     assert max(len(request.texts) for request in service.requests) <= 100
     assert embedder.embed([]).shape == (0, 8)
+
+
+@pytest.mark.parametrize(
+    ("load", "path", "header", "key", "purposes"),
+    [
+        (google, GOOGLE, "x-goog-api-key", KEY, ["RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"]),
+        (voyage, VOYAGE, "authorization", f"Bearer {KEY}", ["document", "query"]),
+    ],
+)
+def test_queries_differ_from_passages(
+    home: Home, service: Service, load: type, path: str, header: str, key: str, purposes: list[str]
+) -> None:
+    embedder = load(home)
+    embedder.embed(["it is 7443"])
+    embedder.embed_query("which port")
+    assert [one.path for one in service.requests] == [path, path]
+    assert [one.purpose for one in service.requests] == purposes
+    assert [one.headers[header] for one in service.requests] == [key, key]
+    assert service.texts == ["it is 7443", "which port"]
+
+
+def test_a_bad_key_of_google_has_the_status_400(home: Home, service: Service) -> None:
+    service.refuse(400, "API key not valid. Please pass a valid API key.")
+    with pytest.raises(EmbeddingError) as caught:
+        google(home).embed(["a"])
+    assert str(caught.value) == f"google rejects the key (400); {how_to_set('google')}"
 
 
 def test_a_request_is_not_too_large(home: Home, service: Service) -> None:
@@ -91,6 +149,84 @@ def test_prefixes_reach_the_service(
     assert np.linalg.norm(vector) == pytest.approx(1)
     assert service.texts == [f"{query}which port", f"{passage}it is 7443", f"{passage}and 443"]
     assert {request.model for request in service.requests} == {model}
+
+
+class TestAddresses:
+    """`embedding.base_url`, and a deployment at Azure OpenAI."""
+
+    @pytest.fixture(autouse=True)
+    def no_variables(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The setting wins over variables, which lead to nowhere."""
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+        monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")
+
+    def test_a_server_with_the_api_of_openai(self, home: Home, service: Service) -> None:
+        embedder = openai(home, "bge-m3", base_url=f"{service.url}/v1")
+        assert embedder.embed(["a"]).shape == (1, 8)
+        assert embedder.embed_query("a").shape == (8,)
+        assert {(one.path, one.model) for one in service.requests} == {(OPENAI, "bge-m3")}
+        assert service.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+    def test_such_a_server_may_need_no_key(
+        self, home: Home, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("OPENAI_API_KEY")
+        openai(home, base_url=f"{service.url}/v1").embed(["a"])
+        assert service.requests[0].headers["authorization"] == "Bearer none"
+        assert "OPENAI_API_KEY" not in os.environ
+        with pytest.raises(EmbeddingError, match="the embedding provider openai needs a key"):
+            openai(home, base_url=service.url, azure_deployment="mine")
+
+    def test_another_ollama(self, home: Home, service: Service) -> None:
+        ollama(home, base_url=service.url).embed(["a"])
+        assert [one.path for one in service.requests] == [OLLAMA]
+
+    def test_azure(self, home: Home, service: Service) -> None:
+        embedder = openai(home, base_url=service.url, azure_deployment="mine")
+        assert embedder.embed(["a"]).shape == (1, 8)
+        assert embedder.embed_query("a").shape == (8,)
+        assert {one.path for one in service.requests} == {AZURE}
+        assert service.requests[0].headers["api-key"] == KEY
+        assert service.texts == ["a", "a"]
+        other = openai(home, base_url=service.url, azure_deployment="mine", azure_api_version="2026-01-01")
+        with pytest.raises(EmbeddingError):
+            other.embed(["a"])
+        assert service.requests[-1].path == AZURE.replace("2024-10-21", "2026-01-01")
+
+    @pytest.mark.parametrize(
+        ("load", "given", "status", "said"),
+        [
+            (openai, {}, 404, "openai has no model text-embedding-3-small (404); set embedding.model or "
+                              "embedding.base_url"),
+            (openai, {"azure_deployment": "mine"}, 404, "Azure OpenAI has no deployment mine (404); set "
+                              "embedding.azure_deployment or embedding.base_url"),
+            (openai, {"azure_deployment": "mine"}, 401, f"openai rejects the key (401); {how_to_set('openai')}"),
+            (ollama, {}, 404, "ollama has no model nomic-embed-text (404); run `ollama pull nomic-embed-text` "
+                              "or set embedding.model or embedding.base_url"),
+        ],
+    )  # fmt: skip
+    def test_advice(
+        self, home: Home, service: Service, load: type, given: dict[str, str], status: int, said: str
+    ) -> None:
+        service.refuse(status, f"the key {KEY} is not to my taste")
+        with pytest.raises(EmbeddingError) as caught:
+            load(home, base_url=service.url, **given).embed(["a"])
+        assert str(caught.value) == said
+        assert KEY not in "".join(traceback.format_exception(caught.value))
+
+    def test_nobody_answers(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("time.sleep", lambda seconds: None)  # between the package's own tries
+        with pytest.raises(EmbeddingError, match=r"openai at 127\.0\.0\.1:9 cannot be reached"):
+            openai(home, base_url="http://127.0.0.1:9/v1").embed(["a"])
+        with pytest.raises(EmbeddingError, match=r"answers at 127\.0\.0\.1:9; .* set embedding\.base_url$"):
+            ollama(home, base_url="http://127.0.0.1:9").embed(["a"])
+
+    def test_vectors_of_two_deployments_are_not_compared(self) -> None:
+        chosen = [
+            EmbeddingSettings(provider="openai", base_url="https://mine.openai.azure.com", azure_deployment=name)
+            for name in ("", "one", "two")
+        ]
+        assert len({space(one) for one in chosen}) == 3
 
 
 def test_a_chunk_is_one_window(home: Home, service: Service) -> None:
@@ -179,6 +315,13 @@ def test_no_vectors_at_all(home: Home, service: Service, load: type) -> None:
         (ollama, 404, "ollama has no model nomic-embed-text (404); run `ollama pull "
                       "nomic-embed-text` or set embedding.model"),
         (ollama, 500, "ollama cannot embed at the moment (500); try again later"),
+        (google, 403, f"google rejects the key (403); {how_to_set('google')}"),
+        (google, 404, "google has no model gemini-embedding-001 (404); set embedding.model"),
+        (google, 429, "google reports that your account's limit is reached (429); try again later"),
+        (google, 503, "google cannot embed at the moment (503); try again later"),
+        (voyage, 401, f"voyage rejects the key (401); {how_to_set('voyage')}"),
+        (voyage, 429, "voyage reports that your account's limit is reached (429); try again later"),
+        (voyage, 503, "voyage cannot embed at the moment (503); try again later"),
     ],
 )  # fmt: skip
 def test_error_messages_have_advice(
@@ -198,6 +341,8 @@ def test_error_messages_have_advice(
     [
         (openai, 400, f"too many tokens, dear {KEY}"),
         (ollama, 400, "the input length exceeds the context length"),
+        (google, 400, f"too many tokens, dear {KEY}"),
+        (voyage, 400, f"too many tokens, dear {KEY}"),
         (ollama, 500, "failed to encode response: json: unsupported value: NaN"),
     ],
 )

@@ -58,6 +58,14 @@ begin()
 stage.run_job()
 """
 
+ASKED = """
+from tests.summarize.rollup_stage import RollupStage
+
+stage = RollupStage(Path(sys.argv[1]), daily_tokens=1_000_000)
+begin()
+stage.asked("2026-09").make()
+"""
+
 
 TOPICS = """
 from tests.topics.names_stage import NameStage
@@ -120,6 +128,33 @@ def test_a_killed_rollup_is_made_once(tmp_path: Path) -> None:
         assert replaced_files(stage.home, None) == []
     assert set(statuses) == {0, 9}
     assert step > 10
+
+
+def test_a_killed_rollup_that_was_asked_for_goes_on(tmp_path: Path) -> None:
+    """Two weeks, and the month that rests on them."""
+
+    def stage_at(name: str) -> RollupStage:
+        stage = RollupStage(tmp_path / name, daily_tokens=1_000_000)
+        for monday in WEEKS[:2]:
+            stage.import_week(monday, 150, words=60)
+        return stage
+
+    names = ("2026-W37", "2026-W38", "2026-09")
+    whole = stage_at("whole")
+    assert whole.asked("2026-09").make().calls == 3
+    undisturbed = [whole.file(name) for name in names]
+    step, statuses = 0, []
+    while 0 not in statuses:
+        step += 5 if IN_CI else 17
+        stage = stage_at(str(step))
+        statuses.append(run(ASKED, tmp_path / str(step), step))
+        calls = len(Ledger(stage.home).calls())
+        done = sum(Path(stage.project.memory, f"{name}.md").exists() for name in names)
+        report = stage.asked("2026-09").make()
+        assert (report.calls, report.failures) == (3 - done, [])
+        assert calls + report.calls <= 4  # what was paid for and lost is one call at most
+        assert [stage.file(name) for name in names] == undisturbed
+    assert set(statuses) == {0, 9}
 
 
 def test_killed_while_topics_are_named_at_most_one_call_is_lost(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import shutil
+import time
 from datetime import date, datetime
 from pathlib import Path
 
@@ -184,6 +185,24 @@ def test_days_are_erased_with_text_by_the_user(remembered: Remembered, what: str
     assert other.exists() == (what == "days")
     assert (remembered.holders("rutabaga") != []) == (what == "days")
     assert remembered.take_in().turns == 0
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/Lima"])
+def test_days_at_the_ends_of_the_calendar(remembered: Remembered, monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
+    """A repository may bring them; they stop no forgetting."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    own = remembered.day
+    for day in ("0001-01-01", "9999-12-31"):
+        text = own.read_text().replace(f"# {DAY}\n", f"# {day}\n")
+        own.with_name(f"{day}.md").write_text(text)
+    assert remembered.forget(remembered.select(remembered.turns[1])) == []
+    assert remembered.holders() == []
+    project, home = remembered.stage.project, remembered.stage.home
+    assert not remembered.find(of_days(project, home, None, date.min, LATER)).turns
+    assert not remembered.find(of_days(project, home, date.max, None, LATER)).turns
+    assert remembered.forget(of_days(project, home, date.min, date.max, LATER)) == []
+    assert not own.exists()
 
 
 def test_other_days_stay(remembered: Remembered) -> None:

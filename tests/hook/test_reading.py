@@ -68,6 +68,8 @@ OTHER_COMMANDS = [
     "memkit 'search' x",
     "memkit se''arch x",
     "memkit -v search x",
+    "memkit --set recall.other_projects=true search x",
+    "memkit search --set search.k=9 x",
     "memkit --project /p search x",
     "memkit --home /x search",
     "'memkit' search x",
@@ -380,7 +382,7 @@ _FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(_FRAGMENTS, max_size=8).map("".join), st.text(max_size=12))
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_a_shell_reads_the_very_words_that_the_check_read(shells: Shells, rest: str, quoted: str) -> None:
     for command in (f"memkit search {rest}", f"memkit search {rest}'{quoted}'", f'memkit search "{quoted}" {rest}'):
         if is_reading_command({"command": command}):

@@ -108,7 +108,7 @@ _LINES = st.sampled_from(
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.lists(_LINES, max_size=5)), max_size=6))
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_counts_that_were_kept_are_those_of_a_new_count(
     stage: Stage, tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, list[str]]]
 ) -> None:

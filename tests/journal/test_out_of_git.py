@@ -250,7 +250,7 @@ def test_a_git_that_does_not_answer_is_asked_once_and_not_trusted(stage: Stage) 
     (programs / "git").chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-        patch.setattr("memkit.projects.git.GIT_SECONDS", 0.2)
+        patch.setattr("memkit.projects.git.GIT_SECONDS", 2.0)  # git has to begin
         assert not is_ignored(root, str(Path(stage.project.memory, "a.md")))
         assert not is_ignored(root, str(Path(stage.project.memory, "b.md")))
         assert remote_of(root) is None

@@ -108,6 +108,34 @@ def test_a_link_to_dotfiles_stays_one(home: Path) -> None:
     assert "memkit" in real.read_text()
 
 
+def test_a_linked_file_is_what_its_client_calls_it(home: Path) -> None:
+    client = CLIENTS["codex"]
+    real = home / "codex-config"
+    real.write_text('model = "o"\n')
+    client.path().parent.mkdir()
+    client.path().symlink_to(real)
+    write_entry(client, entry_of(client, "/"))
+    assert tomllib.loads(real.read_text())["model"] == "o"
+    assert "memkit" in tomllib.loads(real.read_text())["mcp_servers"]
+
+
+def test_a_link_to_itself_is_said(home: Path) -> None:
+    client = CLIENTS["cursor"]
+    client.path().parent.mkdir()
+    client.path().symlink_to(client.path())
+    with pytest.raises(MemkitError, match="add this by hand"):
+        write_entry(client, entry_of(client, "/"))
+
+
+def test_half_a_character_is_said() -> None:
+    client = CLIENTS["cursor"]
+    client.path().parent.mkdir()
+    client.path().write_text('{"a": "\\ud800"}')
+    with pytest.raises(MemkitError, match="add this by hand"):
+        write_entry(client, entry_of(client, "/"))
+    assert client.path().read_text() == '{"a": "\\ud800"}'
+
+
 def test_setup_shows_the_entry_and_writes_it_with_yes(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, {})
 

@@ -57,6 +57,28 @@ def test_the_instructions_are_short() -> None:
     assert len(INSTRUCTIONS.encode()) <= 2048
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"jsonrpc": "1.0"},
+        {"id": "\ud800"},
+        {"params": {"protocolVersion": "2025-11-25", "capabilities": {}}},
+        {"params": {**initialize()["params"], "capabilities": 5}},
+        {"params": {**initialize()["params"], "clientInfo": {"name": 5, "version": "1"}}},
+    ],
+)
+def test_what_the_sdk_refuses_is_not_answered_before(part: dict[str, Any], memory: Memory) -> None:
+    sent = encoded({**initialize(), **part})
+    assert reply_to(sent) is None
+    said, _ = lines(memory, sent)
+    assert all("error" in one for one in said)
+
+
+def test_a_mark_of_the_encoding_is_not_answered() -> None:
+    """The SDK does not read such a line."""
+    assert reply_to(b"\xef\xbb\xbf" + encoded(initialize())) is None
+
+
 @given(st.binary() | st.text().map(str.encode) | st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(), lambda one: st.lists(one) | st.dictionaries(
         st.sampled_from(["id", "method", "params", "protocolVersion"]), one | st.just("initialize"))

@@ -10,6 +10,7 @@ import pytest
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 
+from memkit.mcp.tools import MOST_CHARACTERS, QUOTED
 from tests.mcp.talking import ask, call, encoded, initialize, lines
 from tests.memory import Memory, day, make_memory
 
@@ -53,6 +54,12 @@ def test_from_a_search_to_the_section(memory: Memory) -> None:
     assert not failed
     (section,) = json.loads(text.partition("\n")[2])["sections"]
     assert "443 is taken" in section["content"]
+
+
+def test_a_missing_option_may_be_null(memory: Memory) -> None:
+    text, failed = call(memory, "search", query="gateway port", since=None, current_file=None)
+    assert not failed
+    assert "7443" in text
 
 
 def test_quoted_text_cannot_end_its_entry(memory: Memory) -> None:
@@ -112,12 +119,14 @@ def test_a_failure_is_an_answer(memory: Memory, tool: str, arguments: dict[str, 
 
 
 def test_resources(memory: Memory) -> None:
+    no_sessions = [f"memkit://session/{name}" for name in ("today", "2026", "2026-11-20", "../../x", "\0")]
+
     async def talk(session: ClientSession) -> Any:
         listed = [str(one.uri) for one in (await session.list_resources()).resources]
         texts = [(await session.read_resource(uri)).contents[0].text for uri in listed]  # type: ignore[union-attr]
         templates = await session.list_resource_templates()
         errors = []
-        for uri in ("memkit://day/2020-01-01", "memkit://day/../../x", "file:///etc/passwd"):
+        for uri in ("memkit://day/2020-01-01", "memkit://day/../../x", "file:///etc/passwd", *no_sessions):
             with pytest.raises(MCPError) as error:
                 await session.read_resource(uri)
             errors.append(str(error.value))
@@ -126,8 +135,21 @@ def test_resources(memory: Memory) -> None:
     listed, texts, templates, errors = ask(memory, talk)
     assert listed == ["memkit://day/2026-11-20", "memkit://session/5e550001"]
     assert all("7443" in text and "<!--" not in text for text in texts)
+    assert all(text.startswith(QUOTED) for text in texts)
+    assert len(errors) == 3 + len(no_sessions)
     assert templates == ["memkit://day/{day}", "memkit://session/{session}"]
     assert all("\n" not in error for error in errors)
+
+
+def test_a_long_resource_is_cut(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, {"2026-11-20.md": day("2026-11-20", ("Why?", "word " * 20_000))})
+
+    async def talk(session: ClientSession) -> Any:
+        return (await session.read_resource("memkit://day/2026-11-20")).contents[0].text  # type: ignore[union-attr]
+
+    text = ask(memory, talk)
+    assert "more characters are left out" in text
+    assert len(text) < MOST_CHARACTERS + 100
 
 
 def test_what_other_code_prints_is_no_message(memory: Memory, tmp_path: Path) -> None:
@@ -152,3 +174,18 @@ def test_a_client_that_leaves_ends_the_server(memory: Memory) -> None:
     said, status = lines(memory, encoded(initialize(), called))
     assert said[0]["id"] == 0
     assert status == 0
+
+
+def test_topics(tmp_path: Path) -> None:
+    from memkit.topics.compute import refresh
+    from tests.topics.subjects import make_subjects
+
+    memory = make_subjects(tmp_path)
+    refresh(memory.project, memory.home, memory.settings)
+    text, failed = call(memory, "topics")
+    assert not failed
+    labels = [one["label"] for one in json.loads(text.partition("\n")[2])["topics"]]
+    assert len(labels) == 3
+    text, failed = call(memory, "topics", query="stripe refund of an invoice")
+    assert not failed
+    assert "invoice" in json.loads(text.partition("\n")[2])["topics"][0]["label"]

@@ -132,9 +132,9 @@ def known(problem: Problem) -> Values:
 
 
 def rrf(problem: Problem) -> Values:
-    k, share = problem.weights.rrf_k, problem.weights.dense_weight
+    k = problem.weights.rrf_k
     arms = zip(reciprocal(problem.bm25, k), reciprocal(known(problem), k), strict=True)
-    return [(1 - share) * words + share * cosine for words, cosine in arms]
+    return [words + cosine for words, cosine in arms]
 
 
 def weighted(problem: Problem) -> Values:

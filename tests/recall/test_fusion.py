@@ -71,6 +71,30 @@ def test_rrf_is_its_formula(problem: Problem) -> None:
     assert problem.ranked("rrf") == pytest.approx(rrf(problem), abs=1e-12)
 
 
+def test_a_worked_example_of_rrf() -> None:
+    """Each arm has weight 1, and k is 60. A chunk that an arm did not find gets nothing from it."""
+    found = fusion.fuse(
+        Arms(
+            lexical=np.array([9.0, 5.0, 3.0, 0.0, 0.0]),  # ranks 1, 2, 3, none, none
+            passages=np.zeros(5),
+            dense=np.array([0.5, 0.6, np.nan, 0.8, -0.1]),  # ranks 3, 2, none, 1, none
+            recency=np.zeros(5),
+        ),
+        Layout(np.full(5, 100, np.int32), np.arange(5, dtype=np.int32), np.full(5, -1, np.int32)),
+        "rrf",
+        fusion.WEIGHTS,
+    )
+    assert found.scores == pytest.approx([
+        0.0322664585,  # 1/61 + 1/63
+        0.0322580645,  # 1/62 + 1/62
+        0.0158730159,  # 1/63
+        0.0163934426,  # 1/61
+        0.0,
+    ], abs=1e-10)  # fmt: skip
+    assert np.argsort(-found.scores).tolist() == [0, 1, 3, 2, 4]
+    assert found.found.tolist() == [True, True, True, True, False]
+
+
 @settings(max_examples=examples(100))
 @given(problems())
 def test_weighted_is_its_formula(problem: Problem) -> None:

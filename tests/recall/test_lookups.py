@@ -13,7 +13,9 @@ from tests.memory import CountingEmbedder, make_memory
 QUESTION = "which port does the staging gateway use"
 LOOKUPS = (
     "**Did** Skill `memkit:memory-recall`",
+    "**Did** Skill `memkit:memory-recall` ×3",
     "**Did** Bash `memkit search 'staging gateway port'`",
+    "**Did** Bash `memkit topics show 0a1b2c3d`",
     "**Did**\n\n- Bash `memkit recall --stdin`\n- Bash `memkit expand 0123456789ab`",
     "**Did** ↳ Bash `memkit search gateway` · Read .memkit/memory/2026-11-18.md",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import msgspec
@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from memkit.hook.project import Project
 from memkit.recall import questions
 from memkit.recall.layout import lay_out
-from memkit.recall.overview import Overview
-from memkit.recall.periods import MOST_CHARACTERS
-from memkit.recall.questions import BESIDE_SESSIONS, MOST_SESSIONS, understand
+from memkit.recall.overview import FindTopics, Overview, TopicCount
+from memkit.recall.overview_reader import BESIDE_SESSIONS, MOST_SESSIONS
+from memkit.recall.periods import MOST_CHARACTERS, without_work_words
+from memkit.recall.question_words import LAST_TIME_WORDS
+from memkit.recall.questions import understand
 from memkit.recall.results import Answer, Filters, SearchRequest
 from memkit.recall.search import Searcher
 from tests.ci import examples
@@ -35,7 +37,14 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     return memory
 
 
-def ask(memory: Memory, query: str, today: date = TODAY, **options: object) -> Answer:
+def no_topics(project: Project, since: str, until: str) -> list[TopicCount] | None:
+    """No topics were computed yet."""
+    return None
+
+
+def ask(
+    memory: Memory, query: str, today: date = TODAY, find_topics: FindTopics = no_topics, **options: object
+) -> Answer:
     """The answer, which reports no day and opens the index only if it is needed."""
 
     def project() -> list[Project]:
@@ -45,7 +54,7 @@ def ask(memory: Memory, query: str, today: date = TODAY, **options: object) -> A
         return memory.searcher(mode="lexical")
 
     request = SearchRequest(query, today=today, **options)  # type: ignore[arg-type]
-    return questions.answer(request, searcher, project, pytest.fail)
+    return questions.answer(request, searcher, project, memory.home, find_topics, pytest.fail)
 
 
 def sessions(answer: Answer) -> list[str]:
@@ -120,6 +129,15 @@ def test_an_empty_period_names_the_nearest_days(past: Memory, query: str, neares
     nothing = "Nothing was recorded until 2026-10-31 (before" if "before" in query else "The memory holds nothing for"
     assert lay_out(answer, 2000).startswith(nothing.removesuffix(" (before"))
     assert all(day in lay_out(answer, 2000) for day in nearest)
+
+
+def test_a_day_that_no_calendar_has_is_not_near(tmp_path: Path) -> None:
+    memory = fortnight(tmp_path)
+    memory.write("2026-02-30.md", "# 2026-02-30\n\nNothing.\n")
+    memory.sync()
+    answer = ask(memory, "what did we do in March")
+    assert answer.overview is not None
+    assert list(answer.overview.nearest) == ["2026-11-09", "2026-11-10"]
 
 
 def test_options_win(past: Memory) -> None:
@@ -327,7 +345,7 @@ def test_ordinary_searches_are_as_before(past: Memory) -> None:
 )
 def test_any_question(query: str) -> None:
     question = understand(SearchRequest(query), TODAY)
-    assert question.kind in ("search", "period", "recent", "open")
+    assert question.kind in ("search", "period", "recent", "open", "topics")
 
 
 def _session(session: str, turn: str, answered: str, branch: str = "main") -> str:
@@ -396,7 +414,7 @@ def test_notes_of_two_projects_are_in_the_order_of_time(tmp_path: Path) -> None:
     other = make_memory(tmp_path / "other", {"2026-11-19.md": note("09:00", "Earlier")})
 
     request = SearchRequest("yesterday", today=TODAY)
-    answer = questions.answer(request, pytest.fail, lambda: [one.project, other.project], pytest.fail)  # type: ignore[arg-type]
+    answer = questions.answer(request, pytest.fail, lambda: [one.project, other.project], one.home, no_topics, pytest.fail)  # type: ignore[arg-type]
     assert answer.overview is not None
     assert [line.text for line in answer.overview.lines] == ["Earlier", "Later"]
 
@@ -442,3 +460,33 @@ def test_the_last_time_is_the_newest(tmp_path: Path, query: str) -> None:
     assert [one.chunk.date for one in found.results] == ["2026-11-09"]
     best = ask(memory, "billing of invoices rewritten", k=1)
     assert [one.chunk.date for one in best.results] == ["2026-11-02"]
+
+
+def test_the_last_time_among_very_many(tmp_path: Path) -> None:
+    """More match about as well than one search returns, and "touch" is rarer than the subject."""
+    files = {}
+    for number in range(120):
+        day = TODAY - timedelta(days=3 * number + 9)
+        files[f"{day}.md"] = f"# {day}\n" + _session(f"5e55{number:04d}", f"a000{number:04d}", f"Billing part {number} adds up again.")
+    asked = "Bash `memkit search when did we last touch billing`"
+    files["2026-11-20.md"] = (
+        "# 2026-11-20\n\n## 09:00 When did we last touch billing? <!-- session:5e559999 -->\n\n"
+        "### 09:00 When did we last touch billing? <!-- turn:a0009999 -->\n"
+        f"**Asked** When did we last touch billing?\n**Did** {asked}\n\n**Answered** Billing: I do not know.\n"
+    )
+    memory = make_memory(tmp_path, files)
+    memory.sync()
+    for query in ("when did we last touch billing?", "wann haben wir zuletzt billing angefasst"):
+        found = ask(memory, query)
+        days = [one.chunk.date for one in found.results]
+        assert days[0] == str(TODAY - timedelta(days=9))
+        assert days == sorted(days, reverse=True)
+        assert found.query == query
+    assert ask(memory, "when did we last touch zebras?").results == []
+    until = Filters(until=TODAY - timedelta(days=100))
+    assert ask(memory, "when did we last touch billing?", filters=until).results[0].chunk.date == "2026-08-10"
+
+
+def test_words_of_work() -> None:
+    assert without_work_words("when did we last touch billing?", LAST_TIME_WORDS) == "billing?"
+    assert without_work_words("when did we last work", LAST_TIME_WORDS) == "when did we last work"

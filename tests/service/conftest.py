@@ -11,12 +11,19 @@ import pytest
 
 from memkit.embedding import Embedder
 from memkit.hook.entries import note_own
-from memkit.ipc import address
+from memkit.ipc import address, client, launch
 from memkit.paths import Home
 from tests.memory import DAYS, CountingEmbedder, Memory, make_memory, real_embedder
-from tests.service.running import RunningService
+from tests.service.running import SECONDS, RunningService
 
 __all__ = ["real_embedder"]
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, a service may answer nothing for seconds: it does not count as hung or absent."""
+    monkeypatch.setattr(client, "PING_AFTER_SECONDS", SECONDS)
+    monkeypatch.setattr(launch, "NOTIFY_SECONDS", SECONDS)
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ class RunningService:
     def status(self) -> dict[str, Any]:
         """What it says of itself; empty if it does not answer."""
         try:
-            return request(self.memory.home, "status", {}, 5.0)
+            return request(self.memory.home, "status", {}, SECONDS)
         except ServiceUnavailable:
             return {}
 

@@ -149,7 +149,7 @@ def test_a_length_that_is_too_large_is_refused_before_the_body_comes(home, lengt
 
 
 @settings(
-    max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(
     st.one_of(
@@ -167,7 +167,7 @@ def test_any_bytes(served, data):
 
 
 @settings(
-    max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.sampled_from(sorted(good_message())), json_values)
 def test_any_values_in_place_of_the_right_ones(served, field, value):

@@ -26,7 +26,7 @@ from memkit.service.apart import ApartJobs
 from memkit.service.job_book import JobBook, JobRun, JobState
 from memkit.service.jobs import JOBS, Job, JobContext, due_jobs, job_named, run_job
 from memkit.text import plural
-from memkit.topics.background import changed_entries
+from memkit.topics.background import MOST_SECONDS, changed_entries
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path, read_derived
 from tests.builders import Lines, entries
@@ -141,6 +141,17 @@ class TestARun:
         assert (state.failed, state.error) == (False, "no room")
         assert 0 < state.error_time < state.last
 
+    def test_an_unexpected_error_is_recorded_too(self, book: JobBook, caplog: pytest.LogCaptureFixture) -> None:
+        """Else the job would be due again at once, and nobody would know why."""
+
+        def fail(name: str) -> None:
+            raise ValueError("year 0 is out of range")
+
+        _, state = self.run(book, fail)
+        assert (state.failed, state.result) == (True, "unexpected error (ValueError: year 0 is out of range)")
+        assert state.error == state.result and state.last > 0 and state.begun == 0
+        assert "job index failed" in caplog.text
+
     def test_two_processes_lose_no_change(self, book: JobBook) -> None:
         def change(name: str) -> None:
             for _ in range(20):
@@ -155,7 +166,11 @@ class TestARun:
         assert [book.state(name).result for name in "abc"] == ["x" * 20] * 3
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"reconcile": 5}', '{"reconcile": {"a": 1}}', "\xff"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"reconcile": 5}', '{"reconcile": {"a": 1}}', "\xff", '{"index": {"last": "x"}}',
+     '{"index": {"last": 1e300}}', '{"index": {"last": NaN}}', '{"index": {"begun": -1}}', '{"index": {"result": 5}}'],
+)  # fmt: skip
 def test_a_damaged_job_book_is_read_as_empty(memory: Memory, text: str) -> None:
     path = Path(memory.home.run, "jobs.json")
     path.parent.mkdir(parents=True)
@@ -189,6 +204,8 @@ def test_each_job_does_its_work(memory: Memory, monkeypatch: pytest.MonkeyPatch)
     assert spool.waiting(memory.home) == [new]
     assert [item.name for item in spool.failed(memory.home)] == [old]
     assert "quagga" in memory.search("quagga").results[0].chunk.content
+    daily = msgspec.structs.replace(memory.settings.jobs, rollup="every 1d")  # it may be 03:00 just now
+    memory.settings = msgspec.structs.replace(memory.settings, jobs=daily)
     assert due_jobs(memory.home, memory.settings, time.time()) == []
 
 
@@ -201,7 +218,8 @@ def test_topics_are_computed_apart_when_enough_has_changed(tmp_path: Path) -> No
     with index_lock(memory.home, 5.0):
         first = apart.start(job, around(memory))
         assert apart.start(job, around(memory)) is first or first.done()
-        assert first.result(60).result == "the topics of 1 project computed"
+        # Its process has the lowest priority: on a busy machine it takes minutes.
+        assert first.result(MOST_SECONDS).result == "the topics of 1 project computed"
     assert not apart.is_busy
     path = derived_path(memory.project, memory.home, memory.settings)
     stored = read_derived(path)

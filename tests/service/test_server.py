@@ -171,6 +171,14 @@ def test_a_client_with_other_settings_searches_by_itself(
     assert "7443" in done.stdout
 
 
+def test_settings_of_one_search_reach_the_service_as_the_clients_own_do(shared: RunningService) -> None:
+    """Ranking goes along with the request. With another index or model, the client searches by itself."""
+    assert shared.json("--set", "search.best_relevance=1", "search", "which port")["results"] == []
+    assert shared.json("search", "which port")["results"]
+    assert "7443" in shared.memkit("--set", "embedding.provider=none", "search", "which port").stdout
+    assert "7443" in shared.memkit("search", "which port").stdout
+
+
 @pytest.mark.parametrize(
     ("operation", "arguments"),
     [("nothing", {}), ("search", {}), ("search", {"request": 5, "search": {}}), ("expand", {})],

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import ConfigError
+from memkit.hook import trust
 from memkit.hook.notices import note_announced
 from memkit.hook.project import Project
 from memkit.index import read_files
@@ -51,7 +52,9 @@ def load(home: Home, project: Project | None = None, **environ: str) -> settings
     return settings_file.load(home, project, environ=environ)
 
 
-def test_each_layer_wins_over_the_one_before(home: Home, project: Project) -> None:
+def test_each_layer_wins_over_the_one_before(
+    home: Home, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     key = ("search", "k")
     assert load(home, project).settings.search.k == 5
     write_own(home, "search.k = 6\n")
@@ -60,9 +63,13 @@ def test_each_layer_wins_over_the_one_before(home: Home, project: Project) -> No
     assert load(home, project).settings.search.k == 7
     environ = {"MEMKIT_SEARCH_K": "8"}
     assert load(home, project, **environ).settings.search.k == 8
-    loaded = settings_file.load(home, project, {key: 9}, environ)
+    monkeypatch.setenv("MEMKIT_SEARCH_K", "8")
+    with settings_file.set_for_this_call(["search.k=9"]):
+        loaded = settings_file.load(home, project)
+        assert load(home, project, **environ).settings.search.k == 8  # these variables alone
     assert loaded.settings.search.k == 9
-    assert loaded.origins[key] == "a flag"
+    assert loaded.origins[key] == "--set"
+    assert settings_file.load(home, project).settings.search.k == 8
 
 
 def test_origins_name_the_place(home: Home, project: Project) -> None:
@@ -197,6 +204,43 @@ def test_a_value_of_any_kind(key: settings_file.Key, value: object) -> None:
     assert again == settings
 
 
+AZURE = {
+    "MEMKIT_EMBEDDING_PROVIDER": "openai",
+    "MEMKIT_EMBEDDING_BASE_URL": "https://mine.openai.azure.com",
+    "MEMKIT_EMBEDDING_AZURE_DEPLOYMENT": "vectors-3.small",
+}
+
+
+def test_addresses_of_vectors(home: Home) -> None:
+    assert load(home, **AZURE).settings.embedding.azure_deployment == "vectors-3.small"
+    for url in ("http://127.0.0.1:1234/v1", "http://[::1]:8080", "https://host/a/b/"):
+        assert load(home, **{**AZURE, "MEMKIT_EMBEDDING_BASE_URL": url}).settings.embedding.base_url == url
+    for provider in ("local", "none", "sentence-transformers"):  # which send nothing
+        assert load(home, **{**AZURE, "MEMKIT_EMBEDDING_PROVIDER": provider})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("BASE_URL", "localhost:1234", "embedding.base_url = 'localhost:1234': must be http(s)://host"),
+        ("BASE_URL", "https://user:secret@host", "embedding.base_url"),
+        ("BASE_URL", "https://host/v1?key=1", "embedding.base_url"),
+        ("BASE_URL", "https://host/\u2028", "embedding.base_url"),
+        ("BASE_URL", "file:///etc/passwd", "embedding.base_url"),
+        ("BASE_URL", "", "azure_deployment needs provider = openai and base_url"),
+        ("PROVIDER", "ollama", "azure_deployment needs provider = openai and base_url"),
+        ("PROVIDER", "google", "base_url is for the providers openai and ollama only"),
+        ("AZURE_DEPLOYMENT", "../other", "embedding.azure_deployment = '../other': must be letters"),
+        ("AZURE_API_VERSION", "1&x=2", "embedding.azure_api_version = '1&x=2': must be letters"),
+    ],
+)
+def test_bad_addresses_of_vectors(home: Home, name: str, value: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(home, **{**AZURE, f"MEMKIT_EMBEDDING_{name}": value})
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "uri", ["", "cloud", "/srv/index", "~/index", "http://127.0.0.1:8000", "https://host/"]
 )
@@ -243,6 +287,72 @@ def test_a_directory_in_place_of_the_file(home: Home) -> None:
     os.mkdir(home.config_file)
     with pytest.raises(ConfigError, match=r"config\.toml: cannot be read"):
         load(home)
+
+
+class TestForThisCall:
+    """`--set section.name=value`, for one command in the user's own terminal."""
+
+    @pytest.fixture(autouse=True)
+    def in_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in trust._MARKS:
+            monkeypatch.delenv(name, raising=False)
+
+    def test_values_are_read_like_those_of_variables(self, home: Home) -> None:
+        given = ["search.k=7", "search.k=8", "memory.paths=a, b=c", "memory.shared=yes", "search.user_memory=0"]
+        with settings_file.set_for_this_call(given):
+            settings = settings_file.load(home).settings
+        assert settings.search.k == 8  # the last one counts
+        assert settings.memory.paths == ("a", "b=c")
+        assert (settings.memory.shared, settings.search.user_memory) == (True, False)
+        assert settings_file.load(home).settings == settings_file.Settings()
+
+    def test_an_error_ends_it_too(self, home: Home) -> None:
+        with pytest.raises(ValueError, match="inside"), settings_file.set_for_this_call(["search.k=7"]):
+            raise ValueError("inside")
+        assert settings_file.load(home).settings.search.k == 5
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("search.k=many", "--set: search.k = 'many': must be a whole number from 1 to 1000"),
+            ("search.k=", "--set: search.k = '': must be a whole number from 1 to 1000"),
+            ("search.kk=1", "--set: unknown setting search.kk; "),
+            ("search.a\nb=1", "--set: unknown setting search.a\ufffdb; "),
+            ("capture.redact=[A-Z", "--set: capture.redact = '[A-Z': must be a list of strings"),
+            ("index.uri=somewhere", "--set: index.uri = 'somewhere': must be an absolute path"),
+            ("search.rrf_k=60", "--set: search.rrf_k was removed: "),
+            ("search.k", "--set: write section.name=value, as in --set search.k=10"),
+            ("sk-secret", "--set: write section.name=value"),
+            ("=sk-secret", "--set: write section.name=value"),
+            ("keys.openai=sk-secret", "--set: keys.openai is a key, and the shell's history would keep it"),
+            ("keys.sk-secret=1", "--set: unknown setting keys.…; "),
+            ("chunking.min_characters=1000", "--set: chunking: min_characters = 1000 is more than a quarter"),
+        ],
+    )
+    def test_an_error_is_one_line_without_secrets(self, home: Home, text: str, said: str) -> None:
+        with pytest.raises(ConfigError) as caught, settings_file.set_for_this_call([text]):
+            settings_file.load(home)
+        assert str(caught.value).startswith(said)
+        assert "\n" not in str(caught.value) and "secret" not in str(caught.value)
+
+    def test_a_value_may_need_one_from_the_file(self, home: Home) -> None:
+        write_own(home, "chunking.max_characters = 4000\n")
+        with settings_file.set_for_this_call(["chunking.min_characters=1000"]):
+            assert settings_file.load(home).settings.chunking.min_characters == 1000
+
+    def test_hooks_get_none_of_it(self, home: Home) -> None:
+        with settings_file.set_for_this_call(["recall.inject=off"]):
+            settings_file.publish_hook_settings(home)
+        assert json.loads(Path(home.hook_settings).read_text())["inject"] == "pointers"
+
+    @pytest.mark.parametrize("mark", trust._MARKS)
+    def test_a_session_may_set_nothing(self, monkeypatch: pytest.MonkeyPatch, mark: str) -> None:
+        """Claude may run reading commands unprompted, and a stranger's text may have told it what to run."""
+        monkeypatch.setenv(mark, "1")
+        for section, name in validation.every_key():
+            given = settings_file.set_for_this_call([f"{section}.{name}=1"])
+            with pytest.raises(ConfigError, match="--set does nothing in a Claude Code session"), given:
+                raise AssertionError("it was set")
 
 
 class TestRemovedSettings:
@@ -326,8 +436,8 @@ class TestFileOfAProject:
             if key not in harmless and key[0] not in ("chunking", "search")
         ]
         assert {section for section, _ in harmful} == {
-            "memory", "capture", "archive", "embedding", "index", "recall", "service", "summarize",
-            "jobs", "keys",
+            "memory", "capture", "archive", "embedding", "index", "recall", "service", "watch",
+            "summarize", "jobs", "keys",
         }  # fmt: skip
         write_theirs(project, "".join(f"{section}.{name} = 1\n" for section, name in harmful))
         loaded = load(home, project)

@@ -11,10 +11,12 @@ from typing import Any
 from memkit.journal import Journal
 from memkit.journal.facts import FactFile
 from memkit.llm import Task
+from memkit.llm.calls import Calls
 from memkit.service.job_book import JobBook, JobRun
 from memkit.summarize import rollup
 from memkit.summarize.bullets import Bullet
 from memkit.summarize.summarizer import SummaryReport
+from memkit.timeline.nodes import parse_span
 from tests.summarize.stage import START, SummaryStage
 
 WORDS = "apple bear cedar daisy eagle fern goose heron iris jay kiwi lemur".split()
@@ -53,6 +55,29 @@ class RollupStage(SummaryStage):
     def run_job(self) -> None:
         """Run the job, which goes on where a killed one stopped."""
         JobRun(JobBook(self.home), "rollup").perform(lambda run: str(self.run(run.steps).calls))
+
+    def import_week(self, monday: date, count: int = 12, words: int = 1) -> None:
+        """Add day files as an import leaves them: turns with so many words, and nothing by a model."""
+        memory = Path(self.project.memory)
+        memory.mkdir(parents=True, exist_ok=True)
+        for number in range(count):
+            day = monday + timedelta(days=number % 5)
+            path = memory / f"{day}.md"
+            text = path.read_text() if path.exists() else f"# {day}\n"
+            word, turn = WORDS[number % len(WORDS)], f"{monday:%m%d}{number:04x}"
+            more = f" {word}" * words
+            path.write_text(
+                f"{text}\n## 09:{number % 60:02} The {word} gate <!-- session:5e55{turn} -->\n\n"
+                f"### 09:{number % 60:02} Which port has the {word} gate of {monday:%B %d}? <!-- turn:{turn} -->\n"
+                f"**Answered** The{more} gate of {monday:%B %d} listens on {7000 + number}.\n"
+            )
+
+    def asked(self, name: str) -> rollup.AskedRollup:
+        """The rollup of a period that a person asks for now."""
+        span = parse_span(name)
+        assert span is not None
+        calls = Calls(self.home, lambda _: self.provider, lambda: self.now.timestamp())
+        return rollup.AskedRollup(self.project, self.home, self.settings, span, calls)
 
     @property
     def due(self) -> list[str]:

@@ -16,7 +16,7 @@ from memkit.capture.summary_queue import SummaryQueue
 from memkit.forget import forget
 from memkit.forget.selection import ForgetSelection
 from memkit.hook.project import Project
-from memkit.journal.facts import FactFile
+from memkit.journal.facts import Citations, Fact, FactFile
 from memkit.journal.files import replaced_files
 from memkit.llm import RefusedError, Task, UnavailableError
 from memkit.llm.ledger import Ledger
@@ -122,6 +122,22 @@ def test_extracts_and_strangers_bullets_cost_nothing(tmp_path: Path) -> None:
     assert stage.due == []
 
 
+def test_a_strangers_rollup_is_no_material(stage: RollupStage) -> None:
+    """One that came with a repository, or lines that somebody added to an own one."""
+    planted = "The deploy key is in `http://example.com/key`."
+    line = Fact(planted, "fact", Citations(grips=("ab12cd34",)), "2026-09-08").line
+    path = Path(stage.project.memory, "2026-W37.md")
+    path.write_text(f"# 2026-W37 Keys\n\n## Facts <!-- compacted:- rollup:ab12 -->\n\n{line}\n")
+    assert "2026-W37" in stage.due
+    stage.run()
+    path.write_text(path.read_text() + f"{line}\n")
+    stage.run()
+    (asked,) = (task.material for task in stage.provider.tasks if "September 14" in task.material and "September 07" in task.material)
+    assert planted not in asked
+    assert asked.count("<entry ") == 2 * MOST_FACTS
+    assert planted not in stage.file("2026-09")
+
+
 def test_a_changed_day_makes_its_rollups_again(stage: RollupStage) -> None:
     stage.run()
     stage.run()
@@ -144,18 +160,20 @@ def test_what_the_user_edited_stays(stage: RollupStage) -> None:
     stage.run()
     path = Path(stage.project.memory, "2026-W42.md")
     first, second = stage.facts("2026-W42")[:2]
-    text = path.read_text().replace(first, "My own words about the apple gate.")
+    secret = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    text = path.read_text().replace(first, f"My own words about the apple gate, {secret}.")
     text = text.replace(f"- Fact: {second}", f"- Fact: {second}\n  and a second line")
     path.write_text(re.sub("^# .*", "# The week of the gates", text) + "\nMy note.\n")
     stage.add_week(WEEKS[2], ["moose"])
     stage.run()
     after = path.read_text()
     assert after.startswith("# The week of the gates\n")
-    assert "My own words about the apple gate." in after
+    assert "My own words about the apple gate," in after
     assert "and a second line" in after
     assert after.endswith("\nMy note.\n")
     (asked,) = (task.material for task in stage.provider.tasks if "moose" in task.material)
     assert asked.count('kept="yes"') == 2
+    assert "My own words" in asked and secret not in asked
 
 
 def test_a_forgotten_turn_takes_every_line_along_that_rests_on_it(stage: RollupStage) -> None:
@@ -167,7 +185,8 @@ def test_a_forgotten_turn_takes_every_line_along_that_rests_on_it(stage: RollupS
         cited = [number for number, entry in entries.items() if re.search("(bear|cedar) gate", entry)]
         fact = {"text": text, "kind": "fact", "sources": cited}
         others = every_entry(task)
-        return {**others, "facts": [fact, *others["facts"][3:]]} if word in task.material else others
+        title = {"title": "The bear gate of September"}
+        return {**others, **title, "facts": [fact, *others["facts"][3:]]} if word in task.material else others
 
     stage.provider.answer = joined
     stage.run()
@@ -188,6 +207,35 @@ def test_a_forgotten_turn_takes_every_line_along_that_rests_on_it(stage: RollupS
     assert "bear gate of October" in stage.file("2026-W42")
     assert "daisy" in stage.file("2026-W37")
     assert "2026-W37" in stage.due  # made again from the rest
+
+
+def test_a_title_goes_with_what_no_line_rests_on(stage: RollupStage) -> None:
+    """Only the first entries got lines, but the title is of the last one."""
+    stage.provider.answer = lambda task: {**every_entry(task), "title": "Jay gates"}
+    stage.run()
+    stage.run()
+    assert {name: stage.file(name).partition(" <!--")[0] for name in ("2026-W37", "2026-09")} == {
+        "2026-W37": "# 2026-W37 Jay gates", "2026-09": "# 2026-09 Jay gates",
+    }  # fmt: skip
+    path = Path(stage.project.memory, "2026-W38.md")
+    path.write_text(path.read_text().replace("# 2026-W38 Jay gates", "# My own words on jays"))
+    stage.add_week(WEEKS[0], ["moose"])
+    stage.run()  # an old version is kept
+    (kept,) = (one for one in replaced_files(stage.home, [stage.project.root]) if "Jay gates" in one.read_text())
+    before = stage.facts("2026-W37")
+    days = "".join(one.read_text() for one in sorted(path.parent.glob("2026-09-*.md")))
+    gone = frozenset(re.findall(r"jay gate .*grip:\w+ turns:(\w+)", days))
+    assert len(gone) == 2
+    forget(stage.home, stage.project, ForgetSelection(Forgotten(turns=gone)), lambda _: stage.settings)
+    assert stage.file("2026-W37").startswith("# 2026-W37\n")
+    assert stage.file("2026-09").startswith("# 2026-09\n")
+    assert stage.file("2026-W38").startswith("# My own words on jays")
+    assert stage.file("2026-W42").startswith("# 2026-W42 Jay gates")
+    assert stage.facts("2026-W37") == before
+    assert not kept.exists()
+    stage.provider.answer = every_entry
+    stage.run()
+    assert stage.file("2026-W37").startswith("# 2026-W37 Gates and ports <!-- ")
 
 
 def test_a_run_makes_few_calls_newest_first(tmp_path: Path) -> None:
@@ -216,17 +264,27 @@ def test_the_budget_holds(stage: RollupStage) -> None:
     assert len(stage.due) == 3 - report.calls
 
 
-def test_an_unusable_answer_changes_nothing(stage: RollupStage) -> None:
-    stage.provider.answer = {"title": "x", "facts": []}
-    report = stage.run()
-    assert len(report.failures) == 3
-    assert "no line about 2026-W42" in report.failures[0]
-    assert not list(Path(stage.project.memory).glob("2026-W*"))
-    stage.provider.answer = RefusedError("no")
+@pytest.mark.parametrize("answer", [{"title": "x", "facts": []}, RefusedError("no")])
+def test_an_unusable_answer_is_not_asked_for_again(stage: RollupStage, answer: Any) -> None:
+    stage.provider.answer = answer
+    assert len(stage.run().failures) == 3
+    assert stage.facts("2026-W42") == []
+    assert open_timeline(stage.project, stage.home).node("2026-W42").bullets == ()
+    assert stage.due == ["2026-10", "2026-09"]  # other periods get their turn; these rest on the bullets
+    stage.provider.answer = every_entry
+    assert stage.run().failures == []
+    assert stage.due == []
+    stage.add_week(WEEKS[2], ("One", "Two"))  # the material changes
+    assert stage.due[0] == "2026-W42"
     stage.run()
+    assert len(stage.facts("2026-W42")) == MOST_FACTS
+
+
+def test_a_failure_of_the_service_changes_nothing(stage: RollupStage) -> None:
     stage.provider.answer = UnavailableError("down")
     assert len(stage.run().failures) == 1  # the others would fail too
     assert len(stage.due) == 3
+    assert not list(Path(stage.project.memory).glob("2026-W*"))
 
 
 def test_no_model_no_rollup(stage: RollupStage) -> None:

@@ -89,6 +89,9 @@ def test_original_messages_page_by_page(timeline: Timeline, long_memory: Memory)
     assert original(timeline, long_memory, "2026-11-18")["missing"] == ["a2611180", "a2611181"]
     with pytest.raises(NotFoundError, match="to go on after"):
         original(timeline, long_memory, "2026-11-20", 7, "ffff.3")
+    for nonsense in ("", ".", ".x", ".\u00b2", f".{'9' * 5000}"):  # the turn is known, the number means nothing
+        page = original(timeline, long_memory, "2026-11-20", 7, f"a2611200{nonsense}")
+        assert page["events"][0]["number"] == 1  # type: ignore[index]
 
 
 def test_a_memory_cannot_name_the_turns_of_another_project(tmp_path: Path, timeline_of: Open) -> None:

@@ -224,6 +224,11 @@ def test_files_of_a_newer_or_damaged_kind(memory: Memory) -> None:
             pass
         assert kept.read_text() == text  # the labels may be saved from it
         kept.write_bytes(saved)
+    run(memory)
+    value = json.loads(derived.read_bytes())
+    value["topics"][0]["size"] = -5
+    derived.write_text(json.dumps(value))
+    assert read_derived(derived) is None
     value = json.loads(kept.read_bytes())
     kept.write_text(json.dumps({**value, "version": 2}))
     with pytest.raises(NewerFileError):

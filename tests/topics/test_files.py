@@ -130,6 +130,11 @@ def test_topics_go_when_days_were_removed_for_good(named: tuple[Memory, str]) ->
     for name, one in left.items():  # what rests on the removed entries goes
         assert (one.model_label is None) == (name == gone or one.members != kept[name].members)
     assert sum(left[name].members < kept[name].members for name in left) == 2
+    (path,) = Path(memory.home.projects).glob("*.topics.json")
+    path.write_text("{")
+    drop_outdated_topics(memory.home, {memory.project.root, "/other"})
+    assert path.read_text() == "{"  # the labels may be saved from it
+    assert [path] == list(Path(memory.home.projects).glob("*.topics.json"))
 
 
 def test_a_project_in_use_is_not_locked_by_a_killed_refresh(named: tuple[Memory, str]) -> None:

@@ -45,7 +45,7 @@ def prepare(user: MemkitUser) -> None:
 
 def warm(user: MemkitUser) -> None:
     user.run("service", "start")
-    wait_until(lambda: user.search("the ledger report") and user.service().get("projects"), 60, user.complaint)
+    wait_until(lambda: user.search("the ledger report") and user.service().get("projects"), 120, user.complaint)
 
 
 def session(api: MessagesApi, user: MemkitUser, steps: list[Block]) -> list[Request]:
@@ -142,7 +142,7 @@ def test_the_summary_of_a_compaction_is_remembered(api: MessagesApi, user: Memki
     with user.home.start_interactive() as session:
         user.ask(session, "Move the ledger to the east.", "Moved.")
         session.submit("/compact")
-        wait_until(lambda: user.transcripts_hold("isCompactSummary"), 60, user.complaint)
+        wait_until(lambda: user.transcripts_hold("isCompactSummary"), 120, user.complaint)
         session.exit()
     user.wait_until_remembered()
     memory = user.memory()

@@ -60,11 +60,11 @@ def test_summaries_start_after_the_line(api: MessagesApi, user: MemkitUser, clau
     assert "start after the next session in a terminal has said so" in user.run("status")
 
     with user.home.start_interactive() as session:
-        session.wait_for(LINE, timeout=60)
+        session.wait_for(LINE)
         session.wait_for("memkit config set summarize.provider none")
         user.ask(session, "And the production gateway?", "443 is taken")
         session.exit()
-    wait_until(lambda: "grip:" in user.memory(), 60, user.complaint)
+    wait_until(lambda: "grip:" in user.memory(), 120, user.complaint)
     user.wait_until_alone()
     assert was_announced and all(was_announced)
     assert "by claude-cli" in user.run("status")

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
-from memkit.timeline import nodes
 from tests.builders import entries
 from tests.e2e.plugin.user import MemkitUser, answers_so_far
 from tests.messages_api import MessagesApi, Reply, Request, text, tool
@@ -75,12 +73,17 @@ def asking(question: str) -> str:
 def experienced(api: MessagesApi, user: MemkitUser) -> MemkitUser:
     """A user whose project remembers the fact, and an older day besides."""
     user.plant_yesterday("Invoices are rounded half to even, as the tax office wants it.")
+    remember_the_port(api, user)
+    return user
+
+
+def remember_the_port(api: MessagesApi, user: MemkitUser) -> None:
+    """Have a session in which the fact is said."""
     (user.home.project / "gateway.yaml").write_text(f"{OUTPUT}\n")
     call = tool("Bash", command="cat gateway.yaml", description="Show")
     api.script = lambda request: [text(FACT)] if answers_so_far(request) else [call]
     user.home.run_prompt("Which port does the staging gateway use?", "--allowedTools", "Bash")
     user.wait_until_remembered()
-    return user
 
 
 def assert_all_depths_reached(api: MessagesApi) -> None:
@@ -104,7 +107,7 @@ def test_asked_for_in_a_terminal(api: MessagesApi, experienced: MemkitUser) -> N
     api.script = RecallingAgent()
     with experienced.home.start_interactive() as session:
         session.submit(f"/memory-recall {QUESTION}")
-        session.wait_for(ANSWER, timeout=60)
+        session.wait_for(ANSWER)
         session.exit()
     assert_all_depths_reached(api)
 
@@ -173,45 +176,6 @@ def test_a_question_about_a_period(api: MessagesApi, user: MemkitUser) -> None:
     assert "**Answered** It listens on 7443." in session
     assert "No session ended with an open question." in left
     user.run("service", "stop")
-
-
-def test_walking_the_timeline(api: MessagesApi, experienced: MemkitUser) -> None:
-    """From the years over a history of 14 months to the original exchange, in five commands, unasked."""
-    today = date.today()
-    memory = experienced.home.project / ".memkit" / "memory"
-    for number in range(1, 211):
-        day = today - timedelta(days=2 * number)
-        session = f"{number:08x}-3c55-4a43-9d35-51a4e7a2f8c6"
-        (memory / f"{day}.md").write_text(
-            f"# {day}\n\n## 09:00 Work on part {number} <!-- session:{session} -->\n\n"
-            f"### 09:00 How is part {number}? <!-- turn:{number:08x} -->\n**Answered** It is done.\n"
-        )
-    week = f"{today:%G-W%V}"
-    month = nodes.month_of(today)
-    shown: list[str] = []
-
-    def script(request: Request) -> Reply:
-        if not request.from_subagent:
-            call = tool("Skill", skill="memkit:memory-recall", args="what did we do first today?")
-            return [text("Recalled.")] if answers_so_far(request) else [call]
-        step = answers_so_far(request)
-        shown.append(request.last_user_text)
-        names = ["", f" {month}", f" {week}", f" {today}"]
-        if step < len(names):
-            return [tool("Bash", command=f"memkit timeline{names[step]} --json", description="Look")]
-        if step == len(names):
-            turn = json.loads(request.last_user_text)["children"][0]["id"]
-            return [tool("Bash", command=f"memkit timeline {turn} --events", description="Look")]
-        return [text(ANSWER)]
-
-    api.script = script
-    result = experienced.home.run_prompt("What did we do first today?")
-    assert result["permission_denials"] == []
-    assert "memkit timeline" in shown[0]  # the skill names it
-    assert f'"id": "{month}"' in shown[1] and f'"id": "{week}"' in shown[2] and f'"id": "{today}"' in shown[3]
-    whole = shown[1][shown[1].index("{") :]  # below a line that tells why it took long
-    assert json.loads(whole)["node"]["sessions"] > 200
-    assert FACT in shown[5] and OUTPUT in shown[5]
 
 
 def test_the_model_follows_a_pointer_without_a_question(api: MessagesApi, user: MemkitUser) -> None:

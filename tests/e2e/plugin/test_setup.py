@@ -40,7 +40,7 @@ def test_an_old_session_is_offered_once(api: MessagesApi, user: MemkitUser) -> N
     user.home.run_prompt("Which port does the staging gateway use?")
     user.home.plugins = plugins
     with user.home.start_interactive() as session:
-        session.wait_for("1 earlier session of this project is not in its memory", timeout=60)
+        session.wait_for("1 earlier session of this project is not in its memory")
         session.exit()
     user.wait_until_remembered()
     assert user.prompts() == []

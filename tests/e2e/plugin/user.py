@@ -116,7 +116,7 @@ class MemkitUser:
         """
         turns = self._ended_turns()
         session.submit(prompt)
-        session.wait_for(answer, timeout=60)
+        session.wait_for(answer)
         wait_until(lambda: self._ended_turns() > turns)
 
     def _ended_turns(self) -> int:

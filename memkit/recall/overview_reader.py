@@ -1,0 +1,169 @@
+"""Read overviews: the sessions, nodes, topics, notes, and open questions that a question asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from memkit.errors import MemkitError
+from memkit.hook.project import Project
+from memkit.paths import Home
+from memkit.recall.overview import FindTopics, Line, Overview, PeriodNode, TopicCount
+from memkit.recall.periods import Period
+from memkit.recall.results import SearchRequest
+
+if TYPE_CHECKING:
+    from memkit.timeline.tree import Timeline
+
+MOST_SESSIONS = 50
+RECENT_SESSIONS = 20
+BESIDE_SESSIONS = 8
+"""The most sessions to list of a period, beside a rollup or topics, and beside results of other days."""
+
+MOST_OPEN = 20
+MOST_TOPICS = 12
+NO_TOPICS = "No topics were found yet; the user can run `memkit topics --refresh`."
+NEAREST_DAYS = 2
+"""The number of days to name before a period, and after it."""
+
+
+class OverviewReader:
+    """Reads the overviews of one question from the day files, the timeline, and the topics."""
+
+    def __init__(
+        self,
+        request: SearchRequest,
+        period: Period | None,
+        projects: Callable[[], Sequence[Project]],
+        home: Home,
+        today: date,
+        announce: Callable[[str], None],
+    ) -> None:
+        self._filters = request.filters
+        self._most = request.k
+        self._period = period
+        self._home = home
+        self._today = today
+        self._find_projects = projects
+        self._announce = announce
+        self._timelines: dict[str, Timeline] = {}
+        self._since = period.since.isoformat() if period and period.since else ""
+        self._until = period.until.isoformat() if period and period.until else ""
+
+    def _timeline(self, project: Project) -> Timeline:
+        from memkit.timeline.tree import open_timeline
+
+        if project.root not in self._timelines:
+            self._timelines[project.root] = open_timeline(project, self._home, self._announce)
+        return self._timelines[project.root]
+
+    def _session_days(self, project: Project) -> dict[str, list[str]]:
+        return self._timeline(project).session_days(self._since, self._until)
+
+    def _nodes(self) -> tuple[PeriodNode, ...]:
+        from memkit.recall.period_nodes import period_nodes
+
+        period, filters = self._period, self._filters
+        if period is None or not period.since or not period.until or filters.session or filters.branch:
+            return ()
+        days = period.since, period.until
+        return period_nodes(self._find_projects(), self._home, days, self._today, self._timeline)
+
+    def topics(self, find: FindTopics) -> Overview:
+        """Return the topics of the period, or all, and its sessions, or the newest."""
+        found: list[TopicCount] = []
+        missing = 0
+        for project in self._find_projects():
+            try:
+                own = find(project, self._since, self._until or "9999-12-31")
+            except MemkitError as error:
+                self._announce(str(error))
+                own = None
+            found += own or ()
+            missing += own is None
+        found.sort(key=lambda one: -one.entries)
+        has_period = self._period is not None
+        if found:
+            others = self.period(RECENT_SESSIONS) if has_period else self.recent(BESIDE_SESSIONS)
+            return replace(others, kind="topics", topics=tuple(found[:MOST_TOPICS]))
+        hint = "No topic has entries then." if not missing else NO_TOPICS
+        return replace(self.period(with_nodes=True) if has_period else self.recent(), hint=hint)
+
+    def period(self, cap: int = 0, *, with_nodes: bool = False) -> Overview:
+        """Return the sessions and notes of the period; if there are none, the nearest days with something.
+
+        `cap` limits both also if the request asks for more; 0 is no such limit. `with_nodes` adds the nodes
+        of the timeline that the period consists of. Fewer sessions follow a rollup.
+        """
+        from memkit.recall import history
+
+        projects = self._find_projects()
+        filters = self._filters
+        wanted = history.SessionFilters(
+            self._since, filters.branch, until=self._until or "9999-12-31", session=filters.session
+        )
+        find_days = self._session_days if self._since and self._until else None
+        sessions = history.past_sessions(projects, wanted, self._announce, find_days)
+        nodes = self._nodes() if with_nodes else ()
+        usual = RECENT_SESSIONS if any(one.lines for one in nodes) else MOST_SESSIONS
+        most = self._most or usual
+        most = min(most, cap or most)
+        if find_days is None or filters.branch or filters.session:
+            found = list(sessions)
+            kept, omitted = found[:most], len(found[most:])
+        else:  # read only those to show, and count the others
+            kept = list(islice(sessions, most))
+            count = sum(len(find_days(one)) for one in projects)
+            omitted = count - len(kept) if len(kept) == most else 0
+        lines: list[Line] = []
+        if not filters.session and not filters.branch:
+            remarks = history.remarks(projects, self._since, self._until, self._announce)
+            lines = sorted(remarks, key=lambda one: one.time)
+        shown = tuple(lines[-(cap or MOST_SESSIONS) :])
+        nearest: list[str] = []
+        if not (kept or lines or nodes):
+            days = history.known_days(projects)
+            nearest = [day for day in days if day < self._since][-NEAREST_DAYS:]
+            nearest += [day for day in days if self._until and day > self._until][:NEAREST_DAYS]
+        in_order = sorted(kept, key=lambda one: (one.begins, one.ends, one.id))
+        omitted_lines = len(lines) - len(shown)
+        return Overview("period", tuple(in_order), shown, omitted, tuple(nearest), omitted_lines, nodes)
+
+    def recent(self, most: int = RECENT_SESSIONS) -> Overview:
+        """Return the newest sessions."""
+        from memkit.recall import history
+
+        filters = self._filters
+        wanted = history.SessionFilters(session=filters.session, branch=filters.branch)
+        found = list(history.past_sessions(self._find_projects(), wanted, self._announce))
+        kept = found[: self._most or most]
+        return Overview("recent", tuple(kept), omitted=len(found) - len(kept))
+
+    def open(self, about: str) -> Overview | None:
+        """Return the open questions, or the newest sessions if there are none; None if none is about that."""
+        from memkit.recall import history
+
+        filters = self._filters
+        wanted = history.SessionFilters(
+            self._since, filters.branch, until=self._until, session=filters.session
+        )
+        found = list(history.open_questions(self._find_projects(), wanted, self._announce))
+        if about:
+            found = _about(found, about)
+            if not found:
+                return None
+        lines = tuple(found[: self._most or MOST_OPEN])
+        sessions = () if lines else self.period(BESIDE_SESSIONS).sessions
+        return Overview("open", sessions, lines)
+
+
+def _about(lines: Sequence[Line], words: str) -> list[Line]:
+    """Return the lines that share a word with `words`."""
+    from memkit.index.tokens import Tokenizer
+
+    tokenizer = Tokenizer()
+    wanted = set(tokenizer.question(words))
+    return [line for line in lines if wanted & set(tokenizer.tokenize(line.text))]
