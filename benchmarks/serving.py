@@ -127,7 +127,10 @@ async def _client(
 
 
 async def storm(port: int, key: str, paths: list[str], clients: int, seconds: float) -> dict[str, Any]:
-    """Return what so many clients got in so many seconds. Those that wait at the end get their answer."""
+    """Run `clients` clients for `seconds`. Return counts by status, errors, and latencies.
+
+    Requests in progress at the end are completed and counted.
+    """
     found: list[tuple[int, float]] = []
     errors: Counter[str] = Counter()
     started = time.perf_counter()

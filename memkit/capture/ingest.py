@@ -1,7 +1,7 @@
-"""Take in the sessions of other agents, message by message, as they come.
+"""Capture sessions of other agents, one message at a time.
 
-A message of the user begins a turn; what follows continues it. What the turn holds so far is in the archive,
-so nothing else is kept. From there on it is a turn like any other: excluded, redacted, forgotten, indexed.
+A user's message begins a turn, and later messages continue it. The archive holds the messages of a turn so
+far, so no other file is needed. The turn then follows the usual path: exclusion, redaction, journal, archive.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from memkit.privacy.redact import leaves_open, redact, without_private
 from memkit.settings.load import Settings
 
 PREFIX = "agent-"
-"""Begins the names of such sessions: none can be that of a Claude Code session."""
+"""Prefix of these sessions' ids, so that none is the id of a Claude Code session."""
 
 ROLES = ("user", "assistant", "tool")
 
@@ -49,10 +49,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """Where a message went: its session and turn, as memkit names them.
+    """The result of `ingest`: the ids of the message's session and turn.
 
-    `is_new` is False for one that was there. `is_remembered` is False if its turn is private, skipped,
-    excluded, or forgotten.
+    `is_new` is False if the message was already stored. `is_remembered` is False if its turn is private,
+    skipped, excluded, or forgotten.
     """
 
     session: str
@@ -68,7 +68,7 @@ def ingest(home: Home, project: Project, settings: Settings, event: Event) -> In
     session = capture.sessions.load(f"{PREFIX}{event.session}")
     if session.project not in ("", project.root):
         raise MemkitError(f"the session {event.session} is one of another project; give it another name")
-    # Its agent may have sent the text nowhere. So no provider that was not chosen summarizes it.
+    # The text may be new to Claude Code's provider, so only a provider that the user chose may summarize it.
     session.project, session.elsewhere = project.root, True
     known = {turn.id: turn for turn in Archive(home).turns(anchors.safe(session.id))}
     time = (event.time or datetime.now(timezone.utc)).astimezone(timezone.utc)
@@ -79,7 +79,7 @@ def ingest(home: Home, project: Project, settings: Settings, event: Event) -> In
         if any(_is_same(message, one) for one in turn.messages):
             return Ingested(session.id, turn.id, is_new=False)
     if session.recent and session.recent[-1] not in known:
-        # Whatever follows a message that was left out is about it.
+        # An answer to a message that was left out may repeat it.
         return Ingested(session.id, session.recent[-1], is_new=False, is_remembered=False)
     if not session.recent:
         name = turn_id(session.id, "", "", f"{time}\0{message.text}")
@@ -139,7 +139,7 @@ def _take(capture: Capture, session: Session, project: Project, turn: Turn) -> I
 
 
 def _turn(session: Session, held: ArchivedTurn) -> Turn:
-    """Return the turn that these messages make, as if it had been read from a transcript."""
+    """Return a turn with these messages, as if it had been read from a transcript."""
     messages = tuple(Message(one.role, one.time, one.text, one.tools, held.id) for one in held.messages)
     turn = Turn(held.id, session.id, "", held.time, 0, 0, messages=messages)
     for one in messages:
@@ -148,7 +148,7 @@ def _turn(session: Session, held: ArchivedTurn) -> Turn:
         if one.role == "user":
             turn.prompt = one.text
         elif one.text:
-            # What is said between calls is narration; the last text is the answer.
+            # As in a transcript: text between tool calls is narration, the last text is the answer.
             is_more = bool(turn.answer) and not turn.worked_since
             turn.answer = f"{turn.answer}\n\n{one.text}" if is_more else one.text
         turn.worked_since = bool(one.tools)

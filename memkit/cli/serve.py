@@ -32,7 +32,7 @@ ACTIONS = ("key", "keys", "revoke")
     help="Most requests of one key in a minute.",
 )  # fmt: skip
 @click.option(
-    "--role", type=click.Choice(ROLES), default="read", show_default=True, help="What the new key may do."
+    "--role", type=click.Choice(ROLES), default="read", show_default=True, help="Permissions of the new key."
 )
 @click.option("--name", default="", help="A name to know the new key by.")
 def serve_command(

@@ -143,7 +143,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class NoteText:
-    """What a note says, redacted: `block` is its text, `metadata` a JSON object on one line, or ""."""
+    """The redacted content of a note. `block` is its text, `metadata` a JSON object on one line, or ""."""
 
     title: str
     block: str
@@ -173,7 +173,7 @@ class NoteText:
 def note_text(
     text: str, tags: Sequence[str], redact: Callable[[str], str], metadata: Mapping[str, Any] | None = None
 ) -> NoteText:
-    """Return what a note is to say, redacted. `metadata` is any JSON object.
+    """Return the redacted content of a note. `metadata` is any JSON object.
 
     Raise `MemkitError` if the text is empty, or anything is too long.
     """

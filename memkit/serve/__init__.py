@@ -1,7 +1,7 @@
 """The HTTP API: `memkit serve`.
 
-`app` puts it together: the routes of `memories`, `timeline`, `searches`, `topics`, and `jobs`. Each is thin.
-It checks what a request says (`shapes`), asks `memkit.Memory` in a thread (`asking`), and returns JSON
-(`answers`). `guard` refuses foreign hosts and origins before anything else, `keys` says who may do what, and
-`problems` tells what went wrong. `server` checks the packages, and `running` runs it until a signal comes.
+The routes are in `memories`, `timeline`, `searches`, `topics`, and `jobs`; `app` combines them. Each is thin:
+it validates the request (`shapes`), calls `memkit.Memory` in a thread (`asking`), and returns JSON (`answers`).
+`guard` rejects foreign hosts and origins first. `keys` stores API keys and their roles. `problems` turns
+errors into responses. `server` checks the packages, and `running` runs uvicorn until a signal.
 """

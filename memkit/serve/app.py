@@ -76,7 +76,7 @@ def _prepare(desk: Desk) -> None:
     """Bring the index up to date, which also opens the memory; then the server is ready."""
     try:
         desk.answer(lambda memory: memory.index())
-    except Exception as error:  # noqa: BLE001 - searches tell what they lack
+    except Exception as error:  # noqa: BLE001 - an answer names what is missing
         logger.warning("the index is not up to date: %s", one_line(str(error)))
     desk.is_ready = True
 

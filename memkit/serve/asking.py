@@ -1,4 +1,4 @@
-"""Who asks, how often, and the threads in which the memory answers."""
+"""Authorization, rate limits, and the threads that call the memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _bearer = HTTPBearer(auto_error=False, description="A key from `memkit serve key
 
 
 class Desk:
-    """What all requests share: memory, keys, limits, and threads."""
+    """State shared by all requests: memory, keys, rate limits, and threads."""
 
     def __init__(self, open_memory: Opener, keys: Keys, rate: int) -> None:
         """`rate` is the most requests of one key in any 60 seconds."""
@@ -71,7 +71,7 @@ class Desk:
         return question(memory)
 
     def one_at_a_time(self, question: Callable[[Memory], Found]) -> Callable[[Memory], Found]:
-        """Return `question` for a change that first looks whether it was made."""
+        """Return `question` wrapped in a lock, for a change that checks first whether it is needed."""
 
         def run(memory: Memory) -> Found:
             with self._storing:

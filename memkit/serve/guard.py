@@ -1,5 +1,4 @@
-"""What stands before the app: it refuses foreign hosts and origins and large bodies, adds safe headers, and
-logs.
+"""ASGI middleware: reject foreign hosts, foreign origins, and large bodies; add security headers; log access.
 
 A page in the user's browser may send requests to this server, also under a name of its own that leads here
 (DNS rebinding). Such a request names a foreign host or origin.
@@ -24,7 +23,7 @@ access = logging.getLogger("memkit.serve.access")
 BODY_BYTES = 1_000_000
 
 KEY_ID = "memkit.key"
-"""Where the scope of a request has the id of its key."""
+"""The key of a request's scope that holds the id of its API key."""
 
 _HEADERS = (
     (b"cache-control", b"no-store"),
@@ -36,7 +35,7 @@ _HEADERS = (
 
 
 class Guard:
-    """The app behind its checks. `hosts` are the names, without port, under which it may be asked."""
+    """Wraps an app. `hosts` are the allowed names in a Host header, without ports."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
         self._app = app
@@ -128,7 +127,7 @@ async def _read_body(scope: Scope, receive: Receive) -> bytes | None:
     body = bytearray()
     while True:
         message = await receive()
-        if message["type"] != "http.request":  # the client has gone
+        if message["type"] != "http.request":  # the client has disconnected
             return bytes(body)
         body += message.get("body", b"")
         if len(body) > BODY_BYTES:
@@ -159,5 +158,5 @@ async def _refuse(status: int, detail: str, send: Send) -> None:
 
 
 def _route(scope: Scope) -> Any:
-    """Return the route of a request as it is declared: what was asked is in the rest of its address."""
+    """Return the route's template, such as `/memory/{id}`: the real path may hold text of the user's."""
     return getattr(scope.get("route"), "path", "-")

@@ -28,7 +28,7 @@ VERSION = 1
 """The version of the file's format."""
 
 ROLES = ("read", "write", "admin")
-"""What a key may do. Each role includes the ones before it."""
+"""The roles of keys. Each includes the permissions of those before it."""
 
 PREFIX = "memkit_key_"
 """`memkit.privacy` knows keys by it."""
@@ -39,7 +39,7 @@ LOCK_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """What is known of a key. `created` is in seconds since the epoch."""
+    """A stored key. `created` is in seconds since the epoch."""
 
     id: str
     name: str

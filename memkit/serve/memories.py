@@ -14,6 +14,7 @@ from memkit.serve.problems import documented
 from memkit.serve.shapes import (
     AllProjects,
     Day,
+    ErasedId,
     EventBody,
     File,
     Filter,
@@ -110,7 +111,9 @@ async def show(id: Id, ask: Reading) -> Response:
 
 @router.delete("/memory/{id}", response_model=Object, responses=documented(404, 409))
 async def erase(
-    id: Id, ask: Administering, dry_run: Annotated[bool, Query(description="Only list what would go")] = False
+    id: ErasedId,
+    ask: Administering,
+    dry_run: Annotated[bool, Query(description="Only list what would go")] = False,
 ) -> Response:
     """Erase an entry for good: from the files, the archive, and the index."""
 

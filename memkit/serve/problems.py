@@ -1,4 +1,4 @@
-"""What went wrong, as `application/problem+json` (RFC 9457). Nothing of a request is repeated in it."""
+"""Errors as `application/problem+json` (RFC 9457). They never repeat input of a request."""
 
 from __future__ import annotations
 

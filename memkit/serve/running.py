@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 STOP_SECONDS = 10
-"""How long requests in progress may take after the signal to stop."""
+"""The time limit for requests in progress after a signal."""
 
 _BACKLOG = 1024
 

@@ -1,4 +1,4 @@
-"""Searches by words, by vectors, and by both, and the state of the index they read."""
+"""Lexical, vector, and hybrid search, and the state of their index."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def vector(
     ask: Reading, query: Text, limit: Limit = 10, since: Day = "", until: Day = "",
     all_projects: AllProjects = False,
 ) -> Response:  # fmt: skip
-    """Search by meaning (vectors). While the model is missing, `degraded_reason` says so."""
+    """Search by meaning (vectors). If the model is missing, `degraded_reason` is set."""
     return await _search(ask, "dense", query, limit, since, until, all_projects)
 
 

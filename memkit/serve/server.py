@@ -46,7 +46,7 @@ def is_loopback(host: str) -> bool:
 def names_for(host: str, allowed: Iterable[str]) -> set[str]:
     """Return the names of a server at `host`: those `allowed`, this machine's, and its own."""
     try:
-        is_name = not ip_address(host).is_unspecified  # nobody calls it by the address of all addresses
+        is_name = not ip_address(host).is_unspecified  # 0.0.0.0 in a Host header is an attack
     except ValueError:
         is_name = bool(host)
     return {*allowed, *LOOPBACK, *[host] * is_name}

@@ -1,4 +1,4 @@
-"""What requests may say: the types of parameters and bodies. Whatever else they say is refused."""
+"""Types of parameters and bodies. Unknown fields and parameters are rejected."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ MOST_ROWS = 100
 _YEARS = (1970, 9000)  # beyond these, converting a time zone may overflow
 
 Id = Annotated[str, Path(min_length=1, max_length=200, description="An id, or its first characters")]
+ErasedId = Annotated[
+    str,
+    # A shorter prefix could match another entry.
+    Path(min_length=8, max_length=200, description="An id, or at least 8 characters of a search result's"),
+]
 Node = Annotated[
     str,
     Path(
@@ -39,7 +44,7 @@ AllProjects = Annotated[
     bool, Query(description="Search all projects, where the setting recall.other_projects allows it")
 ]
 HybridMode = Annotated[
-    Literal["context", "rrf", "weighted"], Query(description="How words and vectors are put together")
+    Literal["context", "rrf", "weighted"], Query(description="How to combine words and vectors")
 ]
 
 
@@ -75,7 +80,7 @@ class EventBody(_Body):
 
 
 class Stored(BaseModel):
-    """Where a note is."""
+    """The stored note."""
 
     id: str
     day: str
@@ -83,7 +88,7 @@ class Stored(BaseModel):
 
 
 class Taken(BaseModel):
-    """Where a message went."""
+    """The stored message."""
 
     session: str
     turn: str

@@ -56,6 +56,14 @@ def test_a_note_is_stored_once_found_shown_and_erased(admin: TestClient, memory:
     assert admin.post("/memory/store", json=note).status_code == 201
 
 
+def test_the_start_of_an_id_erases_nothing(admin: TestClient) -> None:
+    found = get(admin, "/memory/search", query="staging gateway port", limit=1)["results"][0]["id"]
+    assert get(admin, f"/memory/{found[:6]}")
+    for length in (1, 7):
+        assert admin.delete(f"/memory/{found[:length]}").status_code == 422
+    assert get(admin, f"/memory/{found}")
+
+
 def test_search_takes_conditions(admin: TestClient) -> None:
     found = get(admin, "/memory/search", query="gateway port", until="2026-11-18")
     assert {one["date"] for one in found["results"]} == {"2026-11-18"}
