@@ -553,8 +553,15 @@ class Memory:
         states, settings = JobBook(self.home).states(), self.settings_of(Project(self.home.root))
         return {job.name: job.as_dict(states.get(job.name, JobState()), settings) for job in JOBS}
 
-    def pause_job(self, name: str, paused: bool = True) -> dict[str, Any]:
-        """Pause a job, or resume it, and return it as `jobs` does. Raise `NotFoundError`."""
+    def pause_job(self, name: str) -> dict[str, Any]:
+        """Pause a job, and return it as `jobs` does: `memory.pause_job("index")`. Raise `NotFoundError`."""
+        return self._change_job(name, paused=True)
+
+    def resume_job(self, name: str) -> dict[str, Any]:
+        """Let a paused job run again, and return it as `jobs` does. Raise `NotFoundError`."""
+        return self._change_job(name, paused=False)
+
+    def _change_job(self, name: str, *, paused: bool) -> dict[str, Any]:
         from memkit.service.job_book import JobBook
         from memkit.service.jobs import job_named
 

@@ -53,7 +53,8 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
     if chosen is not None and action == "run":
         _run(context, chosen.name)
     elif chosen is not None and action != "show":
-        book.update(chosen.name, paused=action == "pause")
+        change = context.memory().pause_job if action == "pause" else context.memory().resume_job
+        change(chosen.name)
     settings = context.settings_of(Project(context.home.root))
     if action == "show" and chosen is not None:
         state = book.state(chosen.name)

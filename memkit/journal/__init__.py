@@ -273,7 +273,8 @@ class Journal:
     def find_note(self, text: NoteText) -> Note | None:
         """Return the newest note that was written with this text, whatever the user has made of it since."""
         for day in reversed(self.days()):
-            content = self.day(day)
+            written = self.text(f"{day}.md")
+            content = DayFile(written if "note:" in written else "")
             for section in content.sections:
                 name = section.pairs.get("note", "")
                 if name and name == text.id_at(day[:10], section.minute):

@@ -38,7 +38,7 @@ async def pause(name: JobName, ask: Administering) -> Response:
 @router.post("/{name}/resume", response_model=Object, responses=documented(404))
 async def resume(name: JobName, ask: Administering) -> Response:
     """Let a paused job run again. It goes on where it was."""
-    return Answer(_shown(await ask(lambda memory: memory.pause_job(name, False))))
+    return Answer(_shown(await ask(lambda memory: memory.resume_job(name))))
 
 
 def _named(jobs: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:

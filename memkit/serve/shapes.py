@@ -35,8 +35,11 @@ Rows = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Most rows of the pa
 Depth = Annotated[int, Query(ge=0, le=5, description="Levels below the node; 0: as many as fit")]
 After = Annotated[str, Query(max_length=200, description="`next` of the page before")]
 Day = Annotated[str, Query(max_length=100, description="A day: 2026-11-20, 3d, 2w, last monday")]
-Moment = Annotated[
+Since = Annotated[
     str, Query(max_length=100, description="A time (2026-11-20T14:00:00Z), or a day as for a search")
+]
+Until = Annotated[
+    str, Query(max_length=100, description="A time, excluded, or a day, included; as for `since`")
 ]
 Filter = Annotated[str, Query(max_length=300)]
 File = Annotated[str, Query(max_length=1000, description="The file being edited, from the project's root")]

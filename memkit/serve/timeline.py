@@ -15,11 +15,12 @@ from memkit.serve.shapes import (
     Depth,
     Filter,
     Id,
-    Moment,
     Node,
     Object,
     Rows,
+    Since,
     Text,
+    Until,
     moment_named,
     node_named,
 )
@@ -79,8 +80,8 @@ async def search_children(node: Node, ask: Reading, query: Text, limit: Rows = 2
 @router.get("/events", response_model=Object)
 async def events(
     ask: Reading,
-    since: Moment = "",
-    until: Moment = "",
+    since: Since = "",
+    until: Until = "",
     node: Filter = "",
     limit: Rows = 50,
     after: After = "",
