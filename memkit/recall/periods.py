@@ -254,7 +254,9 @@ def _in_context(
         first, last = shift(point.last, 1), max(today, point.last)
     elif not relation:
         at = words.at.get(point.kind) if point.is_bare else "|".join(filter(None, words.at.values()))
-        sign = _sign(words, at, before) if at else ""
+        # In "work on in May 2026", "on" belongs to the verb.
+        has_sign = at and words.is_spaced and search(rf"^(?!the\b)(?:{at})\s", text[start:end])
+        sign = _sign(words, at, before) if at and not has_sign else ""
         start -= len(sign)
         if not sign and point.is_bare and at != "" and not _may_stand_alone(point, rest):
             return None

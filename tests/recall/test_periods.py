@@ -43,6 +43,7 @@ PERIODS = [
     ("this week", "2026-11-23 to 2026-11-29", ""),
     ("what did we change last month", OCTOBER, "what did we change"),
     ("what broke in the last 3 days", "2026-11-22 to 2026-11-25", "what broke"),
+    ("what did we work on in March 2026", MARCH, "what did we work on"),
     ("errors over the past two weeks", "2026-11-11 to 2026-11-25", "errors"),
     ("what did we fix in the past month", "2026-10-25 to 2026-11-25", "what did we fix"),
     ("what did we do on Monday", "2026-11-23", "what did we do"),
