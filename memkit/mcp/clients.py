@@ -15,6 +15,7 @@ from memkit.errors import MemkitError, unwritable
 from memkit.files import PRIVATE_FILE, write_durably
 from memkit.ipc.launch import REPOSITORY
 from memkit.mcp.handshake import NAME
+from memkit.state import parse_json
 from memkit.text import one_line
 
 WORKSPACE = "${workspaceFolder}"
@@ -123,7 +124,7 @@ def _with_entry(text: str, client: Client, entry: dict[str, Any], *, is_toml: bo
             return text
         servers[NAME] = entry
         return tomlkit.dumps(document)
-    value = json.loads(text) if text.strip() else {}
+    value = parse_json(text) if text.strip() else {}
     servers = value.setdefault(client.table, {})
     if servers.get(NAME) == entry:
         return text

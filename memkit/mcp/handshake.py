@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 import memkit
+from memkit.state import parse_json
 
 NAME = "memkit"
 
@@ -49,8 +50,8 @@ def reply_to(line: bytes) -> tuple[Any, bytes] | None:
     A request that the SDK might refuse is not answered: the client would get two replies, or lose one.
     """
     try:
-        message = json.loads(line.decode())
-    except (ValueError, RecursionError):
+        message = parse_json(line.decode())
+    except ValueError:
         return None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return None
