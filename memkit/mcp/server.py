@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeVar
 import memkit
 from memkit.environment import install_command
 from memkit.errors import MemkitError
-from memkit.mcp import handshake, resources
-from memkit.mcp.tools import TOOLS, call, schema_of
-from memkit.memory import Memory
+from memkit.mcp import handshake
 from memkit.text import one_line
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
+
+    from memkit.memory import Memory
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ LOCK_SECONDS = 30.0
 LAST_SECONDS = 2.0
 """How long calls and replies may go on after the end of stdin: a call may be writing a note."""
 
-Opener = Callable[[], Memory]
+Opener = Callable[[], "Memory"]
 """Opens the memory for one request: its settings may have changed since the last one."""
 
 
@@ -96,6 +96,10 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
     import mcp_types as types
     from mcp.server.lowlevel import Server
     from mcp.shared.exceptions import MCPError
+
+    # Not before the handshake: they import half of memkit.
+    from memkit.mcp import resources
+    from memkit.mcp.tools import TOOLS, call, schema_of
 
     limiter = anyio.CapacityLimiter(MOST_CALLS)
 

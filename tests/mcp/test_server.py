@@ -94,28 +94,31 @@ def test_remember_then_forget(memory: Memory) -> None:
     assert "7444" not in "".join(one.read_text() for one in Path(memory.project.memory).glob("*.md"))
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
-    [
-        ("search", {}, "missing required field `query`"),
-        ("search", {"query": "a", "limit": 11}, "<= 10"),
-        ("search", {"query": "a", "secret": 1}, "unknown field `secret`"),
-        ("search", {"query": "a", "since": "the day of days"}, "the day of days"),
-        ("search", {"query": "a", "all_projects": True}, "other projects"),
-        ("expand", {"ids": ["no"]}, "memkit search"),
-        ("expand", {"ids": []}, ">= 1"),
-        ("transcript", {"turn": "../../etc/passwd"}, "passwd"),
-        ("timeline", {"node": "2026-13"}, "has no node"),
-        ("forget", {"ids": ["no"]}, "has the ID 'no'"),
-        ("remember", {"text": ""}, ">= 1"),
-        ("nothing", {}, "no tool 'nothing'"),
-    ],
-)
-def test_a_failure_is_an_answer(memory: Memory, tool: str, arguments: dict[str, Any], said: str) -> None:
-    text, failed = call(memory, tool, **arguments)
-    assert failed
-    assert said in text
-    assert "\n" not in text
+FAILURES: list[tuple[str, dict[str, Any], str]] = [
+    ("search", {}, "missing required field `query`"),
+    ("search", {"query": "a", "limit": 11}, "<= 10"),
+    ("search", {"query": "a", "secret": 1}, "unknown field `secret`"),
+    ("search", {"query": "a", "since": "the day of days"}, "the day of days"),
+    ("search", {"query": "a", "all_projects": True}, "other projects"),
+    ("expand", {"ids": ["no"]}, "memkit search"),
+    ("expand", {"ids": []}, ">= 1"),
+    ("transcript", {"turn": "../../etc/passwd"}, "passwd"),
+    ("timeline", {"node": "2026-13"}, "has no node"),
+    ("forget", {"ids": ["no"]}, "has the ID 'no'"),
+    ("remember", {"text": ""}, ">= 1"),
+    ("nothing", {}, "no tool 'nothing'"),
+]
+
+
+def test_a_failure_is_an_answer(memory: Memory) -> None:
+    async def talk(session: ClientSession) -> list[Any]:
+        return [await session.call_tool(tool, arguments) for tool, arguments, _ in FAILURES]
+
+    for (tool, _, said), found in zip(FAILURES, ask(memory, talk), strict=True):
+        (content,) = found.content
+        assert found.is_error, tool
+        assert said in content.text
+        assert "\n" not in content.text
 
 
 def test_resources(memory: Memory) -> None:

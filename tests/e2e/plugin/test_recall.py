@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import entries
-from tests.e2e.plugin.user import MemkitUser, answers_so_far
+from tests.e2e.plugin.user import MemkitUser, answers_so_far, printed_json
 from tests.messages_api import MessagesApi, Reply, Request, text, tool
 
 FACT = "The staging gateway listens on 7443, because the ingress has 443."
@@ -145,7 +145,7 @@ def test_what_is_near_the_edited_file_ranks_higher(api: MessagesApi, user: Memki
     api.script = script
     user.home.run_prompt("Round it.", "--allowedTools", "Write")
     before, after = (
-        {one["source"]: one["explanation"]["boost"] for one in json.loads(found)["results"]}
+        {one["source"]: one["explanation"]["boost"] for one in printed_json(found)["results"]}
         for found in (shown[1], shown[3])
     )
     (name,) = (source for source in after if source.endswith("rules.md"))

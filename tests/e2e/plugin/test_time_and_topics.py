@@ -18,7 +18,7 @@ import pytest
 from memkit.timeline import nodes
 from tests.e2e.client import ClaudeHome
 from tests.e2e.plugin.test_recall import ANSWER, FACT, OUTPUT, asking, remember_the_port
-from tests.e2e.plugin.user import MemkitUser, answers_so_far
+from tests.e2e.plugin.user import MemkitUser, answers_so_far, printed_json
 from tests.messages_api import MessagesApi, Reply, Request, text, tool
 
 SUBJECTS = {
@@ -142,15 +142,13 @@ class Walker:
             command = f"memkit timeline {self._names[step]}".strip()
             return [tool("Bash", command=f"{command} --json", description="Look")]
         if step == len(self._names):
-            turn = json.loads(request.last_user_text)["children"][0]["id"]
+            turn = printed_json(request.last_user_text)["children"][0]["id"]
             return [tool("Bash", command=f"memkit timeline {turn} --events", description="Look")]
         return [text(ANSWER)]
 
     def node(self, step: int) -> dict[str, Any]:
-        """What the command of a step printed, from 0, below a line that tells why it took long."""
-        shown = self.shown[step + 1]
-        found: dict[str, Any] = json.loads(shown[shown.index("{") : shown.rindex("}") + 1])
-        return found
+        """What the command of a step printed, from 0."""
+        return printed_json(self.shown[step + 1])
 
 
 class Asker:

@@ -154,6 +154,12 @@ def answers_so_far(request: Request) -> int:
     return sum(message["role"] == "assistant" for message in request.messages)
 
 
+def printed_json(shown: str) -> dict[str, Any]:
+    """The JSON that a command of a tool printed, below a line that tells why it took long."""
+    found: dict[str, Any] = json.loads(shown[shown.index("{") : shown.rindex("}") + 1])
+    return found
+
+
 def copy_plugin(destination: Path) -> Path:
     """Copy what a clone of the repository would hold, uncommitted work included."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
