@@ -10,14 +10,12 @@ from memkit.cli.context import Context
 from memkit.cli.output import confirm, echo, format_estimate, plain, progress_bar
 from memkit.text import plural
 
-WAIT_SECONDS = 120.0
-
 
 def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
     """Write the rollup of a week, month, or year that the user names."""
     from memkit.llm import find_provider
     from memkit.llm.calls import Calls, calls_lock
-    from memkit.summarize.rollup import LEAST_ENTRIES, AskedRollup
+    from memkit.summarize.rollup import LEAST_ENTRIES, WAIT_SECONDS, AskedRollup
     from memkit.summarize.rollup_material import LEVELS
     from memkit.timeline.nodes import parse_span
 

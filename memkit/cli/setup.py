@@ -12,9 +12,8 @@ import click
 from memkit.cli.context import Context, command
 from memkit.cli.output import confirm, echo, format_size, plain
 from memkit.errors import MemkitError, unwritable
+from memkit.mcp import clients
 from memkit.text import one_line, plural
-
-MCP_CLIENTS = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode")
 
 FREE_BYTES = 500_000_000
 """Enough for the model (0.1 GB), and the memory and index of some years."""
@@ -60,8 +59,8 @@ class _Questions:
 @click.option(
     "--mcp",
     metavar="CLIENT",
-    type=click.Choice(MCP_CLIENTS),
-    help=f"Only connect another agent by MCP: {', '.join(MCP_CLIENTS)}.",
+    type=click.Choice(clients.NAMES),
+    help=f"Only connect another agent by MCP: {', '.join(clients.NAMES)}.",
 )
 def setup_command(context: Context, yes: bool, skip: tuple[str, ...], mcp: str | None) -> None:
     """Set up memkit: check this machine, install the plugin, import existing sessions.
@@ -114,7 +113,7 @@ def setup_command(context: Context, yes: bool, skip: tuple[str, ...], mcp: str |
 def _connect(context: Context, name: str, yes: bool) -> None:
     """Show the entry of an MCP client, and write it if the user agrees."""
     from memkit.claude_code.installation import ClaudeCode
-    from memkit.mcp import clients, server
+    from memkit.mcp import server
     from memkit.mcp.handshake import NAME
 
     server.check_package()

@@ -69,6 +69,9 @@ CLIENTS = {
     ),
 }
 
+NAMES = ("claude-code", *CLIENTS)
+"""The clients that `memkit setup --mcp CLIENT` knows."""
+
 
 def entry_of(client: Client, root: str) -> dict[str, Any]:
     """Return the entry for a client; `root` is the project of the setup. Raise `MemkitError`."""
@@ -120,16 +123,13 @@ def _with_entry(text: str, client: Client, entry: dict[str, Any], *, is_toml: bo
 
         document: Any = tomlkit.parse(text)  # keeps comments
         servers = document.setdefault(client.table, tomlkit.table(is_super_table=True))
-        if servers.get(NAME) == entry:
-            return text
-        servers[NAME] = entry
-        return tomlkit.dumps(document)
-    value = parse_json(text) if text.strip() else {}
-    servers = value.setdefault(client.table, {})
+    else:
+        document = parse_json(text) if text.strip() else {}
+        servers = document.setdefault(client.table, {})
     if servers.get(NAME) == entry:
         return text
     servers[NAME] = entry
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    return tomlkit.dumps(document) if is_toml else json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def _command() -> list[str]:

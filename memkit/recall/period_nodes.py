@@ -43,10 +43,11 @@ def period_nodes(
     out. Empty if the period does not consist of weeks, months, or years.
     """
     spans = spans_of(*days, today)
-    forgotten = Tombstones(home).forgotten() if spans else None
+    if not spans:
+        return ()
+    forgotten = Tombstones(home).forgotten()
     found: list[PeriodNode] = []
-    for project in projects if forgotten is not None else ():
-        assert forgotten is not None
+    for project in projects:
         own = list(_nodes(project, spans, forgotten.within(project.root)))
         few = sum(not one.lines for one in own) <= FEW_NODES
         described = (one if one.lines else _described(one, timeline_of(project), few) for one in own)
