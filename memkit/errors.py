@@ -85,6 +85,10 @@ class NotFoundError(MemkitError):
     """Nothing has the given name or id."""
 
 
+class OtherProjectsError(MemkitError):
+    """Only the user can allow to read the memory of other projects."""
+
+
 class AmbiguousIdError(MemkitError):
     """A shortened id matches several entries."""
 

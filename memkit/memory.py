@@ -16,11 +16,18 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from memkit.errors import IndexBusyError, IndexStoreError, MemkitError, NotFoundError
+from memkit.errors import (
+    IndexBusyError,
+    IndexStoreError,
+    MemkitError,
+    NotFoundError,
+    OtherProjectsError,
+)
 from memkit.hook.events import DISABLE_VARIABLE
 from memkit.hook.project import Project
 from memkit.ipc.client import ServiceUnavailable
@@ -28,6 +35,9 @@ from memkit.paths import Home
 from memkit.recall.caller import Caller
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from memkit.capture.ingest import Ingested
     from memkit.forget.locations import Locations
     from memkit.forget.selection import ForgetSelection
     from memkit.index import SyncReport
@@ -92,27 +102,39 @@ class Memory:
         self.wait_seconds = LOCK_SECONDS
 
     def search(
-        self, query: str, k: int | None = None, *, all_projects: bool = False, **options: Any
+        self, query: str, k: int | None = None, *, all_projects: bool = False, mode: str = "", **options: Any
     ) -> Answer:
         """Return what the memory holds on a question, best first. L1: ranked results.
 
             memory.search("why is the nightly build slow", k=3, filters=Filters(branch="main"))
 
-        `options` are the other fields of `SearchRequest`. Edited files are indexed first. Results are marked
-        if the repository has changed since.
+        `mode` ranks otherwise than the setting `search.mode`. `options` are the other fields of
+        `SearchRequest`. Edited files are indexed first. Results are marked if the repository has changed
+        since.
         """
         from memkit.recall.results import SearchRequest
 
-        return self.search_client(all_projects).answer(SearchRequest(query, k, **options))
+        return self.search_client(all_projects, mode).answer(SearchRequest(query, k, **options))
 
-    def search_client(self, all_projects: bool = False) -> SearchClient:
+    def search_client(self, all_projects: bool = False, mode: str = "") -> SearchClient:
         """Return an object that answers many requests from the memory as it is now."""
         from memkit.recall.client import SearchClient
+        from memkit.settings import SearchSettings
 
         if all_projects and not self.other_projects:
-            raise MemkitError("this memory may not read other projects")
+            raise OtherProjectsError("this memory may not read other projects")
+        settings = self.settings
+        if mode:
+            import msgspec
+
+            try:
+                asked = {**msgspec.to_builtins(settings.search), "mode": mode}
+                search = msgspec.convert(asked, SearchSettings)
+            except msgspec.ValidationError as error:
+                raise MemkitError(f"there is no mode {mode!r} of search; {error}") from error
+            settings = msgspec.structs.replace(settings, search=search)
         return SearchClient(
-            self.project, self.home, self.settings, self.announce,
+            self.project, self.home, settings, self.announce,
             find_topics=self._find_topics, all_projects=all_projects, caller=self.caller,
         )  # fmt: skip
 
@@ -191,7 +213,7 @@ class Memory:
             from memkit.capture.project_list import projects_with_memory
 
             if not self.other_projects:
-                raise MemkitError("this memory may not read other projects")
+                raise OtherProjectsError("this memory may not read other projects")
             projects = projects_with_memory(self.home, projects)
         return past_sessions(projects, SessionFilters(since, branch, file), self.announce)
 
@@ -216,14 +238,35 @@ class Memory:
         timeline = self._timeline
         return find_words(timeline, timeline.node(node), words, limit, after, self.announce)
 
-    def events(self, node: str = "", *, limit: int = 100, after: str = "") -> dict[str, Any]:
-        """Return the original messages of a node, page by page: `memory.events("2026-11-20")["events"]`."""
+    def scan_children(self, words: str, node: str = "", *, limit: int = 20) -> dict[str, Any]:
+        """Return the children of a node in which something has all words, with their first matches.
+
+            memory.scan_children("7443", "2026")["children"]    # the months of the year
+        """
+        from memkit.timeline.events import find_in_children
+
+        timeline = self._timeline
+        return find_in_children(timeline, timeline.node(node), words, limit, self.announce)
+
+    def events(
+        self,
+        node: str = "",
+        *,
+        limit: int = 100,
+        after: str = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> dict[str, Any]:
+        """Return the original messages of a node, page by page: `memory.events("2026-11-20")["events"]`.
+
+        `since` and `until` (excluded) leave out what was said before or after.
+        """
         from memkit.timeline.events import events
 
         timeline = self._timeline
         return events(
             timeline, timeline.node(node), self.home, limit, after, self._redact,
-            other_projects=self.other_projects,
+            other_projects=self.other_projects, since=since, until=until,
         )  # fmt: skip
 
     @property
@@ -232,19 +275,22 @@ class Memory:
 
         return open_timeline(self.project, self.home, self.announce)
 
-    def topics(self, *, refresh: bool = False) -> TopicList:
+    def topics(self, *, refresh: bool = False, compute: bool = True) -> TopicList:
         """Return what the memory is about, the most important topic first.
 
             for topic in memory.topics().topics[:5]:
                 print(topic.id, topic.label, topic.importance, topic.weeks)
 
-        Compute them if that was never done. With `refresh`, compute them again, and have a model name those
-        that have no label yet if summaries are on. The result also finds a topic by id (`find`), related
-        ones, and those of search results (`holding`). Raise `MemkitError` without memory or scikit-learn.
+        Compute them if that was never done, or raise `NotFoundError` unless `compute`. With `refresh`,
+        compute them again, and have a model name those that have no label yet if summaries are on. The result
+        also finds a topic by id (`find`), related ones, and those of search results (`holding`). Raise
+        `MemkitError` without memory or scikit-learn.
         """
         from memkit.topics import read_topics
 
         found = None if refresh else read_topics(self.project, self.home, self.settings)
+        if found is None and not (compute or refresh):
+            raise NotFoundError(f"{self.project.root} has no topics yet; `memkit topics` finds them")
         if found is None:
             self._compute_topics()
             if refresh:
@@ -254,13 +300,16 @@ class Memory:
             raise MemkitError(f"{self.project.root} has no memory to find topics in")
         return found
 
-    def topics_about(self, query: str) -> list[tuple[Topic, float]]:
-        """Return the topics of what a search finds, best first, each with its score."""
+    def topics_about(self, query: str, *, compute: bool = True) -> list[tuple[Topic, float]]:
+        """Return the topics of what a search finds, best first, each with its score.
+
+        `compute` is as for `topics`.
+        """
         from memkit.topics.files import key_of
 
-        answer = self.search(query, TOPIC_RESULTS)
+        topics, answer = self.topics(compute=compute), self.search(query, TOPIC_RESULTS)
         found = [(one.chunk.turns or (key_of(one.chunk),), one.relevance) for one in answer.results]
-        return self.topics().holding(found)
+        return topics.holding(found)
 
     def rename_topic(self, topic: str, label: str) -> str:
         """Give a topic your own label, or "" for none: `memory.rename_topic("5f0c0e0a", "Invoices")`.
@@ -358,26 +407,54 @@ class Memory:
         found = self.timeline(name, as_rows=True)
         return Entry(found["node"]["kind"], name, self.project.memory, 0, "", (), markdown(found))
 
-    def remember(self, text: str, *tags: str) -> Note:
-        """Write a note into today's Markdown: `memory.remember("Staging moves to port 7444.", "gateway")`."""
+    def remember(
+        self, text: str, *tags: str, metadata: Mapping[str, Any] | None = None, once: bool = False
+    ) -> Note:
+        """Write a note into today's Markdown: `memory.remember("Staging moves to port 7444.", "gateway")`.
+
+        `metadata` is any JSON object. With `once`, a note that already says exactly this is returned instead;
+        its `is_new` is False.
+        """
         from datetime import datetime, timezone
 
         from memkit.ipc import unindexed
-        from memkit.journal.digest import make_note
+        from memkit.journal.digest import note_text
         from memkit.privacy.redact import without_private
 
+        self._check_remembers("to add a note")
+        said = note_text(without_private(text), tags, self._redact, metadata)
+        if once and (known := self.journal.find_note(said)) is not None:
+            return known
+        note = said.note(datetime.now(timezone.utc))
+        unindexed.mark(self.home, self.project.root)
+        is_new = self.journal.add_note(note)
+        return replace(note, is_new=is_new)
+
+    def ingest(
+        self, session: str, role: str, text: str, *, time: datetime | None = None, tool: str = ""
+    ) -> Ingested:
+        """Remember one message of a session of another agent: `memory.ingest("42", "user", "Why 7443?")`.
+
+        A message of the `user` begins a turn. Those of the `assistant`, and results of a `tool`, continue it.
+        The same message at the same time counts once. `session` is the agent's own name for it.
+        """
+        from memkit.capture.ingest import Event, ingest
+
+        self._check_remembers("to add to a session")
+        event = Event(session, role, text, time, tool)
+        with self.index_lock():
+            return ingest(self.home, self.project, self.settings, event)
+
+    def _check_remembers(self, purpose: str) -> None:
+        """Raise `MemkitError` if the user turned memkit off."""
         if os.environ.get(DISABLE_VARIABLE):
             raise MemkitError(
-                f"{DISABLE_VARIABLE} is set, so memkit remembers nothing; unset it to add a note"
+                f"{DISABLE_VARIABLE} is set, so memkit remembers nothing; unset it {purpose}"
             )
         if self.project.is_off:
             raise MemkitError(
                 f"memkit is off for {self.project.root}; the user can turn it on with `memkit on`"
             )
-        note = make_note(without_private(text), tags, datetime.now(timezone.utc), self._redact)
-        unindexed.mark(self.home, self.project.root)
-        self.journal.add_note(note)
-        return note
 
     def forget(self, *ids: str, dry_run: bool = False) -> Locations:
         """Erase results, turns, bullets, or notes for good: `memory.forget("20e3d2c8274c")`.
@@ -387,7 +464,10 @@ class Memory:
         from memkit.forget.locations import find_locations
         from memkit.forget.selection import SelectionFinder
 
-        selection = SelectionFinder(self.project, self.home, self.settings).select(ids)
+        finder = SelectionFinder(
+            self.project, self.home, self.settings, other_projects=self.other_projects
+        )
+        selection = finder.select(ids)
         found = find_locations(self.home, self.project, selection)
         if not dry_run:
             self.erase(selection)
@@ -440,6 +520,53 @@ class Memory:
                     raise
                 # The database reports a full disk without naming it.
                 raise IndexStoreError(f"{self.home.index}: {error}") from error
+
+    def index_soon(self) -> None:
+        """Have the service index what was added; without it, the next search does."""
+        from memkit.ipc import launch
+
+        if self.settings.service.enabled:
+            launch.start_service(self.home)
+
+    def index_status(self) -> dict[str, Any]:
+        """Return what the index holds: `memory.index_status()["chunks"]`.
+
+        `missing` chunks have no vector yet. `in_step` says whether it has every change of the files.
+        """
+        from memkit.index import is_up_to_date, open_chunks, read_files
+
+        files = read_files(self.project, self.home, self.settings)
+        chunks = open_chunks(self.project, self.home, self.settings)
+        return {
+            "files": len(files),
+            "chunks": 0 if chunks is None else len(chunks),
+            "missing": 0 if chunks is None else chunks.missing,
+            "in_step": not files if chunks is None else is_up_to_date(chunks, files, self.settings),
+            "model": self.settings.embedding.model,
+        }
+
+    def jobs(self) -> dict[str, dict[str, Any]]:
+        """Return the recurring jobs of this memory home by name: purpose, schedule, next and last run."""
+        from memkit.service.job_book import JobBook, JobState
+        from memkit.service.jobs import JOBS
+
+        states, settings = JobBook(self.home).states(), self.settings_of(Project(self.home.root))
+        return {job.name: job.as_dict(states.get(job.name, JobState()), settings) for job in JOBS}
+
+    def pause_job(self, name: str) -> dict[str, Any]:
+        """Pause a job, and return it as `jobs` does: `memory.pause_job("index")`. Raise `NotFoundError`."""
+        return self._change_job(name, paused=True)
+
+    def resume_job(self, name: str) -> dict[str, Any]:
+        """Let a paused job run again, and return it as `jobs` does. Raise `NotFoundError`."""
+        return self._change_job(name, paused=False)
+
+    def _change_job(self, name: str, *, paused: bool) -> dict[str, Any]:
+        from memkit.service.job_book import JobBook
+        from memkit.service.jobs import job_named
+
+        JobBook(self.home).update(job_named(name).name, paused=paused)
+        return self.jobs()[name]
 
     def index_lock(self) -> AbstractContextManager[None]:
         """Hold the lock of the index. Raise `IndexBusyError` after `wait_seconds`."""

@@ -40,6 +40,7 @@ class Home:
         self.forgotten = os.path.join(root, "forgotten.json")
         self.ledger = os.path.join(root, "ledger.jsonl")
         self.owner = os.path.join(root, "owner")
+        self.serve_keys = os.path.join(root, "serve-keys.json")
         self.projects = os.path.join(root, "projects")
         self.memory = os.path.join(root, "memory")
         self.index = os.path.join(root, "index")

@@ -231,6 +231,12 @@ class Capture:
             outcome.add(self._write(Session(""), project, batch, batch, is_live=False))
         return outcome
 
+    def take(self, turn: Turn, session: Session, project: Project) -> CaptureOutcome:
+        """Remember a turn of a live session that has no transcript, or what it has grown to."""
+        outcome = self._write(session, project, [turn], [turn], is_live=True)
+        self.sessions.save(session)
+        return outcome
+
     def _read(
         self,
         session: Session,

@@ -71,8 +71,8 @@ def messages_of(
 ) -> list[Message]:
     """Return the redacted messages of a turn that was read from the transcript at `path`.
 
-    A turn from the history of prompts has its prompt only. `hide` is as for `Transcript`. Raise
-    `TranscriptError`.
+    A turn from the history of prompts has its prompt only, one of another agent its `messages`. `hide` is as
+    for `Transcript`. Raise `TranscriptError`.
     """
     messages = []
     if turn.entries:
@@ -83,6 +83,8 @@ def messages_of(
                 messages.append(message_of(entry, turn.id, names, redact))
             if entry.start >= turn.entries[-1]:
                 break
+    elif turn.messages:
+        messages = [redacted_again(one, redact) for one in turn.messages]
     elif turn.prompt:
         messages.append(Message("user", turn.time, redact(turn.prompt), (), turn.id))
     return [message for message in messages if message.text or message.tools]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memkit.claude_code.compaction import Compaction, read_compaction
 from memkit.claude_code.omitted import asks_memory
@@ -28,6 +28,9 @@ from memkit.privacy.redact import (
     without_private,
     without_unopened,
 )
+
+if TYPE_CHECKING:
+    from memkit.claude_code.exchange import Message
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +86,7 @@ class Turn:
         other_prompt_ids: those of prompts that Claude Code itself sent during the turn, such as the
             notification that a background task has finished.
         entries: the byte offsets of all entries, each once.
+        messages: those of a turn that has no transcript.
         gap: see `TranscriptEntry`.
     """
 
@@ -108,6 +112,7 @@ class Turn:
     is_private: bool = False
     other_prompt_ids: set[str] = field(default_factory=set)
     entries: list[int] = field(default_factory=list)
+    messages: tuple[Message, ...] = ()
     gap: int = field(default=0, compare=False)
 
     @property

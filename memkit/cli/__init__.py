@@ -69,7 +69,7 @@ _GROUPS = {
         "demo": ("demo", "Try memkit in a temporary directory."),
         "config": ("config", "Show and change settings."),
         "projects": ("projects", "List, link, rename, and merge projects."),
-        "statusline": ("status", "Print a line for Claude Code's status line."),
+        "serve": ("serve", "Serve the memory to other programs (HTTP)."),
         "completion": ("config", "Print the completion script for your shell."),
     },
 }
@@ -78,6 +78,7 @@ _GROUPS = {
 _INTERNAL = {
     "recall": ("recall", "Search and format the results for a model (used by the skill)."),
     "mcp": ("mcp", "Serve the memory to other agents (started by MCP clients)."),
+    "statusline": ("status", "Print a line for Claude Code's status line."),
     "work": ("work", "Process pending events (used by hooks)."),
 }
 """Commands that programs start. They work, and the manual has them, but help does not list them."""

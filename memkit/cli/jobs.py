@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -53,16 +53,17 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
     if chosen is not None and action == "run":
         _run(context, chosen.name)
     elif chosen is not None and action != "show":
-        book.update(chosen.name, paused=action == "pause")
+        change = context.memory().pause_job if action == "pause" else context.memory().resume_job
+        change(chosen.name)
     settings = context.settings_of(Project(context.home.root))
     if action == "show" and chosen is not None:
         state = book.state(chosen.name)
-        context.report(_as_dict(chosen, state, settings), *_details(chosen, state, settings))
+        context.report(chosen.as_dict(state, settings), *_details(chosen, state, settings))
         return
     states = book.states()
     rows = [(job, states.get(job.name, JobState())) for job in JOBS]
     lines = [line for job, state in rows for line in _lines(job, state, settings)]
-    context.report({job.name: _as_dict(job, state, settings) for job, state in rows}, *lines)
+    context.report({job.name: job.as_dict(state, settings) for job, state in rows}, *lines)
 
 
 def _run(context: Context, name: str) -> None:
@@ -103,15 +104,6 @@ def run_here(context: Context, names: list[str]) -> list[JobState]:
         else:
             states.append(run_job(job, JobContext(context.home, settings_of, lock_and_index)))
     return states
-
-
-def _as_dict(job: Job, state: JobState, settings: Settings) -> dict[str, Any]:
-    return {
-        "purpose": job.purpose,
-        "schedule": job.schedule(settings),
-        "next": job.next_run(state, settings, time.time()),
-        **dataclasses.asdict(state),
-    }
 
 
 def _lines(job: Job, state: JobState, settings: Settings) -> list[str]:

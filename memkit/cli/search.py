@@ -95,8 +95,6 @@ def search_command(
         raise click.UsageError("give -k or --budget, not both")
     if everything and options["minimum"] is not None:
         raise click.UsageError("give --min-relevance or --all, not both")
-    from msgspec.structs import replace
-
     from memkit.recall.results import Filters, SearchRequest
 
     context.stay_in_project(all_projects)
@@ -105,16 +103,14 @@ def search_command(
     options["excerpts"] = is_short = not (full or options["explain"] or options["budget"] or context.as_json)
     options["filters"] = Filters(day_named(since), day_named(until), session, branch, kind or "", path)
     memory = context.memory()
-    if mode:
-        memory.settings = replace(memory.settings, search=replace(memory.settings.search, mode=mode))
     if batch is not None:
-        client = memory.search_client(all_projects=all_projects)
+        client = memory.search_client(all_projects, mode or "")
         for number, line in _queries(sys.stdin.buffer):
             answer = client.answer(SearchRequest(line, k, **options))
             # Without the query: stdin can be a file that the caller may not read.
             context.print_json({"line": number, **answer.as_dict(with_query=False)})
         return
-    answer = memory.search(" ".join(words), k, all_projects=all_projects, **options)
+    answer = memory.search(" ".join(words), k, all_projects=all_projects, mode=mode or "", **options)
     if context.as_json:
         context.print_json(answer.as_dict())
         return

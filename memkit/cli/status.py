@@ -108,15 +108,12 @@ def _service_line(value: dict[str, Any]) -> str:
 def _status(context: Context) -> dict[str, Any]:
     from memkit.archive import Archive
     from memkit.hook.entries import days, newest_entries
-    from memkit.index import is_up_to_date, open_chunks, read_files
     from memkit.ipc import launch, spool
     from memkit.recall.usage import usage
 
     settings = context.settings()
     home, project = context.home, context.project
     known = days(project)
-    files = read_files(project, home, settings)
-    snapshot = open_chunks(project, home, settings)
     archive = Archive(home).size()
     recall = usage(home)
     return {
@@ -130,13 +127,7 @@ def _status(context: Context) -> dict[str, Any]:
             "first": known[0] if known else None,
             "last": known[-1] if known else None,
         },
-        "index": {
-            "files": len(files),
-            "chunks": 0 if snapshot is None else len(snapshot),
-            "missing": 0 if snapshot is None else snapshot.missing,
-            "in_step": not files if snapshot is None else is_up_to_date(snapshot, files, settings),
-            "model": settings.embedding.model,
-        },
+        "index": context.memory().index_status(),
         "archive": {
             "enabled": settings.archive.enabled,
             "sessions": archive.sessions,

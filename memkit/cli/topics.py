@@ -254,7 +254,7 @@ def _show(context: Context, found: TopicList, topic: Topic) -> None:
                 **topic.as_dict(),
                 "days": topic.stored.days,
                 "examples": entries,
-                "related": [_relation_dict(one, other) for one, other in related],
+                "related": [one.as_dict(other.label) for one, other in related],
                 "changes": [one.as_dict() for one in changes],
             }
         )
@@ -313,20 +313,13 @@ def _entry(chunks: ChunkReader, name: str) -> dict[str, str]:
 def _related(context: Context, found: TopicList, topic: Topic, count: int) -> None:
     related = found.related(topic)[:count]
     if context.as_json:
-        listed = [_relation_dict(one, other) for one, other in related]
+        listed = [one.as_dict(other.label) for one, other in related]
         context.print_json({"id": topic.id, "related": listed})
         return
     if not related:
         echo(f"No topic is related to {topic.label}.")
         return
     page("\n".join(_relation_rows(related, min(width(), MOST_COLUMNS))))
-
-
-def _relation_dict(relation: Any, other: Topic) -> dict[str, Any]:
-    return {
-        "id": other.id, "label": other.label, "strength": relation.strength, "together": relation.together,
-        "alike": relation.alike,
-    }  # fmt: skip
 
 
 def _relation_rows(related: list[tuple[Any, Topic]], columns: int) -> list[str]:

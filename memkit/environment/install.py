@@ -34,6 +34,7 @@ _PIP_INDEX_VARIABLES = {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"
 
 EXTRA_PACKAGES = (
     "openai", "google-genai", "voyageai", "ollama", "sentence-transformers", "scikit-learn", "mcp",
+    "fastapi", "limits",
 )  # fmt: skip
 """Packages that memkit advises users to install; a new environment gets those of the old one."""
 

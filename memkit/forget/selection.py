@@ -14,6 +14,7 @@ import msgspec
 
 from memkit import anchors
 from memkit.archive import Archive
+from memkit.archive.turn import ArchivedTurn
 from memkit.bullets import read_bullets
 from memkit.capture.sessions import Sessions
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
@@ -108,8 +109,14 @@ def of_session(project: Project, home: Home, name: str, now: float) -> ForgetSel
 class SelectionFinder:
     """Finds the entries with given IDs: chunks (as search prints them), turns, bullets, notes, facts."""
 
-    def __init__(self, project: Project, home: Home, settings: Settings) -> None:
-        """Look in the memory of `project`, then in the user's own memory."""
+    def __init__(
+        self, project: Project, home: Home, settings: Settings, *, other_projects: bool = True
+    ) -> None:
+        """Look in the memory of `project`, then in the user's own memory.
+
+        With `other_projects`, also find a turn that only the archive still has, whatever project it is of.
+        """
+        self._project, self._home, self._other_projects = project, home, other_projects
         self._archive = Archive(home)
         projects = dict.fromkeys([project, Project.of_user(home)])
         self._memories = [_Memory(one, home, settings) for one in projects]
@@ -126,9 +133,14 @@ class SelectionFinder:
     def _archived(self, name: str) -> Forgotten | None:
         """Return the turn of this ID if only the archive still has it."""
         for session in self._archive.sessions():
-            if any(turn.id == name for turn in self._archive.turns(session)):
+            if any(turn.id == name and self._may_find(turn) for turn in self._archive.turns(session)):
                 return Forgotten(turns=frozenset({name}))
         return None
+
+    def _may_find(self, turn: ArchivedTurn) -> bool:
+        if self._other_projects:
+            return True
+        return bool(turn.project) and Project.at_root(turn.project, self._home) == self._project
 
     def _chunk(self, name: str, selection: ForgetSelection) -> Forgotten:
         for memory in self._memories:

@@ -37,7 +37,7 @@ from memkit.journal.day_file import DayFile, encoded
 from memkit.journal.day_overview import DayOverview, without_overview
 from memkit.journal.day_summaries import summarize
 from memkit.journal.day_writes import Growing, NearbyDays, insert_note, write_turn
-from memkit.journal.digest import Digest, Note
+from memkit.journal.digest import Digest, Note, NoteText
 from memkit.journal.facts import FactChange, FactFile
 from memkit.journal.files import MemoryDirectory, Record
 from memkit.paths import Home
@@ -269,6 +269,17 @@ class Journal:
             lambda content: insert_note(content, note),
             record=self._note_own,
         )
+
+    def find_note(self, text: NoteText) -> Note | None:
+        """Return the newest note that was written with this text, whatever the user has made of it since."""
+        for day in reversed(self.days()):
+            written = self.text(f"{day}.md")
+            content = DayFile(written if "note:" in written else "")
+            for section in content.sections:
+                name = section.pairs.get("note", "")
+                if name and name == text.id_at(day[:10], section.minute):
+                    return Note(name, day[:10], section.minute, content.text(section), is_new=False)
+        return None
 
     def edit(self, day: str, before: bytes, edited: bytes) -> None:
         """Store a user's edit of a day that read `before`; see `merge` for changes made meanwhile."""

@@ -11,22 +11,27 @@ A note that the user had memkit write is a section of its own in the day file:
 
 ## 14:30 Note: The gateway moves to 7444 on Monday <!-- note:ab12cd34 -->
 Tags: gateway, deploy
+Metadata: {"ticket": "OPS-12"}
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from memkit import anchors
+from memkit.claude_code.exchange import redacted
 from memkit.claude_code.turn import Turn, turn_id
 from memkit.errors import MemkitError
-from memkit.journal.markup import cut_middle, one_line, safe_block, short_id
+from memkit.journal.markup import cut_middle, one_line, printable, safe_block, short_id
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
 from memkit.journal.tool_lines import EDITORS, tools_part
 from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
+from memkit.state import parse_json
 
 PROMPT_CHARACTERS = 2000
 PASTE_CHARACTERS = 300
@@ -39,6 +44,8 @@ REPORT_CHARACTERS = 320
 
 NOTE_CHARACTERS = 20_000
 TAG_CHARACTERS = 60
+METADATA_CHARACTERS = 4000
+_TAGS, _METADATA = "Tags: ", "Metadata: "
 COMPACTION_CHARACTERS = 8000
 _OWN_LINE = re.compile(r" {4}|\t| {0,3}(?:`{3}|~{3}|>|\||[-*+]\s|\d{1,9}[.)]\s)")
 _FORGED = re.compile(r"\n\*\*(Asked|Did|Answered|Interrupted)\*\*")
@@ -121,7 +128,7 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note ready for the journal.
+    """A note ready for the journal, or one that it has (then `is_new` is False).
 
     The same text in the same minute has the same `id`. `day` is the local date (ISO). `minute` is the local
     time (`HH:MM`) that begins its heading. `section` is the Markdown from the heading on.
@@ -131,12 +138,45 @@ class Note:
     day: str
     minute: str
     section: str
+    is_new: bool = True
 
 
-def make_note(
-    text: str, tags: Sequence[str], now: datetime, redact: Callable[[str], str]
-) -> Note:
-    """Return a note of `text`, redacted. Raise `MemkitError` if the text is empty or too long."""
+@dataclass(frozen=True, slots=True)
+class NoteText:
+    """The redacted content of a note. `block` is its text, `metadata` a JSON object on one line, or ""."""
+
+    title: str
+    block: str
+    tags: tuple[str, ...]
+    metadata: str
+
+    def id_at(self, day: str, minute: str) -> str:
+        """Return the id of a note with this text, written on an ISO day at `HH:MM`."""
+        # No tag has a newline.
+        return short_id(day, minute, self.block, *self.tags, *[f"\n{self.metadata}"] * bool(self.metadata))
+
+    def note(self, now: datetime) -> Note:
+        """Return the note as it is written at a time."""
+        when = local_time(now)
+        day, minute = when.date().isoformat(), when.strftime("%H:%M")
+        name = self.id_at(day, minute)
+        lines = [f"## {minute} Note: {self.title} {anchors.render(note=name)}"]
+        if self.block != self.title:
+            lines.append(self.block)
+        ends = [f"{_TAGS}{', '.join(self.tags)}"] * bool(self.tags)
+        ends += [f"{_METADATA}{self.metadata}"] * bool(self.metadata)
+        if ends:
+            lines += [""] * (self.block != self.title) + ends
+        return Note(name, day, minute, "\n".join(lines))
+
+
+def note_text(
+    text: str, tags: Sequence[str], redact: Callable[[str], str], metadata: Mapping[str, Any] | None = None
+) -> NoteText:
+    """Return the redacted content of a note. `metadata` is any JSON object.
+
+    Raise `MemkitError` if the text is empty, or anything is too long.
+    """
     if len(text) > NOTE_CHARACTERS:
         raise MemkitError(
             f"a note has at most {NOTE_CHARACTERS:,} characters; put the text into a Markdown file, and add "
@@ -147,16 +187,46 @@ def make_note(
     if not title:
         raise MemkitError("there is no text to remember")
     named = [redact(one_line(redact(tag), TAG_CHARACTERS)) for tag in tags]
-    named = list(dict.fromkeys(filter(None, named)))
-    when = local_time(now)
-    day, minute = when.date().isoformat(), when.strftime("%H:%M")
-    name = short_id(day, minute, block, *named)
-    lines = [f"## {minute} Note: {title} {anchors.render(note=name)}"]
-    if block != title:
-        lines.append(block)
-    if named:
-        lines += [""] * (block != title) + [f"Tags: {', '.join(named)}"]
-    return Note(name, day, minute, "\n".join(lines))
+    line = _metadata_line(metadata, redact) if metadata else ""
+    return NoteText(title, block, tuple(dict.fromkeys(filter(None, named))), line)
+
+
+def make_note(
+    text: str, tags: Sequence[str], now: datetime, redact: Callable[[str], str]
+) -> Note:
+    """Return a note of `text`, redacted. Raise as `note_text` does."""
+    return note_text(text, tags, redact).note(now)
+
+
+def _metadata_line(metadata: Mapping[str, Any], redact: Callable[[str], str]) -> str:
+    try:
+        line = json.dumps(
+            redacted(dict(metadata), redact), ensure_ascii=False, sort_keys=True, allow_nan=False
+        )
+    except (TypeError, ValueError) as error:
+        raise MemkitError(f"the metadata of a note must be a JSON object: {error}") from error
+    if len(line) > METADATA_CHARACTERS:
+        raise MemkitError(f"the metadata of a note has at most {METADATA_CHARACTERS:,} characters as JSON")
+    # Nothing in it can end the line, or begin a comment and so an anchor.
+    return printable(line).replace("\n", " ").replace("<", "\\u003c")
+
+
+def read_note(section: str) -> tuple[list[str], dict[str, Any]]:
+    """Return the tags and the metadata of a note's section, as the user may have edited them."""
+    tags: list[str] = []
+    metadata: dict[str, Any] = {}
+    for line in section.rstrip().split("\n")[:0:-1]:
+        if line.startswith(_METADATA) and not (metadata or tags):
+            try:
+                found = parse_json(line.removeprefix(_METADATA))
+            except ValueError:
+                break
+            metadata = found if isinstance(found, dict) else {}
+        elif line.startswith(_TAGS) and not tags:
+            tags = [tag for one in line.removeprefix(_TAGS).split(",") if (tag := one.strip())]
+        else:
+            break
+    return tags, metadata
 
 
 def local_time(time: datetime | None) -> datetime:

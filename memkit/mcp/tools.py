@@ -152,11 +152,8 @@ class Remember(Arguments, frozen=True, forbid_unknown_fields=True):
 
     def run(self, memory: Memory) -> str:
         """Write the note, and return its id."""
-        from memkit.ipc import launch
-
         note = memory.remember(self.text, *self.tags)
-        if memory.settings.service.enabled:
-            launch.start_service(memory.home)  # it indexes the note; else the next search does
+        memory.index_soon()
         return f"Remembered as {note.id}."
 
 

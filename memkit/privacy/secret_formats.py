@@ -57,6 +57,7 @@ _PREFIXED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("databricks-token", ("dapi",), r"[0-9a-f]{32}(?![A-Za-z0-9])(?:-\d)?"),
     ("vault-token", ("hvs.", "hvb.", "hvr."), r"[\w-]{20,}"),
     ("doppler-token", ("dp.",), r"[a-z]{2,5}\.(?:[\w-]{1,40}\.)?[A-Za-z0-9]{40,}"),
+    ("memkit-key", ("memkit_key_",), r"[\w-]{40,}"),
     ("linear-key", ("lin_api_", "lin_oauth_"), r"[A-Za-z0-9]{32,}"),
     ("notion-token", ("secret_",), r"[A-Za-z0-9]{43,}"),
     ("notion-token", ("ntn_",), r"[A-Za-z0-9]{40,}"),

@@ -15,6 +15,7 @@ from memkit import anchors
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section
+from memkit.journal.digest import read_note
 
 _KINDS = {"session": "session", "turn": "turn", "grip": "citation", "note": "note", "fact": "fact"}
 """The kinds of entries, by the key of the anchor that holds their id."""
@@ -42,6 +43,7 @@ class Entry:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the entry as `memkit show --json` prints it."""
+        tags, metadata = read_note(self.markdown) if self.kind == "note" else ([], {})
         return {
             "kind": self.kind,
             "id": self.id,
@@ -50,6 +52,7 @@ class Entry:
             "session": self.session or None,
             "turns": list(self.turns),
             "content": anchors.strip(self.markdown),
+            **({"tags": tags, "metadata": metadata} if self.kind == "note" else {}),
         }
 
 

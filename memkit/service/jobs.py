@@ -9,9 +9,10 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from memkit.archive import Archive
 from memkit.capture.capture import Capture
@@ -84,6 +85,15 @@ class Job:
     def schedule(self, settings: Settings) -> str:
         """Return the value of its setting."""
         return str(getattr(settings.jobs, self.name))
+
+    def as_dict(self, state: JobState, settings: Settings) -> dict[str, Any]:
+        """Return the job as `memkit jobs --json` prints it."""
+        return {
+            "purpose": self.purpose,
+            "schedule": self.schedule(settings),
+            "next": self.next_run(state, settings, time.time()),
+            **asdict(state),
+        }
 
 
 def _retry(context: JobContext, run: JobRun) -> str:

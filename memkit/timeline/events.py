@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import date, datetime
 from functools import lru_cache
 from html import unescape
 from typing import Any
@@ -32,6 +32,7 @@ EVENT_CHARACTERS = 1200
 """The most characters of an event; `memkit transcript` shows all of it."""
 
 _MOST_MISSING = 10
+_CHILD_MATCHES = 3
 _ROOM = MOST_TOKENS - 200
 """The tokens of all matches or events of an answer; the rest is for the node and what is missing."""
 
@@ -72,6 +73,28 @@ def find_words(
     return {"node": node.as_dict(), "search": words, "matches": matches, "next": upcoming or None}
 
 
+def find_in_children(
+    timeline: Timeline, node: Node, words: str, limit: int, announce: Callable[[str], None]
+) -> dict[str, Any]:
+    """Return the children of a node in which something has all `words`, with the first matches of each.
+
+    `more` says whether further children follow the last one.
+    """
+    children: list[dict[str, Any]] = []
+    has_more = False
+    for child in timeline.children(node):
+        found = find_words(timeline, child, words, _CHILD_MATCHES, "", announce)
+        if not found["matches"]:
+            continue
+        if len(children) == limit:
+            has_more = True
+            break
+        children.append(
+            {"node": found["node"], "matches": found["matches"], "next": found["next"]}
+        )
+    return {"node": node.as_dict(), "search": words, "children": children, "more": has_more}
+
+
 def _check_cursor(is_found: bool, after: str) -> None:
     if not is_found:
         raise NotFoundError(f"there is nothing {after!r} to go on after; take `next` of an earlier answer")
@@ -95,7 +118,7 @@ def _matches(
             if section.is_opening:
                 session = section.pairs.get("session", "")
             name = section.pairs.get("turn", "")
-            if own is not None and name not in own:
+            if own is not None and (name or section.pairs.get("note")) not in own:
                 continue
             lines = content.lines[section.start : section.end]
             if section.is_opening and "session" in section.pairs:
@@ -157,10 +180,10 @@ def _days(timeline: Timeline, node: Node) -> list[str]:
 
 
 def _own_turns(timeline: Timeline, node: Node) -> set[str] | None:
-    """Return the turns of a segment, or the id of a note; None for a period, to which all belongs."""
+    """Return the turns of a segment, or the id of a turn or note; None for a period, to which all belongs."""
     if node.kind == nodes.SEGMENT:
         return {child.id for child in timeline.children(node)}
-    return {node.id} if node.kind == nodes.NOTE else None
+    return {node.id} if node.kind in (nodes.NOTE, nodes.TURN) else None
 
 
 def events(
@@ -172,14 +195,20 @@ def events(
     redact: Callable[[str], str],
     *,
     other_projects: bool = True,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> dict[str, Any]:
     """Return the original messages of a node from the archive, in the order of its turns.
 
     A message is cut to `EVENT_CHARACTERS`. `after` is the `next` of an earlier answer: a turn, and the number
     of its last message. Without `other_projects`, a turn counts only if the archive assigns it to this
     project: a memory that came with a repository can name any turn. `missing` are turns without an original.
+
+    `since` and `until` (excluded) leave out messages of other times, and turns of other days.
     """
     archive = Archive(home)
+    first = since.astimezone().date() if since else date.min
+    last = until.astimezone().date() if until else date.max
 
     @lru_cache(4)
     def archived(session: str) -> dict[str, ArchivedTurn]:
@@ -191,7 +220,7 @@ def events(
     at, _, number = after.partition(".")
     passed = int(number) if _NUMBER.fullmatch(number) else 0
     room, is_wanted, upcoming = _ROOM, not after, ""
-    for turn, session in _turns_of(timeline, node).items():
+    for turn, session in _turns_of(timeline, node, first, last).items():
         skipped = 0
         if not is_wanted:
             is_wanted = turn == at
@@ -209,7 +238,7 @@ def events(
             missing.append(turn)
             continue
         for place, message in enumerate(original.messages, start=1):
-            if place <= skipped:
+            if place <= skipped or not _is_within(message.time, since, until):
                 continue
             shown = _event(redacted_again(message, redact), turn, session)
             room -= _ENTRY_TOKENS + estimate_tokens(shown["text"])
@@ -230,16 +259,26 @@ def events(
     }
 
 
-def _turns_of(timeline: Timeline, node: Node) -> dict[str, str]:
-    """Return the turns of a node with their sessions, in the order of time."""
+def _turns_of(timeline: Timeline, node: Node, first: date, last: date) -> dict[str, str]:
+    """Return the turns of a node with their sessions, in the order of time.
+
+    A turn counts from the day before `first` on: it may have lasted over midnight.
+    """
     if node.kind == nodes.SEGMENT:
         return {child.id: child.session for child in timeline.children(node)}
     found: dict[str, str] = {}
-    for day in dict.fromkeys(name[:10] for name in _days(timeline, node)):
-        for segment in timeline.segments_of(date.fromisoformat(day)):
-            for turn in segment.turns:
-                found.setdefault(turn, segment.session)
+    for name in dict.fromkeys(name[:10] for name in _days(timeline, node)):
+        day = date.fromisoformat(name)
+        if day.toordinal() + 1 >= first.toordinal() and day <= last:
+            for segment in timeline.segments_of(day):
+                for turn in segment.turns:
+                    found.setdefault(turn, segment.session)
     return found
+
+
+def _is_within(time: datetime | None, since: datetime | None, until: datetime | None) -> bool:
+    """Return whether a message is in the range. One without a time is in each."""
+    return time is None or ((since is None or time >= since) and (until is None or time < until))
 
 
 def _is_of(project: Project, turn: ArchivedTurn, home: Home) -> bool:

@@ -44,6 +44,16 @@ class Relation:
     together: float
     alike: float
 
+    def as_dict(self, label: str) -> dict[str, Any]:
+        """Return the relation as `memkit topics related --json` prints it, with the topic's label."""
+        return {
+            "id": self.id,
+            "label": label,
+            "strength": self.strength,
+            "together": self.together,
+            "alike": self.alike,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class StoredTopic:

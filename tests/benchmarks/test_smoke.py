@@ -273,6 +273,17 @@ def test_service(
     assert figures["load"]["errors"] == [] if "load" in figures else figures
 
 
+@only_in_ci
+def test_serving(
+    home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["--chunks", "40", "--clients", "4", "--seconds", "1", "--json"]
+    figures = json.loads(run("serving", command, monkeypatch, capsys))
+    assert figures["many"]["statuses"].keys() == {"200"}
+    assert figures["limited"]["statuses"].keys() <= {"200", "429"}
+    assert figures["many"]["errors"] == figures["limited"]["errors"] == {}
+
+
 def test_topics(
     conversations: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

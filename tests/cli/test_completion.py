@@ -24,7 +24,7 @@ def completed(*words: str) -> list[str]:
 
 
 def test_commands() -> None:
-    assert completed("se") == ["search", "sessions", "service", "setup"]
+    assert completed("se") == ["search", "sessions", "service", "setup", "serve"]
     assert completed("") == list(cli._LISTED)
     assert completed("x") == []
 
@@ -76,7 +76,7 @@ def test_another_shell_is_wrong_usage(run: Run, read_only: Memory) -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        (["se"], ["search", "sessions", "service", "setup"]),
+        (["se"], ["search", "sessions", "service", "setup", "serve"]),
         (["config", "get", "archive."], ["archive.enabled", "archive.keep_days"]),
     ],
 )

@@ -88,7 +88,7 @@ def test_progress(monkeypatch: pytest.MonkeyPatch, as_json: bool, is_counted: bo
 
 def test_help_fits_on_a_page() -> None:
     assert len((SCREENS / "help-80.txt").read_text().splitlines()) <= 60
-    assert set(cli._INTERNAL) == {"mcp", "recall", "work"}
+    assert set(cli._INTERNAL) == {"mcp", "recall", "statusline", "work"}
 
 
 @pytest.mark.parametrize("command", first(1, ["config list", "stats"]))

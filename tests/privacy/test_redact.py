@@ -31,6 +31,7 @@ KEYS = {
     "gitlab-token": lambda: "glpat" + "-" + letters(20),
     "slack-token": lambda: "xoxb" + "-" + letters(12, string.digits) + "-" + letters(24),
     "stripe-key": lambda: "sk_" + "live_" + letters(24),
+    "memkit-key": lambda: "memkit_" + "key_" + letters(43),
     "npm-token": lambda: "npm" + "_" + letters(36),
     "pypi-token": lambda: "pypi" + "-" + letters(80),
     "jwt": lambda: ".".join(["eyJ" + letters(20), "eyJ" + letters(40), letters(43)]),

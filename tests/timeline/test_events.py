@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from memkit.archive.turn import ArchivedTurn
 from memkit.claude_code.exchange import Message
 from memkit.errors import NotFoundError
 from memkit.text import estimate_tokens
-from memkit.timeline.events import events, find_words
+from memkit.timeline.events import events, find_in_children, find_words
 from memkit.timeline.tree import Timeline
 from memkit.timeline.view import MOST_TOKENS
 from tests.memory import Memory, make_memory
@@ -57,6 +59,31 @@ def test_pages_of_a_scan_meet(timeline: Timeline) -> None:
         scan(timeline, "cold", "2026", 3, "nothing")
 
 
+def search_children(timeline: Timeline, words: str, name: str = "", limit: int = 20) -> dict[str, Any]:
+    return find_in_children(timeline, timeline.node(name), words, limit, lambda line: None)
+
+
+def test_the_children_that_hold_words(timeline: Timeline) -> None:
+    found = search_children(timeline, "warm cache", "2026-W47")
+    assert [one["node"]["id"] for one in found["children"]] == ["2026-11-16", "2026-11-18", "2026-11-20"]
+    assert [ids(one) for one in found["children"]][-1] == ["a2611200", "a2611201"]
+    assert not found["more"]
+    first = search_children(timeline, "warm cache", "2026-W47", 2)
+    assert (len(first["children"]), first["more"]) == (2, True)
+    assert first["children"][0]["next"] is None
+    (turn,) = search_children(timeline, "was cold", "a2611200")["children"]
+    assert (turn["node"]["kind"], turn["node"]["id"], ids(turn)) == ("turn", "a2611200", ["a2611200"])
+    assert search_children(timeline, "zebra")["children"] == []
+
+
+def test_a_note_is_scanned_by_itself(tmp_path: Path, timeline_of: Open) -> None:
+    notes = "".join(f"## 1{n}:00 Note: Horse {n} <!-- note:ab12cd3{n} -->\n\n" for n in range(3))
+    timeline = timeline_of(make_memory(tmp_path, {"2026-11-20.md": f"# 2026-11-20\n\n{notes}"}))
+    assert ids(scan(timeline, "horse", "ab12cd31")) == ["ab12cd31"]
+    found = search_children(timeline, "horse", "2026-11-20")
+    assert [ids(one) for one in found["children"]] == [["ab12cd30"], ["ab12cd31"], ["ab12cd32"]]
+
+
 def test_a_copied_turn_does_not_lead_in_a_circle(tmp_path: Path, timeline_of: Open) -> None:
     turn = "### 10:00 Horse <!-- turn:aaaa0001 -->\n**Answered** Horse.\n\n"
     memory = make_memory(tmp_path, {"2026-11-20.md": f"# 2026-11-20\n\n## 10:00 T <!-- session:5e55 -->\n\n{turn * 3}"})
@@ -64,7 +91,7 @@ def test_a_copied_turn_does_not_lead_in_a_circle(tmp_path: Path, timeline_of: Op
     assert scan(timeline, "horse", "", 1)["next"] is None
 
 
-def original(timeline: Timeline, memory: Memory, name: str, limit: int = 100, after: str = "", **options: bool) -> dict[str, object]:
+def original(timeline: Timeline, memory: Memory, name: str, limit: int = 100, after: str = "", **options: Any) -> dict[str, object]:
     def redact(text: str) -> str:
         return text.replace("Step 3", "[redacted]")
 
@@ -89,6 +116,13 @@ def test_original_messages_page_by_page(timeline: Timeline, long_memory: Memory)
     assert original(timeline, long_memory, "2026-11-18")["missing"] == ["a2611180", "a2611181"]
     with pytest.raises(NotFoundError, match="to go on after"):
         original(timeline, long_memory, "2026-11-20", 7, "ffff.3")
+    times = [datetime.fromisoformat(one["time"]) for one in found]
+    for since, until in ((times[3], times[8]), (times[3], None), (None, times[8]), (times[-1], times[0])):
+        some = original(timeline, long_memory, "", 100, since=since, until=until)["events"]
+        kept = [time for time in times if (since is None or time >= since) and (until is None or time < until)]
+        shown = [datetime.fromisoformat(one["time"]) for one in some]  # type: ignore[union-attr]
+        assert shown == kept[: len(shown)]
+        assert bool(shown) == bool(kept)
     for nonsense in ("", ".", ".x", ".\u00b2", f".{'9' * 5000}"):  # the turn is known, the number means nothing
         page = original(timeline, long_memory, "2026-11-20", 7, f"a2611200{nonsense}")
         assert page["events"][0]["number"] == 1  # type: ignore[index]

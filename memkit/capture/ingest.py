@@ -1,0 +1,160 @@
+"""Capture sessions of other agents, one message at a time.
+
+A user's message begins a turn, and later messages continue it. The archive holds the messages of a turn so
+far, so no other file is needed. The turn then follows the usual path: exclusion, redaction, journal, archive.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from memkit import anchors
+from memkit.archive import Archive
+from memkit.archive.turn import ArchivedTurn, bounded
+from memkit.capture.capture import Capture
+from memkit.capture.sessions import Session
+from memkit.claude_code.exchange import Message, ToolUse
+from memkit.claude_code.transcript import clean
+from memkit.claude_code.turn import ToolCall, Turn, excerpt, turn_id
+from memkit.errors import MemkitError
+from memkit.hook.project import Project
+from memkit.paths import Home
+from memkit.privacy.redact import leaves_open, redact, without_private
+from memkit.settings.load import Settings
+
+PREFIX = "agent-"
+"""Prefix of these sessions' ids, so that none is the id of a Claude Code session."""
+
+ROLES = ("user", "assistant", "tool")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A message of another agent's session.
+
+    `role` is one of `ROLES`. The text of the role `tool` is the result of the tool that `tool` names.
+    """
+
+    session: str
+    role: str
+    text: str
+    time: datetime | None = None
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """The result of `ingest`: the ids of the message's session and turn.
+
+    `is_new` is False if the message was already stored. `is_remembered` is False if its turn is private,
+    skipped, excluded, or forgotten.
+    """
+
+    session: str
+    turn: str
+    is_new: bool
+    is_remembered: bool = True
+
+
+def ingest(home: Home, project: Project, settings: Settings, event: Event) -> Ingested:
+    """Remember a message. The caller holds the index lock. Raise `MemkitError`."""
+    _check(event, settings)
+    capture = Capture(home, settings)
+    session = capture.sessions.load(f"{PREFIX}{event.session}")
+    if session.project not in ("", project.root):
+        raise MemkitError(f"the session {event.session} is one of another project; give it another name")
+    # The text may be new to Claude Code's provider, so only a provider that the user chose may summarize it.
+    session.project, session.elsewhere = project.root, True
+    known = {turn.id: turn for turn in Archive(home).turns(anchors.safe(session.id))}
+    time = (event.time or datetime.now(timezone.utc)).astimezone(timezone.utc)
+    message = _message(event, time, settings)
+    if event.role == "user":
+        return _begin(capture, session, project, event, message, known)
+    for turn in known.values():
+        if any(_is_same(message, one) for one in turn.messages):
+            return Ingested(session.id, turn.id, is_new=False)
+    if session.recent and session.recent[-1] not in known:
+        # An answer to a message that was left out may repeat it.
+        return Ingested(session.id, session.recent[-1], is_new=False, is_remembered=False)
+    if not session.recent:
+        name = turn_id(session.id, "", "", f"{time}\0{message.text}")
+        grown = ArchivedTurn(name, (message,), time=time)
+    else:
+        before = known[session.recent[-1]]
+        messages = sorted([*before.messages, message], key=lambda one: one.time or time)
+        grown = ArchivedTurn(before.id, tuple(messages), time=before.time)
+    return _take(capture, session, project, _turn(session, grown))
+
+
+def _check(event: Event, settings: Settings) -> None:
+    if not _NAME.fullmatch(event.session):
+        raise MemkitError("the name of a session has 1 to 80 letters, digits, dots, hyphens, and underscores")
+    if event.role not in ROLES:
+        raise MemkitError(f"there is no role {event.role!r}; there are {', '.join(ROLES)}")
+    if bool(event.tool) != (event.role == "tool"):
+        raise MemkitError("name the tool in `tool` if the role is tool, and only then")
+    if not clean(event.text).strip():
+        raise MemkitError("there is no text to remember")
+    if not settings.archive.enabled:
+        raise MemkitError(
+            "archive.enabled is false, and a session that comes message by message is put together there; "
+            "the user can turn it on with `memkit config set archive.enabled true`"
+        )
+
+
+def _message(event: Event, time: datetime, settings: Settings) -> Message:
+    patterns = settings.capture.compiled_patterns()
+    apply = bounded(lambda text: redact(text, patterns))
+    said = clean(event.text)
+    if event.role == "tool":
+        return Message("tool", time, "", (ToolUse(apply(clean(event.tool)), result=apply(said)),), "")
+    return Message(event.role, time, apply(without_private(said)), (), "")
+
+
+def _is_same(one: Message, other: Message) -> bool:
+    return (one.role, one.time, one.text, one.tools) == (other.role, other.time, other.text, other.tools)
+
+
+def _begin(
+    capture: Capture, session: Session, project: Project, event: Event, message: Message,
+    known: dict[str, ArchivedTurn],
+) -> Ingested:  # fmt: skip
+    name = turn_id(session.id, "", "", f"{message.time}\0{message.text}")
+    if name in known or name in session.recent:
+        return Ingested(session.id, name, is_new=False, is_remembered=name in known)
+    turn = _turn(session, ArchivedTurn(name, (message,), time=message.time))
+    # The message has no private parts any more.
+    turn.is_private = leaves_open(event.text)
+    return _take(capture, session, project, turn)
+
+
+def _take(capture: Capture, session: Session, project: Project, turn: Turn) -> Ingested:
+    outcome = capture.take(turn, session, project)
+    return Ingested(session.id, turn.id, is_new=bool(outcome.turns), is_remembered=bool(outcome.turns))
+
+
+def _turn(session: Session, held: ArchivedTurn) -> Turn:
+    """Return a turn with these messages, as if it had been read from a transcript."""
+    messages = tuple(Message(one.role, one.time, one.text, one.tools, held.id) for one in held.messages)
+    turn = Turn(held.id, session.id, "", held.time, 0, 0, messages=messages)
+    for one in messages:
+        turn.finished = one.time or turn.finished
+        turn.tools += _calls(one)
+        if one.role == "user":
+            turn.prompt = one.text
+        elif one.text:
+            # As in a transcript: text between tool calls is narration, the last text is the answer.
+            is_more = bool(turn.answer) and not turn.worked_since
+            turn.answer = f"{turn.answer}\n\n{one.text}" if is_more else one.text
+        turn.worked_since = bool(one.tools)
+    return turn
+
+
+def _calls(message: Message) -> Iterator[ToolCall]:
+    for one in message.tools:
+        yield ToolCall(one.name, {}, excerpt(one.result or ""), one.is_error)

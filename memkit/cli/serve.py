@@ -1,0 +1,106 @@
+"""`memkit serve`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import click
+
+from memkit.cli.context import Context, command
+from memkit.errors import MemkitError
+from memkit.hook.trust import in_session
+from memkit.serve import server
+from memkit.serve.keys import ROLES, Keys
+from memkit.text import format_time
+
+ACTIONS = ("key", "keys", "revoke")
+
+
+@command("serve")
+@click.argument("action", type=click.Choice(ACTIONS), metavar=f"[{'|'.join(ACTIONS)}]", required=False)
+@click.argument("key_id", metavar="[ID]", required=False)
+@click.option("--host", default=server.HOST, show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=server.PORT, show_default=True, help="0: any free one."
+)
+@click.option(
+    "--allow-host", "hosts", multiple=True, metavar="NAME", help="Also answer under this name, as of a proxy."
+)
+@click.option(
+    "--rate", type=click.IntRange(1, 1_000_000), default=server.RATE, show_default=True,
+    help="Most requests of one key in a minute.",
+)  # fmt: skip
+@click.option(
+    "--role", type=click.Choice(ROLES), default="read", show_default=True, help="Permissions of the new key."
+)
+@click.option("--name", default="", help="A name to know the new key by.")
+def serve_command(
+    context: Context,
+    action: str | None,
+    key_id: str | None,
+    host: str,
+    port: int,
+    hosts: tuple[str, ...],
+    rate: int,
+    role: str,
+    name: str,
+) -> None:
+    """Serve this project's memory to other programs over HTTP, until Ctrl-C.
+
+    Each request needs a key. `key` makes one and shows it once, `keys` lists them, `revoke ID` removes one.
+    A key with the role read can search and read; write can also store; admin can also erase, and pause jobs.
+    /openapi.json describes the API. Needs the packages fastapi, limits, and uvicorn.
+
+    \b
+      memkit serve key --role write --name editor
+      memkit serve
+      memkit serve --project ~/src/shop --port 9000
+    """
+    if action == "revoke" and key_id is None:
+        raise click.UsageError("`memkit serve revoke` takes the ID of a key")
+    if action != "revoke" and key_id is not None:
+        raise click.UsageError("only `memkit serve revoke` takes an ID")
+    if action == "key":
+        _make_key(context, name, role)
+    elif action == "keys":
+        _list_keys(context)
+    elif key_id is not None:
+        gone = Keys(context.home).revoke(key_id)
+        context.report({"revoked": gone.id}, f"Revoked {gone.id} ({gone.role}) {gone.name}".rstrip())
+    else:
+        _serve(context, host, port, hosts, rate)
+
+
+def _make_key(context: Context, name: str, role: str) -> None:
+    if in_session():
+        raise MemkitError("the key would be in the conversation; the user can run this in a terminal")
+    made, secret = Keys(context.home).create(name, role)
+    context.say(f"key {made.id} with the role {role}; it is shown this once")
+    context.report({"id": made.id, "role": role, "name": made.name, "key": secret}, secret)
+
+
+def _list_keys(context: Context) -> None:
+    keys = Keys(context.home).all()
+    rows = [{"id": one.id, "role": one.role, "name": one.name, "created": one.created} for one in keys]
+    lines = [f"{one.id}  {one.role:<5}  {format_time(one.created)}  {one.name}".rstrip() for one in keys]
+    context.report({"keys": rows}, *(lines or ["No key; `memkit serve key` makes one."]))
+
+
+def _serve(context: Context, host: str, port: int, hosts: tuple[str, ...], rate: int) -> None:
+    context.stay_in_project()
+    if not server.is_loopback(host):
+        context.say(
+            f"warning: other machines can reach {host}, and nothing is encrypted: whoever listens in gets "
+            "the keys and the memory; put a reverse proxy with TLS in front (see docs/http.md)"
+        )
+    access = logging.getLogger("memkit.serve.access")
+    access.addHandler(logging.StreamHandler(sys.stderr))
+    access.propagate = False
+
+    def is_listening(address: str) -> None:
+        context.say(f"serving {context.project.root} at {address}; Ctrl-C ends it")
+
+    server.serve(
+        lambda: context.memory(for_agent=True), context.home, host, port, hosts, rate, is_listening
+    )

@@ -1,0 +1,8 @@
+"""The HTTP API: `memkit serve`.
+
+The routes are in `memories`, `timeline`, `searches`, `topics`, and `jobs`; `app` combines them. Each is thin:
+it validates the request (`shapes`), calls `memkit.Memory` in a thread (`asking`), and returns JSON
+(`answers`). `guard` rejects foreign hosts and origins first. `keys` stores API keys and their roles.
+`problems` turns errors into responses. `server` checks the packages, and `running` runs uvicorn until a
+signal.
+"""

@@ -1,0 +1,147 @@
+"""Authorization, rate limits, and the threads that call the memory."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, TypeVar
+
+import anyio
+import anyio.to_thread
+from fastapi import Depends, HTTPException, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from limits import RateLimitItemPerMinute
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import MovingWindowRateLimiter
+
+from memkit.memory import Memory
+from memkit.serve.guard import KEY_ID
+from memkit.serve.keys import Keys
+from memkit.serve.problems import BusyError
+
+Opener = Callable[[], Memory]
+"""Opens the memory for one request: its settings may have changed since the last one."""
+
+Found = TypeVar("Found")
+
+THREADS = 8
+MOST_WAITING = 1000
+"""Requests that wait for a thread. Further ones are refused."""
+
+WAIT_SECONDS = 20.0
+"""The longest wait for another process that writes the index."""
+
+FAILURES_PER_MINUTE = 60
+"""The most requests without a valid key, from one address."""
+
+_bearer = HTTPBearer(auto_error=False, description="A key from `memkit serve key`.")
+
+
+class Desk:
+    """State shared by all requests: memory, keys, rate limits, and threads."""
+
+    def __init__(self, open_memory: Opener, keys: Keys, rate: int) -> None:
+        """`rate` is the most requests of one key in any 60 seconds."""
+        self.keys = keys
+        self.is_ready = False
+        self._open = open_memory
+        self._rate = RateLimitItemPerMinute(rate)
+        self._failures = RateLimitItemPerMinute(FAILURES_PER_MINUTE)
+        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._threads = anyio.CapacityLimiter(THREADS)
+        self._waiting = 0
+        self._storing = threading.Lock()
+
+    async def ask(self, question: Callable[[Memory], Found]) -> Found:
+        """Return what `question` returns of the memory, from a thread. Raise `BusyError`."""
+        if self._waiting >= MOST_WAITING:
+            raise BusyError("too many requests wait already; try again in a moment")
+        self._waiting += 1
+        try:
+            return await anyio.to_thread.run_sync(self.answer, question, limiter=self._threads)
+        finally:
+            self._waiting -= 1
+
+    def answer(self, question: Callable[[Memory], Found]) -> Found:
+        """Return what `question` returns of the memory, in this thread."""
+        memory = self._open()
+        memory.wait_seconds = WAIT_SECONDS
+        return question(memory)
+
+    def one_at_a_time(self, question: Callable[[Memory], Found]) -> Callable[[Memory], Found]:
+        """Return `question` wrapped in a lock, for a change that checks first whether it is needed."""
+
+        def run(memory: Memory) -> Found:
+            with self._storing:
+                return question(memory)
+
+        return run
+
+    async def count(self, key: str) -> None:
+        """Count a request of a key. Raise `HTTPException` 429 if there were too many."""
+        await self._count(self._rate, f"key {key}")
+
+    async def count_failure(self, address: str) -> None:
+        """Count a request without a valid key. Raise as `count` does."""
+        await self._count(self._failures, f"address {address}")
+
+    async def _count(self, limit: RateLimitItemPerMinute, name: str) -> None:
+        if await self._limiter.hit(limit, name):
+            return
+        window = await self._limiter.get_window_stats(limit, name)
+        seconds = max(1, math.ceil(window.reset_time - time.time()))
+        raise HTTPException(
+            429, f"more than {limit.amount} requests in a minute", {"Retry-After": str(seconds)}
+        )
+
+
+Ask = Callable[[Callable[[Memory], Any]], Awaitable[Any]]
+"""Asks the memory in a thread: `await ask(lambda memory: memory.days)`."""
+
+
+def desk_of(request: Request) -> Desk:
+    """Return the desk of the app that got a request."""
+    desk: Desk = request.app.state.desk
+    return desk
+
+
+def _for(role: str) -> Callable[..., Awaitable[Ask]]:
+    """Return a dependency that lets keys of a role ask."""
+
+    async def authorized(
+        request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    ) -> Ask:
+        desk = desk_of(request)
+        key = desk.keys.find(given.credentials) if given is not None else None
+        if key is None:
+            await desk.count_failure(request.client.host if request.client else "")
+            raise HTTPException(
+                401, "this needs a key: `Authorization: Bearer memkit_key_…`", {"WWW-Authenticate": "Bearer"}
+            )
+        request.scope[KEY_ID] = key.id
+        await desk.count(key.id)
+        if not key.may(role):
+            raise HTTPException(403, f"this needs a key with the role {role}; this one has {key.role}")
+        return desk.ask
+
+    return authorized
+
+
+Reading = Annotated[Ask, Depends(_for("read"))]
+Writing = Annotated[Ask, Depends(_for("write"))]
+Administering = Annotated[Ask, Depends(_for("admin"))]
+
+
+async def refuse_unknown(request: Request) -> None:
+    """Raise `HTTPException` for a query parameter that the route does not have, or that is given twice."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    if not names:
+        return
+    path = getattr(request.scope.get("route"), "path_format", "")
+    described = request.app.openapi()["paths"].get(path, {}).get(request.method.lower(), {})
+    known = {one["name"] for one in described.get("parameters", ()) if one["in"] == "query"}
+    if len(names) > len(set(names)) or not known.issuperset(names):
+        shown = ", ".join(sorted(known)) or "none"
+        raise HTTPException(422, f"an unknown or repeated query parameter; this address takes {shown}")

@@ -1,0 +1,162 @@
+"""ASGI middleware: reject foreign hosts, foreign origins, and large bodies; add security headers; log access.
+
+A page in the user's browser may send requests to this server, also under a name of its own that leads here
+(DNS rebinding). Such a request names a foreign host or origin.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from memkit.serve.problems import TYPE, raw
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+access = logging.getLogger("memkit.serve.access")
+
+BODY_BYTES = 1_000_000
+
+KEY_ID = "memkit.key"
+"""The key of a request's scope that holds the id of its API key."""
+
+_HEADERS = (
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+)
+
+
+class Guard:
+    """Wraps an app. `hosts` are the allowed names in a Host header, without ports."""
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower().strip("[]") for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 0
+
+        async def send_safely(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                present = {name.lower() for name, _ in message["headers"]}
+                added = [(name, value) for name, value in _HEADERS if name not in present]
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        try:
+            refusal = self._refusal(scope)
+            body = b"" if refusal else await _read_body(scope, receive)
+            if refusal is not None:
+                await _refuse(*refusal, send_safely)
+            elif body is None:
+                detail = f"a body has at most {BODY_BYTES:,} bytes"
+                await _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, send_safely)
+            else:
+                await self._app(scope, _replayed(body, receive), send_safely)
+        finally:
+            milliseconds = 1000 * (time.perf_counter() - started)
+            access.info(
+                "%s %s %d %.0f ms key=%s",
+                scope["method"], _route(scope), status or 500, milliseconds, scope.get(KEY_ID, "-"),
+            )  # fmt: skip
+
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        """Return the status and the reason if the request may come from a foreign page."""
+        headers: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.lower(), []).append(value)
+        hosts = [one.decode("latin-1").lower() for one in headers.get(b"host", [])]
+        if len(hosts) != 1 or _name_in(hosts[0]) not in self._hosts:
+            return HTTPStatus.MISDIRECTED_REQUEST, (
+                "this server does not answer under the name in Host; the user can allow one with "
+                "`memkit serve --allow-host NAME`"
+            )
+        for origin in headers.get(b"origin", []):
+            if _place_in(origin.decode("latin-1").lower()) != hosts[0]:
+                return HTTPStatus.FORBIDDEN, "pages of other origins may not ask this server"
+        for site in headers.get(b"sec-fetch-site", []):
+            if site.lower() not in (b"same-origin", b"none"):
+                return HTTPStatus.FORBIDDEN, "pages of other sites may not ask this server"
+        return None
+
+
+def _name_in(host: str) -> str:
+    """Return the name in a Host header without its port; "" if it is none."""
+    try:
+        parts = urlsplit(f"//{host}")
+        if parts.netloc != host or "@" in host:
+            return ""
+        _ = parts.port  # raises if it is no number
+        return parts.hostname or ""
+    except ValueError:
+        return ""
+
+
+def _place_in(origin: str) -> str:
+    """Return the host and port of an origin, as a Host header has them; "" if it is none."""
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return ""
+    is_plain = parts.scheme in ("http", "https") and not (parts.path or parts.query or parts.fragment)
+    return parts.netloc if is_plain else ""
+
+
+async def _read_body(scope: Scope, receive: Receive) -> bytes | None:
+    """Return the whole body of a request, or None as soon as it is too large."""
+    for name, value in scope["headers"]:
+        if name.lower() == b"content-length" and value.isdigit() and int(value) > BODY_BYTES:
+            return None
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":  # the client has disconnected
+            return bytes(body)
+        body += message.get("body", b"")
+        if len(body) > BODY_BYTES:
+            return None
+        if not message.get("more_body"):
+            return bytes(body)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Return a function that gives the app the body that was read, then whatever comes."""
+    is_given = False
+
+    async def give() -> Message:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return give
+
+
+async def _refuse(status: int, detail: str, send: Send) -> None:
+    body = raw(status, detail)
+    headers = [(b"content-type", TYPE.encode()), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _route(scope: Scope) -> Any:
+    """Return the route's template, such as `/memory/{id}`: the real path may hold text of the user's."""
+    return getattr(scope.get("route"), "path", "-")

@@ -1,0 +1,124 @@
+"""Notes and entries: store, search, show, erase; and messages of other agents' sessions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from memkit.memory import Memory
+from memkit.recall.results import Filters
+from memkit.serve.answers import Answer
+from memkit.serve.asking import Administering, Reading, Writing, desk_of
+from memkit.serve.problems import documented
+from memkit.serve.shapes import (
+    AllProjects,
+    Day,
+    ErasedId,
+    EventBody,
+    File,
+    Filter,
+    Id,
+    Limit,
+    NoteBody,
+    Object,
+    Stored,
+    Taken,
+    Text,
+    day_named,
+    in_range,
+)
+
+router = APIRouter(tags=["memory"])
+
+
+@router.post(
+    "/memory/store",
+    status_code=201,
+    response_model=Stored,
+    responses={200: {"model": Stored, "description": "The memory had it already"}, **documented(400, 413)},
+)
+async def store(body: NoteBody, ask: Writing, request: Request) -> Response:
+    """Add a note to today's Markdown. Secrets are redacted. The same note is stored once."""
+
+    def remember(memory: Memory) -> Response:
+        note = memory.remember(body.text, *body.tags, metadata=body.metadata, once=True)
+        if note.is_new:
+            memory.index_soon()
+        return Answer(
+            Stored(id=note.id, day=note.day, created=note.is_new).model_dump(),
+            201 if note.is_new else 200,
+            headers={"Location": f"/memory/{note.id}"},
+        )
+
+    return await ask(desk_of(request).one_at_a_time(remember))  # type: ignore[no-any-return]
+
+
+@router.post(
+    "/events",
+    status_code=201,
+    response_model=Taken,
+    responses={200: {"model": Taken, "description": "Nothing was added"}, **documented(400, 413)},
+)
+async def ingest(body: EventBody, ask: Writing) -> Response:
+    """Add a message to a session of another agent. The same message at the same time is stored once."""
+
+    def take(memory: Memory) -> Response:
+        time = in_range(body.time) if body.time else None
+        found = memory.ingest(body.session, body.role, body.text, time=time, tool=body.tool)
+        if found.is_new:
+            memory.index_soon()
+        taken = Taken(
+            session=found.session, turn=found.turn, created=found.is_new, remembered=found.is_remembered
+        )
+        return Answer(taken.model_dump(), 201 if found.is_new else 200)
+
+    return await ask(take)  # type: ignore[no-any-return]
+
+
+@router.get("/memory/search", response_model=Object)
+async def search(
+    ask: Reading,
+    query: Text,
+    limit: Limit = 10,
+    since: Day = "",
+    until: Day = "",
+    session: Filter = "",
+    branch: Filter = "",
+    kind: Filter = "",
+    path: Filter = "",
+    file: File = "",
+    minimum: Annotated[float | None, Query(ge=0, le=1, description="Least relevance of an entry")] = None,
+    all_projects: AllProjects = False,
+) -> Response:
+    """Search the memory, ranked as the settings say. The same as `memkit search --json`."""
+
+    def find(memory: Memory) -> Response:
+        filters = Filters(day_named(since), day_named(until), session, branch, kind, path)
+        answer = memory.search(
+            query, limit, all_projects=all_projects, filters=filters, file=file, minimum=minimum
+        )
+        return Answer(answer.as_dict())
+
+    return await ask(find)  # type: ignore[no-any-return]
+
+
+@router.get("/memory/{id}", response_model=Object, responses=documented(404, 409))
+async def show(id: Id, ask: Reading) -> Response:
+    """Return a note, turn, session, day, citation, fact, or search result. A note has tags and metadata."""
+    return await ask(lambda memory: Answer(memory.show(id).as_dict()))  # type: ignore[no-any-return]
+
+
+@router.delete("/memory/{id}", response_model=Object, responses=documented(404, 409))
+async def erase(
+    id: ErasedId,
+    ask: Administering,
+    dry_run: Annotated[bool, Query(description="Only list what would go")] = False,
+) -> Response:
+    """Erase an entry for good: from the files, the archive, and the index."""
+
+    def forget(memory: Memory) -> Response:
+        found = memory.forget(id, dry_run=dry_run)
+        return Answer({"erased": not dry_run, **found.as_dict()})
+
+    return await ask(forget)  # type: ignore[no-any-return]

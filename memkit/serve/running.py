@@ -1,0 +1,64 @@
+"""Run an app on a socket until a signal comes."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from memkit.errors import MemkitError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+STOP_SECONDS = 10
+"""The time limit for requests in progress after a signal."""
+
+_BACKLOG = 1024
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End at a signal, as uvicorn does, but do not send it to this process once more afterwards."""
+        ends = (signal.SIGINT, signal.SIGTERM)
+        before = {one: signal.signal(one, self.handle_exit) for one in ends}
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """Yield a socket that listens. Raise `MemkitError`."""
+    try:
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.create_server((str(place[0]), port), family=family, backlog=_BACKLOG)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise MemkitError(f"cannot listen on {host}, port {port}: {reason}; choose another --port") from error
+    with bound:
+        yield bound
+
+
+def run(app: ASGIApp, bound: socket.socket) -> None:
+    """Answer requests on a listening socket until SIGINT or SIGTERM; let those in progress end."""
+    config = uvicorn.Config(
+        app,
+        access_log=False,  # it has what was asked; the guard logs without
+        backlog=_BACKLOG,
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=STOP_SECONDS,
+        ws="none",
+    )
+    logging.getLogger("uvicorn").parent = logging.getLogger("memkit")
+    _Server(config).run(sockets=[bound])

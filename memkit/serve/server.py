@@ -1,0 +1,80 @@
+"""Start the server, if its packages are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from memkit.environment import install_command
+from memkit.errors import MemkitError
+from memkit.paths import Home
+
+if TYPE_CHECKING:
+    from memkit.memory import Memory
+
+HOST, PORT = "127.0.0.1", 8377
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+RATE = 600
+"""The most requests of one key in any 60 seconds."""
+
+PACKAGES = ("fastapi", "limits", "uvicorn")
+
+
+class MissingPackageError(MemkitError):
+    """The extra `serve` is not installed."""
+
+
+def check_packages() -> None:
+    """Raise `MissingPackageError` if a package is missing. Import none."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        raise MissingPackageError(
+            f"`memkit serve` needs more packages; the user can run `{install_command(*missing)}`"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a server at `host`."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def names_for(host: str, allowed: Iterable[str]) -> set[str]:
+    """Return the names of a server at `host`: those `allowed`, this machine's, and its own."""
+    try:
+        is_name = not ip_address(host).is_unspecified  # 0.0.0.0 in a Host header is an attack
+    except ValueError:
+        is_name = bool(host)
+    return {*allowed, *LOOPBACK, *[host] * is_name}
+
+
+def serve(
+    open_memory: Callable[[], Memory],
+    home: Home,
+    host: str,
+    port: int,
+    hosts: Iterable[str],
+    rate: int,
+    is_listening: Callable[[str], None],
+) -> None:
+    """Answer requests until SIGINT or SIGTERM. `is_listening` gets the address.
+
+    `hosts` are more names to answer under, `rate` is the most requests of a key in a minute. Port 0 is any
+    free one. Raise `MemkitError`.
+    """
+    check_packages()
+    from memkit.serve.app import make_app
+    from memkit.serve.keys import Keys
+    from memkit.serve.running import listening, run
+
+    keys = Keys(home)
+    if not keys.all():
+        raise MemkitError("there is no key yet; the user can make one with `memkit serve key --role read`")
+    with listening(host, port) as bound:
+        shown = f"[{host}]" if ":" in host else host
+        is_listening(f"http://{shown}:{bound.getsockname()[1]}")
+        run(make_app(open_memory, keys, names_for(host, hosts), rate), bound)

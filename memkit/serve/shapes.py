@@ -1,0 +1,146 @@
+"""Types of parameters and bodies. Unknown fields and parameters are rejected."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Query
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
+
+from memkit.errors import MemkitError
+
+MOST_RESULTS = 100
+MOST_ROWS = 100
+_YEARS = (1970, 9000)  # beyond these, converting a time zone may overflow
+
+Id = Annotated[str, Path(min_length=1, max_length=200, description="An id, or its first characters")]
+ErasedId = Annotated[
+    str,
+    # A shorter prefix could match another entry.
+    Path(min_length=8, max_length=200, description="An id, or at least 8 characters of a search result's"),
+]
+Node = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=200,
+        description="2026, 2026-11, 2026-W47, 2026-11-20, today, the id of a turn, or all",
+    ),
+]
+JobName = Annotated[str, Path(min_length=1, max_length=40)]
+Text = Annotated[str, Query(min_length=1, max_length=4000)]
+Limit = Annotated[int, Query(ge=1, le=MOST_RESULTS, description="Most entries")]
+Rows = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Most rows of the page")]
+Depth = Annotated[int, Query(ge=0, le=5, description="Levels below the node; 0: as many as fit")]
+After = Annotated[str, Query(max_length=200, description="`next` of the page before")]
+Day = Annotated[str, Query(max_length=100, description="A day: 2026-11-20, 3d, 2w, last monday")]
+Since = Annotated[
+    str, Query(max_length=100, description="A time (2026-11-20T14:00:00Z), or a day as for a search")
+]
+Until = Annotated[
+    str, Query(max_length=100, description="A time, excluded, or a day, included; as for `since`")
+]
+Filter = Annotated[str, Query(max_length=300)]
+File = Annotated[str, Query(max_length=1000, description="The file being edited, from the project's root")]
+AllProjects = Annotated[
+    bool, Query(description="Search all projects, where the setting recall.other_projects allows it")
+]
+HybridMode = Annotated[
+    Literal["context", "rrf", "weighted"], Query(description="How to combine words and vectors")
+]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+Tag = Annotated[str, Field(min_length=1, max_length=60)]
+
+
+class NoteBody(_Body):
+    """A note to remember."""
+
+    text: str = Field(min_length=1, max_length=20_000)
+    tags: list[Tag] = Field(default=[], max_length=20)
+    metadata: dict[str, JsonValue] = Field(
+        default={}, description="Any JSON object of at most 4,000 characters; it is kept with the note"
+    )
+
+
+class EventBody(_Body):
+    """A message of another agent's session."""
+
+    session: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$", description="The agent's own name for its session"
+    )
+    role: Literal["user", "assistant", "tool"]
+    text: str = Field(min_length=1, max_length=100_000)
+    time: AwareDatetime | None = Field(
+        default=None, strict=False, description="When it was said; now by default"
+    )
+    tool: str = Field(default="", max_length=200, description="The name of the tool whose result the text is")
+
+
+class Stored(BaseModel):
+    """The stored note."""
+
+    id: str
+    day: str
+    created: bool = Field(description="False if the memory had it already")
+
+
+class Taken(BaseModel):
+    """The stored message."""
+
+    session: str
+    turn: str
+    created: bool = Field(description="False if the memory had it already, or does not remember it")
+    remembered: bool = Field(description="False if its turn is private, skipped, excluded, or forgotten")
+
+
+class Health(BaseModel):
+    """Whether the server answers questions."""
+
+    status: Literal["SERVING", "NOT_SERVING"]
+
+
+Object = dict[str, Any]
+
+
+def node_named(name: str) -> str:
+    """Return a node as `memkit.Memory` names it."""
+    return "" if name == "all" else name
+
+
+def day_named(text: str) -> date | None:
+    """Return the day that a parameter names, None for "". Raise `MemkitError`."""
+    from memkit.recall.period_days import parse_day
+
+    return parse_day(text, date.today()) if text else None
+
+
+def moment_named(text: str, *, is_end: bool = False) -> datetime | None:
+    """Return the time that a parameter names, None for "".
+
+    A day is its midnight, or the next one if it is an end. Raise `MemkitError`.
+    """
+    if len(text) > len("2026-11-20") and text[10:11] in ("T", "t", " "):
+        try:
+            found = datetime.fromisoformat(text.replace("Z", "+00:00").replace("z", "+00:00"))
+        except ValueError:
+            found = None
+        if found is not None:
+            return in_range(found if found.tzinfo else found.astimezone())
+    day = day_named(text)
+    if day is None:
+        return None
+    in_range(datetime.combine(day, time.min))
+    return datetime.combine(day + timedelta(days=is_end), time.min).astimezone()
+
+
+def in_range(found: datetime) -> datetime:
+    """Return a time. Raise `MemkitError` if it is too far from today to compute with."""
+    if not _YEARS[0] <= found.year <= _YEARS[1]:
+        raise MemkitError(f"a time must be in the years {_YEARS[0]} to {_YEARS[1]}")
+    return found

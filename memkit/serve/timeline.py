@@ -1,0 +1,106 @@
+"""The timeline: its nodes, what they hold, and the original messages; and citations."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from memkit.memory import Memory
+from memkit.serve.answers import Answer
+from memkit.serve.asking import Reading
+from memkit.serve.problems import documented
+from memkit.serve.shapes import (
+    After,
+    Depth,
+    Filter,
+    Id,
+    Node,
+    Object,
+    Rows,
+    Since,
+    Text,
+    Until,
+    moment_named,
+    node_named,
+)
+
+router = APIRouter(tags=["timeline"], responses=documented(404, 409))
+
+
+@router.get("/timeline", response_model=Object)
+async def root(ask: Reading, depth: Depth = 0, limit: Rows = 100, after: After = "") -> Response:
+    """Return the years and months, and what the whole memory is about."""
+    return await ask(  # type: ignore[no-any-return]
+        lambda memory: Answer(memory.timeline(depth=depth, limit=limit, after=after))
+    )
+
+
+@router.get("/timeline/{node}", response_model=Object)
+async def node_of(
+    node: Node, ask: Reading, depth: Depth = 0, limit: Rows = 100, after: After = ""
+) -> Response:
+    """Return a year, month, week, day, or part of a session: what it was about, and what it consists of."""
+    return await ask(  # type: ignore[no-any-return]
+        lambda memory: Answer(memory.timeline(node_named(node), depth=depth, limit=limit, after=after))
+    )
+
+
+@router.get("/timeline/{node}/children", response_model=Object)
+async def children(
+    node: Node, ask: Reading, depth: Depth = 1, limit: Rows = 20, after: After = ""
+) -> Response:
+    """Return the nodes below a node, page by page: `next` is the `after` of the next page."""
+
+    def browse(memory: Memory) -> Response:
+        found = memory.timeline(node_named(node), depth=depth, limit=limit, after=after)
+        return Answer({name: found[name] for name in ("path", "children", "next")})
+
+    return await ask(browse)  # type: ignore[no-any-return]
+
+
+@router.get("/timeline/{node}/search", response_model=Object)
+async def search(
+    node: Node, ask: Reading, query: Text, limit: Rows = 20, after: After = ""
+) -> Response:
+    """Return the turns, notes, and bullets of a node that have all words, also inside other words."""
+    return await ask(  # type: ignore[no-any-return]
+        lambda memory: Answer(memory.scan(query, node_named(node), limit=limit, after=after))
+    )
+
+
+@router.get("/timeline/{node}/children/search", response_model=Object)
+async def search_children(node: Node, ask: Reading, query: Text, limit: Rows = 20) -> Response:
+    """Return the children of a node in which something has all words, with the first matches of each."""
+    return await ask(  # type: ignore[no-any-return]
+        lambda memory: Answer(memory.scan_children(query, node_named(node), limit=limit))
+    )
+
+
+@router.get("/events", response_model=Object)
+async def events(
+    ask: Reading,
+    since: Since = "",
+    until: Until = "",
+    node: Filter = "",
+    limit: Rows = 50,
+    after: After = "",
+) -> Response:
+    """Return the original messages in a range of time, or of a node, page by page."""
+
+    def read(memory: Memory) -> Response:
+        begin, end = moment_named(since), moment_named(until, is_end=True)
+        found = memory.events(node_named(node), limit=limit, after=after, since=begin, until=end)
+        return Answer(found)
+
+    return await ask(read)  # type: ignore[no-any-return]
+
+
+@router.get("/citations/{id}", response_model=Object)
+async def expand_citation(
+    id: Id,
+    ask: Reading,
+    context: Annotated[int, Query(ge=0, le=20, description="Messages before and after the proof")] = 3,
+) -> Response:
+    """Return the proof of a summary's bullet, and the messages around it."""
+    return await ask(lambda memory: Answer(memory.cite(id, context).as_dict()))  # type: ignore[no-any-return]

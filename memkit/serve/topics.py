@@ -1,0 +1,72 @@
+"""Topics. They are computed by a job or by `memkit topics`, never by a request."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from memkit.errors import NotFoundError
+from memkit.memory import Memory
+from memkit.serve.answers import Answer
+from memkit.serve.asking import Reading
+from memkit.serve.problems import documented
+from memkit.serve.shapes import Id, Limit, Object, Text
+
+router = APIRouter(prefix="/topics", tags=["topics"], responses=documented(404, 409))
+
+
+@router.get("", response_model=Object)
+async def top(ask: Reading, limit: Limit = 20) -> Response:
+    """Return the topics of the project, the most important first."""
+
+    def read(memory: Memory) -> Response:
+        found = memory.topics(compute=False).topics
+        return Answer({"topics": [one.as_dict() for one in found[:limit]], "all": len(found)})
+
+    return await ask(read)  # type: ignore[no-any-return]
+
+
+@router.get("/status", response_model=Object)
+async def status(ask: Reading) -> Response:
+    """Return when the topics were computed, and from how many entries."""
+
+    def read(memory: Memory) -> Response:
+        try:
+            found = memory.topics(compute=False)
+        except NotFoundError:
+            return Answer({"computed": None, "entries": 0, "in_no_topic": 0, "topics": 0, "relations": 0})
+        stored = found.stored
+        return Answer(
+            {
+                "computed": stored.made,
+                "entries": stored.entries,
+                "in_no_topic": stored.noise,
+                "topics": len(found.topics),
+                "relations": sum(len(one.related) for one in stored.topics),
+            }
+        )
+
+    return await ask(read)  # type: ignore[no-any-return]
+
+
+@router.get("/search", response_model=Object)
+async def by_query(ask: Reading, query: Text, limit: Limit = 10) -> Response:
+    """Return the topics of what a search finds, best first."""
+
+    def find(memory: Memory) -> Response:
+        pairs = memory.topics_about(query, compute=False)[:limit]
+        return Answer({"topics": [{**one.as_dict(), "score": round(score, 3)} for one, score in pairs]})
+
+    return await ask(find)  # type: ignore[no-any-return]
+
+
+@router.get("/{id}/related", response_model=Object)
+async def related(id: Id, ask: Reading, limit: Limit = 10) -> Response:
+    """Return the topics related to one, the strongest relation first."""
+
+    def read(memory: Memory) -> Response:
+        found = memory.topics(compute=False)
+        topic = found.find(id)
+        pairs = found.related(topic)[:limit]
+        return Answer({"id": topic.id, "related": [one.as_dict(other.label) for one, other in pairs]})
+
+    return await ask(read)  # type: ignore[no-any-return]

@@ -1,0 +1,63 @@
+"""A memory, its app in this process, and keys for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from memkit import Memory as FrontDoor
+from memkit.serve.app import make_app
+from memkit.serve.keys import Keys
+from memkit.serve.server import LOOPBACK, RATE
+from tests.memory import DAYS, Memory, make_memory
+from tests.service.running import wait_until
+
+Client = Callable[..., TestClient]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return make_memory(
+        tmp_path, DAYS, embedding={"provider": "none"}, service={"enabled": False}
+    )
+
+
+@pytest.fixture
+def keys(memory: Memory) -> Keys:
+    return Keys(memory.home)
+
+
+def front_door(memory: Memory, *, other_projects: bool = False) -> FrontDoor:
+    """The memory as requests get it."""
+    return FrontDoor(
+        memory.project, home=memory.home, settings_of=lambda _: memory.settings, other_projects=other_projects
+    )
+
+
+@pytest.fixture
+def connect(memory: Memory, keys: Keys) -> Iterator[Client]:
+    """Makes clients of a new app, each with a key of a role; "" is none."""
+    open_clients = []
+
+    def make(role: str = "admin", rate: int = RATE, **options: bool) -> TestClient:
+        app = make_app(lambda: front_door(memory, **options), keys, LOOPBACK, rate)
+        headers = {"Authorization": f"Bearer {keys.create('a test', role)[1]}"} if role else {}
+        client = TestClient(
+            app, base_url="http://127.0.0.1", headers=headers, raise_server_exceptions=False
+        )
+        client.__enter__()
+        open_clients.append(client)
+        wait_until(lambda: client.get("/health").status_code == 200, "the app to be ready")
+        return client
+
+    yield make
+    for one in open_clients:
+        one.__exit__(None, None, None)
+
+
+@pytest.fixture
+def admin(connect: Client) -> TestClient:
+    return connect()

@@ -1,0 +1,113 @@
+"""How often a key may ask, and how many may ask at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import anyio
+import pytest
+
+from memkit.index import index_lock
+from memkit.memory import Memory as FrontDoor
+from memkit.serve import asking
+from memkit.serve.asking import FAILURES_PER_MINUTE, THREADS, Desk
+from memkit.serve.keys import Keys
+from memkit.serve.problems import BusyError
+from tests.memory import Memory
+from tests.serve.conftest import Client, front_door
+
+
+def test_too_many_requests_of_a_key(connect: Client, keys: Keys) -> None:
+    client = connect(rate=3)
+    assert [client.get("/timeline").status_code for _ in range(4)] == [200, 200, 200, 429]
+    refused = client.get("/timeline")
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    _, other = keys.create("", "read")
+    assert client.get("/timeline", headers={"Authorization": f"Bearer {other}"}).status_code == 200
+    assert client.get("/health").status_code == 200
+
+
+def test_the_window_slides(connect: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = time.time()
+    passed = 0.0
+    monkeypatch.setattr(time, "time", lambda: start + passed)
+    client = connect(rate=2)
+    assert client.get("/timeline").status_code == 200
+    passed = 50.0
+    assert client.get("/timeline").status_code == 200
+    passed = 59.0
+    assert client.get("/timeline").status_code == 429
+    passed = 61.0  # the first one has left the window, the second has not
+    assert client.get("/timeline").status_code == 200
+    assert client.get("/timeline").status_code == 429
+    passed = 111.0
+    assert client.get("/timeline").status_code == 200
+
+
+def test_too_many_guesses(connect: Client) -> None:
+    client = connect("")
+    statuses = [client.get("/timeline").status_code for _ in range(FAILURES_PER_MINUTE + 1)]
+    assert statuses == [401] * FAILURES_PER_MINUTE + [429]
+
+
+def test_a_bound_of_threads_and_of_waiting_requests(
+    memory: Memory, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "MOST_WAITING", THREADS + 2)
+    release = threading.Event()
+    running: list[int] = []
+    most = 0
+
+    def question(_: FrontDoor) -> None:
+        nonlocal most
+        running.append(1)
+        most = max(most, len(running))
+        release.wait(60)
+        running.pop()
+
+    async def ask() -> int:
+        desk = Desk(lambda: front_door(memory), keys, 600)
+        refused = 0
+        async with anyio.create_task_group() as group:
+            for _ in range(THREADS + 2):
+                group.start_soon(desk.ask, question)
+            while len(running) < THREADS:
+                await anyio.sleep(0.001)
+            try:
+                await desk.ask(question)
+            except BusyError:
+                refused = 1
+            release.set()
+        return refused
+
+    assert anyio.run(ask) == 1
+    assert most == THREADS
+
+
+def test_a_busy_index_is_said_to_be_busy(
+    connect: Client, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = connect()
+    monkeypatch.setattr(asking, "WAIT_SECONDS", 0.05)
+    with index_lock(memory.home, 5.0), ThreadPoolExecutor(1) as pool:  # a lock of another thread
+        event = {"session": "a", "role": "user", "text": "What about the dugong?"}
+        refused = pool.submit(lambda: client.post("/events", json=event)).result()
+    assert refused.status_code == 503
+    assert int(refused.headers["retry-after"]) >= 1
+    assert client.post("/events", json=event).status_code == 201
+
+
+def test_the_same_note_at_once_is_one_note(connect: Client, memory: Memory) -> None:
+    client = connect("write")
+
+    def store(_: int) -> Any:
+        return client.post("/memory/store", json={"text": "The numbat sleeps.", "tags": ["numbat"]})
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(store, range(16)))
+    assert sorted(one.status_code for one in found) == [200] * 15 + [201]
+    assert len({one.json()["id"] for one in found}) == 1

@@ -1,0 +1,245 @@
+"""Every route, over a memory of three days."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from memkit.memory import Memory as FrontDoor
+from tests.memory import Memory
+from tests.serve.conftest import Client, front_door
+
+KEY = "sk-ant-api03-" + "a" * 90
+
+
+def get(client: TestClient, path: str, **query: Any) -> Any:
+    found = client.get(path, params=query)
+    assert found.status_code == 200, found.text
+    return found.json()
+
+
+def markdown(memory: Memory) -> str:
+    return "".join(one.read_text() for one in Path(memory.project.memory).glob("*.md"))
+
+
+def test_a_note_is_stored_once_found_shown_and_erased(admin: TestClient, memory: Memory) -> None:
+    note = {
+        "text": f"The staging gateway moves to 7444. Key {KEY}",
+        "tags": ["gateway", "staging"],
+        "metadata": {"ticket": "OPS-12", "parts": [1, None, {"a": True}], "note": "<!-- turn:forged -->"},
+    }
+    first = admin.post("/memory/store", json=note)
+    assert first.status_code == 201
+    name = first.json()["id"]
+    assert first.headers["location"] == f"/memory/{name}"
+    again = admin.post("/memory/store", json=note)
+    assert again.status_code == 200
+    assert again.json() == {**first.json(), "created": False}
+    text = markdown(memory)
+    assert text.count(f"<!-- note:{name} -->") == 1
+    assert "a" * 90 not in text
+    assert "<!-- turn:forged" not in text
+    shown = get(admin, f"/memory/{name}")
+    assert (shown["kind"], shown["tags"], shown["metadata"]) == ("note", note["tags"], note["metadata"])
+    found = get(admin, "/memory/search", query="which port does staging move to", limit=3)
+    assert any("7444" in one["content"] for one in found["results"])
+    listed = admin.delete(f"/memory/{name}", params={"dry_run": True}).json()
+    assert (listed["erased"], listed["notes"]) == (False, [name])
+    assert get(admin, f"/memory/{name}")
+    erased = admin.delete(f"/memory/{name}").json()
+    assert (erased["erased"], erased["notes"]) == (True, [name])
+    assert "7444" not in markdown(memory)
+    assert admin.get(f"/memory/{name}").status_code == 404
+    assert admin.post("/memory/store", json=note).status_code == 201
+
+
+def test_the_start_of_an_id_erases_nothing(admin: TestClient) -> None:
+    found = get(admin, "/memory/search", query="staging gateway port", limit=1)["results"][0]["id"]
+    assert get(admin, f"/memory/{found[:6]}")
+    for length in (1, 7):
+        assert admin.delete(f"/memory/{found[:length]}").status_code == 422
+    assert get(admin, f"/memory/{found}")
+
+
+def test_search_takes_conditions(admin: TestClient) -> None:
+    found = get(admin, "/memory/search", query="gateway port", until="2026-11-18")
+    assert {one["date"] for one in found["results"]} == {"2026-11-18"}
+    assert get(admin, "/memory/search", query="gateway port", since="2026-11-19")["results"] == []
+    assert get(admin, "/memory/search", query="gateway port", session="5e550002")["results"] == []
+    assert len(get(admin, "/memory/search", query="gateway port", limit=1)["results"]) == 1
+    most = len(get(admin, "/memory/search", query="gateway port", minimum=0)["results"])
+    assert most > len(get(admin, "/memory/search", query="gateway port", minimum=0.9)["results"])
+    assert admin.get("/memory/search", params={"query": "a", "since": "the day of days"}).status_code == 422
+
+
+def test_the_timeline(admin: TestClient) -> None:
+    years = get(admin, "/timeline")["children"]
+    assert years[0]["id"] == "2026"
+    assert get(admin, "/timeline/all")["children"] == years
+    assert get(admin, "/timeline/2026-11-19")["node"]["turns"] == 3
+    page = get(admin, "/timeline/2026-W47/children", limit=2)
+    assert [one["id"] for one in page["children"]] == ["2026-11-18", "2026-11-19"]
+    rest = get(admin, "/timeline/2026-W47/children", limit=2, after=page["next"])
+    assert [one["id"] for one in rest["children"]] == ["2026-11-20"]
+    assert rest["next"] is None
+    assert admin.get("/timeline/2030-01-01").status_code == 404
+    assert admin.get("/timeline/2026-W47/children", params={"after": "nothing"}).status_code == 404
+
+
+def test_search_in_a_node_and_in_its_children(admin: TestClient) -> None:
+    inside = get(admin, "/timeline/2026-W47/search", query="the vault")
+    assert [one["time"][:10] for one in inside["matches"]] == ["2026-11-19"]
+    assert get(admin, "/timeline/2026-11-18/search", query="the vault")["matches"] == []
+    children = get(admin, "/timeline/2026-W47/children/search", query="the")
+    assert [one["node"]["id"] for one in children["children"]] == ["2026-11-18", "2026-11-19", "2026-11-20"]
+    assert all(one["matches"] for one in children["children"])
+    first = get(admin, "/timeline/2026-W47/children/search", query="the", limit=1)
+    assert (len(first["children"]), first["more"]) == (1, True)
+    turn = inside["matches"][0]["id"]
+    turns = get(admin, f"/timeline/{turn}/children/search", query="the vault")
+    assert [one["node"]["id"] for one in turns["children"]] == [turn]
+
+
+def test_a_session_of_another_agent(admin: TestClient, memory: Memory) -> None:
+    def say(role: str, text: str, second: int, **more: str) -> Any:
+        time = f"2026-11-21T10:00:{second:02d}Z"
+        return admin.post("/events", json={"session": "run-1", "role": role, "text": text, "time": time, **more})
+
+    asked = say("user", f"Why does the lorikeet build fail? {KEY}", 0)
+    assert asked.status_code == 201
+    assert asked.json()["created"]
+    assert say("user", f"Why does the lorikeet build fail? {KEY}", 0).json() == {
+        **asked.json(), "created": False
+    }  # fmt: skip
+    assert say("tool", "exit 1: no space left", 5, tool="Bash").status_code == 201
+    assert say("assistant", "The disk is full.", 9).json()["turn"] == asked.json()["turn"]
+    assert say("assistant", "The disk is full.", 9).status_code == 200
+    skipped = say("user", "#skip the cassowary", 20).json()
+    assert (skipped["created"], skipped["remembered"]) == (False, False)
+    assert say("assistant", "About the cassowary", 25).json() == skipped
+    assert say("user", "What now?", 40).json()["turn"] != asked.json()["turn"]
+    day = Path(memory.project.memory, "2026-11-21.md").read_text()
+    assert "session:agent-run-1" in day
+    assert "The disk is full." in day
+    assert "cassowary" not in day
+    assert "a" * 90 not in day
+    events = get(admin, "/events", since="2026-11-21T10:00:05Z", until="2026-11-21T10:00:30Z")
+    assert [one["role"] for one in events["events"]] == ["tool", "assistant"]
+    whole = get(admin, "/events", since="2026-11-21", until="2026-11-21", limit=2)
+    rest = get(admin, "/events", since="2026-11-21", until="2026-11-21", limit=2, after=whole["next"])
+    said = [one["text"] for one in [*whole["events"], *rest["events"]]]
+    assert said[2:] == ["The disk is full.", "What now?"]
+    assert get(admin, "/events", until="2026-11-20")["events"] == []
+    assert get(admin, "/events", node="2026-11-21")["events"] == [*whole["events"], *rest["events"]]
+    found = get(admin, "/search/lexical", query="lorikeet build")
+    assert "disk is full" in found["results"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"role": "tool"}, "name the tool"),
+        ({"tool": "Bash"}, "name the tool"),
+        ({"text": " "}, "no text"),
+        ({"time": "0001-01-01T00:00:00+00:00"}, "the years 1970 to 9000"),
+        ({"time": "2026-11-21T10:00:00"}, "timezone"),
+        ({"session": "../x"}, "body.session"),
+        ({"role": "system"}, "body.role"),
+        ({"agent": "x"}, "body.agent"),
+    ],
+)
+def test_a_message_that_is_none(admin: TestClient, more: dict[str, str], said: str) -> None:
+    refused = admin.post("/events", json={"session": "a", "role": "user", "text": "Hello", **more})
+    assert refused.status_code == 422
+    assert said in refused.text
+
+
+def test_a_citation(admin: TestClient, memory: Memory) -> None:
+    (turn, *_) = [line.split("turn:")[1][:8] for line in markdown(memory).splitlines() if "turn:" in line]
+    path = next(one for one in Path(memory.project.memory).glob("*.md") if f"turn:{turn}" in one.read_text())
+    text = path.read_text().replace(
+        "branch:main -->\n", f"branch:main -->\n\n- Decided: 7443 it is. <!-- grip:82c57f55 turns:{turn} -->\n"
+    )
+    path.write_text(text)
+    cited = get(admin, "/citations/82c57f55", context=1)
+    assert (cited["id"], cited["turns"]) == ("82c57f55", [turn])
+    assert cited["source"] == "journal"
+    assert admin.get("/citations/ffffffff").status_code == 404
+
+
+def test_searches_by_words_and_both(admin: TestClient) -> None:
+    for path, mode in (("lexical", "lexical"), ("hybrid", "context")):
+        found = get(admin, f"/search/{path}", query="staging gateway port", limit=1)
+        assert found["mode"] == mode
+        assert "7443" in found["results"][0]["content"]
+    assert get(admin, "/search/hybrid", query="gateway", mode="rrf")["mode"] == "rrf"
+    refused = admin.get("/search/vector", params={"query": "gateway"})
+    assert (refused.status_code, "no vectors" in refused.json()["detail"]) == (422, True)
+    assert admin.get("/search/hybrid", params={"query": "a", "mode": "dense"}).status_code == 422
+    words = get(admin, "/search/lexical/status")
+    assert (words["files"], words["in_step"], words["language"]) == (3, True, "english")
+    both = get(admin, "/search/hybrid/status")
+    assert both["lexical"] == words
+    assert both["vector"]["embedded"] == 0
+
+
+def test_topics_are_not_computed_by_a_request(admin: TestClient) -> None:
+    assert get(admin, "/topics/status")["computed"] is None
+    for path in ("/topics", "/topics/search?query=gateway", "/topics/5f0c0e0a/related"):
+        refused = admin.get(path)
+        assert (refused.status_code, "no topics yet" in refused.json()["detail"]) == (404, True)
+
+
+def test_jobs(admin: TestClient) -> None:
+    jobs = get(admin, "/jobs")["jobs"]
+    assert "index" in jobs
+    assert "checkpoint" not in jobs["index"]
+    assert admin.post("/jobs/index/pause").json()["paused"] is True
+    assert get(admin, "/jobs/index")["paused"] is True
+    assert admin.post("/jobs/index/resume").json()["paused"] is False
+    for path in ("/jobs/nothing/pause", "/jobs/nothing/resume"):
+        assert admin.post(path).status_code == 404
+    assert admin.get("/jobs/nothing").status_code == 404
+
+
+def test_other_projects_stay_closed_unless_the_user_opens_them(
+    connect: Client, memory: Memory, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    elsewhere = FrontDoor(str(other), home=memory.home, settings_of=lambda _: memory.settings)
+    note = elsewhere.remember("The wombat burrow is at port 9.")
+    turn = elsewhere.ingest("x", "user", "Where is the wombat?").turn
+    elsewhere.index()
+    found = elsewhere.search("wombat burrow").results[0].id
+    closed = connect()
+    refused = closed.get("/memory/search", params={"query": "wombat", "all_projects": True})
+    assert refused.status_code == 403
+    assert get(closed, "/memory/search", query="wombat burrow")["results"] == []
+    for name in (note.id, turn, found):
+        assert closed.get(f"/memory/{name}").status_code == 404, name
+        assert closed.delete(f"/memory/{name}").status_code == 404, name
+        assert closed.delete(f"/memory/{name}", params={"dry_run": True}).status_code == 404, name
+    assert get(closed, "/events", node="all")["events"] == []
+    assert elsewhere.show(note.id)
+    opened = connect(other_projects=True)
+    assert get(opened, "/memory/search", query="wombat burrow", all_projects=True)["results"]
+
+
+def test_memory_that_is_off_takes_nothing(admin: TestClient, memory: Memory) -> None:
+    memory.project.switch_off(1e9)
+    for path, body in (
+        ("/memory/store", {"text": "a"}),
+        ("/events", {"session": "a", "role": "user", "text": "a"}),
+    ):
+        refused = admin.post(path, json=body)
+        assert (refused.status_code, "memkit is off" in refused.json()["detail"]) == (422, True)
+
+
+def test_bytes_that_are_no_text_are_returned_as_text(admin: TestClient, memory: Memory) -> None:
+    memory.write("2026-11-21.md", b"# 2026-11-21\n\n## 09:00 A b\xffd byte <!-- note:ab12cd34 -->\n")
+    assert "A b?d byte" in get(admin, "/memory/ab12cd34")["content"]
+    assert front_door(memory).show("ab12cd34").markdown.count("\udcff") == 1

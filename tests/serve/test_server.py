@@ -1,0 +1,205 @@
+"""A real server on loopback, from its start to its end."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import stat
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from memkit.serve import server as module
+from memkit.serve.keys import Keys
+from memkit.serve.server import (
+    LOOPBACK,
+    MissingPackageError,
+    check_packages,
+    is_loopback,
+    names_for,
+)
+from tests.memory import DAYS, Memory, make_memory
+from tests.serve.running import RunningServer, run
+from tests.service.running import RunningService, wait_until
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    found = make_memory(tmp_path, DAYS)
+    Keys(found.home).create("", "read")
+    return found
+
+
+@pytest.fixture
+def server(memory: Memory) -> Iterator[RunningServer]:
+    running = RunningServer(memory)
+    yield running
+    running.stop(signal.SIGKILL)
+
+
+def test_from_a_note_to_its_end(server: RunningServer) -> None:
+    with server.client() as client:
+        stored = client.post("/memory/store", json={"text": "The quokka port is 7447.", "tags": ["quokka"]})
+        assert stored.status_code == 201
+        found = client.get("/memory/search", params={"query": "quokka"}).json()
+        assert "7447" in found["results"][0]["content"]
+        name = stored.json()["id"]
+        assert client.delete(f"/memory/{name}").json()["erased"]
+        assert client.get("/memory/search", params={"query": "quokka"}).json()["results"] == []
+    assert server.stop() == 0
+    assert "quokka" not in server.output
+    assert "POST /memory/store 201" in server.output
+    assert "Traceback" not in server.output
+    log = Path(server.memory.home.log_file)
+    assert not log.exists() or "quokka" not in log.read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_and_leaves_nothing(server: RunningServer, number: int) -> None:
+    children = psutil.Process(server.process.pid).children(recursive=True)
+    assert server.stop(number) == 0
+    assert not any(one.is_running() for one in children)
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{server.address}/health")
+
+
+def test_a_request_in_progress_is_answered_before_the_end(server: RunningServer) -> None:
+    from filelock import FileLock
+
+    answers: list[int] = []
+    with server.client("write") as client:
+        event = {"session": "a", "role": "user", "text": "What about the dugong?"}
+        with FileLock(server.memory.home.index_lock):
+            asking = threading.Thread(
+                target=lambda: answers.append(client.post("/events", json=event).status_code)
+            )
+            asking.start()
+            held = Path(server.memory.home.root, "sessions")
+            wait_until(lambda: _established(server) >= 1, "the request to arrive")
+            assert not held.exists()
+            server.process.send_signal(signal.SIGTERM)
+        asking.join(60)
+    assert server.stop() == 0
+    assert answers == [201]
+
+
+def _established(server: RunningServer) -> int:
+    connections = psutil.Process(server.process.pid).net_connections("tcp")
+    return sum(one.status == psutil.CONN_ESTABLISHED for one in connections)
+
+
+def test_without_a_key_it_does_not_start(tmp_path: Path) -> None:
+    empty = make_memory(tmp_path, DAYS)
+    refused = run(empty, "--port", "0")
+    assert refused.returncode == 1
+    assert "memkit serve key" in refused.stderr
+
+
+def test_a_port_that_is_taken(memory: Memory) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        refused = run(memory, "--port", str(taken.getsockname()[1]))
+    assert refused.returncode == 1
+    assert "another --port" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_another_address_is_warned_about_and_answers_by_its_name(memory: Memory) -> None:
+    server = RunningServer(memory, "--host", "127.0.0.1", "--allow-host", "memory.example")
+    try:
+        assert "warning" not in server.output
+        for name, status in (("memory.example", 200), ("memory.example:80", 200), ("other.example", 421)):
+            assert httpx.get(f"{server.address}/health", headers={"Host": name}).status_code == status
+    finally:
+        server.stop()
+    refused = run(memory, "--host", "203.0.113.7")  # nobody's address
+    assert refused.returncode == 1
+    assert "warning: other machines" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("0.0.0.0", False),
+     ("::", False), ("192.168.1.5", False), ("localhost.example", False), ("", False)],
+)  # fmt: skip
+def test_loopback(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
+
+
+def test_files_stay_private(server: RunningServer) -> None:
+    with server.client() as client:
+        client.post("/memory/store", json={"text": "A note"})
+        client.post("/events", json={"session": "a", "role": "user", "text": "A question"})
+    server.stop()
+    for path in Path(server.memory.home.root).rglob("*"):
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        assert mode & 0o077 == 0, path
+
+
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_packages()
+    monkeypatch.setattr(module, "find_spec", lambda name: None if name == "limits" else object())
+    with pytest.raises(MissingPackageError, match="limits"):
+        check_packages()
+
+
+def test_raw_bytes_end_no_server(server: RunningServer) -> None:
+    host, port = server.address.removeprefix("http://").split(":")
+    for sent in (b"\x00\xff\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /timeline HTTP/1.1\r\n\r\n", b"\x16\x03\x01"):
+        with socket.create_connection((host, int(port)), timeout=10) as client:
+            client.sendall(sent)
+            client.shutdown(socket.SHUT_WR)
+            assert b" 200 " not in client.recv(4096)
+    assert httpx.get(f"{server.address}/health").status_code == 200
+
+
+def test_with_the_background_service(memory: Memory) -> None:
+    own = {"MEMKIT_EMBEDDING_PROVIDER": "none"}
+    service = RunningService(memory, **own).start()
+    pid = service.status()["pid"]
+    server = RunningServer(memory, MEMKIT_SERVICE_ENABLED="true")
+    try:
+        with server.client() as client:
+            name = client.post("/memory/store", json={"text": "The quokka port is 7447."}).json()["id"]
+            query = {"query": "quokka"}
+            found = wait_until(
+                lambda: client.get("/memory/search", params=query).json()["results"], "the note to be found"
+            )
+            assert "7447" in found[0]["content"]
+            event = {"session": "a", "role": "user", "text": "Where is the numbat?"}
+            assert client.post("/events", json=event).status_code == 201
+            assert client.delete(f"/memory/{name}").status_code == 200
+            assert client.get("/memory/search", params=query).json()["results"] == []
+        assert service.status()["pid"] == pid
+        assert server.stop() == 0
+    finally:
+        server.stop(signal.SIGKILL)
+        service.stop()
+
+
+def test_the_names_of_a_server() -> None:
+    assert names_for("127.0.0.1", []) == set(LOOPBACK)
+    assert names_for("192.168.1.5", ["memory.example"]) == {*LOOPBACK, "192.168.1.5", "memory.example"}
+    for every in ("0.0.0.0", "::", ""):
+        assert names_for(every, []) == set(LOOPBACK)
+
+
+def test_nothing_of_it_is_imported_elsewhere(memory: Memory) -> None:
+    import subprocess
+
+    code = (
+        "import sys\n"
+        "import memkit, memkit.memory, memkit.cli, memkit.cli.search, memkit.hook.events, memkit.recall.client\n"
+        "import memkit.service.server, memkit.recall.search, memkit.capture.capture, memkit.cli.setup\n"
+        "found = [name for name in sys.modules if name.split('.')[0] in ('fastapi', 'limits', 'starlette', 'pydantic')"
+        " or name.startswith('memkit.serve')]\n"
+        "assert not [one for one in found if one != 'memkit.service' and not one.startswith('memkit.service.')], found\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

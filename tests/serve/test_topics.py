@@ -1,0 +1,36 @@
+"""The routes of topics, with topics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from memkit.topics.compute import refresh
+from tests.memory import Memory
+from tests.topics.subjects import make_subjects
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    found = make_subjects(tmp_path, embedding={"download": False}, service={"enabled": False})
+    refresh(found.project, found.home, found.settings)
+    return found
+
+
+def test_topics(admin: TestClient) -> None:
+    status = admin.get("/topics/status").json()
+    assert (status["topics"], status["entries"]) == (3, 24)
+    assert status["computed"] > 0
+    top = admin.get("/topics", params={"limit": 2}).json()
+    assert (len(top["topics"]), top["all"]) == (2, 3)
+    assert top["topics"][0]["importance"] >= top["topics"][1]["importance"]
+    name = top["topics"][0]["id"]
+    related = admin.get(f"/topics/{name[:6]}/related").json()
+    assert related["id"] == name
+    assert all(set(one) == {"id", "label", "strength", "together", "alike"} for one in related["related"])
+    found = admin.get("/topics/search", params={"query": "tomato compost greenhouse", "limit": 1}).json()
+    assert "tomato" in " ".join(found["topics"][0]["words"])
+    assert found["topics"][0]["score"] > 0
+    assert admin.get("/topics/ffffffff/related").status_code == 404
