@@ -23,9 +23,9 @@ from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.project import Project
 from memkit.index import sync_project
 from memkit.index.catalog import collection_name, snapshots_of
-from memkit.index.chunk import ChunkReader, open_current
+from memkit.index.merge import erase_dead
 from memkit.index.purge import delete_collection, erase_deleted
-from memkit.index.snapshot import remove_others
+from memkit.index.reader import ChunkReader, open_current
 from memkit.ipc import spool, unindexed
 from memkit.journal import Journal
 from memkit.journal.day_edits import Removal
@@ -182,7 +182,7 @@ class _Eraser:
             gone.turns.intersection(chunk.turns)
             or gone.grips.intersection(chunk.citations)
             or any(period.project == chunks.root for period in gone.periods)
-            for chunk in chunks.chunks()
+            for chunk in chunks.stored_chunks()
         )
 
 
@@ -238,7 +238,7 @@ def purge_index(
         if chunks is None:  # it cannot be read
             shutil.rmtree(directory, ignore_errors=True)
             continue
-        remove_others(directory, chunks.path.name)
+        erase_dead(directory)
         drop_outdated(directory, chunks.fingerprint)
         if directory.name not in current and holds_text(chunks):
             delete_collection(home, uri, directory.name)

@@ -23,8 +23,8 @@ from memkit.hook.entries import days
 from memkit.hook.project import Project, digest16
 from memkit.index import read_files
 from memkit.index.catalog import snapshots_of
-from memkit.index.chunk import ChunkReader, open_current
 from memkit.index.chunker import decode
+from memkit.index.reader import ChunkReader, open_current
 from memkit.ipc import spool, unindexed
 from memkit.journal import Journal
 from memkit.journal.day_edits import redact_day
@@ -367,7 +367,7 @@ class Audit:
         return redact(text, self._patterns)
 
     def _holds_secret(self, chunks: ChunkReader) -> bool:
-        return any(self._redact(chunk.content) != visible(chunk.content) for chunk in chunks.chunks())
+        return any(self._redact(chunk.content) != visible(chunk.content) for chunk in chunks.stored_chunks())
 
     def _search(self, report: AuditReport) -> list[Place]:
         """Record all findings in `report`. Return the places of those outside of the index."""
@@ -375,7 +375,7 @@ class Audit:
         places = search_places(self._places(report.problems), finder, report.problems)
         for directory in snapshots_of(self._home, self._roots):
             chunks = open_current(directory, ChunkReader)
-            for chunk in chunks.chunks() if chunks is not None else ():
+            for chunk in chunks.stored_chunks() if chunks is not None else ():
                 finder.lines_of("index", chunk.source)(chunk.start_line, chunk.content)
             topics = read_derived(directory / NAME)  # a fix removes them
             for topic in topics.topics if topics is not None else ():

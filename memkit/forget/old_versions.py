@@ -20,7 +20,8 @@ from memkit.errors import ArchiveError
 from memkit.forget.selection import Passage, read_facts
 from memkit.hook.project import Project
 from memkit.index.catalog import snapshots_of
-from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk, ChunkReader, open_current
+from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
+from memkit.index.reader import ChunkReader, open_current
 from memkit.journal import Journal
 from memkit.journal.facts import FactFile
 from memkit.journal.files import original_name, replaced_files

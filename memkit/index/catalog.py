@@ -15,7 +15,8 @@ from memkit.embedding.models import space
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory, read_head, write_durably
 from memkit.hook.project import Project, Registry, digest16, registry_path
-from memkit.index.chunk import ChunkReader, digest, open_current, root_of
+from memkit.index.chunk import digest
+from memkit.index.reader import ChunkReader, open_current, root_of
 from memkit.paths import Home
 from memkit.projects import changing
 from memkit.projects.git import normalize_remote, remote_of
@@ -40,16 +41,23 @@ _IDENTITY = re.compile(r"[0-9a-f]{16}")
 
 
 def open_snapshot(
-    project: Project, home: Home, settings: Settings, *, strict: bool = False
+    project: Project,
+    home: Home,
+    settings: Settings,
+    *,
+    strict: bool = False,
+    earlier: Snapshot | None = None,
 ) -> Snapshot | None:
     """Open the project's current snapshot, up to date or not; return None if there is no usable one.
+
+    It shares the segments that `earlier`, an open one, has too.
 
     With `strict`, raise `StaleSnapshotError` with the reason if there is one that cannot be used.
     """
     from memkit.index.snapshot import Snapshot  # numpy and BM25, only to search and to index
 
     directory, language = _directory(project, home, settings), settings.search.language
-    return open_current(directory, lambda path: Snapshot(path, language), strict=strict)
+    return open_current(directory, lambda path: Snapshot(path, language, earlier), strict=strict)
 
 
 def open_chunks(project: Project, home: Home, settings: Settings) -> ChunkReader | None:

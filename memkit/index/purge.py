@@ -206,20 +206,8 @@ def keep_small(home: Home, uri: str, *, erase: bool = False) -> int:
     # The vectors of foreign collections stay, and with them the size may.
     if after.bytes > bound(after) and all(name.startswith(COLLECTION_PREFIX) for name in after.names):
         for name in after.names:
-            _rewrite(home, uri, name)
+            with Store(home, uri, name) as store:
+                store.rewrite()
         erase_deleted(home, uri)
         after = usage_of(path) or after
     return max(0, before.bytes - after.bytes)
-
-
-def _rewrite(home: Home, uri: str, name: str) -> None:
-    """Write a collection again without deleted vectors, embedding nothing.
-
-    If this is killed, the next pass takes the vectors from the snapshot.
-    """
-    with Store(home, uri, name) as store:
-        rows = list(store.rows())
-    with Store(home, uri, name, rebuild=True) as store:
-        # The first vector decides on the length. A placeholder for a missing one should not.
-        store.put([row for row in rows if row.vectors is not None])
-        store.put([row for row in rows if row.vectors is None])

@@ -1,8 +1,12 @@
 """Update the index of a project to match its Markdown.
 
 A pass adds missing chunks and deletes stale ones. Unchanged files cost nothing, and moved text keeps its
-vectors. Chroma is written first; the snapshot that searches read is derived from it. A pass that is killed
-at any moment can be repeated, and ends in the same state.
+vectors. Chroma is written first, then the snapshot that searches read. A pass that is killed at any moment
+can be repeated, and ends in the same state.
+
+Chroma holds the chunks of the snapshot. To compare all of them takes long, so a pass does that only if it
+must: if the mark of a killed pass exists, or if the collection is not the one that the snapshot names or has
+another number of rows.
 """
 
 from __future__ import annotations
@@ -16,12 +20,13 @@ from memkit.errors import IndexStoreError
 from memkit.hook.project import Project
 from memkit.index import SyncReport
 from memkit.index.catalog import collection_name, snapshot_directory
-from memkit.index.chunk import open_current
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
 from memkit.index.memory_files import CurrentFiles, read_files
-from memkit.index.snapshot import Snapshot
-from memkit.index.store import ForeignRowsError, Row, Store, directory
-from memkit.index.update import OtherLengthError, Progress, Update
+from memkit.index.merge import merge_some
+from memkit.index.reader import open_current
+from memkit.index.snapshot import STARTED, Snapshot
+from memkit.index.store import Store, directory
+from memkit.index.update import OtherLengthError, Progress, Update, Vectors
 from memkit.paths import Home
 from memkit.settings.load import Settings
 
@@ -77,6 +82,7 @@ class Indexer:
         self._path = directory(home, settings.index.uri)
         self._store: Store | None = None
         self._snapshot: Snapshot | None = None
+        self._checked = ""  # the name of the snapshot that the open store is in step with
 
     def __enter__(self) -> Indexer:
         return self
@@ -93,10 +99,14 @@ class Indexer:
     def snapshot(self) -> Snapshot | None:
         """Return the current snapshot; None if there is no usable one."""
         if self._snapshot is None or not self._snapshot.is_current():
-            language = self.settings.search.language
-            place = snapshot_directory(self.home, self.name)
-            self._snapshot = open_current(place, lambda path: Snapshot(path, language))
+            self._reopen()
         return self._snapshot
+
+    def _reopen(self) -> None:
+        """Open the current snapshot, with the segments that are open."""
+        earlier, language = self._snapshot, self.settings.search.language
+        place = snapshot_directory(self.home, self.name)
+        self._snapshot = open_current(place, lambda path: Snapshot(path, language, earlier))
 
     def sync(
         self,
@@ -111,7 +121,7 @@ class Indexer:
         """
         if files is None:
             files = read_files(self.project, self.home, self.settings)
-        made: dict[str, Row] = {}
+        made: Vectors = {}
 
         def run(*, rebuild: bool, reuse: bool) -> SyncReport:
             try:
@@ -124,9 +134,6 @@ class Indexer:
             self._set_aside_if_damaged()  # opening it may have crashed the process that left the marker
         try:
             return run(rebuild=rebuild, reuse=not rebuild)
-        except ForeignRowsError as error:
-            self._announce(f"{error}; it is rebuilt")
-            return run(rebuild=True, reuse=True)
         except IndexStoreError:
             if not self._set_aside_if_damaged():
                 raise
@@ -135,7 +142,7 @@ class Indexer:
     def _run(
         self,
         files: CurrentFiles,
-        made: dict[str, Row],
+        made: Vectors,
         progress: Progress | None,
         rebuild: bool,
         reuse: bool,
@@ -147,13 +154,27 @@ class Indexer:
             if self._store is None:
                 uri = self.settings.index.uri
                 self._store = Store(self.home, uri, self.name, rebuild=rebuild)
-            return Update(self, self._store, files, made, last, reuse).run(progress)
+                self._checked = ""
+            in_step = last is not None and reuse and self._is_in_step(self._store, last)
+            update = Update(self, self._store, files, made, last, reuse=reuse, is_in_step=in_step)
+            report = update.run(progress)
+            self._reopen()
+            if self._snapshot is not None and merge_some(self._snapshot):
+                self._reopen()
+            self._checked = "" if self._snapshot is None else self._snapshot.name
+            return report
         except BaseException:
             self.close()
             raise
-        finally:
-            if self._snapshot is not None and not self._snapshot.is_current():
-                self._snapshot = None  # it is large, and no longer needed
+
+    def _is_in_step(self, store: Store, last: Snapshot) -> bool:
+        """Return whether the store holds exactly the chunks of the snapshot."""
+        if store.is_shared or (last.directory / STARTED).exists():
+            return False
+        if self._checked == last.name:
+            return True
+        rows = len(last.owners) + last.missing
+        return last.manifest["collection"] == store.identity and store.count() == rows
 
     def _set_aside_if_damaged(self) -> bool:
         is_ours = not self.settings.index.uri

@@ -15,8 +15,9 @@ from memkit.hook.project import Project
 from memkit.index import open_chunks
 from memkit.index.blocks import Document
 from memkit.index.catalog import also_searched
-from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk, ChunkReader
+from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.chunker import decode
+from memkit.index.reader import ChunkReader
 from memkit.index.sections import read_sections
 from memkit.paths import Home
 from memkit.recall.transcript import find_original

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, TimeoutError
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memkit.errors import MemkitError
@@ -100,7 +99,7 @@ class OpenProjects:
         self._index = index
         self._watcher = watcher
         self._projects: OrderedDict[str, _OpenProject] = OrderedDict()
-        self._corpora: OrderedDict[tuple[Path, ...], Corpus] = OrderedDict()
+        self._corpora: OrderedDict[tuple[str, ...], Corpus] = OrderedDict()
         self._guard = threading.RLock()
 
     def sizes(self) -> dict[str, int]:
@@ -187,7 +186,7 @@ class OpenProjects:
         if found.reading.acquire(blocking=found.snapshot is None):
             try:
                 if found.snapshot is None or not found.snapshot.is_current():
-                    newest = self._read(project, settings)
+                    newest = self._read(project, settings, found.snapshot)
                     self._drop_corpora(found)
                     found.snapshot = newest
             finally:
@@ -216,15 +215,17 @@ class OpenProjects:
             notes += filter(None, [report.degraded])
             notes += [f"{line}; searched its old text" for line in report.unreadable]
 
-    def _read(self, project: Project, settings: Settings) -> Snapshot | None:
-        snapshot = open_snapshot(project, self._home, settings)
+    def _read(
+        self, project: Project, settings: Settings, earlier: Snapshot | None = None
+    ) -> Snapshot | None:
+        snapshot = open_snapshot(project, self._home, settings, earlier=earlier)
         if snapshot is not None:
             self._corpus([snapshot])  # while other threads still use the one before
         return snapshot
 
     def _corpus(self, snapshots: Sequence[Snapshot]) -> Corpus:
         """Return the chunks of all `snapshots` as one corpus; reuse an earlier one if possible."""
-        key = tuple(snapshot.path for snapshot in snapshots)
+        key = tuple(snapshot.name for snapshot in snapshots)
         with self._guard:
             found = self._corpora.get(key)
         corpus = Corpus(snapshots) if found is None else found
@@ -241,7 +242,7 @@ class OpenProjects:
     def _drop_corpora(self, closed: _OpenProject) -> None:
         with self._guard:
             for key in [*self._corpora]:
-                if closed.snapshot is not None and closed.snapshot.path in key:
+                if closed.snapshot is not None and closed.snapshot.name in key:
                     del self._corpora[key]
 
     def _close(self, root: str) -> None:

@@ -25,7 +25,7 @@ from memkit.index.catalog import collection_name
 from memkit.index.chunker import chunk_markdown
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
 from memkit.index.purge import delete_collection
-from memkit.index.store import ForeignRowsError, Row, Store, owner_of
+from memkit.index.store import Row, Store, owner_of
 from memkit.paths import Home
 from memkit.settings import ChunkingSettings
 from memkit.settings.load import Settings
@@ -43,15 +43,14 @@ def rows_of(text: str, embedder: FakeEmbedder | None) -> list[Row]:
     return rows
 
 
-def assert_equal(found: list[Row], expected: list[Row]) -> None:
-    assert [row.id for row in found] == sorted(row.id for row in expected)
-    for row, other in zip(found, sorted(expected, key=lambda row: row.id), strict=True):
-        assert row.chunk == other.chunk
-        if other.vectors is None:
-            assert row.vectors is None
-        else:
-            assert row.vectors is not None
-            assert np.array_equal(row.vectors, other.vectors)  # to the bit
+def assert_stored(store: Store, expected: list[Row]) -> None:
+    """The store holds these chunks and no others, with their vectors to the bit."""
+    assert store.stored() == {row.id: store.describe(row) for row in expected}
+    embedded = {row.id: row.vectors for row in expected if row.vectors is not None}
+    found = store.vectors({name: len(vectors) for name, vectors in embedded.items()})
+    assert found.keys() == embedded.keys()
+    for name, vectors in embedded.items():
+        assert np.array_equal(found[name], vectors)
 
 
 @pytest.fixture
@@ -68,9 +67,9 @@ def test_rows_come_back_as_they_went_in(home: Home) -> None:
         assert store.dimensions is None
         store.put(rows)
     with Store(home, "", "memkit-test") as store:
-        assert sorted(store.tidy_ids()) == sorted(row.id for row in rows)
-        assert_equal(list(store.rows()), rows)
+        assert_stored(store, rows)
         assert store.dimensions == 8
+        assert store.count() == sum(row.windows for row in rows)
 
 
 def test_rows_of_many_windows_need_no_more_than_a_batch_at_once(
@@ -81,9 +80,9 @@ def test_rows_of_many_windows_need_no_more_than_a_batch_at_once(
     assert max(row.windows for row in rows) > 14
     with Store(home, "", "memkit-test") as store:
         store.put(rows)
-        assert_equal(list(store.rows()), rows)
+        assert_stored(store, rows)
         store.delete({row.id: row.windows for row in rows[1:]})
-        assert_equal(list(store.rows()), rows[:1])
+        assert_stored(store, rows[:1])
 
 
 @only_in_ci
@@ -92,7 +91,7 @@ def test_a_chunk_of_more_windows_than_chroma_takes_at_once(home: Home) -> None:
     assert max(row.windows for row in rows) > 5500
     with Store(home, "", "memkit-test") as store:
         store.put(rows)
-        assert_equal(list(store.rows()), rows)
+        assert_stored(store, rows)
 
 
 def test_what_a_killed_run_left_is_removed(home: Home) -> None:
@@ -101,7 +100,7 @@ def test_what_a_killed_run_left_is_removed(home: Home) -> None:
         store.put(rows)
         # Killed while it deleted: the chunk itself goes first. While it wrote: it comes last.
         store._collection.delete(ids=[rows[0].id])
-        assert sorted(store.tidy_ids()) == sorted(row.id for row in rows[1:])
+        assert sorted(store.stored()) == sorted(row.id for row in rows[1:])
         left = store._collection.get(include=[])["ids"]
         assert not [row for row in left if row.startswith(rows[0].id)]
 
@@ -123,8 +122,8 @@ def test_a_chunk_is_whole_or_not_there(home: Home, monkeypatch: pytest.MonkeyPat
             monkeypatch.setattr(store._collection, "upsert", write)
             with pytest.raises(KeyboardInterrupt):
                 store.put(rows)
-            whole = [row.id for row in store.rows()]
-            assert_equal(list(store.rows()), [row for row in rows if row.id in whole])
+            whole = store.stored()
+            assert_stored(store, [row for row in rows if row.id in whole])
 
 
 def test_a_chunk_that_lost_a_window_counts_as_not_embedded(home: Home) -> None:
@@ -132,16 +131,17 @@ def test_a_chunk_that_lost_a_window_counts_as_not_embedded(home: Home) -> None:
     with Store(home, "", "memkit-test") as store:
         store.put(rows)
         store._collection.delete(ids=[f"{rows[0].id}#1"])
-        found = {row.id: row.vectors for row in store.rows()}
-        assert found[rows[0].id] is None
-        assert found[rows[1].id] is not None
+        found = store.stored()
+        assert found[rows[0].id]["windows"] == 0
+        assert found[rows[1].id]["windows"] == rows[1].windows
+        assert store.vectors({rows[0].id: rows[0].windows}) == {}
 
 
 def test_placeholders_are_as_long_as_the_vectors_there_are(home: Home) -> None:
     with Store(home, "", "memkit-test") as store:
         store.put(rows_of(DAYS["2026-11-18.md"], FakeEmbedder(dimensions=12)))
         store.put(rows_of(DAYS["2026-11-19.md"], None))
-        assert sum(row.vectors is None for row in store.rows()) == 3
+        assert [one["windows"] for one in store.stored().values()].count(0) == 3
 
 
 def test_an_emptied_collection_takes_vectors_of_another_length(home: Home) -> None:
@@ -152,26 +152,50 @@ def test_an_emptied_collection_takes_vectors_of_another_length(home: Home) -> No
     rows = rows_of(DAYS["2026-11-18.md"], FakeEmbedder(dimensions=12))
     with Store(home, "", "memkit-test") as store:
         store.put(rows)
-        assert_equal(list(store.rows()), rows)
+        assert_stored(store, rows)
 
 
-def test_foreign_rows_are_recognized(home: Home) -> None:
+def test_an_embedded_store_holds_no_text(home: Home) -> None:
     with Store(home, "", "memkit-test") as store:
-        store._collection.add(ids=["x"], embeddings=[[1.0] * 8], metadatas=[{"a": 1}])
-        with pytest.raises(ForeignRowsError):
-            list(store.rows())
+        store.put(rows_of(DAYS["2026-11-18.md"], FakeEmbedder()))
+        found = store._collection.get(include=["documents", "metadatas"])
+    assert set(found["documents"]) == {None}
+    assert {name for one in found["metadatas"] for name in one} == {
+        "source", "session", "kind", "branch", "day", "text", "windows", "window",
+    }  # fmt: skip
+    words = b"7443"  # of an answer
+    assert not any(words in path.read_bytes() for path in Path(home.index).rglob("*") if path.is_file())
 
 
-def test_a_collection_of_foreign_rows_is_rebuilt(tmp_path: Path) -> None:
+def test_foreign_and_lost_rows_are_put_right(tmp_path: Path) -> None:
+    """Whatever others did to the collection: nothing is embedded again."""
     memory = make_memory(tmp_path, DAYS)
     memory.sync()
     expected = memory.contents()
     name = next(Path(memory.home.index, "snapshots").iterdir()).name
-    with Store(memory.home, "", name) as store:
-        store._collection.add(ids=["x"], embeddings=[[1.0] * 8], metadatas=[{"a": 1}])
-    memory.sync()
-    assert memory.contents() == expected
-    assert len(memory.said) == 1
+    for others in ([], [next(iter(expected))]):
+        with Store(memory.home, "", name) as store:
+            store._collection.add(ids=["x", "y"], embeddings=[[1.0] * 8] * 2, metadatas=[{"a": 1}, {"b": "#"}])
+            if others:
+                store._collection.delete(ids=others)
+        memory.embedder = NoEmbedder()
+        memory.sync()
+        assert memory.contents() == expected
+        with Store(memory.home, "", name) as store:
+            assert_stored(store, memory.snapshot.rows())
+
+
+def test_a_rewritten_collection_holds_the_same(home: Home) -> None:
+    rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=50))
+    rows += rows_of("# Not embedded\n\n" + "text " * 50, None)
+    with Store(home, "", "memkit-test") as store:
+        store.put(rows)
+        store.delete({row.id: row.windows for row in rows[:2]})
+        before = store.identity
+        store.rewrite()
+        assert store.identity != before
+        assert_stored(store, rows[2:])
+        assert store.count() == sum(row.windows for row in rows[2:])
 
 
 def test_files_are_private_and_the_marker_is_removed(tmp_path: Path) -> None:
