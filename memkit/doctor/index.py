@@ -152,7 +152,12 @@ def _index(subject: Subject, is_rebuild: bool) -> str:
     lines: list[str] = []
     with index_lock(subject.home, WAIT_SECONDS):
         report = sync_project(
-            subject.project, subject.home, subject.settings, rebuild=is_rebuild, announce=lines.append
+            subject.project,
+            subject.home,
+            subject.settings,
+            rebuild=is_rebuild,
+            compare=True,
+            announce=lines.append,
         )
     chunks = plural(report.chunks, "chunk")
     lines.append(f"{chunks} of {subject.project.root} indexed, {report.embedded} embedded")

@@ -41,6 +41,7 @@ def sync_project(
     settings: Settings,
     *,
     rebuild: bool = False,
+    compare: bool = False,
     files: CurrentFiles | None = None,
     embedder: Embedder | None = None,
     announce: Callable[[str], None] = logger.info,
@@ -48,12 +49,12 @@ def sync_project(
 ) -> SyncReport:
     """Update the project's index once. The caller holds the index lock.
 
-    `rebuild` starts from nothing. Without `files` and `embedder`, read and load them when needed. Raise
-    `IndexStoreError`, `EmbeddingError`.
+    `rebuild` starts from nothing; `compare` compares all chunks of the store with the snapshot. Without
+    `files` and `embedder`, read and load them when needed. Raise `IndexStoreError`, `EmbeddingError`.
     """
     find = None if embedder is None else lambda: (embedder, "")
     with Indexer(project, home, settings, find_embedder=find, announce=announce) as indexer:
-        return indexer.sync(files, rebuild=rebuild, progress=progress)
+        return indexer.sync(files, rebuild=rebuild, compare=compare, progress=progress)
 
 
 class Indexer:
@@ -82,6 +83,7 @@ class Indexer:
         self._path = directory(home, settings.index.uri)
         self._store: Store | None = None
         self._snapshot: Snapshot | None = None
+        self._compares = False
         self._checked = ""  # the name of the snapshot that the open store is in step with
 
     def __enter__(self) -> Indexer:
@@ -113,12 +115,14 @@ class Indexer:
         files: CurrentFiles | None = None,
         *,
         rebuild: bool = False,
+        compare: bool = False,
         progress: Progress | None = None,
     ) -> SyncReport:
         """Update the index to match `files`, by default all memory files as they are now.
 
-        `rebuild` starts from nothing. Raise `IndexStoreError`, `EmbeddingError`.
+        `rebuild` and `compare` are as for `sync_project`. Raise `IndexStoreError`, `EmbeddingError`.
         """
+        self._compares = compare
         if files is None:
             files = read_files(self.project, self.home, self.settings)
         made: Vectors = {}
@@ -169,7 +173,7 @@ class Indexer:
 
     def _is_in_step(self, store: Store, last: Snapshot) -> bool:
         """Return whether the store holds exactly the chunks of the snapshot."""
-        if store.is_shared or (last.directory / STARTED).exists():
+        if self._compares or store.is_shared or (last.directory / STARTED).exists():
             return False
         if self._checked == last.name:
             return True

@@ -6,7 +6,6 @@ import json
 import shutil
 import sqlite3
 import subprocess
-import zlib
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from memkit.embedding.models import space
 from memkit.embedding.remote import PROVIDERS
 from memkit.index import damage, index_lock
 from memkit.index.catalog import collection_name
+from memkit.index.reader import manifest_bytes
 from memkit.index.store import Store
 from memkit.settings import EmbeddingSettings, Settings
 from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient
@@ -26,9 +26,14 @@ def database(patient: Patient) -> Path:
     return Path(patient.home.index, "chroma", "chroma.sqlite3")
 
 
-def snapshot(patient: Patient) -> Path:
-    (pointer,) = Path(patient.home.index, "snapshots").glob("*/current")
-    return pointer.parent / pointer.read_text()
+def current(patient: Patient) -> Path:
+    (path,) = Path(patient.home.index, "snapshots").glob("*/current")
+    return path
+
+
+def segment(patient: Patient) -> Path:
+    (path,) = Path(patient.home.index, "snapshots").glob("*/*.segment")
+    return path
 
 
 def name(patient: Patient) -> str:
@@ -65,10 +70,9 @@ def test_a_failure_that_is_not_damage(indexed: Patient, monkeypatch: pytest.Monk
 
 
 def test_a_snapshot_of_another_version(indexed: Patient) -> None:
-    path = snapshot(indexed) / "manifest"
+    path = current(indexed)
     manifest = json.loads(path.read_bytes().partition(b"\n")[2])
-    data = json.dumps({**manifest, "format": 99}).encode()
-    path.write_bytes(b"%d\n%s" % (zlib.crc32(data), data))
+    path.write_bytes(manifest_bytes({**manifest, "format": 99}))
     finding = indexed.finding("snapshot-foreign")
     assert "another version" in finding.what
     expect_fixed(indexed, finding)
@@ -84,7 +88,7 @@ def test_rows_of_another_version(indexed: Patient) -> None:
 
 
 def test_a_half_written_snapshot(indexed: Patient) -> None:
-    path = snapshot(indexed) / "vectors.npy"
+    path = segment(indexed)
     path.write_bytes(path.read_bytes()[:-100])
     finding = indexed.finding("snapshot-damaged")
     assert str(path.parent) in finding.what
@@ -92,7 +96,7 @@ def test_a_half_written_snapshot(indexed: Patient) -> None:
 
 
 def test_a_snapshot_that_never_became_current(indexed: Patient) -> None:
-    (snapshot(indexed).parent / "current").unlink()
+    current(indexed).unlink()
     finding = indexed.finding("snapshot-damaged")
     assert "incomplete" in finding.what
     expect_fixed(indexed, finding)
@@ -145,14 +149,14 @@ def test_a_chunk_that_the_index_has_lost(indexed: Patient) -> None:
 
 def test_an_index_that_differs_from_the_markdown(indexed: Patient) -> None:
     """The hashes of the files match, but their chunks differ."""
-    path = snapshot(indexed)
-    ids = bytearray((path / "ids").read_bytes())
-    ids[:4] = b"0000"
-    (path / "ids").write_bytes(ids)
-    manifest = json.loads((path / "manifest").read_bytes().partition(b"\n")[2])
-    manifest["checksums"]["ids"] = zlib.crc32(ids)
-    data = json.dumps(manifest).encode()
-    (path / "manifest").write_bytes(b"%d\n%s" % (zlib.crc32(data), data))
+    files = indexed.memory.snapshot.sources
+    indexed.memory.write(DAY_FILE, DAY_TEXT.replace("2024-11-18", "2024-11-19"))
+    indexed.memory.sync()
+    manifest = json.loads(current(indexed).read_bytes().partition(b"\n")[2])
+    for source, entry in manifest["sources"].items():
+        entry[0] = files[source]
+    current(indexed).write_bytes(manifest_bytes(manifest))
+    indexed.memory.write(DAY_FILE, DAY_TEXT)
     finding = indexed.finding("index-differs")
     assert "differs from the Markdown" in finding.what
     expect_fixed(indexed, finding)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from memkit.archive import Archive
+from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from tests.ci import IN_CI, only_in_ci
 from tests.faults.stage import QUICK, REPOSITORY, Stage, entries, session_id, wait_for
@@ -69,18 +70,15 @@ def remembered(stage: Stage) -> dict[str, object]:
     """Every day file to the byte, every archived turn, every chunk of every index."""
     roots = [stage.project, *Path(stage.home.projects).glob("*/")]
     archive = Archive(stage.home)
-    snapshots = [
-        p.parent / p.read_text() for p in Path(stage.home.index).glob("snapshots/*/current")
-    ]
+    places = Path(stage.home.index).glob("snapshots/*/current")
+    snapshots = [Snapshot(path.parent) for path in places]
     return {
         "days": {
             str(day): day.read_bytes() for root in roots for day in root.glob(".memkit/memory/*")
         },
         "archive": {name: archive.turns(name) for name in sorted(archive.sessions())},
-        "chunks": sorted(
-            line for path in snapshots for line in (path / "chunks.jsonl").read_text().splitlines()
-        ),
-        "vectors": sorted(path.stat().st_size for one in snapshots for path in one.glob("vectors.npy")),
+        "chunks": sorted((chunk for one in snapshots for chunk in one.chunks()), key=repr),
+        "vectors": sorted((one.owners.tolist(), one.dimensions) for one in snapshots),
     }
 
 

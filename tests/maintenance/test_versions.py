@@ -148,8 +148,8 @@ def test_settings_are_named_that_this_version_does_not_know(home: Home) -> None:
 def test_a_snapshot_is_rebuilt(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, {"2026-11-20.md": "# 2026-11-20\n\nA quagga.\n"})
     memory.sync()
-    (manifest,) = Path(memory.home.index).rglob("manifest")
-    manifest.write_bytes(b"1\n{}")
+    (manifest,) = Path(memory.home.index).rglob("current")
+    manifest.write_bytes(b"0123456789ab-01234567")  # a directory, as up to memkit 0.1.0
     assert open_snapshot(memory.project, memory.home, memory.settings) is None
     memory.sync()
     assert len(memory.snapshot) == 1
