@@ -283,7 +283,7 @@ def main() -> None:
         "build_peak_mb": indexing_peak,
         "markdown_mb": resources.disk(place.memory),
         "chroma_mb": resources.disk(Path(place.home.index, "chroma")),
-        "snapshot_mb": resources.disk(snapshot.path),
+        "snapshot_mb": resources.disk(snapshot.directory),
         "stages": searches(snapshot, embedder, questions),
         **updates(place, embedder),
         **timelines(arguments.place.resolve()),

@@ -104,6 +104,10 @@ class Memory:
         assert found is not None
         return found
 
+    @property
+    def snapshot_or_none(self) -> Snapshot | None:
+        return open_snapshot(self.project, self.home, self.settings)
+
     def searcher(self, **options: Any) -> Searcher:
         """Over what is indexed, without indexing anything; `options` are settings of the search."""
         chosen = msgspec.structs.replace(self.settings.search, **options)
