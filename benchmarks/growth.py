@@ -170,11 +170,12 @@ def searches(snapshot: Snapshot, embedder: Embedder, questions: Sequence[str]) -
 def updates(place: Place, embedder: Embedder) -> dict[str, Any]:
     """Return the seconds from an appended turn until a search finds it, in a warm process.
 
-    `update` and `searchable` keep the index open, as the service does. `opened` opens and closes Chroma each
-    time, as a single command does.
+    `written_mb` are the megabytes that such an update writes. `update` and `searchable` keep the index open,
+    as the service does. `opened` opens and closes Chroma each time, as a single command does.
     """
     path = max(place.memory.iterdir())
     found: dict[str, list[float]] = {"update": [], "searchable": [], "opened": []}
+    written: list[float] = []
 
     def append() -> str:
         word = f"appendix{uuid.uuid4().hex[:8]}quagga"
@@ -191,8 +192,9 @@ def updates(place: Place, embedder: Embedder) -> dict[str, Any]:
     with place.indexer(embedder) as indexer:
         for _ in range(UPDATES + 1):
             word = append()
-            started = time.perf_counter()
+            started, before = time.perf_counter(), resources.written()
             report = indexer.sync()
+            written.append(resources.written() - before)
             found["update"].append(time.perf_counter() - started)
             search(indexer.snapshot(), word)
             found["searchable"].append(time.perf_counter() - started)
@@ -204,7 +206,8 @@ def updates(place: Place, embedder: Embedder) -> dict[str, Any]:
         search(place.snapshot(), word)
         found["opened"].append(time.perf_counter() - started)
     # The first one imports modules.
-    return {name: resources.percentiles(seconds[1:]) for name, seconds in found.items()}
+    times = {name: resources.percentiles(seconds[1:]) for name, seconds in found.items()}
+    return {**times, "written_mb": statistics.median(written[1:])}
 
 
 def timelines(place: Path) -> dict[str, Any]:
@@ -277,7 +280,7 @@ def main() -> None:
     questions = memory.questions(days, QUESTIONS)
     figures = {
         "chunks": report.chunks,
-        "vectors": len(snapshot.vectors),
+        "vectors": len(snapshot.owners),
         "days": days,
         "build_seconds": build,
         "build_peak_mb": indexing_peak,

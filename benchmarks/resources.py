@@ -35,6 +35,15 @@ def own_peak() -> float:
     return megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
+def written() -> float:
+    """Return the megabytes that this process has written so far; 0 where the system does not count them."""
+    try:
+        lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0.0
+    return float(dict(line.split(": ") for line in lines)["wchar"]) / 1e6
+
+
 def disk(path: Path) -> float:
     """Return the size of a file, or of all files below a directory, in MB."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]

@@ -535,8 +535,8 @@ class Memory:
         """
         from memkit.index import is_up_to_date, open_chunks, read_files
 
-        files = read_files(self.project, self.home, self.settings)
         chunks = open_chunks(self.project, self.home, self.settings)
+        files = read_files(self.project, self.home, self.settings, chunks)
         return {
             "files": len(files),
             "chunks": 0 if chunks is None else len(chunks),

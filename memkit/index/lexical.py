@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rank_bm25 import BM25Plus
 
-from memkit.index.tokens import Tokenizer
+from memkit.index.tokens import tokenizer_of
 
 PASSAGE_REACH = 2
 """A passage is a document with this many documents before and after it."""
@@ -40,7 +40,7 @@ ARRAYS = tuple(_EMPTY)
 
 def make_arrays(texts: Iterable[str], language: str) -> Arrays:
     """Return the postings of `texts`; the slot of a document is its place among them."""
-    tokenize = Tokenizer(language).tokenize
+    tokenize = tokenizer_of(language).tokenize
     lengths = array("i")
     pairs: defaultdict[str, array[int]] = defaultdict(lambda: array("i"))
     for text in texts:
@@ -105,7 +105,7 @@ def join_arrays(parts: Sequence[tuple[Mapping[str, NDArray[Any]], NDArray[np.int
 def signature(language: str) -> str:
     """Return everything that postings and scores depend on besides the documents."""
     bm25 = PostingsBM25(Postings(_EMPTY), _EMPTY["lengths"])
-    return f"{Tokenizer(language).signature}, BM25Plus {bm25.k1} {bm25.b} {bm25.delta}"
+    return f"{tokenizer_of(language).signature}, BM25Plus {bm25.k1} {bm25.b} {bm25.delta}"
 
 
 class LexicalIndex:
@@ -117,9 +117,9 @@ class LexicalIndex:
     def __init__(
         self, language: str, postings: Postings | JoinedPostings, lengths: NDArray[np.int32]
     ) -> None:
-        """`language` is as for `Tokenizer`; `lengths` are those of the documents, in terms."""
+        """`language` is as for `tokenizer_of`; `lengths` are those of the documents, in terms."""
         self._size = len(lengths)
-        self._tokenizer = Tokenizer(language)
+        self._tokenizer = tokenizer_of(language)
         self._postings = postings
         self._bm25 = PostingsBM25(postings, lengths)
 

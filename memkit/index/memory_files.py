@@ -10,8 +10,9 @@ import hashlib
 import logging
 import os
 import re
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from memkit.errors import DamagedFileError, NotFoundError
@@ -52,13 +53,43 @@ _DEFAULT_PATHS = MemorySettings().paths
 _DAY_NAME = re.compile(r"\d{4}-\d\d-\d\d\.md", re.ASCII)
 
 
+RACY_NS = 2_000_000_000
+"""A file that changed in so many nanoseconds before it was read may change again without a new time, as on a
+file system with coarse times. So its `Stat` is not known."""
+
+Stat = tuple[int, ...]
+"""Size, times of change in nanoseconds, and inode of a file. Equal ones mean equal bytes; () is unknown."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """A memory file's path relative to the project, its bytes, and their SHA-256."""
+    """A memory file: its path relative to the project, its real path, the SHA-256 of its bytes, and its stat.
+
+    `kept` are the bytes if they are in memory.
+    """
 
     source: str
-    data: bytes
+    path: str
     hash: str
+    stat: Stat = ()
+    kept: bytes | None = None
+
+    @property
+    def data(self) -> bytes:
+        """The bytes, read now if need be. Raise `OSError`."""
+        return read_regular(self.path) if self.kept is None else self.kept
+
+    def load(self) -> MemoryFile:
+        """Return the file as it is now, with its bytes in memory. Raise `OSError`."""
+        found, now = os.stat(self.path), time.time_ns()
+        data = read_regular(self.path)
+        is_settled = max(found.st_mtime_ns, found.st_ctime_ns) + RACY_NS < now
+        stat = _stat_of(found) if is_settled and len(data) == found.st_size else ()
+        return MemoryFile(self.source, self.path, hashlib.sha256(data).hexdigest(), stat, data)
+
+
+def _stat_of(found: os.stat_result) -> Stat:
+    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
 @dataclass(eq=False)
@@ -129,8 +160,14 @@ def _has_openclaw_days(root: str, exclude: Sequence[str]) -> bool:
         return not is_gone(error) and not isinstance(error, RefusedFileError)
 
 
-def read_files(project: Project, home: Home, settings: Settings) -> CurrentFiles:
-    """Read the memory files of a project. The result lists what cannot be read. Raise `NewerFileError`."""
+def read_files(
+    project: Project, home: Home, settings: Settings, known: ChunkReader | None = None
+) -> CurrentFiles:
+    """Find the memory files of a project. The result lists what cannot be read. Raise `NewerFileError`.
+
+    A file that has the same stat as in `known` is not read.
+    """
+    entries = {} if known is None else known.entries
     root, own, added = Path(project.root), _own_paths(project, home, settings), []
     exclude = settings.memory.exclude
     files = CurrentFiles(exclude, sources_of(root, own))
@@ -142,13 +179,19 @@ def read_files(project: Project, home: Home, settings: Settings) -> CurrentFiles
     for found in scan(root, [*own, *added], exclude=exclude, unreadable=files.unreadable):
         try:
             # The scan followed links, and checked where they lead.
-            data = read_regular(os.path.realpath(found.path))
+            file = MemoryFile(found.source, str(found.real), "")
+            entry = entries.get(found.source)
+            stat = entry.stat if entry is not None else ()
+            if entry is not None and stat and stat == _stat_of(os.stat(found.real)):
+                file = replace(file, hash=entry.state.partition(":")[0], stat=stat)
+            else:
+                file = replace(file.load(), kept=None)
         except OSError as error:
             logger.warning("cannot read %s: %s", found.path, error)
             if not is_gone(error) and not isinstance(error, RefusedFileError):
                 files.unreadable[found.source] = error.strerror or str(error)
             continue
-        files[found.source] = MemoryFile(found.source, data, hashlib.sha256(data).hexdigest())
+        files[found.source] = file
     return files
 
 
@@ -163,7 +206,12 @@ def is_up_to_date(snapshot: ChunkReader, files: CurrentFiles, settings: Settings
 
 
 def state_of(files: CurrentFiles, settings: Settings) -> dict[str, str]:
-    """Return for each file its hash, combined with the chunker's settings and `index.uri`.
+    """Return the state of each file, see `file_state`."""
+    return {file.source: file_state(file, settings) for file in files.values()}
+
+
+def file_state(file: MemoryFile, settings: Settings) -> str:
+    """Return the hash of a file, combined with the chunker's settings and `index.uri`.
 
     A change of any of these makes the indexed chunks of the file out of date.
     """
@@ -171,7 +219,7 @@ def state_of(files: CurrentFiles, settings: Settings) -> dict[str, str]:
     suffix = f"{cut.max_characters}-{cut.min_characters}-{cut.overlap_lines}"
     if settings.index.uri:
         suffix += f"-{digest(settings.index.uri)[:16]}"
-    return {file.source: f"{file.hash}:{suffix}" for file in files.values()}
+    return f"{file.hash}:{suffix}"
 
 
 def added_paths(home: Home, project: Project) -> list[str]:

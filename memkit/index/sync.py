@@ -124,7 +124,7 @@ class Indexer:
         """
         self._compares = compare
         if files is None:
-            files = read_files(self.project, self.home, self.settings)
+            files = read_files(self.project, self.home, self.settings, self.snapshot())
         made: Vectors = {}
 
         def run(*, rebuild: bool, reuse: bool) -> SyncReport:

@@ -15,7 +15,7 @@ from memkit.index import SyncReport
 from memkit.index.catalog import other_collections, snapshot_directory
 from memkit.index.chunk import Chunk
 from memkit.index.chunker import chunk_file
-from memkit.index.memory_files import CurrentFiles, state_of
+from memkit.index.memory_files import CurrentFiles, file_state, state_of
 from memkit.index.reader import Entry
 from memkit.index.segment import write_rows
 from memkit.index.snapshot import (
@@ -95,6 +95,7 @@ class Update:
         self.directory = snapshot_directory(indexer.home, indexer.name)
         self.report = SyncReport(indexer.project.root, unreadable=files.problems)
         self.state = state_of(files, self.settings)
+        self.stats = {source: file.stat for source, file in files.items()}
         self.kept: frozenset[str] = frozenset()  # sources whose chunks stay as they are
         if base is not None:
             known = base.sources
@@ -153,8 +154,11 @@ class Update:
         """Make the new state the current one, if it is new."""
         base, root = self.base, self.indexer.project.root
         for source, state in self.state.items():
-            if source not in self.entries or self.entries[source].state != state:
-                self.entries[source] = Entry(state)
+            entry = self.entries.get(source)
+            if entry is None or entry.state != state:
+                entry = Entry(state)
+            stat = self.stats.get(source, ())
+            self.entries[source] = entry._replace(stat=stat or entry.stat)
         identity = "" if self.store.is_shared else self.store.identity
         if base is not None and (base.entries, base.root) == (self.entries, root):
             is_marked = (self.directory / STARTED).exists()
@@ -214,8 +218,20 @@ class Update:
             yield batch, 1.0
 
     def _chunks_of(self, source: str) -> list[Row]:
-        """Parse a file; return its chunks."""
-        file = self.files[source]
+        """Parse a file; return its chunks. If it cannot be read any more, they stay as they are."""
+        try:
+            file = self.files[source].load()
+        except OSError as error:
+            logger.warning("cannot read %s: %s", source, error)
+            self.report.unreadable.append(f"{source} cannot be read: {error.strerror or error}")
+            if self.base is None or source not in self.base.entries:
+                del self.state[source]
+                return []
+            self.state[source] = self.base.entries[source].state
+            return self.base.rows_of(source)
+        if file.hash != self.files[source].hash:  # it has changed since
+            self.state[source] = file_state(file, self.settings)
+        self.stats[source] = file.stat
         chunks, replaced = chunk_file(file, self.settings)
         if replaced:
             self.report.replaced[source] = replaced
@@ -361,7 +377,8 @@ class Update:
 
     def _is_kept_in_store(self, metadata: Metadata) -> bool:
         """Return whether a chunk's file may exist though it cannot be read, and no snapshot has its text."""
-        return self.base is None and self.files.is_unreadable(str(metadata.get("source", "")))
+        source = str(metadata.get("source", ""))
+        return source not in self.entries and self.files.is_unreadable(source)
 
 
 def _held(metadata: Metadata) -> int:

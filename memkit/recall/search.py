@@ -444,8 +444,8 @@ def _open_updated(
     notes: list[str],
 ) -> Snapshot | None:
     """Return the up-to-date snapshot of `project`, None if it has no memory."""
-    files = read_files(project, home, settings)
     snapshot = open_snapshot(project, home, settings)
+    files = read_files(project, home, settings, snapshot)
     if files.problems and snapshot is not None:
         notes += [f"{line}; searched its old text" for line in files.problems]
     if snapshot is None and not files:
@@ -457,8 +457,8 @@ def _open_updated(
     try:
         with index_lock(home, seconds, announce):
             # Another process may have written meanwhile.
-            files = read_files(project, home, settings)
-            newest = open_snapshot(project, home, settings)
+            newest = open_snapshot(project, home, settings, earlier=snapshot)
+            files = read_files(project, home, settings, newest)
             if not _is_current(project, newest, files, settings, embedder):
                 report = sync_project(
                     project, home, settings, files=files, embedder=embedder, announce=announce
@@ -470,7 +470,7 @@ def _open_updated(
             raise
         logger.warning("%s", error)
         notes.append(f"the newest entries may be missing: {error}")
-    newest = open_snapshot(project, home, settings)
+    newest = open_snapshot(project, home, settings, earlier=snapshot)
     return newest or snapshot
 
 

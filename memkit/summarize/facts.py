@@ -153,9 +153,10 @@ def find_entries(
 
 
 def _chunks(file: MemoryFile, settings: Settings) -> list[Chunk]:
-    """Return the chunks of a file that have text and no fact."""
+    """Return the chunks of a file that have text and no fact. Raise `OSError`."""
     if file.source in _FACT_FILES:
         return []
+    file = file.load()
     text, _ = decode(file.data)
     facts = {
         number

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.index.snapshot import Snapshot
-from memkit.index.tokens import Tokenizer
+from memkit.index.tokens import Tokenizer, tokenizer_of
 from memkit.text import one_line
 from memkit.topics.points import Points
 
@@ -66,7 +66,7 @@ def words_of_topics(
     if not clusters:
         return []
     weights = _weights(snapshot, points, clusters)
-    tokenizer = Tokenizer(language)
+    tokenizer = tokenizer_of(language)
     found = []
     for members, own in zip(clusters, weights, strict=True):
         chunks = [snapshot.chunk(one) for one in points.first_chunks[members[:_SAMPLES]].tolist()]
