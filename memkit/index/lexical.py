@@ -65,41 +65,38 @@ def join_arrays(parts: Sequence[tuple[Mapping[str, NDArray[Any]], NDArray[np.int
 
     Each part has arrays, and for each of its slots the new slot, or -1 for a document that is left out.
     """
-    vocabulary: dict[bytes, int] = {}
-    terms: list[bytes] = []
-    for arrays, _ in parts:
-        letters, offsets = arrays["terms"].tobytes(), arrays["term_offsets"].tolist()
-        terms += (letters[start:end] for start, end in pairwise(offsets))
-    for term in sorted(set(terms)):
-        vocabulary[term] = len(vocabulary)
-    rows, slots, frequencies = [], [], []
-    begin = 0
-    for arrays, places in parts:
-        counts = np.diff(arrays["posting_offsets"])
-        own = np.array([vocabulary[term] for term in terms[begin : begin + len(counts)]], np.int64)
-        begin += len(counts)
-        found = places[arrays["slots"]]
-        live = found >= 0
-        rows.append(np.repeat(own, counts)[live])
-        slots.append(found[live])
-        frequencies.append(arrays["frequencies"][live].astype(np.int32))
-    row, slot = np.concatenate(rows), np.concatenate(slots)
+    terms: list[list[bytes]] = []  # of each part, those of documents that stay
+    postings: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # term there, slot, frequency
     lengths = np.zeros(sum(int(np.count_nonzero(places >= 0)) for _, places in parts), np.int32)
     for arrays, places in parts:
+        found = places[arrays["slots"]]
+        live = np.flatnonzero(found >= 0)
+        rows = np.searchsorted(arrays["posting_offsets"], live, side="right") - 1
+        used, own = np.unique(rows, return_inverse=True)
+        starts, ends = arrays["term_offsets"][used].tolist(), arrays["term_offsets"][used + 1].tolist()
+        letters = arrays["terms"].data
+        terms.append([bytes(letters[start:end]) for start, end in zip(starts, ends, strict=True)])
+        postings.append((own, found[live], arrays["frequencies"][live]))
         lengths[places[places >= 0]] = arrays["lengths"][places >= 0]
+    vocabulary = {term: number for number, term in enumerate(sorted(set().union(*terms)))}
+    numbers = [np.array([vocabulary[term] for term in own], np.int64) for own in terms]
+    row = _joined([known[own] for known, (own, _, _) in zip(numbers, postings, strict=True)])
+    slot = _joined([slots for _, slots, _ in postings])
     # The rows are almost in order already, which makes a stable sort fast.
     order = np.argsort(row * max(1, len(lengths)) + slot, kind="stable")
-    frequency = np.concatenate(frequencies)[order]
-    per_term = np.bincount(row, minlength=len(vocabulary))
-    used = [term for term, count in zip(vocabulary, per_term.tolist(), strict=True) if count]
+    frequency = _joined([counts for _, _, counts in postings])[order]
     return {
-        "terms": np.frombuffer(b"".join(used), np.uint8),
-        "term_offsets": _offsets([len(term) for term in used]),
-        "posting_offsets": _offsets(per_term[per_term > 0]),
+        "terms": np.frombuffer(b"".join(vocabulary), np.uint8),
+        "term_offsets": _offsets([len(term) for term in vocabulary]),
+        "posting_offsets": _offsets(np.bincount(row, minlength=len(vocabulary))),
         "slots": slot[order].astype(np.int32),
         "frequencies": frequency.astype(_smallest(frequency)),
         "lengths": lengths,
     }
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def signature(language: str) -> str:
@@ -263,7 +260,7 @@ def _offsets(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))])
 
 
-def _smallest(numbers: NDArray[np.int32]) -> np.dtype[Any]:
+def _smallest(numbers: NDArray[Any]) -> np.dtype[Any]:
     return np.min_scalar_type(int(numbers.max(initial=0)))
 
 

@@ -7,9 +7,7 @@ however large the memory is.
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 
 from memkit.index.reader import Entry, Run, open_current, runs_of
@@ -25,15 +23,30 @@ FACTOR = 4
 So many of one size are merged."""
 
 
-def merge_some(snapshot: Snapshot) -> bool:
-    """Do the merge that is due, if there is one; return whether there was. Raise `IndexStoreError`.
+def due(snapshot: Snapshot) -> list[int]:
+    """Return the segments of a snapshot to merge now; none if no merge is due."""
+    return choose([len(one) for one in snapshot.segments], live_chunks(snapshot))
+
+
+def merge(snapshot: Snapshot, *groups: list[int]) -> None:
+    """Replace each group of segments by one. Raise `IndexStoreError`.
 
     The caller holds the index lock. `snapshot` is the current one, and no longer is afterwards.
     """
-    chosen = choose([len(one) for one in snapshot.segments], live_chunks(snapshot))
-    if chosen:
-        _merge(snapshot, [chosen])
-    return bool(chosen)
+    directory = snapshot.directory
+    names = [one.name for one in snapshot.segments]
+    entries = dict(snapshot.entries)
+    try:
+        for group in groups:
+            own = {name: entry for name, entry in snapshot.entries.items() if entry.segment in group}
+            runs = runs_of(own)
+            if not runs:
+                continue
+            entries |= _moved(own, runs, len(names))
+            names.append(write_merged(directory, snapshot.segments, runs))
+    except OSError as error:
+        raise unwritable(directory, error) from error
+    write_manifest(directory, snapshot.root, names, entries, str(snapshot.manifest["collection"]))
 
 
 def erase_dead(directory: Path) -> None:
@@ -42,13 +55,12 @@ def erase_dead(directory: Path) -> None:
     The caller holds the index lock. A killed call can be repeated. Raise `IndexStoreError`.
     """
     snapshot = open_current(directory, Snapshot)
-    if snapshot is None:  # derived, and of no use
-        shutil.rmtree(directory, ignore_errors=True)
+    if snapshot is None:
         return
     live = live_chunks(snapshot)
     dead = [number for number, one in enumerate(snapshot.segments) if live[number] < len(one)]
     if dead:
-        _merge(snapshot, [[number] for number in dead])
+        merge(snapshot, *([number] for number in dead))
     else:
         remove_others(directory, [one.name for one in snapshot.segments])
 
@@ -73,27 +85,12 @@ def choose(sizes: list[int], live: list[int]) -> list[int]:
             tier, most = tier + 1, most * FACTOR
         if own < FULL_CHUNKS:
             by_size[tier].append(number)
-    return next((same for _, same in sorted(by_size.items()) if len(same) >= FACTOR), [])
-
-
-def _merge(snapshot: Snapshot, groups: Iterable[list[int]]) -> None:
-    """Replace each group of segments by one."""
-    directory = snapshot.directory
-    names = [one.name for one in snapshot.segments]
-    entries = dict(snapshot.entries)
-    try:
-        for group in groups:
-            own = {name: entry for name, entry in snapshot.entries.items() if entry.segment in group}
-            runs = runs_of(own)
-            if not runs:
-                continue
-            entries |= _moved(own, runs, len(names))
-            names.append(write_merged(directory, snapshot.segments, runs))
-    except OSError as error:
-        raise unwritable(directory, error) from error
-    write_manifest(
-        directory, snapshot.root, names, entries, str(snapshot.manifest["collection"])
-    )
+    due = next((same for _, same in sorted(by_size.items()) if len(same) >= FACTOR), [])
+    chosen: list[int] = []
+    for number in sorted(due, key=live.__getitem__):
+        if sum(live[one] for one in chosen) + live[number] <= 2 * FULL_CHUNKS:
+            chosen.append(number)
+    return chosen
 
 
 def _moved(entries: dict[str, Entry], runs: list[Run], segment: int) -> dict[str, Entry]:

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memkit.errors import IndexStoreError
-from memkit.index.catalog import COLLECTION_PREFIX, snapshot_directory
+from memkit.index.catalog import COLLECTION_PREFIX, snapshot_directory, snapshots_of
 from memkit.index.damage import DATABASE, damaged_copy, remove_path
+from memkit.index.merge import erase_dead
 from memkit.index.store import Store, directory
 from memkit.paths import Home
 
@@ -190,11 +191,15 @@ def erase_deleted(home: Home, uri: str) -> bool:
 
 
 def keep_small(home: Home, uri: str, *, erase: bool = False) -> int:
-    """Rewrite an index that is larger than its content explains; return the bytes freed.
+    """Rewrite an index that is larger than its content explains; return the bytes freed of the store.
+
+    Remove deleted text from the segments of all snapshots.
 
     `uri` is the setting `index.uri`. `erase` removes deleted text from its files in any case. The caller
     holds the index lock and has no `Store` open. A killed call can be repeated. Raise `IndexStoreError`.
     """
+    for snapshots in snapshots_of(home, None):
+        erase_dead(snapshots)
     path = directory(home, uri)
     before = None if path is None else usage_of(path)
     if path is None or before is None:

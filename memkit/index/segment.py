@@ -10,7 +10,7 @@ import functools
 import json
 import uuid
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -118,8 +118,18 @@ class Segment(ChunkSegment):
         return np.frombuffer(self.section(name), dtype).reshape(section.shape)
 
 
-def write_rows(directory: Path, rows: Sequence[Row], dimensions: int, language: str) -> str:
-    """Write a segment of sorted `rows`, whose vectors have `dimensions`; return its name. Raise `OSError`."""
+def write_rows(
+    directory: Path,
+    rows: Sequence[Row],
+    dimensions: int,
+    language: str,
+    known: Mapping[str, tuple[Segment, int]] | None = None,
+) -> str:
+    """Write a segment of sorted `rows`, whose vectors have `dimensions`; return its name. Raise `OSError`.
+
+    `known` says by id which chunks have the same terms as a chunk of another segment, and its place there:
+    those are not tokenized again.
+    """
     lines = [_to_json(row.chunk) for row in rows]
     vectors = [row.vectors for row in rows if row.vectors is not None]
     return _write(
@@ -131,9 +141,26 @@ def write_rows(directory: Path, rows: Sequence[Row], dimensions: int, language: 
         vectors,
         np.array([0 if row.vectors is None else len(row.vectors) for row in rows], np.int64),
         dimensions,
-        make_arrays((row.chunk.lexical_text for row in rows), language),
+        _postings(rows, language, known or {}),
         signature_of(language),
     )
+
+
+def _postings(rows: Sequence[Row], language: str, known: Mapping[str, tuple[Segment, int]]) -> Arrays:
+    new = [slot for slot, row in enumerate(rows) if row.id not in known]
+    arrays = make_arrays((rows[slot].chunk.lexical_text for slot in new), language)
+    if len(new) == len(rows):
+        return arrays
+    parts = [(arrays, np.array(new, np.int32))]
+    places: dict[str, tuple[Segment, NDArray[np.int32]]] = {}
+    for slot, row in enumerate(rows):
+        if row.id in known:
+            segment, place = known[row.id]
+            if segment.name not in places:
+                places[segment.name] = (segment, np.full(len(segment), -1, np.int32))
+            places[segment.name][1][place] = slot
+    parts += [(segment.arrays, own) for segment, own in places.values()]
+    return join_arrays(parts)
 
 
 def write_merged(directory: Path, segments: Sequence[Segment], runs: Sequence[Run]) -> str:

@@ -22,7 +22,7 @@ from memkit.index import SyncReport
 from memkit.index.catalog import collection_name, snapshot_directory
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
 from memkit.index.memory_files import CurrentFiles, read_files
-from memkit.index.merge import merge_some
+from memkit.index.merge import due, merge
 from memkit.index.reader import open_current
 from memkit.index.snapshot import STARTED, Snapshot
 from memkit.index.store import Store, directory
@@ -54,7 +54,10 @@ def sync_project(
     """
     find = None if embedder is None else lambda: (embedder, "")
     with Indexer(project, home, settings, find_embedder=find, announce=announce) as indexer:
-        return indexer.sync(files, rebuild=rebuild, compare=compare, progress=progress)
+        report = indexer.sync(files, rebuild=rebuild, compare=compare, progress=progress)
+        if indexer.is_merge_due():
+            indexer.merge()
+        return report
 
 
 class Indexer:
@@ -143,6 +146,22 @@ class Indexer:
                 raise
             return run(rebuild=rebuild, reuse=not rebuild)
 
+    def is_merge_due(self) -> bool:
+        """Return whether there are segments to merge."""
+        snapshot = self.snapshot()
+        return snapshot is not None and bool(due(snapshot))
+
+    def merge(self) -> None:
+        """Do the merge that is due, if there is one. Raise `IndexStoreError`."""
+        snapshot = self.snapshot()
+        chosen = [] if snapshot is None else due(snapshot)
+        if snapshot is not None and chosen:
+            is_in_step = self._checked == snapshot.name
+            merge(snapshot, chosen)
+            self._reopen()
+            if is_in_step and self._snapshot is not None:
+                self._checked = self._snapshot.name
+
     def _run(
         self,
         files: CurrentFiles,
@@ -163,8 +182,6 @@ class Indexer:
             update = Update(self, self._store, files, made, last, reuse=reuse, is_in_step=in_step)
             report = update.run(progress)
             self._reopen()
-            if self._snapshot is not None and merge_some(self._snapshot):
-                self._reopen()
             self._checked = "" if self._snapshot is None else self._snapshot.name
             return report
         except BaseException:

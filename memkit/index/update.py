@@ -17,7 +17,7 @@ from memkit.index.chunk import Chunk
 from memkit.index.chunker import chunk_file
 from memkit.index.memory_files import CurrentFiles, file_state, state_of
 from memkit.index.reader import Entry
-from memkit.index.segment import write_rows
+from memkit.index.segment import Segment, write_rows
 from memkit.index.snapshot import (
     STARTED,
     Snapshot,
@@ -369,11 +369,26 @@ class Update:
         dimensions = dimensions or self.store.dimensions or PLACEHOLDER_DIMENSIONS
         prepare(self.directory)
         try:
-            name = write_rows(self.directory, kept, dimensions, self.settings.search.language)
+            language = self.settings.search.language
+            name = write_rows(self.directory, kept, dimensions, language, self._same_terms(kept))
         except OSError as error:
             raise unwritable(self.directory, error) from error
         self.entries |= entries_of(kept, self.state, len(self.segments))
         self.segments.append(name)
+
+    def _same_terms(self, rows: list[Row]) -> dict[str, tuple[Segment, int]]:
+        """Return where the snapshot has those of the `rows` whose terms are the same, by id."""
+        base = self.base
+        if base is None:
+            return {}
+        texts = {row.id: row.chunk.lexical_text for row in rows}
+        found = {}
+        for source in {row.chunk.source for row in rows} & base.entries.keys():
+            entry = base.entries[source]
+            for place, row in enumerate(base.rows_of(source), entry.first):
+                if texts.get(row.id) == row.chunk.lexical_text:
+                    found[row.id] = (base.segments[entry.segment], place)
+        return found
 
     def _is_kept_in_store(self, metadata: Metadata) -> bool:
         """Return whether a chunk's file may exist though it cannot be read, and no snapshot has its text."""

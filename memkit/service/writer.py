@@ -177,7 +177,15 @@ class Writer:
             self.close_index()  # never two Chroma clients
             find = functools.partial(self._find_embedder, settings.embedding)
             self._indexer = (key, Indexer(project, self._home, settings, find_embedder=find))
-        return self._indexer[1].sync(progress=stop_if_asked)
+        indexer = self._indexer[1]
+        report = indexer.sync(progress=stop_if_asked)
+        if indexer.is_merge_due():  # after what waits, such as the next turn
+            self.submit(f"merge {project.root}", functools.partial(self._merge, indexer))
+        return report
+
+    def _merge(self, indexer: Indexer) -> None:
+        if self._indexer is not None and self._indexer[1] is indexer:
+            indexer.merge()
 
 
 def _return_memory() -> None:
