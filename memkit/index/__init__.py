@@ -5,11 +5,12 @@ The pipeline is scan → chunk → embed → store and lexical → snapshot:
 1. `scanner` finds the memory files, and `memory_files` reads them.
 2. `chunker` cuts them into chunks along headings (`sections`) and blocks (`blocks`).
 3. `update` embeds the chunks that have no vector yet, and writes what has changed:
-4. the vectors to `store`, which is Chroma, and the terms to `lexical`, which is BM25;
-5. then the `snapshot` that searches read.
+4. the vectors to `store`, which is Chroma;
+5. then a `segment` with chunks, vectors, and terms (`lexical`, which is BM25), and the manifest with its name.
 
-`sync` runs this for one project, under the index lock. `catalog` names the index of each project and opens
-its current snapshot. `damage` and `purge` look after Chroma's files.
+A `snapshot` is what searches see of all segments; `reader` reads their text alone. `sync` runs this for one
+project, under the index lock, and `merge` keeps the segments few. `catalog` names the index of each project
+and opens its current snapshot. `damage` and `purge` look after Chroma's files.
 
 The names in `__all__` are the front for other packages. Most load their modules on first use.
 """
