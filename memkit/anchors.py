@@ -12,8 +12,11 @@ import re
 
 KEYS = (
     "session", "branch", "summary", "extract", "turn", "turns", "grip", "grips", "chunks", "fact",
-    "supersedes", "compacted", "check", "by", "note", "overview", "rollup",
+    "supersedes", "compacted", "check", "by", "note", "overview", "rollup", "memkit",
 )  # fmt: skip
+
+END = "<!-- memkit:end -->"
+"""The line that ends memkit's sections in a file of OpenClaw's. What follows belongs to others."""
 
 UNVERIFIED = "unverified"
 """The value of `check` for a line that its sources do not fully support."""
@@ -26,6 +29,7 @@ _PAIR = r"(?:{}):[^\s<>]+".format("|".join(KEYS))
 _ANCHOR = re.compile(
     rf"(?<![ \t])[ \t]*<!--[ \t]+({_PAIR}(?:[ \t]+{_PAIR})*)[ \t]+-->"
 )
+_END = re.compile(rf"^{END}[ \t\r]*(?:\n|\Z)", re.MULTILINE)
 _UNSAFE = re.compile(r"[^\w./@+=,-]")
 
 
@@ -37,6 +41,17 @@ def parse(text: str) -> dict[str, str]:
             key, _, value = pair.partition(":")
             found[key] = value
     return found
+
+
+def split_end(text: str) -> tuple[str, str | None]:
+    """Return the text above the line `END`, and that below it (None if there is no such line)."""
+    match = _END.search(text)
+    return (text, None) if match is None else (text[: match.start()], text[match.end() :])
+
+
+def own_part(text: str) -> str:
+    """Return the text above the line `END`."""
+    return split_end(text)[0]
 
 
 def strip(text: str) -> str:

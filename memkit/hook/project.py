@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Callable, TypeVar
 
 from memkit.errors import NewerFileError
 from memkit.files import RefusedFileError, inside, make_private_directory, read_head, write_durably
 from memkit.hook.git import worktree_root
-from memkit.paths import MEMORY_DIRECTORY, OFF_MARKER, OFF_TIMES, Home
+from memkit.paths import MEMORY_DIRECTORY, OFF_MARKER, OFF_TIMES, OPENCLAW_DAYS, Home
 from memkit.state import check_version, parse_json
 
 _TIMES_BYTES = 1024 * 1024
@@ -25,23 +25,36 @@ _SYSTEM_DIRECTORIES = (
 ).split()
 
 REGISTRY_VERSION = 1
-REGISTRY_MAPS = ("links", "names", "moves")
+REGISTRY_MAPS = ("links", "names", "moves", "folders")
+_LATER_MAPS = frozenset({"folders"})
+"""The tables that a file of an earlier memkit lacks."""
+
+OWN_FOLDER = ".memkit/memory"
+"""The folder of new days, unless the user chooses `OPENCLAW_DAYS` for a project."""
+
+OPENCLAW = ".openclaw"
+"""Ends the name of a day in OpenClaw's folder: `2026-11-20.openclaw` is `memory/2026-11-20.md`."""
+
+_OPENCLAW_NAME = re.compile(r"\d{4}-\d\d-\d\d\.openclaw", re.ASCII)
+_OPENCLAW_FILE = re.compile(r"\d{4}-\d\d-\d\d\.md", re.ASCII)
 
 _Registry = TypeVar("_Registry", bound="Registry")
 
 
 class Registry:
-    """Links, names, and moves of projects: `MEMKIT_HOME/projects/registry.json`.
+    """What the user chose for projects, and where they moved: `MEMKIT_HOME/projects/registry.json`.
 
-    Three tables by a project's root: the root whose memory it shares, its name, and where it moved.
-    `problem` says why the file could not be read; then all tables are empty. Losing the file loses no
-    memory: directories are then projects of their own again, with their own names.
+    Four tables by a project's root: the root whose memory it shares, its name, where it moved, and the
+    folder of its new days. `problem` says why the file could not be read; then all tables are empty. Losing
+    the file loses no memory: directories are then projects of their own again, with their own names, and
+    days in OpenClaw's folder are files that are only searched.
     """
 
     def __init__(self) -> None:
         self.links: dict[str, str] = {}
         self.names: dict[str, str] = {}
         self.moves: dict[str, str] = {}
+        self.folders: dict[str, str] = {}
         self.problem = ""
 
     @classmethod
@@ -53,7 +66,10 @@ class Registry:
             with open(path, encoding="utf-8") as file:
                 value = parse_json(file.read())
             check_version(path, value, REGISTRY_VERSION)
-            tables = {name: _table(value[name]) for name in REGISTRY_MAPS}
+            tables = {
+                name: _table(value.get(name, {}) if name in _LATER_MAPS else value[name])
+                for name in REGISTRY_MAPS
+            }
         except NewerFileError as error:
             registry.problem = str(error)
         except FileNotFoundError:
@@ -101,11 +117,17 @@ def _table(value: Any) -> dict[str, str]:
 
 
 class Project:
-    """A project: its root directory, and where memkit keeps its memory."""
+    """A project: its root directory, and where memkit keeps its memory.
 
-    def __init__(self, root: str) -> None:
+    `memory` is memkit's own folder. Days can also be in OpenClaw's: `day_file` is the one place that knows
+    where a day is, and `name_at` knows the way back.
+    """
+
+    def __init__(self, root: str, home: Home | None = None) -> None:
+        """Without `home`, all days are in memkit's own folder."""
         self.root = root
         self.memory = os.path.join(root, MEMORY_DIRECTORY)
+        self._home = home
 
     def __repr__(self) -> str:
         return f"Project({self.root!r})"
@@ -155,9 +177,9 @@ class Project:
         if root == home.root:
             return cls.of_user(home)
         if os.path.isdir(root) or _is_kept_place(root, home):
-            return cls(root)
+            return cls(root, home)
         present = Registry.read(home).present_root(root)
-        return cls(present if os.path.isdir(present) else _kept_place(root, home))
+        return cls(present if os.path.isdir(present) else _kept_place(root, home), home)
 
     @classmethod
     def of_user(cls, home: Home) -> Project:
@@ -170,6 +192,64 @@ class Project:
     def kept(cls, root: str, home: Home) -> Project:
         """Return the project at `root` with its memory under the memory home."""
         return cls(_kept_place(root, home))
+
+    @cached_property
+    def folder(self) -> str:
+        """Where new days go, if the user ever chose it: `OPENCLAW_DAYS` or `OWN_FOLDER`; else "".
+
+        Only the registry says so, which is in the memory home: a repository cannot choose a folder.
+        """
+        chosen = "" if self._home is None else Registry.read(self._home).folders.get(self.root, "")
+        return chosen if chosen in (OPENCLAW_DAYS, OWN_FOLDER) else ""
+
+    @property
+    def openclaw(self) -> str:
+        """OpenClaw's folder of days if new ones go there, or once did; else ""."""
+        return os.path.join(self.root, OPENCLAW_DAYS) if self.folder else ""
+
+    def day_file(self, day: str) -> str:
+        """Return the path of the file of a day, by its name as in `memkit.hook.entries.days`."""
+        if self.openclaw and _OPENCLAW_NAME.fullmatch(day):
+            return os.path.join(self.openclaw, day[: -len(OPENCLAW)] + ".md")
+        return os.path.join(self.memory, *day.split("/")) + ".md"
+
+    def name_at(self, path: str) -> str:
+        """Return the name of the memory file at `path` (absolute, or relative to the root), without suffix.
+
+        "" if it is neither in memkit's own folder nor a day in OpenClaw's.
+        """
+        path = os.path.join(self.root, path)
+        directory, name = os.path.split(path)
+        if self.openclaw and directory == self.openclaw:
+            return name[:-3] + OPENCLAW if _OPENCLAW_FILE.fullmatch(name) else ""
+        own = os.path.join(self.memory, "")
+        if not (path.startswith(own) and path.endswith(".md")):
+            return ""
+        return path[len(own) : -3].replace(os.sep, "/")
+
+    def real_file(self, path: str) -> str:
+        """Return the real path of a memory file. Raise `RefusedFileError` if it lies outside of the memory.
+
+        In OpenClaw's folder, refuse every link: a repository may have made it, and made it lead to its code.
+        """
+        if self.openclaw and os.path.dirname(path) == self.openclaw:
+            real = os.path.join(os.path.realpath(self.root), OPENCLAW_DAYS, os.path.basename(path))
+            if os.path.realpath(path) != real:
+                raise RefusedFileError(path, "it is a link, or behind one")
+            return real
+        return inside(path, inside(self.memory, self.root))
+
+    def openclaw_days(self) -> list[str]:
+        """Return the names of the days in OpenClaw's folder, sorted; [] if that was never chosen."""
+        if not self.openclaw:
+            return []
+        try:
+            folder = os.path.dirname(self.real_file(os.path.join(self.openclaw, "0000-00-00.md")))
+            with os.scandir(folder) as entries:
+                found = [one for one in entries if _OPENCLAW_FILE.fullmatch(one.name)]
+            return sorted(one.name[:-3] + OPENCLAW for one in found if one.is_file(follow_symlinks=False))
+        except OSError:  # there is none, or it is a link; the doctor reports that
+            return []
 
     @property
     def is_off(self) -> bool:

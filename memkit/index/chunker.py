@@ -12,12 +12,12 @@ from memkit.index.blocks import TEXT, Document, Span
 from memkit.index.chunk import Chunk, digest
 from memkit.index.memory_files import MemoryFile
 from memkit.index.sections import group_sections, is_bullet, read_sections
-from memkit.paths import MEMORY_DIRECTORY
+from memkit.paths import MEMORY_DIRECTORY, OPENCLAW_DAYS
 from memkit.settings import ChunkingSettings, Settings
 
 _BYTE_ORDER_MARK = "\ufeff"
 _REPLACEMENT = "\ufffd"
-_MEMORY = PurePosixPath(PurePath(MEMORY_DIRECTORY).as_posix())
+_FOLDERS = (PurePosixPath(PurePath(MEMORY_DIRECTORY).as_posix()), PurePosixPath(OPENCLAW_DAYS))
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 _NEWLINE = re.compile(r"\n")
 _JOINED = "paragraph and fence"
@@ -110,7 +110,7 @@ def chunk_markdown(
                 turns=tuple(dict.fromkeys(filter(None, turns))),
                 citations=tuple(dict.fromkeys(filter(None, grips))),
                 branch=origin.branch,
-                domain="" if file.parent == _MEMORY else file.parent.name,
+                domain="" if file.parent in _FOLDERS else file.parent.name,
                 whole=len(pieces) == 1,
                 instruction=instruction,
                 source_hash=source_hash,
