@@ -151,8 +151,8 @@ def _choose_folder(context: Context, folder: str) -> None:
     hidden = "" if shared else ", which git ignores"
     context.report(
         {"root": context.project.root, "folder": folder},
-        f"New days of {context.project.root} go to {folder}/{hidden}. Days in the other folder stay there and are "
-        "remembered as before.",
+        f"New days of {context.project.root} go to {folder}/{hidden}. Days in the other folder stay there "
+        "and are remembered as before.",
     )
 
 

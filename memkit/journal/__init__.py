@@ -116,7 +116,8 @@ class Journal:
         """Return the day file to which entries of an ISO date, or of one of its files, go.
 
         `DATE.openclaw` if new days go to OpenClaw's folder, and the date has no file in memkit's own: a day
-        stays where it began. `DATE.local` if git tracks the usual file: it would commit private turns. `MEMORY`, without suffix, works like a day. Raise `JournalError` if git tracks both.
+        stays where it began. `DATE.local` if git tracks the usual file: it would commit private turns.
+        `MEMORY`, without suffix, works like a day. Raise `JournalError` if git tracks both.
         """
         date = date.removesuffix(OPENCLAW)
         if self._is_for_openclaw(date):
