@@ -208,9 +208,14 @@ class Project:
         return os.path.join(self.root, OPENCLAW_DAYS) if self.folder else ""
 
     def day_file(self, day: str) -> str:
-        """Return the path of the file of a day, by its name as in `memkit.hook.entries.days`."""
-        if self.openclaw and _OPENCLAW_NAME.fullmatch(day):
-            return os.path.join(self.openclaw, day[: -len(OPENCLAW)] + ".md")
+        """Return the path of the file of a day, by its name as in `memkit.hook.entries.days`.
+
+        A day of OpenClaw's folder, say in a backup, is a file with another name where that folder is not used.
+        """
+        if _OPENCLAW_NAME.fullmatch(day):
+            if self.openclaw:
+                return os.path.join(self.openclaw, day[: -len(OPENCLAW)] + ".md")
+            day = day.replace(".", "-")
         return os.path.join(self.memory, *day.split("/")) + ".md"
 
     def name_at(self, path: str) -> str:

@@ -29,9 +29,7 @@ def choose_folder(project: Project, folder: str, home: Home, *, shared: bool) ->
     if folder not in (OPENCLAW_DAYS, OWN_FOLDER):
         raise MemkitError(f"days can be in {OWN_FOLDER} or in {OPENCLAW_DAYS}, not in {folder}")
     chosen = Project(project.root, home)
-    if os.path.dirname(project.root) in (home.projects, os.path.realpath(home.projects)) or (
-        project.memory == home.memory
-    ):
+    if not has_folders(project, home):
         raise MemkitError(f"{project.memory} belongs to no directory of yours, so it has no other folder")
     if folder == OWN_FOLDER and not chosen.folder:
         return chosen
@@ -43,6 +41,12 @@ def choose_folder(project: Project, folder: str, home: Home, *, shared: bool) ->
     unindexed.mark(home, project.root)
     Journal(chosen, shared=shared, home=home).prepare()
     return chosen
+
+
+def has_folders(project: Project, home: Home) -> bool:
+    """Return whether the project has a directory of its own: its memory is not in the memory home."""
+    under_home = (home.projects, os.path.realpath(home.projects))
+    return project.memory != home.memory and os.path.dirname(project.root) not in under_home
 
 
 def _check(project: Project, *, shared: bool) -> None:

@@ -28,12 +28,13 @@ from memkit.files import (
 )
 from memkit.forget import forget
 from memkit.forget.selection import ForgetSelection
-from memkit.hook.project import Project, Registry, is_bare_place
+from memkit.hook.project import OWN_FOLDER, Project, Registry, is_bare_place
 from memkit.index.memory_files import move_paths
 from memkit.ipc import unindexed
 from memkit.journal import Journal
 from memkit.maintenance.backup import PROJECT_MEMBERS, BackedUpProject, Unpacked, unpack
-from memkit.paths import Home
+from memkit.maintenance.folder import has_folders
+from memkit.paths import OPENCLAW_DAYS, Home
 from memkit.privacy.tombstones import Forgotten, Tombstones, read_forgotten
 from memkit.projects import changing
 from memkit.settings.load import Settings, decisive_changes
@@ -139,8 +140,9 @@ class Restore:
 
     def _project(self, named: BackedUpProject, moved: Mapping[str, str]) -> Project:
         project = self._present(named, moved)
-        if not (project.folder or named.is_user or named.under_home):
-            project.folder = named.folder  # `apply` records it
+        if not project.folder and named.folder in (OPENCLAW_DAYS, OWN_FOLDER):
+            if has_folders(project, self._home):
+                project.folder = named.folder  # `apply` records it
         return project
 
     def _present(self, named: BackedUpProject, moved: Mapping[str, str]) -> Project:

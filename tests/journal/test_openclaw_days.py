@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 from collections.abc import Iterator
@@ -152,6 +153,66 @@ def test_days_of_openclaw_on_a_day_of_memkit_are_days_of_their_own(place: Place)
     place.journal.write([digest(2)])
     assert place.theirs.read_text() == THEIRS
     assert place.journal.days() == [DAY, f"{DAY}.openclaw"]
+
+
+def test_what_openclaw_appends_during_a_write_stays(place: Place) -> None:
+    place.append(THEIRS)
+    place.choose()
+    place.journal.write([digest(1)])
+    late = iter(["\nLate line.\n"])
+    place.journal.write([digest(2)], will_write=lambda one, day: place.append(next(late, "")))
+    text = place.theirs.read_text()
+    assert next(late, None) is None and text.endswith(f"{anchors.END}\n\nLate line.\n")
+    assert [text.count(f"turn:{one.turn}") for one in (digest(1), digest(2))] == [1, 1]
+
+
+def files(place: Place) -> dict[str, bytes]:
+    """What is in the repository and the home, by path. Locks are left out."""
+    return {
+        str(path.relative_to(place.root.parent)): path.read_bytes()
+        for path in sorted(place.root.parent.rglob("*"))
+        if path.is_file() and path.suffix not in (".lock", ".sample") and path.parent.name != "unindexed"
+    }
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+def test_a_kill_at_any_write_is_made_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_after: bool
+) -> None:
+    """The folder is chosen and the first turn is written, with a kill next to each write; then both again."""
+    real, was_killed, kills = os.replace, True, 0
+    while was_killed:
+        (tmp_path / str(kills)).mkdir()
+        place, was_killed, count = Place(tmp_path.resolve() / str(kills)), False, itertools.count()
+        place.git("init", "-q")
+        place.append(THEIRS)
+
+        def replace(source: str, target: str) -> None:
+            is_last = next(count) == kills  # noqa: B023
+            if is_after or not is_last:
+                real(source, target)
+            if is_last:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(os, "replace", replace)
+        try:
+            place.choose()
+            place.journal.write([digest(1)])
+        except KeyboardInterrupt:
+            was_killed, kills = True, kills + 1
+        monkeypatch.setattr(os, "replace", real)
+        place.git("add", "-A")  # at no moment would a commit take anything private
+        assert "Answer 1." not in place.git("diff", "--cached")
+        place.git("reset", "-q")
+        place.choose()
+        place.journal.write([digest(1)])
+        text = place.theirs.read_text()
+        assert text.startswith(THEIRS) and text.count(f"turn:{digest(1).turn}") == 1 == text.count(anchors.END)
+        before = files(place)
+        place.choose()
+        assert not place.journal.write([digest(1)]) and files(place) == before
+        assert not [name for name in before if name.endswith(".tmp")]
+    assert kills == 5  # the registry, the mark for the index, git's list, memkit's .gitignore, the day
 
 
 OPERATIONS = st.lists(
