@@ -100,6 +100,11 @@ class Registry:
             seen.add(root)
         return root
 
+    def folder_of(self, root: str) -> str:
+        """Return the folder that the user chose for new days of the project at `root`; see `Project`."""
+        chosen = self.folders.get(root, "")
+        return chosen if chosen in (OPENCLAW_DAYS, OWN_FOLDER) else ""
+
     def earlier_roots(self, root: str) -> list[str]:
         """Return where the project at `root` was before, sorted."""
         return sorted(old for old in self.moves if old != root and self.present_root(old) == root)
@@ -160,13 +165,13 @@ class Project:
         own = os.path.realpath(home.root)
         if _is_at_or_below(real, own):
             return cls(real if _is_kept_place(real, home) else _kept_place(own, home))
-        project = cls.containing(real)
-        shared = Registry.read(home).shared_root(project.root)
-        if shared != project.root:
-            return cls.at_root(shared, home)
-        if project.root in _bare_places():
+        project, registry = cls.containing(real), Registry.read(home)
+        shared = registry.shared_root(project.root)
+        if shared == project.root and project.root in _bare_places():
             return cls(_kept_place(project.root, home))
-        return cls.at_root(project.root, home)
+        found = cls.at_root(shared, home)
+        found.folder = registry.folder_of(found.root)  # hooks need not read the file again
+        return found
 
     @classmethod
     def at_root(cls, root: str, home: Home) -> Project:
@@ -199,8 +204,7 @@ class Project:
 
         Only the registry says so, which is in the memory home: a repository cannot choose a folder.
         """
-        chosen = "" if self._home is None else Registry.read(self._home).folders.get(self.root, "")
-        return chosen if chosen in (OPENCLAW_DAYS, OWN_FOLDER) else ""
+        return "" if self._home is None else Registry.read(self._home).folder_of(self.root)
 
     @property
     def openclaw(self) -> str:
@@ -210,7 +214,7 @@ class Project:
     def day_file(self, day: str) -> str:
         """Return the path of the file of a day, by its name as in `memkit.hook.entries.days`.
 
-        A day of OpenClaw's folder, say in a backup, is a file with another name where that folder is not used.
+        Where OpenClaw's folder is not used, a day of it, say from a backup, is a file of another name.
         """
         if _OPENCLAW_NAME.fullmatch(day):
             if self.openclaw:

@@ -252,13 +252,10 @@ class MemoryDirectory:
         except OSError as error:  # one of several safeguards; the doctor reports whether git sees the memory
             logger.warning("cannot change what git excludes in %s: %s", self.project.root, error)
         deeper = self.real(self.path / ".gitignore")
-        patterns = read_file(deeper)
-        if self.shared and patterns.endswith(_PRIVATE_IGNORE):
-            kept = patterns[: -len(_PRIVATE_IGNORE)]
-            if kept:
-                write_durably(str(deeper), encoded(kept))
-            else:
-                deeper.unlink()
+        if self.shared:
+            _stop_hiding(deeper)
+            if self.may_use_openclaw():
+                _stop_hiding(self.real(Path(self.project.openclaw, ".gitignore")))
         ignore = Path(inside(str(self.path.parent / ".gitignore"), self.project.root))
         wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
         present = read_file(ignore)
@@ -295,6 +292,16 @@ class MemoryDirectory:
         if not present.endswith(_PRIVATE_IGNORE):
             text = present + "\n" * (not present.endswith("\n") and bool(present)) + _PRIVATE_IGNORE
             write_durably(str(ignore), encoded(text))
+
+
+def _stop_hiding(ignore: Path) -> None:
+    """Take memkit's pattern out of an ignore file next to days. The user's patterns stay."""
+    patterns = read_file(ignore)
+    kept = patterns.removesuffix(_PRIVATE_IGNORE)
+    if kept and kept != patterns:
+        write_durably(str(ignore), encoded(kept))
+    elif kept != patterns:
+        ignore.unlink()
 
 
 def read_file(path: Path) -> str:

@@ -140,9 +140,9 @@ class Restore:
 
     def _project(self, named: BackedUpProject, moved: Mapping[str, str]) -> Project:
         project = self._present(named, moved)
-        if not project.folder and named.folder in (OPENCLAW_DAYS, OWN_FOLDER):
-            if has_folders(project, self._home):
-                project.folder = named.folder  # `apply` records it
+        is_chosen = not project.folder and named.folder in (OPENCLAW_DAYS, OWN_FOLDER)
+        if is_chosen and has_folders(project, self._home):
+            project.folder = named.folder  # `apply` records it
         return project
 
     def _present(self, named: BackedUpProject, moved: Mapping[str, str]) -> Project:

@@ -19,7 +19,6 @@ from memkit.paths import Home
 from memkit.projects.git import normalize_remote, remote_of, run_git
 from tests.ci import examples
 
-
 PACKAGE = Path(__file__).resolve().parents[2] / "memkit"
 
 

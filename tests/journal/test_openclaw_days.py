@@ -6,7 +6,6 @@ import itertools
 import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import date, datetime, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -387,11 +386,15 @@ class TestGit:
         place.journal.write([digest(1)])
         place.git("add", "-A")
         assert place.git("diff", "--cached", "--name-only") == ".gitignore\n"
+        Journal(place.project, shared=True).write([digest(2)])  # now it is shared
+        assert not (place.root / OPENCLAW_DAYS / ".gitignore").exists()
+        place.git("add", "-A")
+        assert "Answer 1." in place.git("diff", "--cached")
 
     def test_a_committed_folder_is_refused(self, place: Place) -> None:
         place.append(THEIRS, "2026-11-19")
         place.git("add", "-A")
-        with pytest.raises(MemkitError, match="git tracks memory/2026-11-19.md"):
+        with pytest.raises(MemkitError, match=r"git tracks memory/2026-11-19\.md"):
             place.choose()
         assert Registry.read(place.home).folders == {} and not place.own.parent.exists()
         place.choose(shared=True)
