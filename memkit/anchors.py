@@ -29,6 +29,8 @@ _PAIR = r"(?:{}):[^\s<>]+".format("|".join(KEYS))
 _ANCHOR = re.compile(
     rf"(?<![ \t])[ \t]*<!--[ \t]+({_PAIR}(?:[ \t]+{_PAIR})*)[ \t]+-->"
 )
+_HEADING = re.compile(r"^#{2,3} [^\n]*<!--[^\n]*", re.MULTILINE)
+_SECTIONS = frozenset({"session", "turn", "note"})
 _END = re.compile(rf"^{END}[ \t\r]*(?:\n|\Z)", re.MULTILINE)
 _UNSAFE = re.compile(r"[^\w./@+=,-]")
 
@@ -44,8 +46,14 @@ def parse(text: str) -> dict[str, str]:
 
 
 def split_end(text: str) -> tuple[str, str | None]:
-    """Return the text above the line `END`, and that below it (None if there is no such line)."""
-    match = _END.search(text)
+    """Return the text above the line `END`, and that below it (None if there is no such line).
+
+    A line with a session, turn, or note below it counts as text: whoever put it there hides no section.
+    """
+    if END not in text:
+        return text, None
+    headings = (line for line in _HEADING.finditer(text) if parse(line[0]).keys() & _SECTIONS)
+    match = _END.search(text, max((line.end() for line in headings), default=0))
     return (text, None) if match is None else (text[: match.start()], text[match.end() :])
 
 
