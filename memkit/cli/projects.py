@@ -12,6 +12,7 @@ import click
 from memkit.cli.context import Context, command
 from memkit.cli.output import echo, plain, progress_bar
 from memkit.errors import MemkitError, NotFoundError
+from memkit.hook.git import git_directory_of
 from memkit.hook.project import OWN_FOLDER, Project, Registry
 from memkit.paths import OPENCLAW_DAYS
 from memkit.text import one_line, plural
@@ -148,7 +149,7 @@ def _choose_folder(context: Context, folder: str) -> None:
     with context.index_lock():  # what captures sessions holds it, too
         context.project = choose_folder(context.project, folder, context.home, shared=shared)
     context.memory().index()
-    hidden = "" if shared else ", which git ignores"
+    hidden = "" if shared or git_directory_of(context.project.root) is None else ", which git ignores"
     context.report(
         {"root": context.project.root, "folder": folder},
         f"New days of {context.project.root} go to {folder}/{hidden}. Days in the other folder stay there "

@@ -42,7 +42,7 @@ _Registry = TypeVar("_Registry", bound="Registry")
 
 
 class Registry:
-    """What the user chose for projects, and where they moved: `MEMKIT_HOME/projects/registry.json`.
+    """The user's choices for projects, and where they moved: `MEMKIT_HOME/projects/registry.json`.
 
     Four tables by a project's root: the root whose memory it shares, its name, where it moved, and the
     folder of its new days. `problem` says why the file could not be read; then all tables are empty. Losing
@@ -200,9 +200,9 @@ class Project:
 
     @cached_property
     def folder(self) -> str:
-        """Where new days go, if the user ever chose it: `OPENCLAW_DAYS` or `OWN_FOLDER`; else "".
+        """The folder of new days if the user ever chose one, `OPENCLAW_DAYS` or `OWN_FOLDER`; else "".
 
-        Only the registry says so, which is in the memory home: a repository cannot choose a folder.
+        It comes from the registry alone, which is in the memory home: a repository cannot choose a folder.
         """
         return "" if self._home is None else Registry.read(self._home).folder_of(self.root)
 

@@ -234,7 +234,7 @@ def merge(before: str, edited: str, present: str) -> str:
 
 
 def _merge_rests(before: str | None, edited: str | None, present: str | None) -> str | None:
-    """Return the text of others below memkit's sections: that of the side that changed it, or both."""
+    """Merge the text below memkit's sections: take it from the side that changed it, else join both."""
     if edited in (before, present):
         return present
     if present == before or present is None or edited is None:

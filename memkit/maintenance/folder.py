@@ -22,8 +22,8 @@ from memkit.projects.git import tracked_below
 def choose_folder(project: Project, folder: str, home: Home, *, shared: bool) -> Project:
     """Have new days of `project` go to `folder`, `OPENCLAW_DAYS` or `OWN_FOLDER`. Return the changed project.
 
-    Before the first day is written, git is told to ignore the folder, unless the memory is `shared`. Doing
-    this twice changes nothing more. Raise `MemkitError` with the reason if memkit cannot use the folder;
+    Have git ignore the folder before the first day is written, unless the memory is `shared`. Doing this
+    twice changes nothing more. Raise `MemkitError` with the reason if memkit cannot use the folder;
     then nothing is changed.
     """
     if folder not in (OPENCLAW_DAYS, OWN_FOLDER):
