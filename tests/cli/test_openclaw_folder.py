@@ -12,7 +12,11 @@ from pathlib import Path
 import pytest
 
 from memkit.hook.project import Project, Registry
+from memkit.journal import Journal
+from memkit.journal.digest import make_digest
 from memkit.paths import Home
+from memkit.privacy.redact import redact
+from tests.builders import turn_of
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory
 
@@ -82,6 +86,25 @@ def test_forgetting(run: Run, memory: Memory, note: str) -> None:
     assert run(memory, "forget", note, "--yes").status == 0
     assert theirs(memory).read_text() == THEIRS + MORE
     assert run(memory, "search", "7444", "--json").json["results"] == []
+
+
+@pytest.mark.parametrize("what", [["8ad3df7f"], ["--session", "fd0aee29"], ["--since", "2026-11-21"]])
+def test_forgetting_turns(run: Run, memory: Memory, what: list[str]) -> None:
+    folder = Path(memory.project.root, "memory")
+    folder.mkdir()
+    day = folder / "2026-11-21.md"
+    day.write_text("# 2026-11-21\n\nTheirs.\n")
+    run(memory, "projects", "folder", "memory")
+    turn = turn_of("Where is the okapi?", "In the stable.", time=datetime(2026, 11, 21, 14, 2, tzinfo=timezone.utc))
+    project = Project(memory.project.root, memory.home)
+    Journal(project, home=memory.home).write([make_digest(turn, memory.project.root, redact)])
+    with day.open("a") as file:
+        file.write(MORE)
+    assert "stable" in run(memory, "search", "okapi", "--json").output
+    assert "2026-11-21.openclaw" in run(memory, "forget", *what, "--dry-run").output
+    assert run(memory, "forget", *what, "--yes").status == 0
+    assert day.read_text() == "# 2026-11-21\n\nTheirs.\n" + MORE
+    assert run(memory, "search", "okapi", "--json").json["results"] == []
 
 
 def test_forgetting_a_period(run: Run, memory: Memory, note: str) -> None:
