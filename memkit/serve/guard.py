@@ -13,6 +13,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import anyio
+
 from memkit.serve.problems import TYPE, raw
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 access = logging.getLogger("memkit.serve.access")
 
 BODY_BYTES = 1_000_000
+BODY_SECONDS = 20.0
+"""The time for a whole body to arrive."""
 
 KEY_ID = "memkit.key"
 """The key of a request's scope that holds the id of its API key."""
@@ -32,6 +36,17 @@ _HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 )
+
+
+_SINGLE = (b"authorization", b"content-length", b"content-type", b"origin", b"sec-fetch-site")
+"""Headers of which a proxy may take another one than this server does."""
+
+_DISCONNECTED = 499
+"""The status in the log of a request whose client left before its end."""
+
+
+class _DisconnectedError(Exception):
+    pass
 
 
 class Guard:
@@ -61,15 +76,20 @@ class Guard:
             await send(message)
 
         try:
-            refusal = self._refusal(scope)
-            body = b"" if refusal else await _read_body(scope, receive)
+            refusal, body = self._refusal(scope), b""
+            if refusal is None:
+                with anyio.move_on_after(BODY_SECONDS) as waiting:
+                    body = await _read_body(scope, receive)
+                if waiting.cancelled_caught:
+                    refusal = HTTPStatus.REQUEST_TIMEOUT, f"a body must arrive in {BODY_SECONDS:.0f} seconds"
+                elif len(body) > BODY_BYTES:
+                    refusal = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {BODY_BYTES:,} bytes"
             if refusal is not None:
                 await _refuse(*refusal, send_safely)
-            elif body is None:
-                detail = f"a body has at most {BODY_BYTES:,} bytes"
-                await _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, send_safely)
             else:
                 await self._app(scope, _replayed(body, receive), send_safely)
+        except _DisconnectedError:
+            status = _DISCONNECTED
         finally:
             milliseconds = 1000 * (time.perf_counter() - started)
             access.info(
@@ -82,6 +102,9 @@ class Guard:
         headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value)
+        for name in _SINGLE:
+            if len(headers.get(name, ())) > 1:
+                return HTTPStatus.BAD_REQUEST, f"a request has one {name.decode()} at most"
         hosts = [one.decode("latin-1").lower() for one in headers.get(b"host", [])]
         if len(hosts) != 1 or _name_in(hosts[0]) not in self._hosts:
             return HTTPStatus.MISDIRECTED_REQUEST, (
@@ -119,20 +142,21 @@ def _place_in(origin: str) -> str:
     return parts.netloc if is_plain else ""
 
 
-async def _read_body(scope: Scope, receive: Receive) -> bytes | None:
-    """Return the whole body of a request, or None as soon as it is too large."""
+async def _read_body(scope: Scope, receive: Receive) -> bytes:
+    """Return the whole body of a request, or more than `BODY_BYTES` as soon as it is too large.
+
+    Raise `_DisconnectedError` if the rest never comes: half a body could be another one.
+    """
     for name, value in scope["headers"]:
         if name.lower() == b"content-length" and value.isdigit() and int(value) > BODY_BYTES:
-            return None
+            return bytes(BODY_BYTES + 1)
     body = bytearray()
     while True:
         message = await receive()
-        if message["type"] != "http.request":  # the client has disconnected
-            return bytes(body)
+        if message["type"] != "http.request":
+            raise _DisconnectedError
         body += message.get("body", b"")
-        if len(body) > BODY_BYTES:
-            return None
-        if not message.get("more_body"):
+        if len(body) > BODY_BYTES or not message.get("more_body"):
             return bytes(body)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from memkit.errors import MemkitError
+from memkit.serve.connection import Connection, allow_connections
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -50,15 +51,21 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 
 def run(app: ASGIApp, bound: socket.socket) -> None:
     """Answer requests on a listening socket until SIGINT or SIGTERM; let those in progress end."""
-    config = uvicorn.Config(
+    allow_connections()
+    logging.getLogger("uvicorn").parent = logging.getLogger("memkit")
+    _Server(configured(app)).run(sockets=[bound])
+
+
+def configured(app: ASGIApp) -> uvicorn.Config:
+    """Return the configuration of a server of `app`."""
+    return uvicorn.Config(
         app,
         access_log=False,  # it has what was asked; the guard logs without
         backlog=_BACKLOG,
+        http=Connection,
         log_config=None,
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=STOP_SECONDS,
         ws="none",
     )
-    logging.getLogger("uvicorn").parent = logging.getLogger("memkit")
-    _Server(config).run(sockets=[bound])
