@@ -13,8 +13,8 @@ import anyio.to_thread
 from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from limits import RateLimitItemPerMinute
-from limits.aio.storage import MemoryStorage
-from limits.aio.strategies import MovingWindowRateLimiter
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
 
 from memkit.memory import Memory
 from memkit.serve.guard import KEY_ID
@@ -49,6 +49,7 @@ class Desk:
         self._open = open_memory
         self._rate = RateLimitItemPerMinute(rate)
         self._failures = RateLimitItemPerMinute(FAILURES_PER_MINUTE)
+        # The asynchronous one of `limits` starts a thread for each request.
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
         self._threads = anyio.CapacityLimiter(THREADS)
         self._waiting = 0
@@ -79,18 +80,18 @@ class Desk:
 
         return run
 
-    async def count(self, key: str) -> None:
+    def count(self, key: str) -> None:
         """Count a request of a key. Raise `HTTPException` 429 if there were too many."""
-        await self._count(self._rate, f"key {key}")
+        self._count(self._rate, f"key {key}")
 
-    async def count_failure(self, address: str) -> None:
+    def count_failure(self, address: str) -> None:
         """Count a request without a valid key. Raise as `count` does."""
-        await self._count(self._failures, f"address {address}")
+        self._count(self._failures, f"address {address}")
 
-    async def _count(self, limit: RateLimitItemPerMinute, name: str) -> None:
-        if await self._limiter.hit(limit, name):
+    def _count(self, limit: RateLimitItemPerMinute, name: str) -> None:
+        if self._limiter.hit(limit, name):
             return
-        window = await self._limiter.get_window_stats(limit, name)
+        window = self._limiter.get_window_stats(limit, name)
         seconds = max(1, math.ceil(window.reset_time - time.time()))
         raise HTTPException(
             429, f"more than {limit.amount} requests in a minute", {"Retry-After": str(seconds)}
@@ -116,12 +117,12 @@ def _for(role: str) -> Callable[..., Awaitable[Ask]]:
         desk = desk_of(request)
         key = desk.keys.find(given.credentials) if given is not None else None
         if key is None:
-            await desk.count_failure(request.client.host if request.client else "")
+            desk.count_failure(request.client.host if request.client else "")
             raise HTTPException(
                 401, "this needs a key: `Authorization: Bearer memkit_key_…`", {"WWW-Authenticate": "Bearer"}
             )
         request.scope[KEY_ID] = key.id
-        await desk.count(key.id)
+        desk.count(key.id)
         if not key.may(role):
             raise HTTPException(403, f"this needs a key with the role {role}; this one has {key.role}")
         return desk.ask
