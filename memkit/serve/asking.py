@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import anyio
@@ -19,7 +21,7 @@ from limits.strategies import MovingWindowRateLimiter
 from memkit.memory import Memory
 from memkit.serve.guard import KEY_ID
 from memkit.serve.keys import Keys
-from memkit.serve.problems import BusyError
+from memkit.serve.problems import RETRY_SECONDS, BusyError
 
 Opener = Callable[[], Memory]
 """Opens the memory for one request: its settings may have changed since the last one."""
@@ -27,8 +29,14 @@ Opener = Callable[[], Memory]
 Found = TypeVar("Found")
 
 THREADS = 8
+CHANGING_THREADS = 2
+"""Changes may wait for the lock of the index. They have threads of their own, so that reading goes on."""
+
 MOST_WAITING = 1000
 """Requests that wait for a thread. Further ones are refused."""
+
+MOST_AT_ONCE = 64
+"""Requests of one key that run or wait. More would only wait, and keep those of other keys waiting."""
 
 WAIT_SECONDS = 20.0
 """The longest wait for another process that writes the index."""
@@ -52,18 +60,27 @@ class Desk:
         # The asynchronous one of `limits` starts a thread for each request.
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
         self._threads = anyio.CapacityLimiter(THREADS)
-        self._waiting = 0
+        self._changing = anyio.CapacityLimiter(CHANGING_THREADS)
+        self._waiting: Counter[str] = Counter()
         self._storing = threading.Lock()
 
-    async def ask(self, question: Callable[[Memory], Found]) -> Found:
-        """Return what `question` returns of the memory, from a thread. Raise `BusyError`."""
-        if self._waiting >= MOST_WAITING:
+    async def ask(
+        self, question: Callable[[Memory], Found], key: str = "", *, is_change: bool = False
+    ) -> Found:
+        """Return what `question` returns of the memory, from a thread. Raise `BusyError`, `HTTPException`."""
+        if self._waiting[key] >= MOST_AT_ONCE:
+            raise HTTPException(
+                429, f"more than {MOST_AT_ONCE} requests at once", {"Retry-After": str(RETRY_SECONDS)}
+            )
+        if self._waiting.total() >= MOST_WAITING:
             raise BusyError("too many requests wait already; try again in a moment")
-        self._waiting += 1
+        self._waiting[key] += 1
         try:
-            return await anyio.to_thread.run_sync(self.answer, question, limiter=self._threads)
+            threads = self._changing if is_change else self._threads
+            return await anyio.to_thread.run_sync(self.answer, question, limiter=threads)
         finally:
-            self._waiting -= 1
+            self._waiting[key] -= 1
+            self._waiting += Counter()  # drops those of 0
 
     def answer(self, question: Callable[[Memory], Found]) -> Found:
         """Return what `question` returns of the memory, in this thread."""
@@ -125,7 +142,7 @@ def _for(role: str) -> Callable[..., Awaitable[Ask]]:
         desk.count(key.id)
         if not key.may(role):
             raise HTTPException(403, f"this needs a key with the role {role}; this one has {key.role}")
-        return desk.ask
+        return partial(desk.ask, key=key.id, is_change=role != "read")
 
     return authorized
 
