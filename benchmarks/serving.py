@@ -2,9 +2,9 @@
 
     python benchmarks/serving.py [--chunks 10000] [--clients 500] [--seconds 60] [--write] [--json]
 
-Each client has a connection of its own and asks again as soon as it has an answer, or may after a 429. First all have one key
-with a high rate, then one with the usual rate. Needs the model in MEMKIT_HOME (any `memkit search` fetches
-it).
+Each client has a connection of its own and asks again as soon as it has an answer, or when it may after a
+429. First all have one key with a high rate, then one with the usual rate. Needs the model in MEMKIT_HOME
+(any `memkit search` fetches it).
 """
 
 from __future__ import annotations
