@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeVar
 
 import memkit
-from memkit.environment import install_command
+from memkit.environment.extras import how_to_add
 from memkit.errors import MemkitError
 from memkit.mcp import handshake
 from memkit.text import one_line
@@ -76,7 +76,7 @@ def check_package() -> None:
     """Raise `MissingPackageError` if the SDK is missing. Does not import it."""
     if find_spec("mcp") is None:
         raise MissingPackageError(
-            f"`memkit mcp` needs another package; the user can run `{install_command('mcp')}`"
+            f"`memkit mcp` needs another package; the user can run `{how_to_add('mcp')}`"
         )
 
 
