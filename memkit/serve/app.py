@@ -37,7 +37,8 @@ def make_app(open_memory: Opener, keys: Keys, hosts: Iterable[str], rate: int) -
 
     `hosts` are the names it answers under, `rate` is the most requests of a key in a minute.
     """
-    return Guard(_app(Desk(open_memory, keys, rate)), hosts)
+    desk = Desk(open_memory, keys, rate)
+    return Guard(_app(desk), hosts, desk.is_known)
 
 
 def _app(desk: Desk) -> FastAPI:

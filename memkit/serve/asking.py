@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
@@ -18,10 +19,13 @@ from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
+from memkit.errors import MemkitError
 from memkit.memory import Memory
 from memkit.serve.guard import KEY_ID
-from memkit.serve.keys import Keys
+from memkit.serve.keys import ApiKey, Keys
 from memkit.serve.problems import RETRY_SECONDS, BusyError
+
+logger = logging.getLogger(__name__)
 
 Opener = Callable[[], Memory]
 """Opens the memory for one request: its settings may have changed since the last one."""
@@ -97,6 +101,22 @@ class Desk:
 
         return run
 
+    def find_key(self, secret: str) -> ApiKey | None:
+        """Return the key with this secret, or None. Raise `HTTPException` 503 if the keys cannot be read."""
+        try:
+            return self.keys.find(secret)
+        except (MemkitError, OSError) as error:
+            # Who asks may be anybody, and the error names files.
+            logger.warning("no key can be checked: %s", error)
+            raise HTTPException(503, "no key can be checked; the user can run `memkit serve keys`") from error
+
+    def is_known(self, secret: str) -> bool:
+        """Return whether a valid key has this secret."""
+        try:
+            return self.find_key(secret) is not None
+        except HTTPException:
+            return False
+
     def count(self, key: str) -> None:
         """Count a request of a key. Raise `HTTPException` 429 if there were too many."""
         self._count(self._rate, f"key {key}")
@@ -132,7 +152,7 @@ def _for(role: str) -> Callable[..., Awaitable[Ask]]:
         request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Ask:
         desk = desk_of(request)
-        key = desk.keys.find(given.credentials) if given is not None else None
+        key = desk.find_key(given.credentials) if given is not None else None
         if key is None:
             desk.count_failure(request.client.host if request.client else "")
             raise HTTPException(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 access = logging.getLogger("memkit.serve.access")
 
 BODY_BYTES = 1_000_000
+STRANGER_BYTES = 10_000
+"""The limit without a valid key: otherwise many strangers could fill the memory."""
+
 BODY_SECONDS = 20.0
 """The time for a whole body to arrive."""
 
@@ -50,10 +53,14 @@ class _DisconnectedError(Exception):
 
 
 class Guard:
-    """Wraps an app. `hosts` are the allowed names in a Host header, without ports."""
+    """Wraps an app.
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+    `hosts` are the allowed names in a Host header, without ports. `is_known` says whether a key is valid.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], is_known: Callable[[str], bool]) -> None:
         self._app = app
+        self._is_known = is_known
         self._hosts = frozenset(host.lower().strip("[]") for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -78,12 +85,15 @@ class Guard:
         try:
             refusal, body = self._refusal(scope), b""
             if refusal is None:
+                limit = self._limit(scope)
                 with anyio.move_on_after(BODY_SECONDS) as waiting:
-                    body = await _read_body(scope, receive)
+                    body = await _read_body(scope, receive, limit)
                 if waiting.cancelled_caught:
                     refusal = HTTPStatus.REQUEST_TIMEOUT, f"a body must arrive in {BODY_SECONDS:.0f} seconds"
-                elif len(body) > BODY_BYTES:
-                    refusal = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {BODY_BYTES:,} bytes"
+                elif len(body) > limit:
+                    with_key = "" if limit == BODY_BYTES else " without a valid key"
+                    detail = f"a body has at most {limit:,} bytes{with_key}"
+                    refusal = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail
             if refusal is not None:
                 await _refuse(*refusal, send_safely)
             else:
@@ -96,6 +106,13 @@ class Guard:
                 "%s %s %d %.0f ms key=%s",
                 scope["method"], _route(scope), status or 500, milliseconds, scope.get(KEY_ID, "-"),
             )  # fmt: skip
+
+    def _limit(self, scope: Scope) -> int:
+        """Return the most bytes of a request's body."""
+        headers = dict(scope["headers"])
+        has_body = b"content-length" in headers or b"transfer-encoding" in headers
+        secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")[2].strip()
+        return BODY_BYTES if has_body and self._is_known(secret) else STRANGER_BYTES
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Return the status and the reason if the request may come from a foreign page."""
@@ -142,21 +159,21 @@ def _place_in(origin: str) -> str:
     return parts.netloc if is_plain else ""
 
 
-async def _read_body(scope: Scope, receive: Receive) -> bytes:
-    """Return the whole body of a request, or more than `BODY_BYTES` as soon as it is too large.
+async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """Return the whole body of a request, or more than `limit` bytes as soon as it is too large.
 
     Raise `_DisconnectedError` if the rest never comes: half a body could be another one.
     """
     for name, value in scope["headers"]:
-        if name.lower() == b"content-length" and value.isdigit() and int(value) > BODY_BYTES:
-            return bytes(BODY_BYTES + 1)
+        if name.lower() == b"content-length" and value.isdigit() and int(value) > limit:
+            return bytes(limit + 1)
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
             raise _DisconnectedError
         body += message.get("body", b"")
-        if len(body) > BODY_BYTES or not message.get("more_body"):
+        if len(body) > limit or not message.get("more_body"):
             return bytes(body)
 
 
