@@ -59,6 +59,8 @@ def test_the_document(document: dict[str, Any]) -> None:
             for status, answer in operation["responses"].items():
                 kind = "application/problem+json" if int(status) >= 400 else "application/json"
                 assert list(answer["content"]) == [kind], (method, path, status)
+                named = answer["content"][kind]["schema"]["$ref"].rpartition("/")[2]
+                assert document["components"]["schemas"][named]["properties"], (method, path, status)
 
 
 def test_the_manual_names_every_route(document: dict[str, Any]) -> None:
