@@ -21,8 +21,11 @@ from limits.strategies import MovingWindowRateLimiter
 
 from memkit.errors import MemkitError
 from memkit.memory import Memory
+from memkit.serve import link
 from memkit.serve.guard import KEY_ID
 from memkit.serve.keys import ApiKey, Keys
+from memkit.serve.link import Link
+from memkit.serve.live import Live
 from memkit.serve.problems import RETRY_SECONDS, BusyError
 
 logger = logging.getLogger(__name__)
@@ -48,15 +51,21 @@ WAIT_SECONDS = 20.0
 FAILURES_PER_MINUTE = 60
 """The most requests without a valid key, from one address."""
 
+_PAGE_RATE = RateLimitItemPerMinute(link.RATE)
+
 _bearer = HTTPBearer(auto_error=False, description="A key from `memkit serve key`.")
 
 
 class Desk:
     """State shared by all requests: memory, keys, rate limits, and threads."""
 
-    def __init__(self, open_memory: Opener, keys: Keys, rate: int) -> None:
-        """`rate` is the most requests of one key in any 60 seconds."""
+    def __init__(
+        self, open_memory: Opener, keys: Keys, rate: int, live: Live, opened: Link | None = None
+    ) -> None:
+        """`rate` is the most requests of one key in any 60 seconds. `opened` is the link of the page."""
         self.keys = keys
+        self.live = live
+        self.link = opened
         self.is_ready = False
         self._open = open_memory
         self._rate = RateLimitItemPerMinute(rate)
@@ -102,7 +111,9 @@ class Desk:
         return run
 
     def find_key(self, secret: str) -> ApiKey | None:
-        """Return the key with this secret, or None. Raise `HTTPException` 503 if the keys cannot be read."""
+        """Return the key with this secret: a stored one, or the page's. Raise `HTTPException` 503."""
+        if self.link is not None and (found := self.link.find(secret)) is not None:
+            return found
         try:
             return self.keys.find(secret)
         except (MemkitError, OSError) as error:
@@ -119,7 +130,7 @@ class Desk:
 
     def count(self, key: str) -> None:
         """Count a request of a key. Raise `HTTPException` 429 if there were too many."""
-        self._count(self._rate, f"key {key}")
+        self._count(_PAGE_RATE if key == link.KEY_ID else self._rate, f"key {key}")
 
     def count_failure(self, address: str) -> None:
         """Count a request without a valid key. Raise as `count` does."""
