@@ -236,7 +236,7 @@ def test_odd_characters_and_deep_metadata(admin: TestClient, body: bytes, status
         assert get(admin, f"/memory/{stored.json()['id']}")["kind"] == "note"
 
 
-@pytest.mark.parametrize("name", ["..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd", "..", "%2e%2e", "%00", "a%0ab", "%ED%A0%80"])
+@pytest.mark.parametrize("name", ["..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd", "%2e%2e", "%00", "a%0ab", "%ED%A0%80"])
 def test_an_id_is_no_path(admin: TestClient, name: str) -> None:
     for path in ("/memory/{}", "/timeline/{}", "/citations/{}", "/topics/{}/related", "/jobs/{}"):
         found = admin.get(path.format(name))
