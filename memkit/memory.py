@@ -220,6 +220,35 @@ class Memory:
             projects = projects_with_memory(self.home, projects)
         return past_sessions(projects, SessionFilters(since, branch, file), self.announce)
 
+    def session_list(
+        self, *, since: str = "", until: str = "", branch: str = "", file: str = "", limit: int = 50,
+        after: str = "",
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return a page of `sessions`: `memory.session_list(limit=20)["sessions"]`.
+
+        With `until`, an ISO day, a session has only its days in the period. `after` is the `next` of the page
+        before.
+        """
+        from memkit.recall.history import SessionFilters
+        from memkit.recall.session_list import list_sessions
+
+        filters = SessionFilters(since, branch, file, until)
+        return list_sessions(self._timeline, filters, limit, after, self.announce)
+
+    def session(self, name: str, *, limit: int = 50, offset: int | None = None) -> dict[str, Any]:
+        """Return a session with its summaries and turns, their parts, files, and marks.
+
+            memory.session("5e550001")["entries"][0]["answer"]
+
+        `name` may also be a turn of it. `limit` and `offset` are as for
+        `memkit.recall.session_view.view_session`.
+        """
+        from memkit.recall.session_view import view_session
+
+        return view_session(
+            self._timeline, name, limit, offset, self._redact, self.caller.directory
+        )
+
     def timeline(
         self, node: str = "", *, depth: int = 0, limit: int = 100, after: str = "", as_rows: bool = False
     ) -> TimelineView:
@@ -233,6 +262,18 @@ class Memory:
         from memkit.timeline.view import view
 
         return view(self._timeline, node, depth, limit, after, as_rows=as_rows)
+
+    def calendar(self, year: int) -> dict[str, Any]:
+        """Return how much each day of a year holds: `memory.calendar(2026)["days"][0]["turns"]`."""
+        from memkit.timeline.view import calendar
+
+        return calendar(self._timeline, year)
+
+    def overview(self) -> dict[str, Any]:
+        """Return sizes, the last turn, costs, and health: `memory.overview()["counts"]["sessions"]`."""
+        from memkit.stats.overview import overview
+
+        return overview(self._timeline, self.home, self.settings, self.index_status())
 
     def scan(self, words: str, node: str = "", *, limit: int = 100, after: str = "") -> dict[str, Any]:
         """Return the turns, notes, and bullets of a node with all words: `memory.scan("7443", "2026-11")`."""
@@ -272,6 +313,15 @@ class Memory:
             other_projects=self.other_projects, since=since, until=until,
         )  # fmt: skip
 
+    def changes(self, since: Timeline | None = None) -> tuple[Timeline, list[str], list[str]]:
+        """Return the timeline as it is now, the changed days, and the turns and notes that are new in them.
+
+            seen, _, _ = memory.changes()
+            seen, days, entries = memory.changes(seen)
+        """
+        found = self._timeline
+        return found, *found.changes_since(since or found)
+
     @property
     def _timeline(self) -> Timeline:
         from memkit.timeline.tree import open_timeline
@@ -302,6 +352,18 @@ class Memory:
         if found is None:
             raise MemkitError(f"{self.project.root} has no memory to find topics in")
         return found
+
+    def graph(self, around: str = "", *, limit: int = 200) -> dict[str, Any]:
+        """Return topics, turns, and files as nodes and edges: `memory.graph("topic:5f0c0e0a")["nodes"]`.
+
+        `around` is the id of a node, `topic:ID`, `file:PATH`, or `entry:TURN`; "" draws the whole memory, the
+        largest topics and the newest turns first. Topics are not computed for it.
+        """
+        from memkit.topics import read_topics
+        from memkit.topics.graph import graph
+
+        topics = read_topics(self.project, self.home, self.settings)
+        return graph(self._timeline, topics, around, limit, self.announce)
 
     def topics_about(self, query: str, *, compute: bool = True) -> list[tuple[Topic, float]]:
         """Return the topics of what a search finds, best first, each with its score.
@@ -635,6 +697,13 @@ class Memory:
         stop_hung_service(self.home, self.announce)  # it may hold the lock of model calls
         with calls_lock(self.home, self.wait_seconds), self.index_lock():
             yield
+
+    @property
+    def name(self) -> str:
+        """The name of the project: the one that the user gave it, else its directory's."""
+        from memkit.hook.project import Registry
+
+        return Registry.read(self.home).name_of(self.project.root)
 
     @property
     def days(self) -> list[str]:
