@@ -16,8 +16,8 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from memkit.journal.digest import Note
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
+    from memkit.recall.expand import Section
     from memkit.recall.file_history import FileHistory
     from memkit.recall.names import Entry
     from memkit.recall.overview import PastSession, TopicCount
@@ -54,7 +55,9 @@ if TYPE_CHECKING:
     from memkit.recall.resume import FoundSession, Resumable
     from memkit.recall.transcript import Exchange
     from memkit.settings.load import Settings
+    from memkit.summarize.compaction import CompactionReport
     from memkit.timeline.tree import Timeline
+    from memkit.timeline.view import TimelineView
     from memkit.topics import Topic, TopicList
 
 logger = logging.getLogger(__name__)
@@ -143,7 +146,7 @@ class Memory:
 
         return topics_in(project, self.home, self.settings_of(project), since, until)
 
-    def expand(self, *ids: str) -> list[dict[str, Any]]:
+    def expand(self, *ids: str) -> list[Section]:
         """Return the whole Markdown sections around results, by their ids. L2: the context.
 
             (section,) = memory.expand("20e3d2c8274c")
@@ -155,7 +158,7 @@ class Memory:
         may_leave = {"other_projects": self.other_projects}
         place = {"directory": self.caller.directory}
         try:
-            sections: list[dict[str, Any]] = ask_service(
+            sections: list[Section] = ask_service(
                 self.project, self.home, self.settings, "expand",
                 {"ids": list(ids), **place, **may_leave},
                 announce=self.announce,
@@ -217,9 +220,38 @@ class Memory:
             projects = projects_with_memory(self.home, projects)
         return past_sessions(projects, SessionFilters(since, branch, file), self.announce)
 
+    def session_list(
+        self, *, since: str = "", until: str = "", branch: str = "", file: str = "", limit: int = 50,
+        after: str = "",
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return a page of `sessions`: `memory.session_list(limit=20)["sessions"]`.
+
+        With `until`, an ISO day, a session has only its days in the period. `after` is the `next` of the page
+        before.
+        """
+        from memkit.recall.history import SessionFilters
+        from memkit.recall.session_list import list_sessions
+
+        filters = SessionFilters(since, branch, file, until)
+        return list_sessions(self._timeline, filters, limit, after, self.announce)
+
+    def session(self, name: str, *, limit: int = 50, offset: int | None = None) -> dict[str, Any]:
+        """Return a session with its summaries and turns, their parts, files, and marks.
+
+            memory.session("5e550001")["entries"][0]["answer"]
+
+        `name` may also be a turn of it. `limit` and `offset` are as for
+        `memkit.recall.session_view.view_session`.
+        """
+        from memkit.recall.session_view import view_session
+
+        return view_session(
+            self._timeline, name, limit, offset, self._redact, self.caller.directory
+        )
+
     def timeline(
         self, node: str = "", *, depth: int = 0, limit: int = 100, after: str = "", as_rows: bool = False
-    ) -> dict[str, Any]:
+    ) -> TimelineView:
         """Return a year, month, week, day, or segment with what it holds, and the nodes below it.
 
             memory.timeline()["children"]            # the years with their months
@@ -230,6 +262,18 @@ class Memory:
         from memkit.timeline.view import view
 
         return view(self._timeline, node, depth, limit, after, as_rows=as_rows)
+
+    def calendar(self, year: int) -> dict[str, Any]:
+        """Return how much each day of a year holds: `memory.calendar(2026)["days"][0]["turns"]`."""
+        from memkit.timeline.view import calendar
+
+        return calendar(self._timeline, year)
+
+    def overview(self) -> dict[str, Any]:
+        """Return sizes, the last turn, costs, and health: `memory.overview()["counts"]["sessions"]`."""
+        from memkit.stats.overview import overview
+
+        return overview(self._timeline, self.home, self.settings, self.index_status())
 
     def scan(self, words: str, node: str = "", *, limit: int = 100, after: str = "") -> dict[str, Any]:
         """Return the turns, notes, and bullets of a node with all words: `memory.scan("7443", "2026-11")`."""
@@ -269,6 +313,15 @@ class Memory:
             other_projects=self.other_projects, since=since, until=until,
         )  # fmt: skip
 
+    def changes(self, since: Timeline | None = None) -> tuple[Timeline, list[str], list[str]]:
+        """Return the timeline as it is now, the changed days, and the turns and notes that are new in them.
+
+            seen, _, _ = memory.changes()
+            seen, days, entries = memory.changes(seen)
+        """
+        found = self._timeline
+        return found, *found.changes_since(since or found)
+
     @property
     def _timeline(self) -> Timeline:
         from memkit.timeline.tree import open_timeline
@@ -299,6 +352,18 @@ class Memory:
         if found is None:
             raise MemkitError(f"{self.project.root} has no memory to find topics in")
         return found
+
+    def graph(self, around: str = "", *, limit: int = 200) -> dict[str, Any]:
+        """Return topics, turns, and files as nodes and edges: `memory.graph("topic:5f0c0e0a")["nodes"]`.
+
+        `around` is the id of a node, `topic:ID`, `file:PATH`, or `entry:TURN`; "" draws the whole memory, the
+        largest topics and the newest turns first. Topics are not computed for it.
+        """
+        from memkit.topics import read_topics
+        from memkit.topics.graph import graph
+
+        topics = read_topics(self.project, self.home, self.settings)
+        return graph(self._timeline, topics, around, limit, self.announce)
 
     def topics_about(self, query: str, *, compute: bool = True) -> list[tuple[Topic, float]]:
         """Return the topics of what a search finds, best first, each with its score.
@@ -521,12 +586,61 @@ class Memory:
                 # The database reports a full disk without naming it.
                 raise IndexStoreError(f"{self.home.index}: {error}") from error
 
+    def watch(self) -> Generator[SyncReport, None, None]:
+        """Index now, and again after each change of the files; yield the report of each pass, without end.
+
+            for report in memory.watch():
+                print(report.added, report.deleted)
+
+        `announce` gets the reason of a pass that failed; the next change starts another one. Leaving the
+        loop stops the watching.
+        """
+        from memkit.service.watcher import memory_changes
+
+        with closing(memory_changes(self.project, self.home, self.settings)) as changes:
+            for _ in changes:
+                try:
+                    report = self.index()
+                except MemkitError as error:
+                    self.announce(f"not indexed: {error}")
+                else:
+                    yield report
+
     def index_soon(self) -> None:
         """Have the service index what was added; without it, the next search does."""
         from memkit.ipc import launch
 
         if self.settings.service.enabled:
             launch.start_service(self.home)
+
+    def compact(
+        self, *, since: str = "", until: str = "", path: str = "", dry_run: bool = False
+    ) -> CompactionReport:
+        """Condense the memory into lasting facts in `MEMORY.md`, with the model that the user chose.
+
+            memory.compact(dry_run=True).plan        # the number of calls, tokens, and the price
+            memory.compact(since="2026-11-01").added
+
+        Read everything since the last compaction, or the days (ISO) and the file, directory, or pattern
+        given. This sends redacted memory to the model and costs what `plan` says, within the daily budget.
+        Nothing is asked; the old text is kept, and `memkit compact --undo` brings it back. Raise
+        `MemkitError` if there is no model, or too little left of the budget.
+        """
+        from datetime import date
+
+        from memkit.llm import find_provider
+        from memkit.llm.calls import Calls
+        from memkit.summarize.compaction import Compaction
+        from memkit.summarize.facts import EntrySelection
+
+        selection, calls = EntrySelection(since, until, path), Calls(self.home, find_provider)
+        compaction = Compaction(
+            self.project, self.home, self.settings, calls, date.today(), selection
+        )
+        report = compaction.run(self.wait_seconds, dry_run=dry_run)
+        if report.is_written:
+            self.index()
+        return report
 
     def index_status(self) -> dict[str, Any]:
         """Return what the index holds: `memory.index_status()["chunks"]`.
@@ -550,7 +664,7 @@ class Memory:
         from memkit.service.job_book import JobBook, JobState
         from memkit.service.jobs import JOBS
 
-        states, settings = JobBook(self.home).states(), self.settings_of(Project(self.home.root))
+        states, settings = JobBook(self.home).states(), self.settings_of(Project(self.home.root, self.home))
         return {job.name: job.as_dict(states.get(job.name, JobState()), settings) for job in JOBS}
 
     def pause_job(self, name: str) -> dict[str, Any]:
@@ -583,6 +697,13 @@ class Memory:
         stop_hung_service(self.home, self.announce)  # it may hold the lock of model calls
         with calls_lock(self.home, self.wait_seconds), self.index_lock():
             yield
+
+    @property
+    def name(self) -> str:
+        """The name of the project: the one that the user gave it, else its directory's."""
+        from memkit.hook.project import Registry
+
+        return Registry.read(self.home).name_of(self.project.root)
 
     @property
     def days(self) -> list[str]:

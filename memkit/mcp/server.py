@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeVar
 
 import memkit
-from memkit.environment import install_command
+from memkit.environment import extras
 from memkit.errors import MemkitError
 from memkit.mcp import handshake
 from memkit.text import one_line
@@ -39,10 +39,6 @@ Opener = Callable[[], "Memory"]
 """Opens the memory for one request: its settings may have changed since the last one."""
 
 
-class MissingPackageError(MemkitError):
-    """The extra `mcp` is not installed."""
-
-
 def serve(open_memory: Opener) -> NoReturn:
     """Answer requests until stdin ends, then end the process. Raise `MissingPackageError`.
 
@@ -52,6 +48,8 @@ def serve(open_memory: Opener) -> NoReturn:
     check_package()
     source, target = _own_streams()
     calls = _Calls()
+    # asyncio would cancel its main task instead, which the SDK may miss.
+    signal.signal(signal.SIGINT, lambda *_: _end(calls, 130))
     status = 1
     try:
         first = source.readline()
@@ -63,10 +61,12 @@ def serve(open_memory: Opener) -> NoReturn:
 
         anyio.run(_serve, _server(open_memory, calls), _Input(first, source), replies)
         status = 0
-    except KeyboardInterrupt:
-        status = 130
     except Exception:
         logger.exception("memkit mcp failed")
+    _end(calls, status)
+
+
+def _end(calls: _Calls, status: int) -> NoReturn:
     calls.wait(LAST_SECONDS)
     logging.shutdown()
     os._exit(status)
@@ -74,10 +74,7 @@ def serve(open_memory: Opener) -> NoReturn:
 
 def check_package() -> None:
     """Raise `MissingPackageError` if the SDK is missing. Does not import it."""
-    if find_spec("mcp") is None:
-        raise MissingPackageError(
-            f"`memkit mcp` needs another package; the user can run `{install_command('mcp')}`"
-        )
+    extras.require("mcp", "`memkit mcp` needs", "mcp")
 
 
 async def _serve(server: Server[Any], lines: Any, replies: Any) -> None:

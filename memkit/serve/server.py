@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from memkit.environment import install_command
+from memkit.environment import extras
 from memkit.errors import MemkitError
 from memkit.paths import Home
 
@@ -22,17 +21,9 @@ RATE = 600
 PACKAGES = ("fastapi", "limits", "uvicorn")
 
 
-class MissingPackageError(MemkitError):
-    """The extra `serve` is not installed."""
-
-
 def check_packages() -> None:
     """Raise `MissingPackageError` if a package is missing. Import none."""
-    missing = [name for name in PACKAGES if find_spec(name) is None]
-    if missing:
-        raise MissingPackageError(
-            f"`memkit serve` needs more packages; the user can run `{install_command(*missing)}`"
-        )
+    extras.require("serve", "`memkit serve` needs", *PACKAGES)
 
 
 def is_loopback(host: str) -> bool:
@@ -59,22 +50,32 @@ def serve(
     port: int,
     hosts: Iterable[str],
     rate: int,
-    is_listening: Callable[[str], None],
+    is_listening: Callable[[str, str], None],
+    *,
+    with_page: bool = False,
 ) -> None:
-    """Answer requests until SIGINT or SIGTERM. `is_listening` gets the address.
+    """Answer requests until SIGINT or SIGTERM.
 
+    `is_listening` gets the address, and the link to the page or "". Without a page there must be a key.
     `hosts` are more names to answer under, `rate` is the most requests of a key in a minute. Port 0 is any
     free one. Raise `MemkitError`.
     """
     check_packages()
-    from memkit.serve.app import make_app
     from memkit.serve.keys import Keys
-    from memkit.serve.running import listening, run
+    from memkit.serve.link import Link
 
     keys = Keys(home)
-    if not keys.all():
+    link = Link() if with_page else None
+    if not keys.all() and link is None:
         raise MemkitError("there is no key yet; the user can make one with `memkit serve key --role read`")
+    # They take a second to import.
+    from memkit.serve.app import make_app
+    from memkit.serve.live import Live
+    from memkit.serve.running import listening, run
+
     with listening(host, port) as bound:
         shown = f"[{host}]" if ":" in host else host
-        is_listening(f"http://{shown}:{bound.getsockname()[1]}")
-        run(make_app(open_memory, keys, names_for(host, hosts), rate), bound)
+        address = f"http://{shown}:{bound.getsockname()[1]}"
+        is_listening(address, f"{address}/#token={link.token}" if link is not None else "")
+        live = Live(open_memory)
+        run(make_app(open_memory, keys, names_for(host, hosts), rate, link, live), bound, live.end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import Path, Query
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
@@ -34,6 +34,7 @@ Limit = Annotated[int, Query(ge=1, le=MOST_RESULTS, description="Most entries")]
 Rows = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Most rows of the page")]
 Depth = Annotated[int, Query(ge=0, le=5, description="Levels below the node; 0: as many as fit")]
 After = Annotated[str, Query(max_length=200, description="`next` of the page before")]
+Cursor = Annotated[str, Query(max_length=400, description="`next` of the page before")]
 Day = Annotated[str, Query(max_length=100, description="A day: 2026-11-20, 3d, 2w, last monday")]
 Since = Annotated[
     str, Query(max_length=100, description="A time (2026-11-20T14:00:00Z), or a day as for a search")
@@ -99,13 +100,16 @@ class Taken(BaseModel):
     remembered: bool = Field(description="False if its turn is private, skipped, excluded, or forgotten")
 
 
+class Token(_Body):
+    """The token of the link to the page."""
+
+    token: str = Field(min_length=1, max_length=200)
+
+
 class Health(BaseModel):
     """Whether the server answers questions."""
 
     status: Literal["SERVING", "NOT_SERVING"]
-
-
-Object = dict[str, Any]
 
 
 def node_named(name: str) -> str:

@@ -26,7 +26,7 @@ from memkit.journal.sessions import turn_outcome
 from memkit.paths import Home
 from memkit.text import encodable, one_line
 from memkit.timeline import nodes
-from memkit.timeline.cache import Day, Month, MonthCache
+from memkit.timeline.cache import Counts, Day, Month, MonthCache, Stamp
 from memkit.timeline.nodes import Span, parse_span, path_of
 from memkit.timeline.rollups import read_rollup
 from memkit.timeline.summary import (
@@ -120,7 +120,7 @@ class Timeline:
         self._months = months
 
     @cached_property
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
         """The names of all day files, oldest first."""
         return sorted(name for month in self._months.values() for name in month.names)
 
@@ -170,9 +170,9 @@ class Timeline:
 
     def days_in(self, span: Span) -> list[str]:
         """Return the day files in a period, oldest first."""
-        first = bisect_left(self._names, span.first.isoformat())
-        end = bisect_right(self._names, f"{span.last.isoformat()}~")  # after `2026-11-20.local`
-        return self._names[first:end]
+        first = bisect_left(self.names, span.first.isoformat())
+        end = bisect_right(self.names, f"{span.last.isoformat()}~")  # after `2026-11-20.local`
+        return self.names[first:end]
 
     def children(self, node: Node) -> Iterator[Node]:
         """Yield the nodes below a node, in the order of time."""
@@ -227,7 +227,7 @@ class Timeline:
         in the period.
         """
         found: dict[str, list[str]] = {}
-        for name in self._names[bisect_left(self._names, first) : bisect_right(self._names, f"{last}~")]:
+        for name in self.names[bisect_left(self.names, first) : bisect_right(self.names, f"{last}~")]:
             for session in self._day(name).summary.sessions:
                 found.setdefault(session, []).append(name)
         missing = set(found)
@@ -240,6 +240,90 @@ class Timeline:
                         missing.remove(session)
                         if name[:10] < first:
                             found[session].insert(0, name)
+        return found
+
+    def calendar(self, year: int) -> dict[str, Counts]:
+        """Return the days (ISO) of a calendar year that hold something, oldest first, with their numbers."""
+        found: dict[str, Counts] = {}
+        for month in self._months.values():
+            if not month.names[0][:4] <= f"{year:04d}" <= month.names[-1][:4]:
+                continue
+            for name, own in month.counts().items():
+                if name[:4] != f"{year:04d}":
+                    continue
+                before = found.get(name[:10], Counts(0, 0, 0, []))  # a day may have two files
+                found[name[:10]] = Counts(
+                    before.turns + own.turns,
+                    before.notes + own.notes,
+                    before.failed + own.failed,
+                    list(dict.fromkeys([*before.sessions, *own.sessions])),
+                )
+        return dict(sorted(found.items()))
+
+    def changes_since(self, earlier: Timeline) -> tuple[list[str], list[str]]:
+        """Return the days (ISO) that were not so in an earlier timeline, and their new turns and notes."""
+        now, before = self._stamps, earlier._stamps
+        changed = sorted({name for name, _ in now.items() ^ before.items()})
+        known = {one for name in changed if name in before for one in earlier._entries_of(name)}
+        found = [one for name in changed if name in now for one in self._entries_of(name)]
+        return sorted({name[:10] for name in changed}), [one for one in found if one not in known]
+
+    @cached_property
+    def _stamps(self) -> dict[str, Stamp]:
+        return {name: stamp for month in self._months.values() for name, stamp in month.stamps.items()}
+
+    def _entries_of(self, name: str) -> list[str]:
+        segments = self._day(name).segments
+        return [entry for one in segments for entry in (one.turns if one.session or one.turns else (one.id,))]
+
+    def sessions_ending(self, before: str = "") -> Iterator[tuple[str, dict[str, list[str]]]]:
+        """Yield each day (ISO), newest first, with the sessions that were last active then.
+
+        Each has all its day files, oldest first. `before` is the day to begin with. Only the months that are
+        asked for are read.
+        """
+        seen: set[str] = set()
+        for month in reversed(self._months.values()):
+            if before and month.names[0][:10] > before:
+                seen.update(month.total.sessions)
+                continue
+            for day, names in groupby(reversed(month.names), lambda name: name[:10]):
+                own = {session for name in names for session in self._day(name).summary.sessions}
+                if not before or day <= before:
+                    yield day, {session: self.days_of(session) for session in sorted(own - seen)}
+                seen |= own
+
+    def find_session(self, name: str) -> tuple[str, str]:
+        """Return the session whose id is or begins with `name`, or that of such a turn, and the turn or "".
+
+        Raise `NotFoundError` and `AmbiguousIdError`.
+        """
+        known = self._months_of_sessions
+        found = [name] if name in known else [one for one in known if name and one.startswith(name)]
+        if len(found) > 1:
+            shown = ", ".join(sorted(found)[:5])
+            raise AmbiguousIdError(f"{name!r} matches several sessions: {shown}; give more characters")
+        if found:
+            return found[0], ""
+        place = self._find_segment(name)
+        if place is None or not place[0].session:
+            raise NotFoundError(f"{self.project.root} has no session {name!r}; `memkit sessions` lists them")
+        segment, _ = place
+        return segment.session, next((turn for turn in segment.turns if turn.startswith(name)), "")
+
+    def days_of(self, session: str) -> list[str]:
+        """Return the day files of a session, oldest first."""
+        months = [self._months[name] for name in self._months_of_sessions[session]]
+        return [
+            name for month in months for name in month.names if session in month.days[name].summary.sessions
+        ]
+
+    @cached_property
+    def _months_of_sessions(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for name, month in self._months.items():
+            for session in month.total.sessions:
+                found.setdefault(session, []).append(name)
         return found
 
     def open_questions(self, node: Node) -> list[Entry]:
@@ -309,7 +393,7 @@ class Timeline:
     def _summary(self, span: Span) -> tuple[Summary, list[str]]:
         """Return what a period holds, and the names of its day files."""
         if span.kind == nodes.ALL:
-            return self._everything, self._names
+            return self._everything, self.names
         known = self.days_in(span)
         if span.kind in (nodes.YEAR, nodes.MONTH):
             months = [
@@ -340,6 +424,16 @@ class Timeline:
 
     def _segment(self, name: str) -> Node | None:
         """Return the segment or note with an id that is or begins with `name`, or that holds such a turn."""
+        place = self._find_segment(name)
+        if place is None:
+            return None
+        segment, day = place
+        summary = summarize(day, read_day(self.journal, day), segment.id)
+        node = _segment_node(segment, day[:10], summary)
+        return replace(node, words=self._telling(summary))
+
+    def _find_segment(self, name: str) -> tuple[Segment, str] | None:
+        """Return the segment that `_segment` is made of, and its day file."""
         found: dict[str, tuple[Segment, str]] = {}
         if len(name) < _LEAST_ID or not name.isalnum():
             return None
@@ -356,11 +450,7 @@ class Timeline:
         if len(places) > 1:
             shown = ", ".join(sorted(exact)[:5])
             raise AmbiguousIdError(f"{name!r} matches several turns: {shown}; give more characters")
-        for one, day in places.values():
-            summary = summarize(day, read_day(self.journal, day), one.id)
-            node = _segment_node(one, day[:10], summary)
-            return replace(node, words=self._telling(summary))
-        return None
+        return next(iter(places.values()), None)
 
     def _turns(self, segment: Node) -> Iterator[Node]:
         """Yield the turns of a segment, which its day file has."""
@@ -389,7 +479,7 @@ class Timeline:
                 )
 
     def _near(self, span: Span) -> str:
-        known = [name[:10] for name in self._names]
+        known = [name[:10] for name in self.names]
         before = [day for day in known if day < span.first.isoformat()][-1:]
         near = before + [day for day in known if day > span.last.isoformat()][:1]
         if not near:
