@@ -6,7 +6,7 @@ The pipeline is scan → chunk → embed → store and lexical → snapshot:
 2. `chunker` cuts them into chunks along headings (`sections`) and blocks (`blocks`).
 3. `update` embeds the chunks that have no vector yet, and writes what has changed:
 4. the vectors to `store`, which is Chroma;
-5. then a `segment` with chunks, vectors, and terms (`lexical`, which is BM25), and the manifest with its name.
+5. then a `segment` with chunks, vectors, and terms (`lexical`: BM25), and the manifest that names it.
 
 A `snapshot` is what searches see of all segments; `reader` reads their text alone. `sync` runs this for one
 project, under the index lock, and `merge` keeps the segments few. `catalog` names the index of each project
