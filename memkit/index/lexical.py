@@ -25,6 +25,9 @@ PASSAGE_REACH = 2
 Arrays = dict[str, NDArray[Any]]
 """The postings of some documents, see `make_arrays`."""
 
+CACHED_TERMS = 64
+"""One search asks for the same few terms several times."""
+
 _EMPTY: Arrays = {
     "terms": np.zeros(0, np.uint8),  # UTF-8, in the order of the bytes
     "term_offsets": np.zeros(1, np.int64),  # of the start of each, and the end of the last
@@ -227,9 +230,19 @@ class JoinedPostings:
 
     def __init__(self, parts: Sequence[tuple[Postings, NDArray[np.int32]]]) -> None:
         self._parts = parts
+        self._found: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
 
     def find(self, term: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the slots that hold `term`, part by part, and the frequency in each."""
+        found = self._found.get(term)
+        if found is None:
+            found = self._find(term)
+            if len(self._found) >= CACHED_TERMS:
+                self._found.clear()
+            self._found[term] = found
+        return found
+
+    def _find(self, term: str) -> tuple[NDArray[Any], NDArray[Any]]:
         slots: list[NDArray[Any]] = [np.zeros(0, np.int32)]
         frequencies: list[NDArray[Any]] = [np.zeros(0, np.uint8)]
         for postings, places in self._parts:

@@ -180,7 +180,7 @@ def read_files(
     for found in scan(root, [*own, *added], exclude=exclude, unreadable=files.unreadable):
         try:
             # The scan followed links, and checked where they lead.
-            file = MemoryFile(found.source, str(found.real), "")
+            file = MemoryFile(found.source, found.real, "")
             entry = entries.get(found.source)
             stat = entry.stat if entry is not None else ()
             if entry is not None and stat and stat == _stat_of(os.stat(found.real)):
