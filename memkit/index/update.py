@@ -317,9 +317,9 @@ class Update:
             pairs = zip(waiting[start:], vectors, strict=False)
             made = [replace(row, vectors=found) for row, found in pairs if found is not None]
             self.made.update((row.chunk.text_number, row.vectors) for row in made if row.vectors is not None)
-            lengths = {self.store.dimensions}
-            if not self.is_in_step and self.base is not None:
-                lengths.add(self.base.dimensions)
+            lengths = {None if self.base is None else self.base.dimensions}
+            if not self.is_in_step or lengths == {None}:  # else the store has the same ones
+                lengths.add(self.store.dimensions)
             if lengths - {None, embedder.dimensions}:
                 raise OtherLengthError
             self._put(made)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memkit.errors import IndexBusyError
-from memkit.index import index_lock
+from memkit.index import index_lock, merge
 from memkit.processes import is_locked
 from memkit.service import writer as writer_module
 from memkit.service.writer import Writer
@@ -77,6 +77,28 @@ def test_another_process_that_writes(
     with index_lock(memory.home, 5), pytest.raises(IndexBusyError):
         writer.index(memory.project.root).result(30)
     assert writer.index(memory.project.root).result(30).chunks == 6
+
+
+def test_segments_merge_after_what_waits(memory: Memory, writer: Writer) -> None:
+    writer.index(memory.project.root).result(30)
+    for number in range(merge.FACTOR - 2):
+        memory.write(f"{number}.md", f"# Note {number}\n\nText.\n")
+        writer.index(memory.project.root).result(30)
+    assert len(memory.snapshot.segments) == merge.FACTOR - 1
+    before = memory.snapshot.chunks()
+    begin, seen = threading.Event(), list[int]()
+    memory.write("last.md", "# Last\n\nText.\n")
+    first = writer.submit("first", lambda: begin.wait(30))
+    indexed = writer.index(memory.project.root)
+    turn = writer.submit("turn", lambda: seen.append(len(memory.snapshot.segments)))
+    begin.set()
+    assert first.result(30)
+    assert indexed.result(30).added == 1
+    turn.result(30)
+    assert seen == [merge.FACTOR]
+    wait_until(lambda: writer.length == 0 and not writer.is_busy, "the merge")
+    assert len(memory.snapshot.segments) == 1
+    assert len(memory.snapshot.chunks()) == len(before) + 1
 
 
 def test_stop(memory: Memory, writer: Writer) -> None:
