@@ -22,6 +22,7 @@ from memkit.index.snapshot import (
     mark_started,
     order,
     prepare,
+    remove_others,
     unwritable,
     write_manifest,
 )
@@ -154,6 +155,7 @@ class Update:
         if base is not None and (base.entries, base.root) == (self.entries, root):
             is_marked = (self.directory / STARTED).exists()
             if not is_marked and base.manifest["collection"] == identity:
+                remove_others(self.directory, self.segments)  # a killed pass or merge may have left some
                 return
             name = base.name
         else:
