@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescriptorsError
 from memkit.hook.project import Project
-from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files, sync_project
+from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
 from memkit.index.catalog import also_searched, project_names
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.memory_files import CurrentFiles
@@ -453,6 +453,9 @@ def _open_updated(
     embedder, _ = find_model()
     if _is_current(project, snapshot, files, settings, embedder):
         return snapshot
+    # 0.1 s, which a search of an up-to-date index need not pay
+    from memkit.index import sync_project
+
     seconds = FIRST_WAIT_SECONDS if snapshot is None else WAIT_SECONDS
     try:
         with index_lock(home, seconds, announce):
