@@ -12,6 +12,8 @@ from memkit.serve.asking import Administering
 from memkit.serve.problems import documented
 from memkit.serve.shapes import JobName, Object
 
+_ELSEWHERE = "failed; `memkit jobs` says why"
+
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 
@@ -48,5 +50,10 @@ def _named(jobs: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 def _shown(job: dict[str, Any]) -> dict[str, Any]:
-    """Return a job without its checkpoint, which names another project."""
-    return {name: value for name, value in job.items() if name != "checkpoint"}
+    """Return a job without its checkpoint and its errors: they name other projects and their files."""
+    shown = {name: value for name, value in job.items() if name != "checkpoint"}
+    if job["failed"]:
+        shown["result"] = _ELSEWHERE
+    if job["error"]:
+        shown["error"] = _ELSEWHERE
+    return shown

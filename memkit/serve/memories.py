@@ -31,12 +31,14 @@ from memkit.serve.shapes import (
 
 router = APIRouter(tags=["memory"])
 
+_OF_BODIES = documented(400, 408, 413)
+
 
 @router.post(
     "/memory/store",
     status_code=201,
     response_model=Stored,
-    responses={200: {"model": Stored, "description": "The memory had it already"}, **documented(400, 413)},
+    responses={200: {"model": Stored, "description": "The memory had it already"}, **_OF_BODIES},
 )
 async def store(body: NoteBody, ask: Writing, request: Request) -> Response:
     """Add a note to today's Markdown. Secrets are redacted. The same note is stored once."""
@@ -58,7 +60,7 @@ async def store(body: NoteBody, ask: Writing, request: Request) -> Response:
     "/events",
     status_code=201,
     response_model=Taken,
-    responses={200: {"model": Taken, "description": "Nothing was added"}, **documented(400, 413)},
+    responses={200: {"model": Taken, "description": "Nothing was added"}, **_OF_BODIES},
 )
 async def ingest(body: EventBody, ask: Writing) -> Response:
     """Add a message to a session of another agent. The same message at the same time is stored once."""

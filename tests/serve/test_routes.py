@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from memkit.memory import Memory as FrontDoor
+from memkit.service.job_book import JobBook
 from tests.memory import Memory
 from tests.serve.conftest import Client, front_door
 
@@ -203,6 +204,36 @@ def test_jobs(admin: TestClient) -> None:
     for path in ("/jobs/nothing/pause", "/jobs/nothing/resume"):
         assert admin.post(path).status_code == 404
     assert admin.get("/jobs/nothing").status_code == 404
+
+
+def test_a_failed_job_names_no_other_project(admin: TestClient, memory: Memory) -> None:
+    book = JobBook(memory.home)
+    book.update("index", failed=True, result="/home/me/secret: broken", error="/home/me/secret: broken", checkpoint="x")
+    for shown in (admin.get("/jobs"), admin.get("/jobs/index"), admin.post("/jobs/index/pause")):
+        assert "secret" not in shown.text
+        assert "`memkit jobs` says why" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b'{"text": "a", "metadata": {"\\ud800": "x"}}', 201), (b'{"text": "a", "metadata": {"x": "\\ud800"}}', 201),
+     (b'{"text": "a", "metadata": {"x": %s}}' % (b"[" * 100 + b"]" * 100), 422),
+     (b'{"text": "a\\u0000b", "tags": ["\\u0000"]}', 201)],
+)  # fmt: skip
+def test_odd_characters_and_deep_metadata(admin: TestClient, body: bytes, status: int) -> None:
+    stored = admin.post("/memory/store", content=body, headers={"Content-Type": "application/json"})
+    assert stored.status_code == status, stored.text
+    if status == 201:
+        assert get(admin, f"/memory/{stored.json()['id']}")["kind"] == "note"
+
+
+@pytest.mark.parametrize("name", ["..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd", "%2e%2e", "%00", "a%0ab", "%ED%A0%80"])
+def test_an_id_is_no_path(admin: TestClient, name: str) -> None:
+    for path in ("/memory/{}", "/timeline/{}", "/citations/{}", "/topics/{}/related", "/jobs/{}"):
+        found = admin.get(path.format(name))
+        assert found.status_code in (404, 405, 422), (path, found.text)
+        assert "root:" not in found.text
+    assert admin.delete(f"/memory/{name}").status_code in (404, 405, 422)
 
 
 def test_other_projects_stay_closed_unless_the_user_opens_them(
