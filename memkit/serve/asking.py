@@ -67,7 +67,7 @@ class Desk:
         link_to_page: Link | None = None,
         live: Live | None = None,
     ) -> None:
-        """`rate` is the most requests of one key in any 60 seconds. Whoever ends the app ends `live` first."""
+        """`rate` is the most requests of one key in any 60 seconds."""
         self.keys = keys
         self.link = link_to_page
         self.live = live or Live(open_memory)
