@@ -210,8 +210,9 @@ class CommandRunner:
         expired = threading.Event()
 
         def stop() -> None:
-            expired.set()
-            kill_group(process)
+            if process.poll() is None:
+                expired.set()
+                kill_group(process)
 
         limit = threading.Timer(max(0.0, min(seconds, threading.TIMEOUT_MAX)), stop)
         limit.daemon = True

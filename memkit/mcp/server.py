@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -47,6 +48,8 @@ def serve(open_memory: Opener) -> NoReturn:
     check_package()
     source, target = _own_streams()
     calls = _Calls()
+    # asyncio would cancel its main task instead, which the SDK may miss.
+    signal.signal(signal.SIGINT, lambda *_: _end(calls, 130))
     status = 1
     try:
         first = source.readline()
@@ -58,10 +61,12 @@ def serve(open_memory: Opener) -> NoReturn:
 
         anyio.run(_serve, _server(open_memory, calls), _Input(first, source), replies)
         status = 0
-    except KeyboardInterrupt:
-        status = 130
     except Exception:
         logger.exception("memkit mcp failed")
+    _end(calls, status)
+
+
+def _end(calls: _Calls, status: int) -> NoReturn:
     calls.wait(LAST_SECONDS)
     logging.shutdown()
     os._exit(status)

@@ -49,7 +49,7 @@ class Section(_Section, total=False):
     """The Markdown section around a result, as `memkit expand --json` prints it.
 
     `content` is the text of the file now, without anchors. Lines are 1-based and inclusive. `transcript` is
-    the path of Claude Code's transcript. If that is gone, it is None, `archived` tells whether the archive
+    the path of Claude Code's transcript. If that is gone, it is None, `archived` is whether the archive
     has the session, and `missing` lists turns that a damaged archive lost. `git` has the marks from git, if
     there are any; see `memkit.recall.git_marks`.
     """

@@ -144,7 +144,7 @@ def should_compact(project: Project, home: Home, settings: SummarizeSettings, no
 
 @dataclass(frozen=True, slots=True)
 class CompactionReport:
-    """What a compaction read and wrote.
+    """The outcome of a compaction.
 
     `entries` is the number of entries to condense, `plan` the estimate of the calls, `calls` the number of
     those made. `added` are the new facts in the file at `path`, `removed` the number of old ones that went,

@@ -30,7 +30,7 @@ class TimelineView(TypedDict):
     """A node of the timeline, as `memkit timeline --json` prints it.
 
     `node` has its id, kind, first and last day, title, and counts. `path` has the ids from the year down to
-    it. `overview` tells what it was about: words, titles, files, failures, decisions, and open questions.
+    it. `overview` has what it was about: words, titles, files, failures, decisions, and open questions.
     `children` are the nodes below it, without what they lack. `next` is the `after` of the next page, or
     None.
     """

@@ -161,7 +161,7 @@ def test_a_killed_update_loses_nothing(installing: StandIn) -> None:
     assert len([name for name in installing.environments if name != old]) == 1
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"extras": 5}', '{"extras": [{}]}', '{"version": 9}'])
+@pytest.mark.parametrize("text", ["{", '{"extras": [{}]}', '{"version": 9}'])
 def test_a_file_that_cannot_be_read_stops_no_update(installing: StandIn, text: str) -> None:
     file = installing.home / "extras.json"
     file.write_text(text)
