@@ -11,6 +11,7 @@ from memkit.recall.results import Filters
 from memkit.serve.answers import Answer
 from memkit.serve.asking import Administering, Reading, Writing, desk_of
 from memkit.serve.problems import documented
+from memkit.serve.schemas import EntryView, Erasure, SearchAnswer
 from memkit.serve.shapes import (
     AllProjects,
     Day,
@@ -21,7 +22,6 @@ from memkit.serve.shapes import (
     Id,
     Limit,
     NoteBody,
-    Object,
     Stored,
     Taken,
     Text,
@@ -78,7 +78,7 @@ async def ingest(body: EventBody, ask: Writing) -> Response:
     return await ask(take)  # type: ignore[no-any-return]
 
 
-@router.get("/memory/search", response_model=Object)
+@router.get("/memory/search", response_model=SearchAnswer)
 async def search(
     ask: Reading,
     query: Text,
@@ -113,13 +113,13 @@ async def search(
     return await ask(find)  # type: ignore[no-any-return]
 
 
-@router.get("/memory/{id}", response_model=Object, responses=documented(404, 409))
+@router.get("/memory/{id}", response_model=EntryView, responses=documented(404, 409))
 async def show(id: Id, ask: Reading) -> Response:
     """Return a note, turn, session, day, citation, fact, or search result. A note has tags and metadata."""
     return await ask(lambda memory: Answer(memory.show(id).as_dict()))  # type: ignore[no-any-return]
 
 
-@router.delete("/memory/{id}", response_model=Object, responses=documented(404, 409))
+@router.delete("/memory/{id}", response_model=Erasure, responses=documented(404, 409))
 async def erase(
     id: ErasedId,
     ask: Administering,

@@ -76,6 +76,15 @@ def test_search_takes_conditions(admin: TestClient) -> None:
     assert admin.get("/memory/search", params={"query": "a", "since": "the day of days"}).status_code == 422
 
 
+def test_questions_about_work_as_such(admin: TestClient) -> None:
+    asked = get(admin, "/memory/search", query="what did we work on in November 2026?")
+    assert asked["overview"]["sessions"]
+    assert asked["period"]["since"] == "2026-11-01"
+    assert get(admin, "/memory/search", query="what did we work on last year?")["overview"]["nearest"]
+    assert get(admin, "/memory/search", query="what is still open?")["overview"]["kind"] == "open"
+    assert get(admin, "/memory/search", query="zebra quagga okapi")["results"] == []
+
+
 def test_the_timeline(admin: TestClient) -> None:
     years = get(admin, "/timeline")["children"]
     assert years[0]["id"] == "2026"

@@ -227,7 +227,7 @@ def test_nothing_of_it_is_imported_elsewhere(memory: Memory, code: str) -> None:
 @pytest.mark.parametrize("words", [["serve"], ["serve", "keys"]])
 def test_a_refusal_imports_no_server(tmp_path: Path, words: list[str]) -> None:
     empty = make_memory(tmp_path, DAYS)
-    allowed = "allowed = {'memkit.serve.server', 'memkit.serve.keys'}"
+    allowed = "allowed = {f'memkit.serve.{name}' for name in ('server', 'keys', 'link')}"
     done = isolated(empty, f"{allowed}\n{command(*words)}\n{_CHECK}")
     assert done.returncode == 0, done.stderr
     assert "memkit serve key" in done.stderr + done.stdout
