@@ -60,12 +60,17 @@ class Desk:
     """State shared by all requests: memory, keys, rate limits, and threads."""
 
     def __init__(
-        self, open_memory: Opener, keys: Keys, rate: int, live: Live, opened: Link | None = None
+        self,
+        open_memory: Opener,
+        keys: Keys,
+        rate: int,
+        link_to_page: Link | None = None,
+        live: Live | None = None,
     ) -> None:
-        """`rate` is the most requests of one key in any 60 seconds. `opened` is the link of the page."""
+        """`rate` is the most requests of one key in any 60 seconds."""
         self.keys = keys
-        self.live = live
-        self.link = opened
+        self.link = link_to_page
+        self.live = live or Live(open_memory)
         self.is_ready = False
         self._open = open_memory
         self._rate = RateLimitItemPerMinute(rate)
@@ -111,8 +116,11 @@ class Desk:
         return run
 
     def find_key(self, secret: str) -> ApiKey | None:
-        """Return the key with this secret: a stored one, or the page's. Raise `HTTPException` 503."""
-        if self.link is not None and (found := self.link.find(secret)) is not None:
+        """Return the key with this secret, a stored one or the page's, or None.
+
+        Raise `HTTPException` 503 if the keys cannot be read.
+        """
+        if self.link is not None and (found := self.link.find(secret)):
             return found
         try:
             return self.keys.find(secret)

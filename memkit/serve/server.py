@@ -62,17 +62,17 @@ def serve(
     """
     check_packages()
     from memkit.serve.keys import Keys
-    from memkit.serve.link import Link
 
     keys = Keys(home)
-    link = Link() if with_page else None
-    if not keys.all() and link is None:
+    if not keys.all() and not with_page:
         raise MemkitError("there is no key yet; the user can make one with `memkit serve key --role read`")
     # They take a second to import.
     from memkit.serve.app import make_app
+    from memkit.serve.link import Link
     from memkit.serve.live import Live
     from memkit.serve.running import listening, run
 
+    link = Link() if with_page else None
     with listening(host, port) as bound:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{bound.getsockname()[1]}"
