@@ -1,0 +1,9 @@
+import { Dialog } from "./dialog";
+
+export function Remember({ close }: { close: () => void }) {
+  return (
+    <Dialog title="Remember" close={close}>
+      <p>…</p>
+    </Dialog>
+  );
+}
