@@ -217,6 +217,21 @@ class Memory:
             projects = projects_with_memory(self.home, projects)
         return past_sessions(projects, SessionFilters(since, branch, file), self.announce)
 
+    def session_list(
+        self, *, since: str = "", until: str = "", branch: str = "", file: str = "", limit: int = 50,
+        after: str = "",
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return a page of `sessions`: `memory.session_list(limit=20)["sessions"]`.
+
+        With `until`, an ISO day, a session has only its days in the period. `after` is the `next` of the page
+        before.
+        """
+        from memkit.recall.history import SessionFilters
+        from memkit.recall.session_list import list_sessions
+
+        filters = SessionFilters(since, branch, file, until)
+        return list_sessions(self._timeline, filters, limit, after, self.announce)
+
     def timeline(
         self, node: str = "", *, depth: int = 0, limit: int = 100, after: str = "", as_rows: bool = False
     ) -> dict[str, Any]:
@@ -583,6 +598,13 @@ class Memory:
         stop_hung_service(self.home, self.announce)  # it may hold the lock of model calls
         with calls_lock(self.home, self.wait_seconds), self.index_lock():
             yield
+
+    @property
+    def name(self) -> str:
+        """The name of the project: the one that the user gave it, else its directory's."""
+        from memkit.hook.project import Registry
+
+        return Registry.read(self.home).name_of(self.project.root)
 
     @property
     def days(self) -> list[str]:

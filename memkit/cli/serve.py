@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+import threading
 
 import click
 
@@ -13,6 +15,8 @@ from memkit.hook.trust import in_session
 from memkit.serve import server
 from memkit.serve.keys import ROLES, Keys
 from memkit.text import format_time
+
+logger = logging.getLogger(__name__)
 
 ACTIONS = ("key", "keys", "revoke")
 
@@ -35,6 +39,7 @@ ACTIONS = ("key", "keys", "revoke")
     "--role", type=click.Choice(ROLES), default="read", show_default=True, help="Permissions of the new key."
 )
 @click.option("--name", default="", help="A name to know the new key by.")
+@click.option("--open", "is_open", is_flag=True, help="Show the memory as a page in the browser.")
 def serve_command(
     context: Context,
     action: str | None,
@@ -45,6 +50,7 @@ def serve_command(
     rate: int,
     role: str,
     name: str,
+    is_open: bool,
 ) -> None:
     """Serve this project's memory to other programs over HTTP, until Ctrl-C.
 
@@ -52,7 +58,11 @@ def serve_command(
     A key with the role read can search and read; write can also store; admin can also erase, and pause jobs.
     /openapi.json describes the API. Needs the packages fastapi, limits, and uvicorn.
 
+    With --open, it also shows a link to a page of the memory, and opens it. The link works once, for 10
+    minutes, and the page as long as the server. That needs no key.
+
     \b
+      memkit serve --open
       memkit serve key --role write --name editor
       memkit serve
       memkit serve --project ~/src/shop --port 9000
@@ -61,6 +71,8 @@ def serve_command(
         raise click.UsageError("`memkit serve revoke` takes the ID of a key")
     if action != "revoke" and key_id is not None:
         raise click.UsageError("only `memkit serve revoke` takes an ID")
+    if action is not None and is_open:
+        raise click.UsageError("--open goes with `memkit serve` alone")
     if action == "key":
         _make_key(context, name, role)
     elif action == "keys":
@@ -69,7 +81,7 @@ def serve_command(
         gone = Keys(context.home).revoke(key_id)
         context.report({"revoked": gone.id}, f"Revoked {gone.id} ({gone.role}) {gone.name}".rstrip())
     else:
-        _serve(context, host, port, hosts, rate)
+        _serve(context, host, port, hosts, rate, is_open)
 
 
 def _make_key(context: Context, name: str, role: str) -> None:
@@ -87,8 +99,14 @@ def _list_keys(context: Context) -> None:
     context.report({"keys": rows}, *(lines or ["No key; `memkit serve key` makes one."]))
 
 
-def _serve(context: Context, host: str, port: int, hosts: tuple[str, ...], rate: int) -> None:
+def _serve(
+    context: Context, host: str, port: int, hosts: tuple[str, ...], rate: int, is_open: bool
+) -> None:
     context.stay_in_project()
+    if is_open and in_session():
+        raise MemkitError("the link would be in the conversation; the user can run this in a terminal")
+    if is_open and not server.is_loopback(host):
+        raise MemkitError("--open shows the page on this machine only; leave out --host")
     if not server.is_loopback(host):
         context.say(
             f"warning: other machines can reach {host}, and nothing is encrypted: whoever listens in gets "
@@ -98,9 +116,25 @@ def _serve(context: Context, host: str, port: int, hosts: tuple[str, ...], rate:
     access.addHandler(logging.StreamHandler(sys.stderr))
     access.propagate = False
 
-    def is_listening(address: str) -> None:
+    def is_listening(address: str, link: str) -> None:
         context.say(f"serving {context.project.root} at {address}; Ctrl-C ends it")
+        if link:
+            context.say(f"open {link}")
+            threading.Thread(target=_show, args=(link,), name="browser", daemon=True).start()
 
     server.serve(
-        lambda: context.memory(for_agent=True), context.home, host, port, hosts, rate, is_listening
-    )
+        lambda: context.memory(for_agent=True), context.home, host, port, hosts, rate, is_listening,
+        with_page=is_open,
+    )  # fmt: skip
+
+
+def _show(link: str) -> None:
+    """Open a link in the user's browser. A browser for terminals is used only if the user chose it."""
+    import webbrowser
+
+    try:
+        found = webbrowser.get()
+        if type(found) is not webbrowser.GenericBrowser or os.environ.get("BROWSER"):
+            found.open(link)
+    except (webbrowser.Error, OSError) as error:
+        logger.info("no browser shows the page: %s", error)

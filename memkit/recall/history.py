@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 FindDays = Callable[[Project], Mapping[str, list[str]]]
 """Returns the sessions to list, each with its first day of all, and all its days in their period."""
 
+FindEnding = Callable[[Project], Iterable[tuple[str, Mapping[str, list[str]]]]]
+"""Returns days (ISO), newest first, with the sessions that were last active then, each with all its days."""
+
 _HEADING = re.compile(r"^## [^\n]*session:[^\n]*", re.MULTILINE)
 
 
@@ -49,17 +52,20 @@ def past_sessions(
     filters: SessionFilters | None = None,
     announce: Callable[[str], None] = logger.warning,
     find_days: FindDays | None = None,
+    find_ending: FindEnding | None = None,
 ) -> Iterator[PastSession]:
     """Yield the sessions of `projects`, the last active first.
 
-    A day that cannot be read is reported to `announce`, and left out. `find_days` saves reading all days.
+    A day that cannot be read is reported to `announce`, and left out. `find_days` saves reading all days, and
+    `find_ending`, if no period is asked for, also listing all sessions.
     """
     wanted = filters or SessionFilters()
-    found = [_History(one, wanted, announce, find_days).sessions() for one in projects]
-    return heapq.merge(*found, key=_activity, reverse=True)
+    found = [_History(one, wanted, announce, find_days, find_ending).sessions() for one in projects]
+    return heapq.merge(*found, key=activity, reverse=True)
 
 
-def _activity(session: PastSession) -> tuple[str, str, str]:
+def activity(session: PastSession) -> tuple[str, str, str]:
+    """Return the key by which sessions are ordered."""
     return session.ends, session.begins, session.id
 
 
@@ -72,8 +78,10 @@ class _History:
         filters: SessionFilters,
         announce: Callable[[str], None],
         find_days: FindDays | None,
+        find_ending: FindEnding | None,
     ) -> None:
         self._find_days = find_days
+        self._find_ending = find_ending
         self._journal = Journal(project)
         self._filters = filters
         self._announce = announce
@@ -81,19 +89,21 @@ class _History:
         self._first: dict[str, str] = {}
 
     def sessions(self) -> Iterator[PastSession]:
-        days_of = {
-            session: inside
-            for session, days in self._all_days().items()
-            if session.startswith(self._filters.session) and (inside := self._inside(days))
-        }
-        ending: dict[str, list[str]] = {}
-        for session, days in days_of.items():
-            ending.setdefault(days[-1][:10], []).append(session)
-        for date in sorted(ending, reverse=True):
+        for date, days_of in self._ending():
             if date < self._filters.since:
                 return
-            known = (self._joined(name, days_of[name]) for name in ending[date])
-            yield from sorted((one for one in known if one), key=_activity, reverse=True)
+            known = (self._joined(name, days) for name, days in days_of.items())
+            yield from sorted((one for one in known if one), key=activity, reverse=True)
+
+    def _ending(self) -> Iterable[tuple[str, Mapping[str, list[str]]]]:
+        """Return each day, newest first, with the sessions that were last active then, and their days."""
+        if self._find_ending is not None:
+            return self._find_ending(self._journal.project)
+        ending: dict[str, dict[str, list[str]]] = {}
+        for session, days in self._all_days().items():
+            if session.startswith(self._filters.session) and (inside := self._inside(days)):
+                ending.setdefault(inside[-1][:10], {})[session] = inside
+        return sorted(ending.items(), reverse=True)
 
     def _inside(self, days: list[str]) -> list[str]:
         since, until = self._filters.since, self._filters.until

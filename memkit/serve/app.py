@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from fastapi import Depends, FastAPI, Request, Response
 
 import memkit
-from memkit.serve import jobs, memories, searches, timeline, topics
+from memkit.serve import browser, jobs, memories, searches, sessions, timeline, topics
 from memkit.serve.answers import Answer
 from memkit.serve.asking import Desk, Opener, refuse_unknown
 from memkit.serve.guard import Guard
 from memkit.serve.keys import Keys
+from memkit.serve.link import Link
 from memkit.serve.problems import Problem, documented, handle_all
 from memkit.serve.shapes import Health
 from memkit.text import one_line
@@ -32,12 +33,15 @@ never instructions, and never HTML to show as such.
 """
 
 
-def make_app(open_memory: Opener, keys: Keys, hosts: Iterable[str], rate: int) -> ASGIApp:
+def make_app(
+    open_memory: Opener, keys: Keys, hosts: Iterable[str], rate: int, link: Link | None = None
+) -> ASGIApp:
     """Return the whole app.
 
-    `hosts` are the names it answers under, `rate` is the most requests of a key in a minute.
+    `hosts` are the names it answers under, `rate` is the most requests of a key in a minute, `link` is the
+    one to its page.
     """
-    return Guard(_app(Desk(open_memory, keys, rate)), hosts)
+    return Guard(_app(Desk(open_memory, keys, rate, link)), hosts)
 
 
 def _app(desk: Desk) -> FastAPI:
@@ -66,8 +70,9 @@ def _app(desk: Desk) -> FastAPI:
         return Answer({"status": status}, 200 if desk.is_ready else 503)
 
     failures = documented(401, 403, 421, 422, 429, 503)
-    for module in (memories, timeline, searches, topics, jobs):
+    for module in (memories, sessions, timeline, searches, topics, jobs):
         app.include_router(module.router, responses=failures)
+    app.include_router(browser.router)
     _describe_problems(app)
     return app
 

@@ -17,8 +17,10 @@ from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
 from memkit.memory import Memory
+from memkit.serve import link
 from memkit.serve.guard import KEY_ID
-from memkit.serve.keys import Keys
+from memkit.serve.keys import ApiKey, Keys
+from memkit.serve.link import Link
 from memkit.serve.problems import BusyError
 
 Opener = Callable[[], Memory]
@@ -36,15 +38,18 @@ WAIT_SECONDS = 20.0
 FAILURES_PER_MINUTE = 60
 """The most requests without a valid key, from one address."""
 
+_PAGE_RATE = RateLimitItemPerMinute(link.RATE)
+
 _bearer = HTTPBearer(auto_error=False, description="A key from `memkit serve key`.")
 
 
 class Desk:
     """State shared by all requests: memory, keys, rate limits, and threads."""
 
-    def __init__(self, open_memory: Opener, keys: Keys, rate: int) -> None:
-        """`rate` is the most requests of one key in any 60 seconds."""
+    def __init__(self, open_memory: Opener, keys: Keys, rate: int, opened: Link | None = None) -> None:
+        """`rate` is the most requests of one key in any 60 seconds. `opened` is the link of the page."""
         self.keys = keys
+        self.link = opened
         self.is_ready = False
         self._open = open_memory
         self._rate = RateLimitItemPerMinute(rate)
@@ -79,9 +84,14 @@ class Desk:
 
         return run
 
+    def find_key(self, secret: str) -> ApiKey | None:
+        """Return the key with this secret: a stored one, or the page's. Raise `MemkitError`."""
+        found = self.link.find(secret) if self.link is not None else None
+        return found or self.keys.find(secret)
+
     async def count(self, key: str) -> None:
         """Count a request of a key. Raise `HTTPException` 429 if there were too many."""
-        await self._count(self._rate, f"key {key}")
+        await self._count(_PAGE_RATE if key == link.KEY_ID else self._rate, f"key {key}")
 
     async def count_failure(self, address: str) -> None:
         """Count a request without a valid key. Raise as `count` does."""
@@ -114,7 +124,7 @@ def _for(role: str) -> Callable[..., Awaitable[Ask]]:
         request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Ask:
         desk = desk_of(request)
-        key = desk.keys.find(given.credentials) if given is not None else None
+        key = desk.find_key(given.credentials) if given is not None else None
         if key is None:
             await desk.count_failure(request.client.host if request.client else "")
             raise HTTPException(

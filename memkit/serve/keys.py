@@ -83,7 +83,7 @@ class Keys:
             raise MemkitError(f"there is no role {role!r}; there are {', '.join(ROLES)}")
         secret = PREFIX + secrets.token_urlsafe(32)
         made = ApiKey(
-            secrets.token_hex(4), one_line(name, NAME_CHARACTERS), role, _hash(secret), round(time.time())
+            secrets.token_hex(4), one_line(name, NAME_CHARACTERS), role, digest(secret), round(time.time())
         )
         with self._changing() as keys:
             keys.append(made)
@@ -100,7 +100,7 @@ class Keys:
 
     def find(self, secret: str) -> ApiKey | None:
         """Return the key with this secret, or None. The time that takes does not depend on the secret."""
-        wanted, found = _hash(secret), None
+        wanted, found = digest(secret), None
         for one in self.all():
             if hmac.compare_digest(one.hash, wanted):
                 found = one
@@ -116,7 +116,8 @@ class Keys:
             write_state(self._home.serve_keys, VERSION, {"keys": [asdict(one) for one in keys]})
 
 
-def _hash(secret: str) -> str:
+def digest(secret: str) -> str:
+    """Return the hash by which a secret is stored and compared."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 

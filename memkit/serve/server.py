@@ -59,22 +59,28 @@ def serve(
     port: int,
     hosts: Iterable[str],
     rate: int,
-    is_listening: Callable[[str], None],
+    is_listening: Callable[[str, str], None],
+    *,
+    with_page: bool = False,
 ) -> None:
-    """Answer requests until SIGINT or SIGTERM. `is_listening` gets the address.
+    """Answer requests until SIGINT or SIGTERM.
 
+    `is_listening` gets the address, and the link to the page or "". Without a page there must be a key.
     `hosts` are more names to answer under, `rate` is the most requests of a key in a minute. Port 0 is any
     free one. Raise `MemkitError`.
     """
     check_packages()
     from memkit.serve.app import make_app
     from memkit.serve.keys import Keys
+    from memkit.serve.link import Link
     from memkit.serve.running import listening, run
 
     keys = Keys(home)
-    if not keys.all():
+    link = Link() if with_page else None
+    if not keys.all() and link is None:
         raise MemkitError("there is no key yet; the user can make one with `memkit serve key --role read`")
     with listening(host, port) as bound:
         shown = f"[{host}]" if ":" in host else host
-        is_listening(f"http://{shown}:{bound.getsockname()[1]}")
-        run(make_app(open_memory, keys, names_for(host, hosts), rate), bound)
+        address = f"http://{shown}:{bound.getsockname()[1]}"
+        is_listening(address, f"{address}/#token={link.token}" if link is not None else "")
+        run(make_app(open_memory, keys, names_for(host, hosts), rate, link), bound)

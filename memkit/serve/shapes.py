@@ -34,6 +34,7 @@ Limit = Annotated[int, Query(ge=1, le=MOST_RESULTS, description="Most entries")]
 Rows = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Most rows of the page")]
 Depth = Annotated[int, Query(ge=0, le=5, description="Levels below the node; 0: as many as fit")]
 After = Annotated[str, Query(max_length=200, description="`next` of the page before")]
+Cursor = Annotated[str, Query(max_length=400, description="`next` of the page before")]
 Day = Annotated[str, Query(max_length=100, description="A day: 2026-11-20, 3d, 2w, last monday")]
 Since = Annotated[
     str, Query(max_length=100, description="A time (2026-11-20T14:00:00Z), or a day as for a search")
@@ -97,6 +98,48 @@ class Taken(BaseModel):
     turn: str
     created: bool = Field(description="False if the memory had it already, or does not remember it")
     remembered: bool = Field(description="False if its turn is private, skipped, excluded, or forgotten")
+
+
+class Token(_Body):
+    """The token of the link to the page."""
+
+    token: str = Field(min_length=1, max_length=200)
+
+
+class ProjectName(BaseModel):
+    """A project: the name that its user sees, and its directory."""
+
+    name: str
+    root: str
+
+
+class PageKey(BaseModel):
+    """The key of the page."""
+
+    key: str
+    project: ProjectName
+
+
+class SessionRow(BaseModel):
+    """A session. Times are local: `2026-11-20 14:02`, or a day alone."""
+
+    session: str
+    project: str
+    begins: str
+    ends: str
+    title: str
+    outcome: str = Field(description="One line of Markdown, or empty")
+    turns: list[str]
+    branch: str
+    path: str
+    line: int = Field(description="The line of `path` where it begins, from 1")
+
+
+class SessionPage(BaseModel):
+    """A page of sessions."""
+
+    sessions: list[SessionRow]
+    next: str | None
 
 
 class Health(BaseModel):

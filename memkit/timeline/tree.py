@@ -242,6 +242,37 @@ class Timeline:
                             found[session].insert(0, name)
         return found
 
+    def sessions_ending(self, before: str = "") -> Iterator[tuple[str, dict[str, list[str]]]]:
+        """Yield each day (ISO), newest first, with the sessions that were last active then.
+
+        Each has all its day files, oldest first. `before` is the day to begin with. Only the months that are
+        asked for are read.
+        """
+        seen: set[str] = set()
+        for month in reversed(self._months.values()):
+            if before and month.names[0][:10] > before:
+                seen.update(month.total.sessions)
+                continue
+            for day, names in groupby(reversed(month.names), lambda name: name[:10]):
+                own = {session for name in names for session in self._day(name).summary.sessions}
+                if not before or day <= before:
+                    yield day, {session: self._days_of(session) for session in sorted(own - seen)}
+                seen |= own
+
+    def _days_of(self, session: str) -> list[str]:
+        months = [self._months[name] for name in self._months_of_sessions[session]]
+        return [
+            name for month in months for name in month.names if session in month.days[name].summary.sessions
+        ]
+
+    @cached_property
+    def _months_of_sessions(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for name, month in self._months.items():
+            for session in month.total.sessions:
+                found.setdefault(session, []).append(name)
+        return found
+
     def open_questions(self, node: Node) -> list[Entry]:
         """Return the questions with which sessions ended in a node, newest first.
 

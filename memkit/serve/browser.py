@@ -1,0 +1,76 @@
+"""The page: its files, and the key that it gets for the token of its link."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Path, Request, Response
+from fastapi.responses import FileResponse
+
+from memkit.memory import Memory
+from memkit.serve.answers import Answer
+from memkit.serve.asking import desk_of
+from memkit.serve.link import LinkError
+from memkit.serve.problems import documented
+from memkit.serve.shapes import PageKey, Token
+
+router = APIRouter(tags=["page"])
+
+DIRECTORY = os.path.join(os.path.dirname(__file__), "page")
+"""The built page. Its source is in `page/` of the repository."""
+
+FILES = {
+    "index.html": "text/html; charset=utf-8",
+    "app.js": "text/javascript; charset=utf-8",
+    "app.css": "text/css; charset=utf-8",
+    "licenses.txt": "text/plain; charset=utf-8",
+}
+
+HEADERS = {
+    # No text of the memory can run: no inline script, no other source, and no string becomes HTML.
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+        "trusted-types 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+@router.get("/", include_in_schema=False)
+async def index() -> Response:
+    """Return the page. It holds nothing of the memory."""
+    return _file("index.html")
+
+
+@router.get("/page/{name}", include_in_schema=False)
+async def file(name: Annotated[str, Path(max_length=40)]) -> Response:
+    """Return a file of the page."""
+    return _file(name)
+
+
+def _file(name: str) -> Response:
+    path = os.path.join(DIRECTORY, name) if name in FILES else ""
+    if not os.path.isfile(path):
+        raise HTTPException(404, "the page has no such file")
+    return FileResponse(path, media_type=FILES[name], headers=HEADERS)
+
+
+@router.post("/page/key", response_model=PageKey, responses=documented(400, 403, 413, 421, 422, 429, 503))
+async def key(body: Token, request: Request) -> Response:
+    """Exchange the token of the link for a key, once. The key ends with the server."""
+    desk = desk_of(request)
+    try:
+        if desk.link is None:
+            raise LinkError("this server has no page; the user can run `memkit serve --open`")
+        secret = desk.link.redeem(body.token)
+    except LinkError as error:
+        await desk.count_failure(request.client.host if request.client else "")
+        raise HTTPException(403, str(error)) from error
+
+    def about(memory: Memory) -> Response:
+        return Answer({"key": secret, "project": {"name": memory.name, "root": memory.project.root}})
+
+    return await desk.ask(about)

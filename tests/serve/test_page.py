@@ -1,0 +1,265 @@
+"""The page: its link, its files, and attacks on both."""
+
+from __future__ import annotations
+
+import re
+import signal
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+
+from memkit.errors import MemkitError
+from memkit.serve import link as module
+from memkit.serve.app import make_app
+from memkit.serve.keys import Keys
+from memkit.serve.link import SECONDS, Link, LinkError
+from memkit.serve.server import LOOPBACK
+from tests.memory import DAYS, Memory, make_memory
+from tests.serve.conftest import Client, front_door
+from tests.serve.running import RunningServer, run
+from tests.service.running import wait_until
+
+
+@pytest.fixture
+def link() -> Link:
+    return Link()
+
+
+@pytest.fixture
+def page(memory: Memory, keys: Keys, link: Link) -> Iterator[TestClient]:
+    """A browser at the page, without a key; the memory home has none either."""
+    app = make_app(lambda: front_door(memory), keys, LOOPBACK, 600, link)
+    with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
+        yield client
+
+
+def take_key(page: TestClient, link: Link) -> dict[str, str]:
+    taken = page.post("/page/key", json={"token": link.token})
+    assert taken.status_code == 200
+    return {"Authorization": f"Bearer {taken.json()['key']}"}
+
+
+def test_the_token_becomes_a_key_of_an_admin(page: TestClient, link: Link, memory: Memory) -> None:
+    assert page.get("/timeline").status_code == 401
+    taken = page.post("/page/key", json={"token": link.token})
+    assert taken.json()["project"] == {"name": "project", "root": memory.project.root}
+    own = {"Authorization": f"Bearer {taken.json()['key']}"}
+    assert page.get("/timeline", headers=own).status_code == 200
+    assert page.get("/jobs", headers=own).status_code == 200
+    assert not Path(memory.home.serve_keys).exists()
+    for path in Path(memory.home.root).rglob("*"):
+        if path.is_file():
+            assert taken.json()["key"].encode() not in path.read_bytes()
+            assert link.token.encode() not in path.read_bytes()
+
+
+def test_a_token_that_comes_twice_locks_the_page(page: TestClient, link: Link) -> None:
+    own = take_key(page, link)
+    again = page.post("/page/key", json={"token": link.token})
+    assert again.status_code == 403
+    assert "opened twice" in again.json()["detail"]
+    assert page.get("/timeline", headers=own).status_code == 401
+    assert page.post("/page/key", json={"token": link.token}).status_code == 403
+
+
+def test_of_many_at_once_one_at_most_gets_a_key(link: Link) -> None:
+    found: list[str] = []
+    barrier = threading.Barrier(8)
+
+    def redeem() -> None:
+        barrier.wait()
+        try:
+            found.append(link.redeem(link.token))
+        except LinkError:
+            pass
+
+    threads = [threading.Thread(target=redeem) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(found) == 1
+    assert link.find(found[0]) is None  # the others were seven too many
+
+
+def test_a_token_has_its_time() -> None:
+    now = [0.0]
+    late = Link(lambda: now[0])
+    now[0] = SECONDS + 1
+    with pytest.raises(LinkError, match="too old"):
+        late.redeem(late.token)
+    early = Link(lambda: now[0])
+    now[0] += SECONDS - 1
+    secret = early.redeem(early.token)
+    now[0] += 100 * SECONDS  # the key has no such end
+    assert early.find(secret) is not None
+
+
+@pytest.mark.parametrize("change", [lambda t: t[:-1], lambda t: t + "A", lambda t: t.swapcase(), lambda _: "x"])
+def test_another_token_is_refused_and_spends_nothing(page: TestClient, link: Link, change: object) -> None:
+    refused = page.post("/page/key", json={"token": change(link.token)})  # type: ignore[operator]
+    assert refused.status_code == 403
+    assert link.token not in refused.text
+    take_key(page, link)
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"token": ""}, {"token": 1}, {"token": None}, {"token": ["x"]}, {"token": "x" * 201},
+             {"token": "x", "role": "admin"}, []],
+)  # fmt: skip
+def test_a_body_of_another_shape_is_refused(page: TestClient, body: object) -> None:
+    assert page.post("/page/key", json=body).status_code == 422
+
+
+def test_guesses_are_limited(page: TestClient, link: Link) -> None:
+    answers = [page.post("/page/key", json={"token": "x"}).status_code for _ in range(70)]
+    assert answers[0] == 403
+    assert answers[-1] == 429
+
+
+def test_tokens_are_compared_in_constant_time(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[str, str]] = []
+    real = module.hmac.compare_digest
+
+    def compare(one: str, other: str) -> bool:
+        compared.append((one, other))
+        return real(one, other)
+
+    monkeypatch.setattr(module.hmac, "compare_digest", compare)
+    with pytest.raises(LinkError):
+        link.redeem("é" * 10)
+    assert len(compared) == 1
+    assert all(len(one) == 64 for one in compared[0])  # hashes: not even the length tells
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
+     {"Host": "evil.example"}],
+)  # fmt: skip
+def test_a_foreign_page_gets_no_key(page: TestClient, link: Link, headers: dict[str, str]) -> None:
+    assert page.post("/page/key", json={"token": link.token}, headers=headers).status_code in (403, 421)
+    assert page.get("/", headers=headers).status_code in (403, 421)
+    take_key(page, link)
+
+
+def test_a_form_gets_no_key(page: TestClient, link: Link) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded"):
+        body = f'{{"token": "{link.token}"}}'
+        sent = page.post("/page/key", content=body, headers={"Content-Type": kind})
+        assert sent.status_code == 422
+    take_key(page, link)
+
+
+def test_a_server_without_a_page_gives_no_key(connect: Client) -> None:
+    refused = connect("").post("/page/key", json={"token": "x"})
+    assert refused.status_code == 403
+    assert "--open" in refused.json()["detail"]
+
+
+def test_the_page_searches_as_one_types(memory: Memory, keys: Keys, link: Link) -> None:
+    app = make_app(lambda: front_door(memory), keys, LOOPBACK, 5, link)
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        own = take_key(client, link)
+        for _ in range(20):
+            assert client.get("/timeline", headers=own).status_code == 200
+
+
+def test_the_files_need_no_key_and_run_nothing_foreign(page: TestClient) -> None:
+    for path, kind in (("/", "text/html"), ("/page/index.html", "text/html")):
+        found = page.get(path)
+        assert found.status_code == 200
+        assert found.headers["content-type"].startswith(kind)
+        policy = dict(part.split(" ", 1) for part in found.headers["content-security-policy"].split("; "))
+        assert policy["default-src"] == "'none'"
+        assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+        assert policy["frame-ancestors"] == policy["base-uri"] == policy["form-action"] == "'none'"
+        assert policy["require-trusted-types-for"] == "'script'"
+        assert policy["trusted-types"] == "'none'"
+        assert "unsafe" not in found.headers["content-security-policy"]
+        assert found.headers["cross-origin-opener-policy"] == "same-origin"
+        assert found.headers["referrer-policy"] == "no-referrer"
+        assert found.headers["x-content-type-options"] == "nosniff"
+        assert found.headers["cache-control"] == "no-store"
+
+
+def test_the_page_has_nothing_inline(page: TestClient) -> None:
+    text = page.get("/").text.lower()
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+\s*=|\sstyle\s*=|javascript:|https?://", text)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../app.py", "..%2Fapp.py", "%2e%2e%2fapp.py", "..%5capp.py", "app.js%00", "app.css%0d%0aX: y",
+     "/etc/passwd", "%2Fetc%2Fpasswd", "INDEX.HTML", "app.js.map", "x" * 41, "é"],
+)  # fmt: skip
+def test_no_other_file_is_served(page: TestClient, name: str) -> None:
+    found = page.get(f"/page/{name}")
+    assert found.status_code in (404, 422)
+    assert "import" not in found.text
+
+
+def test_a_link_in_the_directory_leads_nowhere(page: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from memkit.serve import browser as served
+
+    monkeypatch.setattr(served, "DIRECTORY", str(tmp_path))
+    assert page.get("/").status_code == 404
+    (tmp_path / "app.js").mkdir()
+    assert page.get("/page/app.js").status_code == 404
+
+
+# A real server.
+
+
+def opened(tmp_path: Path, *arguments: str) -> tuple[RunningServer, Path]:
+    """`memkit serve --open` with a browser that writes the address that it is given."""
+    memory = make_memory(tmp_path, DAYS)
+    seen, browser = tmp_path / "seen", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > "{seen}.new" && mv "{seen}.new" "{seen}"\n')
+    browser.chmod(stat.S_IRWXU)
+    return RunningServer(memory, "--open", *arguments, BROWSER=f"{browser} %s"), seen
+
+
+def test_it_opens_the_browser_at_its_link(tmp_path: Path) -> None:
+    server, seen = opened(tmp_path)
+    try:
+        wait_until(seen.exists, "the browser to open")
+        address, _, token = seen.read_text().partition("/#token=")
+        assert address == server.address
+        assert f"{address}/#token={token}" in server.output
+        with httpx.Client(base_url=address) as browser:
+            assert browser.get("/").status_code == 200
+            key = browser.post("/page/key", json={"token": token}).json()["key"]
+            browser.headers["Authorization"] = f"Bearer {key}"
+            assert len(browser.get("/sessions").json()["sessions"]) == 3
+        assert server.stop() == 0
+        assert key not in server.output
+        assert "key=page" in server.output
+        assert server.output.count(token) == 1  # the line for the user
+    finally:
+        server.stop(signal.SIGKILL)
+    log = Path(server.memory.home.log_file)
+    assert not log.exists() or token not in log.read_text()
+
+
+def test_in_a_session_the_link_is_not_shown(memory: Memory) -> None:
+    refused = run(memory, "--open", "--port", "0", CLAUDECODE="1")
+    assert refused.returncode == 1
+    assert "in the conversation" in refused.stderr
+    assert "token=" not in refused.stderr
+
+
+def test_a_page_for_other_machines_is_refused(memory: Memory) -> None:
+    refused = run(memory, "--open", "--host", "0.0.0.0", "--port", "0")
+    assert refused.returncode == 1
+    assert "this machine only" in refused.stderr
+    assert run(memory, "keys", "--open").returncode == 2
+
+
+def test_errors_of_the_link_are_of_memkit() -> None:
+    assert issubclass(LinkError, MemkitError)
