@@ -128,9 +128,9 @@ export interface Loaded<T> {
 
 /** Load JSON, and again when the path or the parameters change. A request that is no longer needed is aborted.
  *
- * A null path loads nothing. With `keep`, the former answer stays until the next one is there.
+ * A null path loads nothing. With `keep`, the former answer stays until the next one is there. `method` must change nothing.
  */
-export function useAnswer<T>(path: string | null, parameters: Parameters = {}, keep = false): Loaded<T> {
+export function useAnswer<T>(path: string | null, parameters: Parameters = {}, keep = false, method: Options["method"] = "GET"): Loaded<T> {
   const [state, setState] = useState<{ data: T | null; error: ApiError | null; isLoading: boolean }>({
     data: null,
     error: null,
@@ -149,7 +149,7 @@ export function useAnswer<T>(path: string | null, parameters: Parameters = {}, k
     const isSame = last.current === asked;
     last.current = asked;
     setState((old) => ({ data: keep || isSame ? old.data : null, error: null, isLoading: true }));
-    send<T>(path, { parameters, signal: control.signal }).then(
+    send<T>(path, { method, parameters, signal: control.signal }).then(
       (data) => {
         if (!control.signal.aborted) setState({ data, error: null, isLoading: false });
       },

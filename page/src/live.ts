@@ -1,5 +1,5 @@
 // Changes of the memory, as the server reports them while the page is open.
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { request } from "./api";
 
 export interface Change {
@@ -15,17 +15,20 @@ let control: AbortController | null = null;
 
 /** Call a function with each change of the memory as long as the component is shown. */
 export function useChanges(listener: Listener): void {
+  const latest = useRef(listener);
+  latest.current = listener;
   useEffect(() => {
-    listeners.add(listener);
+    const own: Listener = (change) => latest.current(change);
+    listeners.add(own);
     if (control === null) void listen();
     return () => {
-      listeners.delete(listener);
+      listeners.delete(own);
       if (listeners.size === 0) {
         control?.abort();
         control = null;
       }
     };
-  }, [listener]);
+  }, []);
 }
 
 async function listen(): Promise<void> {

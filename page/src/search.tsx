@@ -1,6 +1,281 @@
-import { Title } from "./parts";
-import type { Route } from "./router";
+// Search as you type: the field is in the frame, here are the filters and the results.
+import "./search.css";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { useAnswer } from "./api";
+import { longDay, minute, plural, shortDay } from "./format";
+import { useKeys } from "./keys";
+import { plainText } from "./markdown";
+import { Marked, patternOf, wordsOf } from "./marked";
+import { Empty, Failure, Loading, Mark, Title } from "./parts";
+import { go, href, type Route } from "./router";
 
-export function Search(_: { route: Route }) {
-  return <Title>Search</Title>;
+export interface Result {
+  id: string;
+  relevance: number;
+  score: number;
+  source: string;
+  heading: string;
+  kind: string;
+  date: string;
+  session: string;
+  turns: string[];
+  branch: string;
+  content: string;
+  scores: { lexical: number; dense: number | null; context: number };
+  superseded?: { date?: string; text?: string; id?: string };
+  changed_by?: { date?: string; text?: string; id?: string };
+  git?: { line?: string };
+  matches?: string[];
+  title?: string;
+  why?: Why;
+}
+
+interface Answer {
+  mode: string;
+  degraded_reason?: string;
+  took_ms: number;
+  chunks: number;
+  best_relevance: number;
+  results: Result[];
+  nearest?: Array<{ text: string; id?: string }>;
+}
+
+const PAUSE_MS = 30;
+const FILTERS = ["since", "until", "kind", "branch", "session", "path"] as const;
+const KINDS: Array<[string, string]> = [
+  ["", "Everything"],
+  ["turn", "Turns"],
+  ["summary", "Summaries"],
+  ["note", "Notes"],
+  ["facts", "Facts"],
+];
+const LIMIT = 30;
+
+export function Search({ route }: { route: Route }) {
+  const query = (route.query.get("q") ?? "").trim();
+  const filters = Object.fromEntries(FILTERS.map((name) => [name, route.query.get(name) ?? ""]));
+  const asked = usePaused(query);
+  const { data, error, isLoading, reload } = useAnswer<Answer>(asked ? "memory/search" : null, { query: asked, limit: LIMIT, explain: "true", ...filters }, true);
+  const isFiltered = Object.values(filters).some(Boolean);
+  return (
+    <>
+      <Title aside={data && asked ? <Summary answer={data} /> : undefined}>Search</Title>
+      <Filters route={route} values={filters} />
+      {data?.degraded_reason && (
+        <div class="notice notice-warn" role="status">
+          <p>{data.degraded_reason}</p>
+        </div>
+      )}
+      <div aria-live="polite" aria-busy={isLoading} class={isLoading && data ? "results stale" : "results"}>
+        {error ? (
+          <Failure error={error} retry={reload} />
+        ) : !asked ? (
+          <Start />
+        ) : !data ? (
+          <Loading rows={8} what="Searching" />
+        ) : data.results.length === 0 ? (
+          <NothingFound query={asked} answer={data} isFiltered={isFiltered} />
+        ) : (
+          <ol class="rows">
+            {data.results.map((one, i) => (
+              <Found key={one.id} result={one} query={asked} rank={i + 1} />
+            ))}
+          </ol>
+        )}
+      </div>
+    </>
+  );
+}
+
+/** Return the query once nobody has typed for a moment. The first one counts at once. */
+function usePaused(query: string): string {
+  const [asked, setAsked] = useState(query);
+  useEffect(() => {
+    if (query === asked) return;
+    const timer = setTimeout(() => setAsked(query), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [query]);
+  return query ? asked : "";
+}
+
+function Summary({ answer }: { answer: Answer }) {
+  return (
+    <span class="num">
+      {plural(answer.results.length, "result")} of {plural(answer.chunks, "entry", "entries")} in {Math.max(1, Math.round(answer.took_ms))} ms
+    </span>
+  );
+}
+
+function Filters({ route, values }: { route: Route; values: Record<string, string> }) {
+  const set = (name: string, value: string) => go(href("search", "", { ...Object.fromEntries(route.query), [name]: value }), true);
+  const text = (name: string, label: string, placeholder: string) => (
+    <label class="filter">
+      <span>{label}</span>
+      <input type="text" value={values[name]} placeholder={placeholder} spellcheck={false} maxLength={300} onChange={(event) => set(name, event.currentTarget.value.trim())} />
+    </label>
+  );
+  const isAny = Object.values(values).some(Boolean);
+  return (
+    <form class="filters" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
+      <label class="filter">
+        <span>Kind</span>
+        <select value={values.kind} onChange={(event) => set("kind", event.currentTarget.value)}>
+          {KINDS.map(([kind, label]) => (
+            <option key={kind} value={kind}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="filter">
+        <span>From</span>
+        <input type="date" value={values.since} onChange={(event) => set("since", event.currentTarget.value)} />
+      </label>
+      <label class="filter">
+        <span>To</span>
+        <input type="date" value={values.until} onChange={(event) => set("until", event.currentTarget.value)} />
+      </label>
+      {text("branch", "Branch", "Any")}
+      {text("path", "Memory file", "Any")}
+      {values.session && (
+        <span class="filter-chip">
+          <Mark>In one session</Mark>
+        </span>
+      )}
+      {isAny && (
+        <button type="button" class="quiet" onClick={() => go(href("search", "", { q: route.query.get("q") ?? "" }), true)}>
+          Clear filters
+        </button>
+      )}
+    </form>
+  );
+}
+
+function Start() {
+  return (
+    <Empty title="What was decided, found, or changed?">
+      Type a question or a few words. <kbd>j</kbd> and <kbd>k</kbd> move through the results.
+    </Empty>
+  );
+}
+
+function NothingFound({ query, answer, isFiltered }: { query: string; answer: Answer; isFiltered: boolean }) {
+  return (
+    <Empty title={`Nothing found for “${query}”.`}>
+      {isFiltered ? "The filters leave out much. Clear them, or use fewer words." : "Fewer words, or other ones?"}
+      {answer.nearest?.length ? (
+        <ul class="nearest">
+          {answer.nearest.map((one, i) => (
+            <li key={i}>{one.id ? <a href={href("entry", one.id)}>{one.text}</a> : one.text}</li>
+          ))}
+        </ul>
+      ) : null}
+    </Empty>
+  );
+}
+
+function addressOf(result: Result): string {
+  if (result.session) return href("session", result.session, { turn: result.turns[0] });
+  return href("entry", result.id);
+}
+
+const NAMES: Record<string, string> = { turn: "Turn", summary: "Summary", note: "Note", facts: "Fact", fact: "Fact", text: "Text" };
+
+function Found({ result, query, rank }: { result: Result; query: string; rank: number }) {
+  const [isOpen, setOpen] = useState(false);
+  const matches = result.matches ?? wordsOf(query);
+  const title = result.title ?? titleOf(result.heading);
+  const excerpt = useMemo(() => excerptOf(result.content, title, matches), [result.id, matches.join("\n")]);
+  useKeys({ w: (event) => (event.target as HTMLElement).closest(`[data-result="${CSS.escape(result.id)}"]`) && setOpen((old) => !old) });
+  return (
+    <li class="found" data-result={result.id}>
+      <a class="row found-row" data-row href={addressOf(result)}>
+        <span class="row-text">
+          <span class="row-title">
+            <Marked text={title} matches={matches} />
+          </span>
+          {excerpt && (
+            <span class="found-excerpt">
+              <Marked text={excerpt} matches={matches} />
+            </span>
+          )}
+        </span>
+        <span class="row-aside num" title={longDay(result.date)}>
+          {result.date ? shortDay(result.date) : ""} {minute(`${result.date} ${result.heading.slice(0, 5)}`)}
+        </span>
+      </a>
+      <div class="found-foot">
+        <span>{NAMES[result.kind] ?? result.kind}</span>
+        {result.branch && <span class="branch cut">{result.branch}</span>}
+        <Marks result={result} />
+        <button type="button" class="link" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          Why this result
+        </button>
+      </div>
+      {isOpen && <WhyThis result={result} rank={rank} matches={matches} />}
+    </li>
+  );
+}
+
+function Marks({ result }: { result: Result }) {
+  const { superseded, changed_by: later, git } = result;
+  return (
+    <>
+      {superseded && (
+        <Mark kind="warn" title={superseded.text ?? ""}>
+          Superseded{superseded.date ? ` ${shortDay(superseded.date)}` : ""}
+        </Mark>
+      )}
+      {later && (
+        <Mark kind="warn" title={later.text ?? ""}>
+          Changed later{later.date ? `, ${shortDay(later.date)}` : ""}
+        </Mark>
+      )}
+      {git?.line && <Mark kind="warn">{git.line}</Mark>}
+    </>
+  );
+}
+
+export type Why = Record<string, unknown>;
+
+function WhyThis({ result, rank, matches }: { result: Result; rank: number; matches: readonly string[] }) {
+  const found = patternOf(matches);
+  const words = found ? [...new Set([...result.content.matchAll(found)].map((one) => one[0].toLowerCase()))] : [];
+  const rows: Array<[string, string]> = [
+    ["Rank", String(rank)],
+    ["Relevance", `${Math.round(100 * result.relevance)} %`],
+    ["Words", words.length ? words.slice(0, 8).join(", ") : "none of the words; found by meaning"],
+    ["Score by words (BM25)", result.scores.lexical.toFixed(2)],
+    ["Similar in meaning", result.scores.dense === null ? "no vector" : `${Math.round(100 * result.scores.dense)} %`],
+    ["With its surroundings", result.scores.context.toFixed(2)],
+    ["Score", result.score.toFixed(2)],
+    ["From", result.source],
+  ];
+  return (
+    <dl class="why">
+      {rows.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd class="num">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function titleOf(heading: string): string {
+  return plainText(heading.replace(/^\d\d:\d\d\s+/, "").replace(/^Note: /, ""));
+}
+
+const EXCERPT = 320;
+
+/** Return the part of an entry, as plain text, that begins a little before the first match. */
+function excerptOf(content: string, title: string, matches: readonly string[]): string {
+  const body = content.replace(/^#{1,6} .*\n+/, "").replace(/\*\*(Asked|Answered|Did|Interrupted)\*\*/g, "");
+  const text = plainText(body);
+  if (text === title) return "";
+  const at = Math.max(0, patternOf(matches)?.exec(text)?.index ?? 0);
+  if (at < EXCERPT / 2) return text.length > EXCERPT ? `${text.slice(0, EXCERPT).trimEnd()}…` : text;
+  const begin = text.lastIndexOf(" ", at - 60) + 1;
+  return `…${text.slice(begin, begin + EXCERPT).trimEnd()}${begin + EXCERPT < text.length ? "…" : ""}`;
 }

@@ -6,6 +6,7 @@ import { moveRow, useKeys } from "./keys";
 import { Empty, Key, Title } from "./parts";
 import { Remember } from "./remember";
 import { back, go, href, type Route, useRoute } from "./router";
+import { Said } from "./said";
 import { VIEWS, type View } from "./views";
 
 export function App() {
@@ -103,6 +104,7 @@ function Shell({ project }: { project: Project }) {
           {view ? <view.show route={route} /> : <Unknown />}
         </main>
       </div>
+      <Said />
       {dialog === "help" && <Help close={close} />}
       {dialog === "remember" && <Remember close={close} />}
     </div>

@@ -1,5 +1,6 @@
 // Which view an address shows. The order is the one of the navigation.
 import type { ComponentType } from "preact";
+import { Entry } from "./entry";
 import { Graph } from "./graph_view";
 import { Health } from "./health";
 import type { Route } from "./router";
@@ -27,4 +28,5 @@ export const VIEWS: View[] = [
   { name: "health", show: Health, label: "Costs and health", key: "h" },
   { name: "session", show: Session, label: "", key: "" },
   { name: "turn", show: Session, label: "", key: "" },
+  { name: "entry", show: Entry, label: "", key: "" },
 ];
