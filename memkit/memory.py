@@ -232,6 +232,20 @@ class Memory:
         filters = SessionFilters(since, branch, file, until)
         return list_sessions(self._timeline, filters, limit, after, self.announce)
 
+    def session(self, name: str, *, limit: int = 50, offset: int | None = None) -> dict[str, Any]:
+        """Return a session with its summaries and turns, their parts, files, and marks.
+
+            memory.session("5e550001")["entries"][0]["answer"]
+
+        `name` may also be a turn of it. `limit` and `offset` are as for
+        `memkit.recall.session_view.view_session`.
+        """
+        from memkit.recall.session_view import view_session
+
+        return view_session(
+            self._timeline, name, limit, offset, self._redact, self.caller.directory
+        )
+
     def timeline(
         self, node: str = "", *, depth: int = 0, limit: int = 100, after: str = "", as_rows: bool = False
     ) -> dict[str, Any]:

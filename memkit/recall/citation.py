@@ -121,6 +121,8 @@ def _find_bullet(journal: Journal, prefix: str) -> tuple[str, DayFile, int, Writ
     """Return the day, its file, the number of the bullet's line, and the bullet."""
     found = {}
     for day in reversed(journal.days()) if prefix else ():
+        if f"grip:{prefix}" not in journal.text(f"{day}.md"):  # reading is fast, parsing is not
+            continue
         content = journal.day(day)
         for number, bullet in read_bullets(content.lines):
             if bullet.id.startswith(prefix):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from fnmatch import fnmatchcase
 from typing import Any
@@ -88,6 +88,10 @@ class Excerpt:
     def heading(self) -> str:
         """Time and title."""
         return f"{self.time} {self.title}".strip()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the excerpt as JSON."""
+        return {**asdict(self), "words": list(self.words)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +184,7 @@ class Result:
             **({"changed_by": self.changed_by} if self.changed_by else {}),
             "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
             **({"explanation": self.explanation} if self.explanation else {}),
+            **({"excerpt": self.excerpt.as_dict()} if self.excerpt else {}),
         }
 
 

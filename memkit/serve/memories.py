@@ -90,14 +90,22 @@ async def search(
     file: File = "",
     minimum: Annotated[float | None, Query(ge=0, le=1, description="Least relevance of an entry")] = None,
     all_projects: AllProjects = False,
+    details: Annotated[
+        bool, Query(description="Add `excerpt` to each result, and `explanation`: how its score came about")
+    ] = False,
 ) -> Response:
-    """Search the memory, ranked as the settings say. The same as `memkit search --json`."""
+    """Search the memory, ranked as the settings say. The same as `memkit search --json`.
+
+    `excerpt` is what a person reads of a result: its title, the sentence that matches best, what came of it,
+    and the words of the question in these.
+    """
 
     def find(memory: Memory) -> Response:
         filters = Filters(day_named(since), day_named(until), session, branch, kind, path)
         answer = memory.search(
-            query, limit, all_projects=all_projects, filters=filters, file=file, minimum=minimum
-        )
+            query, limit, all_projects=all_projects, filters=filters, file=file, minimum=minimum,
+            explain=details, excerpts=details,
+        )  # fmt: skip
         return Answer(answer.as_dict())
 
     return await ask(find)  # type: ignore[no-any-return]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
 
 from memkit.errors import MemkitError
 from memkit.memory import Memory
 from memkit.serve.answers import Answer
 from memkit.serve.asking import Reading
-from memkit.serve.shapes import Cursor, Day, File, Filter, Rows, SessionPage, day_named
+from memkit.serve.problems import documented
+from memkit.serve.replies import SessionPage, SessionView, Transcript
+from memkit.serve.shapes import Cursor, Day, File, Filter, Id, Rows, day_named
 
 router = APIRouter(tags=["sessions"])
+
+TEXT_CHARACTERS = 20_000
 
 
 @router.get("/sessions", response_model=SessionPage)
@@ -36,3 +42,50 @@ async def listed(
         return Answer(found)
 
     return await ask(read)  # type: ignore[no-any-return]
+
+
+@router.get("/sessions/{id}", response_model=SessionView, responses=documented(404, 409))
+async def one(
+    id: Id,
+    ask: Reading,
+    limit: Rows = 50,
+    offset: Annotated[
+        int | None,
+        Query(ge=0, le=1_000_000, description="The first turn, from 0; by default the page with the turn"),
+    ] = None,
+) -> Response:
+    """Return a session, or the one that a turn is in: its summaries, and its turns with their marks."""
+    return await ask(  # type: ignore[no-any-return]
+        lambda memory: Answer(memory.session(id, limit=limit, offset=offset))
+    )
+
+
+@router.get("/turns/{id}/transcript", response_model=Transcript, responses=documented(404, 409))
+async def transcript(
+    id: Id,
+    ask: Reading,
+    context: Annotated[int, Query(ge=0, le=20, description="Messages before and after the turn")] = 0,
+) -> Response:
+    """Return the original messages of a turn, redacted. A text above 20,000 characters is cut."""
+
+    def read(memory: Memory) -> Response:
+        found = memory.session(id, limit=1)
+        exchange = memory.transcript(found["session"], found["turn"], context).as_dict()
+        for message in exchange["messages"]:
+            message["text"] = _cut(message["text"])
+            for tool in message["tools"]:
+                for name in ("input", "result"):
+                    if name in tool:
+                        tool[name] = _cut(tool[name])
+        return Answer(exchange)
+
+    return await ask(read)  # type: ignore[no-any-return]
+
+
+def _cut(value: Any) -> Any:
+    """Return a text, or a value with texts, with each of them cut."""
+    if isinstance(value, str):
+        return value if len(value) <= TEXT_CHARACTERS else f"{value[:TEXT_CHARACTERS]} …"
+    if isinstance(value, dict):
+        return {name: _cut(one) for name, one in value.items()}
+    return [_cut(one) for one in value] if isinstance(value, list) else value

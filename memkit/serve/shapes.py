@@ -106,42 +106,6 @@ class Token(_Body):
     token: str = Field(min_length=1, max_length=200)
 
 
-class ProjectName(BaseModel):
-    """A project: the name that its user sees, and its directory."""
-
-    name: str
-    root: str
-
-
-class PageKey(BaseModel):
-    """The key of the page."""
-
-    key: str
-    project: ProjectName
-
-
-class SessionRow(BaseModel):
-    """A session. Times are local: `2026-11-20 14:02`, or a day alone."""
-
-    session: str
-    project: str
-    begins: str
-    ends: str
-    title: str
-    outcome: str = Field(description="One line of Markdown, or empty")
-    turns: list[str]
-    branch: str
-    path: str
-    line: int = Field(description="The line of `path` where it begins, from 1")
-
-
-class SessionPage(BaseModel):
-    """A page of sessions."""
-
-    sessions: list[SessionRow]
-    next: str | None
-
-
 class Health(BaseModel):
     """Whether the server answers questions."""
 

@@ -256,10 +256,29 @@ class Timeline:
             for day, names in groupby(reversed(month.names), lambda name: name[:10]):
                 own = {session for name in names for session in self._day(name).summary.sessions}
                 if not before or day <= before:
-                    yield day, {session: self._days_of(session) for session in sorted(own - seen)}
+                    yield day, {session: self.days_of(session) for session in sorted(own - seen)}
                 seen |= own
 
-    def _days_of(self, session: str) -> list[str]:
+    def find_session(self, name: str) -> tuple[str, str]:
+        """Return the session whose id is or begins with `name`, or that of such a turn, and the turn or "".
+
+        Raise `NotFoundError` and `AmbiguousIdError`.
+        """
+        known = self._months_of_sessions
+        found = [name] if name in known else [one for one in known if name and one.startswith(name)]
+        if len(found) > 1:
+            shown = ", ".join(sorted(found)[:5])
+            raise AmbiguousIdError(f"{name!r} matches several sessions: {shown}; give more characters")
+        if found:
+            return found[0], ""
+        place = self._find_segment(name)
+        if place is None or not place[0].session:
+            raise NotFoundError(f"{self.project.root} has no session {name!r}; `memkit sessions` lists them")
+        segment, _ = place
+        return segment.session, next((turn for turn in segment.turns if turn.startswith(name)), "")
+
+    def days_of(self, session: str) -> list[str]:
+        """Return the day files of a session, oldest first."""
         months = [self._months[name] for name in self._months_of_sessions[session]]
         return [
             name for month in months for name in month.names if session in month.days[name].summary.sessions
@@ -371,6 +390,16 @@ class Timeline:
 
     def _segment(self, name: str) -> Node | None:
         """Return the segment or note with an id that is or begins with `name`, or that holds such a turn."""
+        place = self._find_segment(name)
+        if place is None:
+            return None
+        segment, day = place
+        summary = summarize(day, read_day(self.journal, day), segment.id)
+        node = _segment_node(segment, day[:10], summary)
+        return replace(node, words=self._telling(summary))
+
+    def _find_segment(self, name: str) -> tuple[Segment, str] | None:
+        """Return the segment that `_segment` is made of, and its day file."""
         found: dict[str, tuple[Segment, str]] = {}
         if len(name) < _LEAST_ID or not name.isalnum():
             return None
@@ -387,11 +416,7 @@ class Timeline:
         if len(places) > 1:
             shown = ", ".join(sorted(exact)[:5])
             raise AmbiguousIdError(f"{name!r} matches several turns: {shown}; give more characters")
-        for one, day in places.values():
-            summary = summarize(day, read_day(self.journal, day), one.id)
-            node = _segment_node(one, day[:10], summary)
-            return replace(node, words=self._telling(summary))
-        return None
+        return next(iter(places.values()), None)
 
     def _turns(self, segment: Node) -> Iterator[Node]:
         """Yield the turns of a segment, which its day file has."""

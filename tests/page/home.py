@@ -9,13 +9,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from memkit.bullets import read_bullets
 from memkit.hook.project import Project
 from memkit.journal import Journal
+from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import make_note
 from memkit.journal.facts import Citations, Fact, FactChange
 from memkit.paths import Home
 from memkit.summarize.bullets import Bullet
-from memkit.text import defuse
 from tests.builders import Lines
 from tests.page.story import NOTES, STORY, Said
 
@@ -84,7 +85,7 @@ class PageHome:
 
     def _record(self, transcripts: Path, number: int, day: datetime.date, said: list[Said]) -> None:
         """Write a transcript as Claude Code does: prompts, tool calls with results, answers."""
-        lines = Lines(f"5e55{number:04x}-7d4e-4b8a-9f15-0c6d2e8b7a44")
+        lines = Lines(_session(number))
         branch = ("main", "feature/checkout", "main", "fix/production")[number % 4]
         for turn, one in enumerate(said):
             lines.prompt(one.question, f"{number:04x}{turn:04x}-99f1-4f0e-8a51-3f1f1a2b3c4d")
@@ -100,26 +101,18 @@ class PageHome:
         lines.write(transcripts)
 
     def _summarize(self, sessions: Sequence[tuple[datetime.date, list[Said]]]) -> None:
-        """Add the bullets of each session that has one."""
+        """Add the bullets of the sessions. Every fifth waits for its summary."""
         for number, (day, said) in enumerate(sessions):
-            name = day.isoformat()
-            own = [
-                section.pairs["turn"]
-                for section in self.journal.day(name).sections
-                if "turn" in section.pairs and self._is_of(name, section.pairs["turn"], said)
-            ]
-            pairs = [(turn, one) for turn, one in zip(own, said, strict=True) if one.bullet]
-            lines = [_bullet(one.bullet, turn).line for turn, one in pairs]
-            if lines and number % 5 != 4:  # some sessions wait for their summary
-                assert self.journal.summarize(name, own, lines, self._title(said))
+            found = turns_of(self.journal.day(day.isoformat()), _session(number))
+            turns = [one.section.pairs["turn"] for one in found]
+            pairs = zip(turns, said, strict=True)
+            lines = [_bullet(one.bullet, turn).line for turn, one in pairs if one.bullet]
+            if lines and number % 5 != 3:
+                assert self.journal.summarize(day.isoformat(), turns, lines)
 
-    def _is_of(self, day: str, turn: str, said: list[Said]) -> bool:
-        section = self.journal.day(day).find_turn(turn)
-        assert section is not None
-        return any(defuse(one.question)[:20] in section.heading for one in said)
 
-    def _title(self, said: list[Said]) -> str:
-        return ""
+def _session(number: int) -> str:
+    return f"5e55{number:04x}-7d4e-4b8a-9f15-0c6d2e8b7a44"
 
 
 def _bullet(text: str, turn: str) -> Bullet:
@@ -144,7 +137,7 @@ def make_story(root: Path, models: str) -> PageHome:
     (old,) = (grip for grip, text in written if "listens on 7443" in text)
     (new,) = (grip for grip, text in written if MOVED in text)
     facts = (
-        Fact("The staging gateway listens on 7444.", "decision", Citations((new, old)), "2026-11-04", supersedes=(old,)),
+        Fact("The staging gateway listens on 7444.", "decision", Citations((new, old)), "2026-08-19", supersedes=(old,)),
         Fact("Migrations fill new columns in batches of 5,000 rows.", "pattern", Citations((written[0][0],)), "2026-10-02"),
     )
     change = FactChange(frozenset(), facts, compacted=LAST.isoformat())
@@ -155,8 +148,6 @@ def make_story(root: Path, models: str) -> PageHome:
 
 
 def _bullets(journal: Journal) -> Iterator[tuple[str, str]]:
-    from memkit.bullets import read_bullets
-
     for day in journal.days():
         for _, bullet in read_bullets(journal.text(f"{day}.md").split("\n")):
-            yield bullet.grip, bullet.text
+            yield bullet.id, bullet.text

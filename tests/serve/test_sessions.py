@@ -1,11 +1,19 @@
-"""The list of sessions, page by page."""
+"""Sessions: their list, one of them, and the original messages of a turn; and a search with details."""
 
 from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
+from memkit.archive import Archive
+from memkit.archive.turn import ArchivedTurn
+from memkit.claude_code.exchange import Message, ToolUse
+from memkit.serve.sessions import TEXT_CHARACTERS
 from tests.memory import Memory, day
+from tests.recall.test_git_marks import commit, git
 from tests.serve.conftest import front_door
 
 LATE = "5e550001"
@@ -65,3 +73,119 @@ def test_filters(admin: TestClient) -> None:
 )  # fmt: skip
 def test_what_is_refused(admin: TestClient, query: str) -> None:
     assert admin.get(f"/sessions?{query}").status_code == 422
+
+
+# One session.
+
+RICH = {
+    "2026-11-20.md": "# 2026-11-20\n\n"
+    "## 14:02 Staging &lt;gateway&gt; <!-- session:5e55aaaa branch:main summary:a1b2c3d5 -->\n\n"
+    "- Decided: it listens on **7443**. <!-- grip:82c57f55 turns:a1b2c3d4 -->\n"
+    "- Open: who owns it? (unverified) <!-- grip:82c57f56 turns:a1b2c3d5 check:unverified -->\n\n"
+    "### 14:02 Which port? <!-- turn:a1b2c3d4 branch:feature/gw -->\n"
+    "**Asked** Which port does `deploy/gateway.yaml` set?\n\n"
+    "**Did** Read deploy/gateway.yaml · Edit src/port.py ×2\n\n"
+    "**Answered** It is **7443**: <script>alert(1)</script>\n\n"
+    "### 14:10 And <now>? <!-- turn:a1b2c3d5 -->\n**Interrupted** I was about to\n",
+    "2026-11-21.md": "# 2026-11-21\n\n## 09:00 More <!-- session:5e55aaaa branch:main -->\n\n"
+    + "\n".join(f"### 09:{n:02d} Step {n} <!-- turn:b{n:07x} -->\n**Answered** Done {n}.\n" for n in range(50)),
+    "MEMORY.md": "# Memory\n\n## Facts <!-- compacted:2026-11-21 -->\n\n"
+    "- Decided: it listens on 7444. (2026-11-21) "
+    "<!-- fact:0123abcd turns:b0000001 grips:82c57f55 supersedes:82c57f55,a1b2c3d4 -->\n",
+}
+
+
+@pytest.fixture
+def rich(memory: Memory) -> Memory:
+    for name, text in RICH.items():
+        memory.write(name, text)
+    return memory
+
+
+def test_a_session_with_its_turns(admin: TestClient, rich: Memory) -> None:
+    found = admin.get("/sessions/5e55aaaa", params={"limit": 20}).json()
+    assert (found["title"], found["begins"], found["ends"]) == ("Staging <gateway>", "2026-11-20 14:02", "2026-11-21 09:49")
+    assert (found["turn"], found["offset"], len(found["turns"]), len(found["entries"])) == (None, 0, 52, 20)
+    (summary,) = found["summaries"]
+    assert (summary["day"], summary["time"], summary["title"]) == ("2026-11-20", "14:02", "Staging <gateway>")
+    decided, left = summary["bullets"]
+    assert (decided["text"], decided["turns"], decided["verified"]) == ("Decided: it listens on **7443**.", ["a1b2c3d4"], True)
+    assert decided["superseded"]["text"] == "it listens on 7444."
+    assert (left["verified"], left["superseded"]) == (False, None)
+    first, second = found["entries"][:2]
+    assert first["prompt"] == "Which port does `deploy/gateway.yaml` set?"
+    assert first["tools"] == ["Read deploy/gateway.yaml", "Edit src/port.py ×2"]
+    assert first["answer"] == "It is **7443**: <script>alert(1)</script>"  # data, for the page to show as text
+    assert first["files"] == [{"file": "deploy/gateway.yaml", "edited": False}, {"file": "src/port.py", "edited": True}]
+    assert (first["outcome"], first["branch"], first["bullets"]) == ("answered", "feature/gw", ["82c57f55"])
+    assert first["superseded"]["date"] == "2026-11-21"
+    assert (second["outcome"], second["answer"], second["superseded"]) == ("interrupted", "I was about to", None)
+    assert second["title"] == "And <now>?"
+
+
+def test_its_turns_page_by_page(admin: TestClient, rich: Memory) -> None:
+    seen = []
+    for offset in range(0, 60, 20):
+        found = admin.get("/sessions/5e55aaaa", params={"limit": 20, "offset": offset}).json()
+        assert found["offset"] == offset
+        seen += [one["id"] for one in found["entries"]]
+    assert seen == found["turns"]
+    assert admin.get("/sessions/5e55aaaa", params={"offset": 1000}).json()["entries"] == []
+
+
+def test_a_session_by_a_turn_of_it(admin: TestClient, rich: Memory) -> None:
+    found = admin.get("/sessions/b0000030", params={"limit": 20}).json()
+    assert (found["session"], found["turn"], found["offset"]) == ("5e55aaaa", "b0000030", 40)
+    assert "b0000030" in [one["id"] for one in found["entries"]]
+    assert admin.get("/sessions/a1b2c3d").json()["session"] == "5e55aaaa"  # two turns of one session
+
+
+def test_a_session_says_what_changed_since(admin: TestClient, rich: Memory) -> None:
+    root = Path(rich.project.root)
+    git(root, "init", "-qb", "main")
+    commit(root, "2026-11-21", deploy__gateway_yaml="2")
+    (first, second) = admin.get("/sessions/5e55aaaa", params={"limit": 2}).json()["entries"]
+    assert first["git"]["changed"] == {"deploy/gateway.yaml": 1}
+    assert "changed in 1 commit" in first["git"]["line"]
+    assert second["git"] is None
+
+
+@pytest.mark.parametrize(("name", "status"), [("5e55", 409), ("nothing1", 404), ("%2e%2e", 404), ("b00000", 200)])
+def test_names_of_sessions(admin: TestClient, rich: Memory, name: str, status: int) -> None:
+    assert admin.get(f"/sessions/{name}").status_code == status
+
+
+# The original messages.
+
+
+def test_the_transcript_of_a_turn(admin: TestClient, rich: Memory) -> None:
+    now = datetime(2026, 11, 20, 14, 2, tzinfo=timezone.utc)
+    call, result = ToolUse("Bash", {"command": "cat <x>", "n": [1, "y" * 30_000]}), ToolUse("Bash", result="z" * 30_000)
+    messages = (
+        Message("user", now, "Which port?", (), "a1b2c3d4"),
+        Message("assistant", now, "x" * 30_000, (call,), "a1b2c3d4"),
+        Message("user", now, "", (result,), "a1b2c3d4"),
+    )
+    kept = ArchivedTurn("a1b2c3d4", messages, time=now, project=rich.project.root)
+    Archive(rich.home).append("5e55aaaa", [kept])
+    found = admin.get("/turns/a1b2c3d4/transcript").json()
+    assert (found["session"], found["turn"], found["archived"]) == ("5e55aaaa", "a1b2c3d4", True)
+    asked, answered, done = found["messages"]
+    assert (asked["role"], asked["text"], asked["tools"]) == ("user", "Which port?", [])
+    assert len(answered["text"]) == TEXT_CHARACTERS + 2
+    assert answered["tools"][0]["input"]["command"] == "cat <x>"
+    assert len(answered["tools"][0]["input"]["n"][1]) == len(done["tools"][0]["result"]) == TEXT_CHARACTERS + 2
+    assert admin.get("/turns/a1b2c3d5/transcript").status_code == 404  # not in the archive
+    assert admin.get("/turns/ffffffff/transcript").status_code == 404
+
+
+def test_a_search_with_what_a_person_reads(admin: TestClient) -> None:
+    query = {"query": "staging port"}
+    plain = admin.get("/memory/search", params=query).json()["results"][0]
+    assert not {"excerpt", "explanation"} & plain.keys()
+    found = admin.get("/memory/search", params={**query, "details": True}).json()["results"][0]
+    assert found["excerpt"]["title"] == "Which port does the staging gateway use?"
+    assert set(found["excerpt"]["words"]) == {"port", "staging"}
+    assert found["excerpt"]["outcome"].startswith("It listens on 7443")
+    assert found["explanation"]["lexical"]["rank"] == 1
+    assert {**plain, "excerpt": found["excerpt"], "explanation": found["explanation"]} == found

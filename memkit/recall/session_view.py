@@ -1,0 +1,156 @@
+"""One session as a page shows it: its summaries, and its turns with their parts and marks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from html import unescape
+from typing import Any
+
+from memkit import anchors
+from memkit.bullets import read_bullets
+from memkit.errors import NotFoundError
+from memkit.hook.project import Project
+from memkit.journal.day_file import DayFile, Section, heading_title
+from memkit.journal.facts import MEMORY_FILE, Fact, superseding_facts
+from memkit.journal.sessions import shown_bullet
+from memkit.journal.turn_parts import read_parts, read_turn
+from memkit.recall.git_marks import EntryText, find_marks
+from memkit.recall.history import past_sessions
+from memkit.text import encodable
+from memkit.timeline.summary import read_day
+from memkit.timeline.tree import Timeline
+
+GIT_SECONDS = 0.3
+"""The time that git has to tell what has changed since the turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    id: str
+    day: str
+    content: DayFile
+    section: Section
+
+
+def view_session(
+    timeline: Timeline,
+    name: str,
+    limit: int,
+    offset: int | None,
+    redact: Callable[[str], str],
+    directory: str,
+) -> dict[str, Any]:
+    """Return a session by its id, or the one with a turn, or their first characters.
+
+    It has at most `limit` of its turns. The first of them is number `offset`; by default the first of all, or
+    that of the page with the turn. `directory` is the worktree that the files of the turns are compared with.
+    Raise `NotFoundError` or `AmbiguousIdError`.
+    """
+    session, turn = timeline.find_session(name)
+    days = timeline.days_of(session)
+    ending = [(days[-1][:10], {session: days})]
+    found = next(past_sessions([timeline.project], find_ending=lambda _: ending), None)
+    if found is None:
+        raise NotFoundError(f"{timeline.project.root} has no session {name!r}; `memkit sessions` lists them")
+    superseding = _superseding(timeline)
+    summaries: list[dict[str, Any]] = []
+    turns: dict[str, _Turn] = {}
+    for day in days:
+        content = read_day(timeline.journal, day)
+        for heading, below in content.headings():
+            if heading.pairs["session"] != session:
+                continue
+            bullets = list(_bullets(content, heading, superseding))
+            if bullets:
+                summaries.append(
+                    {"day": day[:10], "time": heading.minute, "title": _title(heading), "bullets": bullets}
+                )
+            for one in below:
+                turns.setdefault(one.pairs["turn"], _Turn(one.pairs["turn"], day[:10], content, one))
+    if offset is None:
+        place = list(turns).index(turn) if turn in turns else 0
+        offset = place - place % limit
+    page = list(turns.values())[offset : offset + limit]
+    texts = [one.content.text(one.section) for one in page]
+    marks = find_marks(
+        [_entry(timeline.project, one, text, found.branch) for one, text in zip(page, texts, strict=True)],
+        directory, GIT_SECONDS,
+    )  # fmt: skip
+    citing: dict[str, list[str]] = {}
+    for summary in summaries:
+        for bullet in summary["bullets"]:
+            for cited in bullet["turns"]:
+                citing.setdefault(cited, []).append(bullet["id"])
+    return {
+        **found.as_dict(),
+        "turn": turn if turn in turns else None,
+        "summaries": summaries,
+        "offset": offset,
+        "entries": [
+            {
+                **_shown_turn(one, text, redact),
+                "bullets": citing.get(one.id, []),
+                "superseded": superseding.get(one.id),
+                "git": mark.as_dict() or None,
+            }
+            for one, text, mark in zip(page, texts, marks, strict=True)
+        ],
+    }
+
+
+def _superseding(timeline: Timeline) -> Mapping[str, dict[str, str]]:
+    """Return the facts because of which entries no longer hold, by the id of the entry."""
+    text = encodable(timeline.journal.text(MEMORY_FILE))
+
+    def shown(fact: Fact) -> dict[str, str]:
+        return {"id": fact.id, "date": fact.date, "text": unescape(fact.text)}
+
+    return {name: shown(fact) for name, fact in superseding_facts(text, MEMORY_FILE).items()}
+
+
+def _bullets(
+    content: DayFile, heading: Section, superseding: Mapping[str, dict[str, str]]
+) -> Iterator[dict[str, Any]]:
+    for _, bullet in read_bullets(content.lines[heading.start + 1 : heading.end]):
+        yield {
+            "id": bullet.id,
+            "text": shown_bullet(bullet),
+            "turns": list(bullet.turns),
+            "verified": bullet.is_verified,
+            "extract": bullet.is_extract,
+            "superseded": superseding.get(bullet.id),
+        }
+
+
+def _entry(project: Project, turn: _Turn, text: str, branch: str) -> EntryText:
+    branch = turn.section.pairs.get("branch", branch)
+    return EntryText(project.root, text, turn.day, branch, turn.section.minute)
+
+
+def _shown_turn(turn: _Turn, text: str, redact: Callable[[str], str]) -> dict[str, Any]:
+    parts = read_parts(text)
+    files: dict[str, bool] = {}
+    for call in read_turn(text).calls:
+        files[call.path] = files.get(call.path, False) or call.is_edit
+
+    def shown(part: str) -> str:
+        stripped = anchors.strip(part)
+        return stripped if stripped in part else redact(stripped)  # removing anchors can join a secret
+
+    return {
+        "id": turn.id,
+        "day": turn.day,
+        "time": turn.section.minute,
+        "title": _title(turn.section),
+        "branch": turn.section.pairs.get("branch", ""),
+        "prompt": shown(parts.prompt),
+        "tools": [shown(line) for line in parts.tools],
+        "outcome": parts.outcome.lower(),
+        "answer": shown(parts.answer),
+        "files": [{"file": path, "edited": is_edit} for path, is_edit in files.items()],
+    }
+
+
+def _title(section: Section) -> str:
+    return unescape(heading_title(section))

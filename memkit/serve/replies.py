@@ -1,0 +1,138 @@
+"""Types of what the page gets. Times are local: `2026-11-20 14:02`, or `14:02` next to a day."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+
+class ProjectName(BaseModel):
+    """A project: the name that its user sees, and its directory."""
+
+    name: str
+    root: str
+
+
+class PageKey(BaseModel):
+    """The key of the page."""
+
+    key: str
+    project: ProjectName
+
+
+class SessionRow(BaseModel):
+    """A session, or what it did in a period."""
+
+    session: str
+    project: str
+    begins: str
+    ends: str
+    title: str
+    outcome: str = Field(description="One line of Markdown, or empty")
+    turns: list[str]
+    branch: str
+    path: str
+    line: int = Field(description="The line of `path` where it begins, from 1")
+
+
+class SessionPage(BaseModel):
+    """A page of sessions."""
+
+    sessions: list[SessionRow]
+    next: str | None
+
+
+class Fact(BaseModel):
+    """A later fact because of which something no longer holds."""
+
+    id: str
+    date: str
+    text: str
+
+
+class Bullet(BaseModel):
+    """A line of a summary, as Markdown, with the turns that prove it. An extract is made without a model."""
+
+    id: str
+    text: str
+    turns: list[str]
+    verified: bool
+    extract: bool
+    superseded: Fact | None
+
+
+class SummaryPart(BaseModel):
+    """The summary of a part of a session."""
+
+    day: str
+    time: str
+    title: str
+    bullets: list[Bullet]
+
+
+class TouchedFile(BaseModel):
+    """A file that a turn read or edited."""
+
+    file: str
+    edited: bool
+
+
+class Turn(BaseModel):
+    """A turn. `prompt`, `tools`, and `answer` are Markdown."""
+
+    id: str
+    day: str
+    time: str
+    title: str
+    branch: str
+    prompt: str
+    tools: list[str]
+    outcome: str = Field(description="answered, interrupted, or empty")
+    answer: str
+    files: list[TouchedFile]
+    bullets: list[str] = Field(description="The bullets that cite it")
+    superseded: Fact | None
+    git: dict[str, Any] | None = Field(description="What has changed in the repository since; `line` says it")
+
+
+class SessionView(SessionRow):
+    """A session with its summaries and a page of its turns."""
+
+    turn: str | None = Field(description="The turn that was asked for")
+    summaries: list[SummaryPart]
+    offset: int = Field(description="The number of the first of the `entries` in `turns`, from 0")
+    entries: list[Turn]
+
+
+class Tool(BaseModel):
+    """A tool call with its input, or the result of one."""
+
+    name: str
+    input: dict[str, Any] | None = None
+    result: str | None = None
+    is_error: bool = False
+
+
+class Message(BaseModel):
+    """A message of a session. `time` is in ISO 8601."""
+
+    role: str
+    time: str | None
+    turn: str | None
+    text: str
+    tools: list[Tool]
+
+
+class Transcript(BaseModel):
+    """The original messages of a turn, from Claude Code's transcript or from the archive."""
+
+    session: str
+    transcript: str | None
+    archived: bool
+    turn: str | None
+    branch: str
+    commit: str
+    damaged_bytes: int
+    missing: list[str] = Field(description="Turns that a damaged archive has lost")
+    messages: list[Message]
