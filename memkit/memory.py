@@ -260,6 +260,18 @@ class Memory:
 
         return view(self._timeline, node, depth, limit, after, as_rows=as_rows)
 
+    def calendar(self, year: int) -> dict[str, Any]:
+        """Return how much each day of a year holds: `memory.calendar(2026)["days"][0]["turns"]`."""
+        from memkit.timeline.view import calendar
+
+        return calendar(self._timeline, year)
+
+    def overview(self) -> dict[str, Any]:
+        """Return sizes, the last turn, costs, and health: `memory.overview()["counts"]["sessions"]`."""
+        from memkit.stats.overview import overview
+
+        return overview(self._timeline, self.home, self.settings, self.index_status())
+
     def scan(self, words: str, node: str = "", *, limit: int = 100, after: str = "") -> dict[str, Any]:
         """Return the turns, notes, and bullets of a node with all words: `memory.scan("7443", "2026-11")`."""
         from memkit.timeline.events import find_words

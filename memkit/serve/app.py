@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fastapi import Depends, FastAPI, Request, Response
 
 import memkit
-from memkit.serve import browser, jobs, memories, searches, sessions, timeline, topics
+from memkit.serve import browser, jobs, memories, overview, searches, sessions, timeline, topics
 from memkit.serve.answers import Answer
 from memkit.serve.asking import Desk, Opener, refuse_unknown
 from memkit.serve.guard import Guard
@@ -70,7 +70,7 @@ def _app(desk: Desk) -> FastAPI:
         return Answer({"status": status}, 200 if desk.is_ready else 503)
 
     failures = documented(401, 403, 421, 422, 429, 503)
-    for module in (memories, sessions, timeline, searches, topics, jobs):
+    for module in (memories, sessions, timeline, searches, topics, jobs, overview):
         app.include_router(module.router, responses=failures)
     app.include_router(browser.router)
     _describe_problems(app)

@@ -136,3 +136,119 @@ class Transcript(BaseModel):
     damaged_bytes: int
     missing: list[str] = Field(description="Turns that a damaged archive has lost")
     messages: list[Message]
+
+
+class CalendarDay(BaseModel):
+    """What a day holds. `failed` counts commands."""
+
+    day: str
+    turns: int
+    sessions: int
+    notes: int
+    failed: int
+
+
+class Calendar(BaseModel):
+    """A year of the calendar, and the years to choose from."""
+
+    year: int
+    years: list[int]
+    days: list[CalendarDay]
+
+
+class Counts(BaseModel):
+    """What a memory holds. `entries` are those of the index: parts of turns, notes, bullets."""
+
+    days: int
+    sessions: int
+    turns: int
+    notes: int
+    entries: int
+
+
+class Sizes(BaseModel):
+    """Bytes on the disk. Archive and index are those of all projects."""
+
+    memory: int
+    archive: int
+    index: int
+
+
+class IndexState(BaseModel):
+    """Whether the index has every change of the files, and how many entries have no vector yet."""
+
+    in_step: bool
+    missing: int
+    model: str
+
+
+class LastTurn(BaseModel):
+    """The last turn that was captured; `title` is that of its part of the session."""
+
+    id: str
+    session: str
+    time: str
+    title: str
+
+
+class Spent(BaseModel):
+    """Model calls. `usd` covers those with a known price; `unpriced` counts the others."""
+
+    calls: int
+    failed: int
+    tokens_in: int
+    tokens_out: int
+    usd: float
+    unpriced: int
+    unreadable: int
+
+
+class SpentOnDay(Spent):
+    """The model calls of a day."""
+
+    day: str
+
+
+class SpentOnModel(Spent):
+    """The calls of a model."""
+
+    model: str
+
+
+class Cost(BaseModel):
+    """The model calls of the memory home, as `memkit cost` counts them."""
+
+    total: Spent
+    today: Spent
+    month: Spent
+    daily_tokens: int
+    days: list[SpentOnDay]
+    models: list[SpentOnModel]
+
+
+class Finding(BaseModel):
+    """A problem that `memkit doctor` finds, what it means, and how to fix it."""
+
+    code: str
+    level: str = Field(description="error, warning, or note")
+    what: str
+    meaning: str
+    fix: str
+
+
+class Overview(BaseModel):
+    """Sizes, the last turn, costs, and health."""
+
+    version: str
+    project: str
+    off: bool
+    first: str | None
+    last: str | None
+    counts: Counts
+    bytes: Sizes
+    index: IndexState
+    last_turn: LastTurn | None
+    waiting: int = Field(description="Events that are not captured yet")
+    failed: int = Field(description="Events that could not be captured")
+    cost: Cost
+    health: list[Finding]

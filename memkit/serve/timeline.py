@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from memkit.memory import Memory
 from memkit.serve.answers import Answer
 from memkit.serve.asking import Reading
 from memkit.serve.problems import documented
+from memkit.serve.replies import Calendar
 from memkit.serve.shapes import (
     After,
     Depth,
@@ -75,6 +76,14 @@ async def search_children(node: Node, ask: Reading, query: Text, limit: Rows = 2
     return await ask(  # type: ignore[no-any-return]
         lambda memory: Answer(memory.scan_children(query, node_named(node), limit=limit))
     )
+
+
+@router.get("/calendar/{year}", response_model=Calendar)
+async def calendar(
+    year: Annotated[int, Path(ge=1, le=9999, description="A year of the calendar")], ask: Reading
+) -> Response:
+    """Return how much each day of a year holds. Days that hold nothing are left out."""
+    return await ask(lambda memory: Answer(memory.calendar(year)))  # type: ignore[no-any-return]
 
 
 @router.get("/events", response_model=Object)

@@ -51,6 +51,19 @@ class Day(msgspec.Struct, frozen=True):
     segments: list[Segment]
 
 
+class Counts(msgspec.Struct, frozen=True):
+    """The numbers of a summary. To read only these is much faster."""
+
+    turns: int
+    notes: int
+    failed: int
+    sessions: list[str]
+
+
+class _CountedDay(msgspec.Struct, frozen=True):
+    summary: Counts
+
+
 class _MonthFile(msgspec.Struct):
     """A month as its file has it. `days` stay text until they are asked for: most views need sums only."""
 
@@ -85,6 +98,17 @@ class Month:
         except msgspec.DecodeError as error:
             logger.warning("a month of the timeline is made again: %s", error)
             return _decoded(self._read_again())
+
+    def counts(self) -> dict[str, Counts]:
+        """Return the numbers of each day file, by its name."""
+        try:
+            found = msgspec.json.decode(self._file.days, type=dict[str, _CountedDay])
+        except msgspec.DecodeError:  # then `days` reads the files again
+            return {
+                name: msgspec.convert(day.summary, Counts, from_attributes=True)
+                for name, day in self.days.items()
+            }
+        return {name: day.summary for name, day in found.items()}
 
     def may_hold(self, name: str) -> bool:
         """Whether an id that begins with `name` may be in it. Most months can be left out without reading."""

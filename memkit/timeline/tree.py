@@ -26,7 +26,7 @@ from memkit.journal.sessions import turn_outcome
 from memkit.paths import Home
 from memkit.text import encodable, one_line
 from memkit.timeline import nodes
-from memkit.timeline.cache import Day, Month, MonthCache
+from memkit.timeline.cache import Counts, Day, Month, MonthCache
 from memkit.timeline.nodes import Span, parse_span, path_of
 from memkit.timeline.rollups import read_rollup
 from memkit.timeline.summary import (
@@ -120,7 +120,7 @@ class Timeline:
         self._months = months
 
     @cached_property
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
         """The names of all day files, oldest first."""
         return sorted(name for month in self._months.values() for name in month.names)
 
@@ -170,9 +170,9 @@ class Timeline:
 
     def days_in(self, span: Span) -> list[str]:
         """Return the day files in a period, oldest first."""
-        first = bisect_left(self._names, span.first.isoformat())
-        end = bisect_right(self._names, f"{span.last.isoformat()}~")  # after `2026-11-20.local`
-        return self._names[first:end]
+        first = bisect_left(self.names, span.first.isoformat())
+        end = bisect_right(self.names, f"{span.last.isoformat()}~")  # after `2026-11-20.local`
+        return self.names[first:end]
 
     def children(self, node: Node) -> Iterator[Node]:
         """Yield the nodes below a node, in the order of time."""
@@ -227,7 +227,7 @@ class Timeline:
         in the period.
         """
         found: dict[str, list[str]] = {}
-        for name in self._names[bisect_left(self._names, first) : bisect_right(self._names, f"{last}~")]:
+        for name in self.names[bisect_left(self.names, first) : bisect_right(self.names, f"{last}~")]:
             for session in self._day(name).summary.sessions:
                 found.setdefault(session, []).append(name)
         missing = set(found)
@@ -241,6 +241,24 @@ class Timeline:
                         if name[:10] < first:
                             found[session].insert(0, name)
         return found
+
+    def calendar(self, year: int) -> dict[str, Counts]:
+        """Return the days (ISO) of a calendar year that hold something, oldest first, with their numbers."""
+        found: dict[str, Counts] = {}
+        for month in self._months.values():
+            if not month.names[0][:4] <= f"{year:04d}" <= month.names[-1][:4]:
+                continue
+            for name, own in month.counts().items():
+                if name[:4] != f"{year:04d}":
+                    continue
+                before = found.get(name[:10], Counts(0, 0, 0, []))  # a day may have two files
+                found[name[:10]] = Counts(
+                    before.turns + own.turns,
+                    before.notes + own.notes,
+                    before.failed + own.failed,
+                    list(dict.fromkeys([*before.sessions, *own.sessions])),
+                )
+        return dict(sorted(found.items()))
 
     def sessions_ending(self, before: str = "") -> Iterator[tuple[str, dict[str, list[str]]]]:
         """Yield each day (ISO), newest first, with the sessions that were last active then.
@@ -359,7 +377,7 @@ class Timeline:
     def _summary(self, span: Span) -> tuple[Summary, list[str]]:
         """Return what a period holds, and the names of its day files."""
         if span.kind == nodes.ALL:
-            return self._everything, self._names
+            return self._everything, self.names
         known = self.days_in(span)
         if span.kind in (nodes.YEAR, nodes.MONTH):
             months = [
@@ -445,7 +463,7 @@ class Timeline:
                 )
 
     def _near(self, span: Span) -> str:
-        known = [name[:10] for name in self._names]
+        known = [name[:10] for name in self.names]
         before = [day for day in known if day < span.first.isoformat()][-1:]
         near = before + [day for day in known if day > span.last.isoformat()][:1]
         if not near:

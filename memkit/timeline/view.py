@@ -63,6 +63,24 @@ def view(
     return {**found, "children": rows, "next": upcoming or None}
 
 
+def calendar(timeline: Timeline, year: int) -> dict[str, Any]:
+    """Return how much each day of a calendar year holds, and the years to choose from."""
+    return {
+        "year": year,
+        "years": sorted({int(name[:4]) for name in timeline.names}),
+        "days": [
+            {
+                "day": day,
+                "turns": held.turns,
+                "sessions": len(held.sessions),
+                "notes": held.notes,
+                "failed": held.failed,
+            }
+            for day, held in timeline.calendar(year).items()
+        ],
+    }
+
+
 def _tokens(value: Mapping[str, Any]) -> int:
     return estimate_tokens(json.dumps(value, ensure_ascii=False)) + 1
 

@@ -90,7 +90,10 @@ export async function request(path: string, { method = "GET", parameters = {}, b
     if (signal?.aborted) throw error;
     throw new ApiError("The server does not answer. Is `memkit serve` still running?", 0);
   }
-  if (response.ok) return response;
+  if (response.ok) {
+    if (method !== "GET" && !parameters.dry_run) dropKept();
+    return response;
+  }
   if (response.status === 401) {
     sessionStorage.removeItem(STORED);
     access = null;
@@ -118,6 +121,28 @@ export function at(path: string, id: string): string {
   return `${path}/${encodeURIComponent(id)}`;
 }
 
+const MOST_KEPT = 40;
+const kept = new Map<string, unknown>();
+
+/** Keep what a view has loaded, so that a way back shows it at once. A change of the memory drops all. */
+export function keep(name: string, value: unknown): void {
+  kept.delete(name);
+  kept.set(name, value);
+  for (const oldest of kept.keys()) {
+    if (kept.size <= MOST_KEPT) break;
+    kept.delete(oldest);
+  }
+}
+
+/** Return what was kept under a name, or null. */
+export function recall<T>(name: string): T | null {
+  return (kept.get(name) ?? null) as T | null;
+}
+
+export function dropKept(): void {
+  kept.clear();
+}
+
 export interface Loaded<T> {
   /** What the last request answered. While another one runs, what the one before it answered. */
   data: T | null;
@@ -128,16 +153,16 @@ export interface Loaded<T> {
 
 /** Load JSON, and again when the path or the parameters change. A request that is no longer needed is aborted.
  *
- * A null path loads nothing. With `keep`, the former answer stays until the next one is there. `method` must change nothing.
+ * A null path loads nothing. With `holds`, the former answer stays until the next one is there. `method` must change nothing.
  */
-export function useAnswer<T>(path: string | null, parameters: Parameters = {}, keep = false, method: Options["method"] = "GET"): Loaded<T> {
+export function useAnswer<T>(path: string | null, parameters: Parameters = {}, holds = false, method: Options["method"] = "GET"): Loaded<T> {
+  const asked = JSON.stringify([method, path, parameters]);
   const [state, setState] = useState<{ data: T | null; error: ApiError | null; isLoading: boolean }>({
-    data: null,
+    data: recall<T>(asked),
     error: null,
     isLoading: path !== null,
   });
   const [round, setRound] = useState(0);
-  const asked = JSON.stringify([path, parameters]);
   const last = useRef("");
   useEffect(() => {
     if (path === null) {
@@ -148,10 +173,12 @@ export function useAnswer<T>(path: string | null, parameters: Parameters = {}, k
     const control = new AbortController();
     const isSame = last.current === asked;
     last.current = asked;
-    setState((old) => ({ data: keep || isSame ? old.data : null, error: null, isLoading: true }));
+    setState((old) => ({ data: recall<T>(asked) ?? (holds || isSame ? old.data : null), error: null, isLoading: true }));
     send<T>(path, { method, parameters, signal: control.signal }).then(
       (data) => {
-        if (!control.signal.aborted) setState({ data, error: null, isLoading: false });
+        if (control.signal.aborted) return;
+        if (method === "GET") keep(asked, data);
+        setState({ data, error: null, isLoading: false });
       },
       (error: unknown) => {
         if (!control.signal.aborted) setState((old) => ({ data: old.data, error: asApiError(error), isLoading: false }));

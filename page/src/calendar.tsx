@@ -1,6 +1,6 @@
 // A year as a grid of days, colored by how much was done. One cell takes the Tab key, arrows move between cells.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useAnswer } from "./api";
+import type { Loaded } from "./api";
 import { dateOf, dayAfter, fullDay, isoDay, plural, today } from "./format";
 import { Failure } from "./parts";
 import { go, href } from "./router";
@@ -8,27 +8,23 @@ import { go, href } from "./router";
 /** What the server says of a year: for each day with memory, its sessions and turns. */
 export interface Year {
   year: number;
+  /** The years with memory. */
+  years: number[];
   days: Array<{ day: string; sessions: number; turns: number; notes: number }>;
-  first: string;
-  last: string;
 }
 
 const MONTHS = Array.from({ length: 12 }, (_, i) => new Intl.DateTimeFormat(undefined, { month: "short" }).format(new Date(2026, i, 1)));
+const WEEKDAYS = Array.from({ length: 7 }, (_, i) => new Intl.DateTimeFormat(undefined, { weekday: "short" }).format(new Date(2026, 0, 5 + i)));
 const STEPS: Record<string, number> = { ArrowLeft: -7, ArrowRight: 7, ArrowUp: -1, ArrowDown: 1 };
 
 type Counts = Year["days"][number];
 
-export function Calendar({ day }: { day: string }) {
-  const [year, setYear] = useState(Number((day || today()).slice(0, 4)));
+export function Calendar({ day, year, setYear, loaded }: { day: string; year: number; setYear: (year: number) => void; loaded: Loaded<Year> }) {
   const [at, setAt] = useState(day);
   const scroller = useRef<HTMLDivElement>(null);
   const cells = useRef<HTMLDivElement>(null);
-  const { data, error, reload } = useAnswer<Year>(`calendar/${year}`, {}, true);
-  useEffect(() => {
-    if (!day) return;
-    setYear(Number(day.slice(0, 4)));
-    setAt(day);
-  }, [day]);
+  const { data, error, reload } = loaded;
+  useEffect(() => setAt(day), [day]);
   useEffect(() => {
     const box = scroller.current;
     if (box) box.scrollLeft = year === Number(today().slice(0, 4)) ? columnOf(today()) * 16 - box.clientWidth + 48 : 0;
@@ -52,7 +48,7 @@ export function Calendar({ day }: { day: string }) {
     <section class="calendar" aria-label="Calendar">
       <header class="calendar-head">
         <div class="calendar-years">
-          <button type="button" class="quiet" aria-label="The year before" disabled={!data || year <= Number(data.first.slice(0, 4))} onClick={() => setYear(year - 1)}>
+          <button type="button" class="quiet" aria-label="The year before" disabled={!data || year <= (data.years[0] ?? year)} onClick={() => setYear(year - 1)}>
             ‹
           </button>
           <span class="num calendar-year">{year}</span>
@@ -70,9 +66,21 @@ export function Calendar({ day }: { day: string }) {
         </span>
       </header>
       <div class="calendar-scroll" ref={scroller}>
-        <div class="calendar-grid" ref={cells} onKeyDown={move} role="group" aria-label={`Days of ${year}`}>
+        <div
+          class="calendar-grid"
+          style={{ gridTemplateColumns: `28px repeat(${columnOf(`${year}-12-31`) + 1}, minmax(13px, 1fr))` }}
+          ref={cells}
+          onKeyDown={move}
+          role="group"
+          aria-label={`Days of ${year}`}
+        >
+          {[0, 2, 4].map((number) => (
+            <span key={number} class="weekday" style={{ gridColumn: 1, gridRow: 2 + number }} aria-hidden="true">
+              {WEEKDAYS[number]}
+            </span>
+          ))}
           {MONTHS.map((name, i) => (
-            <span key={name} class="month" style={{ gridColumn: columnOf(isoDay(new Date(year, i, 1, 12))) + 1, gridRow: 1 }} aria-hidden="true">
+            <span key={name} class="month" style={{ gridColumn: columnOf(isoDay(new Date(year, i, 1, 12))) + 2, gridRow: 1 }} aria-hidden="true">
               {name}
             </span>
           ))}
@@ -95,7 +103,7 @@ function Cell({ day, counts, levels, isFocused, isChosen }: { day: string; count
       type="button"
       data-day={day}
       class={`heat heat-${level}`}
-      style={{ gridColumn: columnOf(day) + 1, gridRow: 2 + weekday(dateOf(day)) }}
+      style={{ gridColumn: columnOf(day) + 2, gridRow: 2 + weekday(dateOf(day)) }}
       tabIndex={isFocused ? 0 : -1}
       aria-label={label}
       aria-pressed={isChosen}

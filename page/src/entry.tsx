@@ -62,7 +62,7 @@ export function Entry({ route }: { route: Route }) {
         </button>
       </p>
       <Markdown text={bodyOf(data)} />
-      {isForgetting && <Forget id={data.id} close={() => setForgetting(false)} done={back} />}
+      {isForgetting && <Forget id={data.id} title={bodyOf(data)} close={() => setForgetting(false)} done={back} />}
     </div>
   );
 }

@@ -19,7 +19,8 @@ interface Locations {
   old_versions: unknown[];
 }
 
-export function Forget({ id, close, done }: { id: string; close: () => void; done: () => void }) {
+/** `title` says what the entry is. */
+export function Forget({ id, title, close, done }: { id: string; title: string; close: () => void; done: () => void }) {
   const preview = useAnswer<Locations>(at("memory", id), { dry_run: true }, false, "DELETE");
   const [isErasing, setErasing] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
@@ -38,23 +39,24 @@ export function Forget({ id, close, done }: { id: string; close: () => void; don
   };
   return (
     <Dialog title="Forget for good?" close={close}>
+      <blockquote class="goes-title">{title}</blockquote>
       {preview.error ? (
         <Failure error={preview.error} retry={preview.reload} />
       ) : preview.data ? (
         <>
-          <p>This goes from the memory, the archive, and the index. There is no way back.</p>
           <ul class="goes">
             {lines(preview.data).map((line) => (
               <li key={line}>{line}</li>
             ))}
           </ul>
+          <p class="muted">It is erased from the memory, the archive, and the index. Nobody can bring it back.</p>
         </>
       ) : (
         <Loading rows={3} what="Looking for what would go" />
       )}
       {error && <Failure error={error} />}
       <div class="dialog-foot">
-        <button type="button" onClick={close}>
+        <button type="button" autofocus onClick={close}>
           Keep
         </button>
         <button type="button" class="danger" disabled={!preview.data || isErasing} onClick={() => void erase()}>

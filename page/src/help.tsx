@@ -12,7 +12,7 @@ const MOVES: Array<[string, string]> = [
 
 const ACTIONS: Array<[string, string]> = [
   ["n", "Remember a note"],
-  ["o", "Original exchange of a turn"],
+  ["o", "Original exchange"],
   ["x", "Forget an entry"],
   ["w", "Why this result"],
   ["?", "This list"],

@@ -1,7 +1,8 @@
 // The keyboard: `useKeys` for a view's own keys; rows (elements with data-row) are moved through with j and k.
 import { useEffect, useRef } from "preact/hooks";
 
-export type Keys = Record<string, (event: KeyboardEvent) => void>;
+/** What a key does. A function that returns false leaves the key to the layer below. */
+export type Keys = Record<string, (event: KeyboardEvent) => unknown>;
 
 const PREFIX_MS = 1200;
 const layers: Array<{ current: Keys }> = [];
@@ -47,9 +48,8 @@ addEventListener("keydown", (event) => {
   if (!isDialog) {
     for (const layer of [...layers].reverse()) {
       const act = layer.current[named];
-      if (act) {
+      if (act && act(event) !== false) {
         event.preventDefault();
-        act(event);
         return;
       }
     }

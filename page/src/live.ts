@@ -1,6 +1,6 @@
 // Changes of the memory, as the server reports them while the page is open.
 import { useEffect, useRef } from "preact/hooks";
-import { request } from "./api";
+import { dropKept, request } from "./api";
 
 export interface Change {
   days: string[];
@@ -69,5 +69,6 @@ function report(block: string): void {
   } catch {
     return; // cut off by the end of the server
   }
+  dropKept();
   for (const listener of [...listeners]) listener(change);
 }

@@ -24,21 +24,6 @@ export function InlineMarkdown({ text, matches = [] }: { text: string; matches?:
   return <>{content}</>;
 }
 
-/** Return the words of Markdown without its marks, on one line. */
-export function plainText(text: string): string {
-  const parts: string[] = [];
-  const walk = (tokens: Token[]) => {
-    for (const token of tokens) {
-      if (token.children) walk(token.children);
-      else if (token.type === "softbreak" || token.type === "hardbreak") parts.push(" ");
-      else if (token.content) parts.push(token.content);
-      if (token.block) parts.push(" ");
-    }
-  };
-  walk(parser.parse(text, {}));
-  return parts.join("").replace(/\s+/g, " ").trim();
-}
-
 interface Frame {
   tag: string;
   properties: Record<string, string>;

@@ -33,6 +33,12 @@ function decoded(text: string): string {
 }
 
 let depth = 0;
+let isBackward = false;
+
+/** Return whether the present place was reached by going back. */
+export function isReturn(): boolean {
+  return isBackward;
+}
 
 /** Go to an address of this page. With `replace`, the way back skips the present one. */
 export function go(address: string, replace = false): void {
@@ -57,7 +63,9 @@ export function useRoute(): Route {
   useEffect(() => {
     const changed = () => {
       // Each new place gets the next number, so that `back` knows whether it is the first.
-      if (typeof history.state?.depth === "number") depth = history.state.depth;
+      const known: unknown = history.state?.depth;
+      isBackward = typeof known === "number" && known < depth;
+      if (typeof known === "number") depth = known;
       else history.replaceState({ depth: ++depth }, "");
       setHash(location.hash);
     };

@@ -1,11 +1,11 @@
 // Search as you type: the field is in the frame, here are the filters and the results.
 import "./search.css";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useAnswer } from "./api";
-import { longDay, minute, plural, shortDay } from "./format";
+import { longDay, plural, shortDay } from "./format";
 import { useKeys } from "./keys";
-import { plainText } from "./markdown";
-import { Marked, patternOf, wordsOf } from "./marked";
+import { InlineMarkdown } from "./markdown";
+import { patternOf, wordsOf } from "./marked";
 import { Empty, Failure, Loading, Mark, Title } from "./parts";
 import { go, href, type Route } from "./router";
 
@@ -21,13 +21,21 @@ export interface Result {
   turns: string[];
   branch: string;
   content: string;
-  scores: { lexical: number; dense: number | null; context: number };
   superseded?: { date?: string; text?: string; id?: string };
   changed_by?: { date?: string; text?: string; id?: string };
   git?: { line?: string };
-  matches?: string[];
-  title?: string;
-  why?: Why;
+  excerpt?: { time: string; title: string; match: string; outcome: string; words: string[]; session: string };
+  explanation?: Explanation;
+}
+
+/** How a score came about. Which parts there are depends on the mode of search. */
+interface Explanation {
+  lexical?: { rank: number; score: number } | null;
+  dense?: { rank: number; score: number } | null;
+  neighbors?: number;
+  session?: number;
+  boost?: number;
+  place?: number;
 }
 
 interface Answer {
@@ -55,7 +63,7 @@ export function Search({ route }: { route: Route }) {
   const query = (route.query.get("q") ?? "").trim();
   const filters = Object.fromEntries(FILTERS.map((name) => [name, route.query.get(name) ?? ""]));
   const asked = usePaused(query);
-  const { data, error, isLoading, reload } = useAnswer<Answer>(asked ? "memory/search" : null, { query: asked, limit: LIMIT, explain: "true", ...filters }, true);
+  const { data, error, isLoading, reload } = useAnswer<Answer>(asked ? "memory/search" : null, { query: asked, limit: LIMIT, details: true, ...filters }, true);
   const isFiltered = Object.values(filters).some(Boolean);
   return (
     <>
@@ -115,39 +123,45 @@ function Filters({ route, values }: { route: Route; values: Record<string, strin
     </label>
   );
   const isAny = Object.values(values).some(Boolean);
+  const [isOpen, setOpen] = useState(isAny);
   return (
-    <form class="filters" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
-      <label class="filter">
-        <span>Kind</span>
-        <select value={values.kind} onChange={(event) => set("kind", event.currentTarget.value)}>
-          {KINDS.map(([kind, label]) => (
-            <option key={kind} value={kind}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label class="filter">
-        <span>From</span>
-        <input type="date" value={values.since} onChange={(event) => set("since", event.currentTarget.value)} />
-      </label>
-      <label class="filter">
-        <span>To</span>
-        <input type="date" value={values.until} onChange={(event) => set("until", event.currentTarget.value)} />
-      </label>
-      {text("branch", "Branch", "Any")}
-      {text("path", "Memory file", "Any")}
-      {values.session && (
-        <span class="filter-chip">
-          <Mark>In one session</Mark>
-        </span>
-      )}
-      {isAny && (
-        <button type="button" class="quiet" onClick={() => go(href("search", "", { q: route.query.get("q") ?? "" }), true)}>
-          Clear filters
-        </button>
-      )}
-    </form>
+    <>
+      <button type="button" class="filters-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        Filters
+      </button>
+      <form class={isOpen ? "filters open" : "filters"} aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
+        <label class="filter">
+          <span>Kind</span>
+          <select value={values.kind} onChange={(event) => set("kind", event.currentTarget.value)}>
+            {KINDS.map(([kind, label]) => (
+              <option key={kind} value={kind}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="filter">
+          <span>From</span>
+          <input type="date" value={values.since} onChange={(event) => set("since", event.currentTarget.value)} />
+        </label>
+        <label class="filter">
+          <span>To</span>
+          <input type="date" value={values.until} onChange={(event) => set("until", event.currentTarget.value)} />
+        </label>
+        {text("branch", "Branch", "Any")}
+        {text("path", "Markdown file", "docs/*.md")}
+        {values.session && (
+          <span class="filter-chip">
+            <Mark>In one session</Mark>
+          </span>
+        )}
+        {isAny && (
+          <button type="button" class="quiet" onClick={() => go(href("search", "", { q: route.query.get("q") ?? "" }), true)}>
+            Clear filters
+          </button>
+        )}
+      </form>
+    </>
   );
 }
 
@@ -183,29 +197,31 @@ const NAMES: Record<string, string> = { turn: "Turn", summary: "Summary", note: 
 
 function Found({ result, query, rank }: { result: Result; query: string; rank: number }) {
   const [isOpen, setOpen] = useState(false);
-  const matches = result.matches ?? wordsOf(query);
-  const title = result.title ?? titleOf(result.heading);
-  const excerpt = useMemo(() => excerptOf(result.content, title, matches), [result.id, matches.join("\n")]);
-  useKeys({ w: (event) => (event.target as HTMLElement).closest(`[data-result="${CSS.escape(result.id)}"]`) && setOpen((old) => !old) });
+  const { title = result.heading, match = "", outcome = "", session = "", time = "", words = [] } = result.excerpt ?? {};
+  const matches = useMemo(() => [...new Set([...words, ...wordsOf(query)])], [words.join(" "), query]);
+  const text = match || outcome;
+  const item = useRef<HTMLLIElement>(null);
+  useKeys({ w: () => item.current?.contains(document.activeElement) === true && setOpen(!isOpen) });
   return (
-    <li class="found" data-result={result.id}>
+    <li class="found" ref={item}>
       <a class="row found-row" data-row href={addressOf(result)}>
         <span class="row-text">
           <span class="row-title">
-            <Marked text={title} matches={matches} />
+            <InlineMarkdown text={title} matches={matches} />
           </span>
-          {excerpt && (
+          {text && (
             <span class="found-excerpt">
-              <Marked text={excerpt} matches={matches} />
+              <InlineMarkdown text={text} matches={matches} />
             </span>
           )}
         </span>
         <span class="row-aside num" title={longDay(result.date)}>
-          {result.date ? shortDay(result.date) : ""} {minute(`${result.date} ${result.heading.slice(0, 5)}`)}
+          {result.date && shortDay(result.date)} {time}
         </span>
       </a>
       <div class="found-foot">
         <span>{NAMES[result.kind] ?? result.kind}</span>
+        {session && session !== title && <span class="cut found-session">{session}</span>}
         {result.branch && <span class="branch cut">{result.branch}</span>}
         <Marks result={result} />
         <button type="button" class="link" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
@@ -236,24 +252,26 @@ function Marks({ result }: { result: Result }) {
   );
 }
 
-export type Why = Record<string, unknown>;
-
 function WhyThis({ result, rank, matches }: { result: Result; rank: number; matches: readonly string[] }) {
   const found = patternOf(matches);
   const words = found ? [...new Set([...result.content.matchAll(found)].map((one) => one[0].toLowerCase()))] : [];
-  const rows: Array<[string, string]> = [
-    ["Rank", String(rank)],
-    ["Relevance", `${Math.round(100 * result.relevance)} %`],
-    ["Words", words.length ? words.slice(0, 8).join(", ") : "none of the words; found by meaning"],
-    ["Score by words (BM25)", result.scores.lexical.toFixed(2)],
-    ["Similar in meaning", result.scores.dense === null ? "no vector" : `${Math.round(100 * result.scores.dense)} %`],
-    ["With its surroundings", result.scores.context.toFixed(2)],
+  const { lexical, dense, neighbors, session, boost, place } = result.explanation ?? {};
+  const ranked = (one: { rank: number; score: number } | null | undefined, score: (value: number) => string) => one && `#${one.rank} (${score(one.score)})`;
+  const rows: Array<[string, string | null | undefined | false]> = [
+    ["Relevance", `${Math.round(100 * result.relevance)} %, place ${rank} here`],
+    ["Has the words", words.length ? words.slice(0, 8).join(", ") : "none; found by its meaning"],
+    ["By words (BM25)", ranked(lexical, (value) => value.toFixed(2)) ?? "not found"],
+    ["By meaning (cosine)", ranked(dense, (value) => value.toFixed(2)) ?? "not found"],
+    ["From its surroundings", neighbors !== undefined && `+${neighbors.toFixed(2)}`],
+    ["From its session", session !== undefined && `+${session.toFixed(2)}`],
+    ["Boost", boost !== undefined && boost !== 1 && `× ${boost.toFixed(2)}`],
+    ["For its place and age", place !== undefined && place.toFixed(2)],
     ["Score", result.score.toFixed(2)],
-    ["From", result.source],
+    ["In the file", `${result.source.split("/").at(-1)}`],
   ];
   return (
     <dl class="why">
-      {rows.map(([name, value]) => (
+      {rows.filter(([, value]) => value).map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
           <dd class="num">{value}</dd>
@@ -261,21 +279,4 @@ function WhyThis({ result, rank, matches }: { result: Result; rank: number; matc
       ))}
     </dl>
   );
-}
-
-function titleOf(heading: string): string {
-  return plainText(heading.replace(/^\d\d:\d\d\s+/, "").replace(/^Note: /, ""));
-}
-
-const EXCERPT = 320;
-
-/** Return the part of an entry, as plain text, that begins a little before the first match. */
-function excerptOf(content: string, title: string, matches: readonly string[]): string {
-  const body = content.replace(/^#{1,6} .*\n+/, "").replace(/\*\*(Asked|Answered|Did|Interrupted)\*\*/g, "");
-  const text = plainText(body);
-  if (text === title) return "";
-  const at = Math.max(0, patternOf(matches)?.exec(text)?.index ?? 0);
-  if (at < EXCERPT / 2) return text.length > EXCERPT ? `${text.slice(0, EXCERPT).trimEnd()}…` : text;
-  const begin = text.lastIndexOf(" ", at - 60) + 1;
-  return `…${text.slice(begin, begin + EXCERPT).trimEnd()}${begin + EXCERPT < text.length ? "…" : ""}`;
 }

@@ -71,10 +71,7 @@ export function Session({ route }: { route: Route }) {
     if (turn && data) jump(data.entries.find((one) => one.id.startsWith(turn))?.id ?? "");
   }, [turn, isThere]);
   useKeys({
-    x: () => {
-      const id = focusedTurn();
-      if (id) setForgetting(id);
-    },
+    x: () => setForgetting(focusedTurn()),
   });
   if (error && !data) {
     return (
@@ -119,7 +116,7 @@ export function Session({ route }: { route: Route }) {
           {data.summaries.map((summary, i) => (
             <ul key={i}>
               {summary.bullets.map((bullet) => (
-                <BulletLine key={bullet.id} bullet={bullet} />
+                <BulletLine key={bullet.id} bullet={bullet} time={data.entries.find((one) => one.id === bullet.turns[0])?.time ?? ""} />
               ))}
             </ul>
           ))}
@@ -139,6 +136,7 @@ export function Session({ route }: { route: Route }) {
       {forgetting && (
         <Forget
           id={forgetting}
+          title={data.entries.find((one) => one.id === forgetting)?.title ?? ""}
           close={() => setForgetting("")}
           done={() => {
             setForgetting("");
@@ -191,25 +189,26 @@ interface Proof {
   source: string;
 }
 
-function BulletLine({ bullet }: { bullet: Bullet }) {
+function BulletLine({ bullet, time }: { bullet: Bullet; time: string }) {
   const [isOpen, setOpen] = useState(false);
   const proof = useAnswer<Proof>(isOpen ? at("citations", bullet.id) : null);
   const turn = bullet.turns[0];
   return (
     <li class={bullet.superseded ? "bullet outdated" : "bullet"} id={`bullet-${bullet.id}`}>
       <p>
-        <InlineMarkdown text={bullet.text} />{" "}
+        <InlineMarkdown text={bullet.text.replace(/ \(unverified\)$/, "")} />{" "}
         <span class="bullet-foot">
           {turn && (
             <a
-              class="cite"
+              class="cite num"
+              title="Go to the turn that proves it"
               href={href("turn", turn)}
               onClick={(event) => {
                 event.preventDefault();
                 jump(turn);
               }}
             >
-              Go to turn
+              {time || "Turn"}
             </a>
           )}
           <button type="button" class="link" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
@@ -252,9 +251,7 @@ interface TurnProperties {
 function TurnView({ turn, bullets, isNewDay, forget }: TurnProperties) {
   const [isOriginal, setOriginal] = useState(false);
   useKeys({
-    o: () => {
-      if (focusedTurn() === turn.id) setOriginal((old) => !old);
-    },
+    o: () => focusedTurn() === turn.id && setOriginal(!isOriginal),
   });
   const isPromptMore = turn.prompt && turn.prompt.trim() !== turn.title.trim();
   return (

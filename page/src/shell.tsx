@@ -5,7 +5,7 @@ import { Help } from "./help";
 import { moveRow, useKeys } from "./keys";
 import { Empty, Key, Title } from "./parts";
 import { Remember } from "./remember";
-import { back, go, href, type Route, useRoute } from "./router";
+import { back, go, href, isReturn, type Route, useRoute } from "./router";
 import { Said } from "./said";
 import { VIEWS, type View } from "./views";
 
@@ -122,16 +122,22 @@ function Unknown() {
   );
 }
 
-/** Name the page after the view, and move the focus to its heading, except while someone types. */
+/** Name the page after the view, and move the focus to its heading, or to the row from which one has come back. */
 function useViewOpened(route: Route, view: View | undefined, project: Project): void {
-  const isFirst = useRef(true);
+  const before = useRef("");
   useEffect(() => {
     document.title = `${view?.label || "Memory"} · ${project.name} · memkit`;
-    scrollTo(0, 0);
-    if (!isFirst.current && document.activeElement?.id !== "search") {
-      document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true });
+    const from = before.current;
+    before.current = location.hash;
+    if (!from || document.activeElement?.id === "search") return;
+    const row = isReturn() ? document.querySelector<HTMLElement>(`main a[data-row][href="${CSS.escape(from)}"]`) : null;
+    if (row) {
+      row.focus({ preventScroll: true });
+      row.scrollIntoView({ block: "center" });
+      return;
     }
-    isFirst.current = false;
+    scrollTo(0, 0);
+    document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true });
   }, [route.view, route.id]);
 }
 

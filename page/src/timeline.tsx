@@ -1,8 +1,8 @@
 // The timeline: a calendar of the year, and the sessions, newest first or those of one day.
 import "./timeline.css";
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { type ApiError, asApiError, send, useAnswer } from "./api";
-import { Calendar } from "./calendar";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type ApiError, asApiError, keep, recall, send, useAnswer } from "./api";
+import { Calendar, type Year } from "./calendar";
 import { dayAfter, fullDay, longDay, minute, plural, today } from "./format";
 import { useKeys } from "./keys";
 import { useChanges } from "./live";
@@ -33,8 +33,13 @@ const PAGE = 40;
 
 export function Timeline({ route }: { route: Route }) {
   const day = route.query.get("day") ?? "";
-  const [round, setRound] = useState(0);
-  useChanges(() => setRound((old) => old + 1));
+  const file = route.query.get("file") ?? "";
+  const [year, setYear] = useState(Number((day || today()).slice(0, 4)));
+  const calendar = useAnswer<Year>(`calendar/${year}`, {}, true);
+  useEffect(() => {
+    if (day) setYear(Number(day.slice(0, 4)));
+  }, [day]);
+  useChanges(calendar.reload);
   useKeys(
     day
       ? { ArrowLeft: () => go(href("", "", { day: dayAfter(day, -1) })), ArrowRight: () => go(href("", "", { day: dayAfter(day, 1) })) }
@@ -42,41 +47,55 @@ export function Timeline({ route }: { route: Route }) {
   );
   return (
     <>
-      <Title>Timeline</Title>
-      <Calendar key={`calendar ${round}`} day={day} />
-      {day ? <Day key={`${day} ${round}`} day={day} /> : <Sessions key={round} />}
+      <Title aside={file && <a href={href("")}>All sessions</a>}>{file ? `Sessions that used ${file}` : "Timeline"}</Title>
+      {!file && <Calendar day={day} year={year} setYear={setYear} loaded={calendar} />}
+      {day ? <Day day={day} /> : <Sessions key={file} file={file} notes={file ? new Map() : notesOf(calendar.data)} />}
     </>
   );
 }
 
-/** All sessions by day. More are loaded when the end comes near. */
-function Sessions() {
-  const [rows, setRows] = useState<SessionRow[]>([]);
-  const [next, setNext] = useState<string | null>("");
+/** Return how many notes each day has. */
+function notesOf(year: Year | null): Map<string, number> {
+  return new Map((year?.days ?? []).filter((one) => one.notes > 0).map((one) => [one.day, one.notes]));
+}
+
+/** All sessions by day, and how many notes there are. More are loaded when the end comes near. */
+function Sessions({ file, notes }: { file: string; notes: Map<string, number> }) {
+  const name = `sessions ${file}`;
+  const before = recall<{ rows: SessionRow[]; next: string | null }>(name);
+  const [rows, setRows] = useState<SessionRow[]>(before?.rows ?? []);
+  const [next, setNext] = useState<string | null>(before ? before.next : "");
   const [error, setError] = useState<ApiError | null>(null);
   const isAsking = useRef(false);
-  const load = useCallback(async () => {
-    if (isAsking.current || next === null) return;
+  const load = async (after: string | null) => {
+    if (isAsking.current || after === null) return;
     isAsking.current = true;
     setError(null);
     try {
-      const page = await send<SessionPage>("sessions", { parameters: { limit: PAGE, after: next } });
-      setRows((old) => [...old, ...page.sessions]);
-      setNext(page.next);
+      const page = await send<SessionPage>("sessions", { parameters: { limit: PAGE, after, file } });
+      const found = new Set(page.sessions.map((row) => row.session));
+      setRows((old) => [...old.filter((row) => !found.has(row.session)), ...page.sessions].sort((a, b) => (a.ends < b.ends ? 1 : -1)));
+      if (after || next === "") setNext(page.next);
     } catch (failure) {
       setError(asApiError(failure));
     } finally {
       isAsking.current = false;
     }
-  }, [next]);
+  };
   useEffect(() => {
-    if (next === "") void load();
+    if (next === "") void load("");
   }, []);
-  if (error && !rows.length) return <Failure error={error} retry={() => void load()} />;
-  if (!rows.length) return next === null ? <Nothing /> : <Loading rows={8} what="Loading sessions" />;
+  useEffect(() => {
+    if (rows.length) keep(name, { rows, next });
+  }, [rows, next]);
+  useChanges(() => void load(""));
+  if (error && !rows.length) return <Failure error={error} retry={() => void load(next)} />;
+  if (!rows.length && next !== null) return <Loading rows={8} what="Loading sessions" />;
+  if (!rows.length && !notes.size) return <Nothing />;
+  const days = byDay(rows, [...notes.keys()], next === null);
   return (
     <>
-      {[...byDay(rows)].map(([day, sessions]) => (
+      {[...days].map(([day, sessions]) => (
         <section key={day} class="day">
           <h2 class="day-head">
             <a href={href("", "", { day })}>{longDay(day)}</a>
@@ -85,39 +104,49 @@ function Sessions() {
             {sessions.map((row) => (
               <SessionLine key={row.session} row={row} />
             ))}
+            {notes.has(day) && (
+              <li>
+                <a class="row" data-row href={href("", "", { day })}>
+                  <span class="row-time" />
+                  <span class="row-text row-title">{plural(notes.get(day) ?? 0, "note")}</span>
+                </a>
+              </li>
+            )}
           </ul>
         </section>
       ))}
-      {error && <Failure error={error} retry={() => void load()} />}
-      {next !== null && !error && <More load={load} />}
+      {error && <Failure error={error} retry={() => void load(next)} />}
+      {next !== null && !error && <More load={() => void load(next)} />}
     </>
   );
 }
 
-function byDay(rows: SessionRow[]): Map<string, SessionRow[]> {
-  const days = new Map<string, SessionRow[]>();
-  for (const row of rows) {
-    const day = row.ends.slice(0, 10);
-    days.set(day, [...(days.get(day) ?? []), row]);
-  }
+/** Return the sessions of each day, newest first. Days with notes alone are there down to the last session. */
+function byDay(rows: SessionRow[], others: string[], isAll: boolean): Map<string, SessionRow[]> {
+  const end = isAll ? "" : (rows.at(-1)?.ends ?? "");
+  const names = new Set([...rows.map((row) => row.ends.slice(0, 10)), ...others.filter((day) => day > end)]);
+  const days = new Map([...names].sort().reverse().map((day): [string, SessionRow[]] => [day, []]));
+  for (const row of rows) days.get(row.ends.slice(0, 10))?.push(row);
   return days;
 }
 
 /** A button that presses itself when it comes into view. */
-function More({ load }: { load: () => Promise<void> }) {
+function More({ load }: { load: () => void }) {
+  const latest = useRef(load);
+  latest.current = load;
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     const watcher = new IntersectionObserver(
       (seen) => {
-        if (seen.some((one) => one.isIntersecting)) void load();
+        if (seen.some((one) => one.isIntersecting)) latest.current();
       },
       { rootMargin: "400px" },
     );
     if (button.current) watcher.observe(button.current);
     return () => watcher.disconnect();
-  }, [load]);
+  }, []);
   return (
-    <button ref={button} type="button" class="more" onClick={() => void load()}>
+    <button ref={button} type="button" class="more" onClick={load}>
       Earlier sessions
     </button>
   );
@@ -127,6 +156,10 @@ function More({ load }: { load: () => Promise<void> }) {
 function Day({ day }: { day: string }) {
   const sessions = useAnswer<SessionPage>("sessions", { day, limit: 100 });
   const node = useAnswer<DayNode>(`timeline/${encodeURIComponent(day)}`, { depth: 1 });
+  useChanges(() => {
+    sessions.reload();
+    node.reload();
+  });
   const notes = (node.data?.children ?? []).filter((one) => one.kind === "note");
   const rows = sessions.data?.sessions ?? [];
   return (
@@ -145,7 +178,7 @@ function Day({ day }: { day: string }) {
       </div>
       {sessions.error && sessions.error.status !== 404 ? (
         <Failure error={sessions.error} retry={sessions.reload} />
-      ) : sessions.isLoading || node.isLoading ? (
+      ) : !sessions.data || (!node.data && !node.error) ? (
         <Loading rows={4} what="Loading the day" />
       ) : rows.length + notes.length === 0 ? (
         <Empty title="Nothing is remembered of this day.">Days with sessions are colored in the calendar.</Empty>

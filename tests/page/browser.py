@@ -108,4 +108,4 @@ class Opener:
 def settle(page: Page) -> None:
     """Wait until the view has its heading, and nothing is loading. Changes are reported on an open request."""
     page.wait_for_selector("h1")
-    page.wait_for_function("!document.querySelector('.loading, [aria-busy=true]')")
+    page.wait_for_selector(".loading, [aria-busy=true]", state="detached")

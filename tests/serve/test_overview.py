@@ -1,0 +1,101 @@
+"""The calendar of a year, and the memory at a glance."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+import memkit
+from memkit.ipc import spool
+from memkit.llm.ledger import OK, Call, Ledger
+from memkit.timeline.cache import MonthCache, directory_of_timelines
+from tests.memory import Memory, day
+from tests.serve.conftest import Client, front_door
+
+
+def test_a_year_of_the_calendar(admin: TestClient, memory: Memory) -> None:
+    memory.write("2026-11-20.local.md", day("2026-11-20", ("Is it private?", "Yes."), session="5e550003"))
+    memory.write("2027-01-01.md", day("2027-01-01", ("New year?", "Yes.")))  # in the last ISO week of 2026
+    found = admin.get("/calendar/2026").json()
+    assert (found["year"], found["years"]) == (2026, [2026, 2027])
+    assert [(one["day"], one["turns"], one["sessions"]) for one in found["days"]] == [
+        ("2026-11-18", 2, 1), ("2026-11-19", 3, 1), ("2026-11-20", 2, 1),
+    ]  # fmt: skip
+    assert [one["day"] for one in admin.get("/calendar/2027").json()["days"]] == ["2027-01-01"]
+    assert admin.get("/calendar/1999").json()["days"] == []
+
+
+@pytest.mark.parametrize("year", ["0", "10000", "x", "2026-11", "-1", "2026.5"])
+def test_no_year(admin: TestClient, year: str) -> None:
+    assert admin.get(f"/calendar/{year}").status_code == 422
+
+
+def test_the_calendar_of_a_damaged_timeline(admin: TestClient, memory: Memory) -> None:
+    whole = admin.get("/calendar/2026").json()
+    (path,) = Path(directory_of_timelines(memory.home)).rglob("*.json")
+    for damage in (lambda text: text.replace('"turns":2', '"turns":[]'), lambda text: text[:-9], lambda _: "{"):
+        path.write_text(damage(path.read_text()))
+        assert admin.get("/calendar/2026").json() == whole
+
+
+def test_counts_are_those_of_the_summaries(memory: Memory) -> None:
+    for month in MonthCache(memory.project, memory.home, print).months().values():
+        for name, own in month.counts().items():
+            known = month.days[name].summary
+            assert (own.turns, own.notes, own.failed, own.sessions) == (known.turns, known.notes, known.failed, known.sessions)
+
+
+def test_the_memory_at_a_glance(admin: TestClient, memory: Memory) -> None:
+    today = date.today()
+    ledger = Ledger(memory.home)
+    for number, (model, usd) in enumerate((("small", 0.25), ("small", 0.5), ("large", None))):
+        ledger.record(Call(str(number), 1e9 if number else _now(), "segment", "test", model, "/elsewhere", 10, 5, usd, OK))
+    Path(memory.home.root, "spool", "new").mkdir(parents=True, exist_ok=True)
+    found = admin.get("/overview").json()
+    assert found["version"] == memkit.__version__
+    assert (found["first"], found["last"]) == ("2026-11-18", "2026-11-20")
+    assert found["counts"] == {"days": 3, "sessions": 3, "turns": 6, "notes": 0, "entries": 6}
+    assert found["bytes"]["memory"] == sum(path.stat().st_size for path in Path(memory.project.memory).iterdir())
+    assert found["index"] == {"in_step": True, "missing": 6, "model": memory.settings.embedding.model}
+    assert found["last_turn"]["time"] == "2026-11-20 09:00"
+    assert found["last_turn"]["session"] == "5e550003"
+    assert found["waiting"] == len(spool.waiting(memory.home))
+    cost = found["cost"]
+    assert (cost["total"]["calls"], cost["total"]["usd"], cost["total"]["unpriced"]) == (3, 0.75, 1)
+    assert cost["today"]["calls"] == cost["month"]["calls"] == 1
+    assert [one["day"] for one in cost["days"]] == ["2001-09-09", today.isoformat()]
+    assert {one["model"]: one["calls"] for one in cost["models"]} == {"test small": 2, "test large": 1}
+    assert all({"level", "what", "meaning", "fix"} <= one.keys() for one in found["health"])
+    assert "/elsewhere" not in str(cost)
+
+
+def _now() -> float:
+    from time import time
+
+    return time()
+
+
+def test_health_tells_what_is_wrong(admin: TestClient, memory: Memory) -> None:
+    before = {one["code"]: one for one in admin.get("/overview").json()["health"]}
+    Path(memory.home.root, "config.toml").write_text("search = 7\n")
+    after = {one["code"]: one for one in admin.get("/overview").json()["health"]}
+    (code,) = after.keys() - before.keys() - {"checks-left-out"}
+    assert (after[code]["level"], "config.toml" in after[code]["what"]) == ("error", True)
+    assert list(after)[0] == code  # errors first
+
+
+def test_only_an_admin_sees_all_projects(connect: Client) -> None:
+    assert connect("write").get("/overview").status_code == 403
+
+
+def test_an_empty_memory(admin: TestClient, memory: Memory) -> None:
+    for path in Path(memory.project.memory).iterdir():
+        path.unlink()
+    found = admin.get("/overview").json()
+    assert (found["first"], found["last"], found["last_turn"]) == (None, None, None)
+    assert found["counts"]["turns"] == 0
+    assert admin.get("/calendar/2026").json() == {"year": 2026, "years": [], "days": []}
+    assert front_door(memory).session_list() == {"sessions": [], "next": None}
