@@ -39,7 +39,9 @@ export interface Scene {
 const MOST_LABELS = 70;
 const MOST_LABELS_MOVING = 30;
 const MOST_CHARACTERS = 34;
+const MOST_CHARACTERS_FAR = 22;
 export const NEW_MS = 4000;
+const LEAST_PIXELS = 1.7;
 const TURN = 2 * Math.PI;
 
 export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
@@ -81,7 +83,8 @@ function drawEdges(context: CanvasRenderingContext2D, { layout, focus, place, th
   };
   context.strokeStyle = theme.edge;
   context.lineWidth = 1 / place.k;
-  context.globalAlpha = focus ? 0.3 : 0.8;
+  const strength = Math.min(0.8, Math.max(0.28, 600 / layout.lines.length)); // many edges are many faint ones
+  context.globalAlpha = focus ? 0.4 * strength : strength;
   trace((kind, isNear) => kind !== "related" && !isNear);
   context.lineWidth = 1.5 / place.k;
   context.setLineDash([4 / place.k, 4 / place.k]);
@@ -108,9 +111,10 @@ function drawNodes(context: CanvasRenderingContext2D, { colorOf, theme, place }:
   for (const [color, group] of groups) {
     context.fillStyle = theme.topics[color] ?? theme.muted;
     context.beginPath();
-    for (const { node, x, y, radius } of group) {
-      // Below two pixels, a square looks like a circle, and takes a third of the time.
-      if (node.kind === "file" || radius * place.k < 2) context.rect(x - radius * 0.86, y - radius * 0.86, radius * 1.72, radius * 1.72);
+    for (const { node, x, y, radius: own } of group) {
+      const radius = Math.max(own, LEAST_PIXELS / place.k);
+      // So small, a square looks like a circle, and takes a third of the time.
+      if (node.kind === "file" || radius * place.k <= LEAST_PIXELS) context.rect(x - radius * 0.86, y - radius * 0.86, radius * 1.72, radius * 1.72);
       else {
         context.moveTo(x + radius, y);
         context.arc(x, y, radius, 0, TURN);
@@ -175,9 +179,9 @@ function drawLabels(context: CanvasRenderingContext2D, scene: Scene, seen: Spot[
   let left = scene.isMoving ? MOST_LABELS_MOVING : MOST_LABELS;
   for (const { spot } of ranked) {
     const isTopic = spot.node.kind === "topic";
-    const size = isTopic ? 13 : 11.5;
+    const size = isTopic && place.k > 0.7 ? 13 : 11.5;
     context.font = `${isTopic || spot === focus ? 600 : 400} ${size}px ${theme.font}`;
-    const text = spot === focus ? cut(spot.node.label, 60) : cut(spot.node.label, MOST_CHARACTERS);
+    const text = spot === focus ? cut(spot.node.label, 60) : cut(spot.node.label, place.k > 0.7 ? MOST_CHARACTERS : MOST_CHARACTERS_FAR);
     const width = widthOf(context, text);
     const box = boxFor(spot, scene, width, size);
     if (taken.some((one) => box.left < one.right && box.right > one.left && box.top < one.bottom && box.bottom > one.top)) continue;

@@ -69,14 +69,19 @@ export class GraphMap {
     canvas.addEventListener("keydown", (event) => this.key(event), { signal });
   }
 
-  /** Show a map around a node, or a whole one. `colors` are the numbers of topics' colors. */
-  show(data: GraphData, colors: Map<string, number>, center: string, isLive: boolean): void {
-    this.colors = colors;
+  /** Show a map around a node, or a whole one. With `isLive`, it is the former one, with what is new. */
+  show(data: GraphData, center: string, isLive: boolean): void {
     this.layout.set(data, isLive && !this.calm.matches ? performance.now() : 0);
     this.center = this.layout.find(center) ?? null;
     this.chosen = (this.chosen && this.layout.find(this.chosen.node.id)) ?? null;
     this.hovered = null;
     if (!isLive) this.isFitting = true;
+    this.redraw();
+  }
+
+  /** Take the numbers of topics' colors, by the topics' IDs. */
+  paint(colors: Map<string, number>): void {
+    this.colors = colors;
     this.redraw();
   }
 

@@ -157,7 +157,7 @@ function OneTopic({ topic, topics }: { topic: Topic; topics: Topic[] }) {
             <p class="muted">The newest {entries.length} of {topic.entries}. Search finds the others.</p>
           )}
         </section>
-        <aside>
+        <div class="topic-side">
           {related.data && related.data.related.length > 0 && (
             <section>
               <h2 class="day-head">Related topics</h2>
@@ -189,7 +189,7 @@ function OneTopic({ topic, topics }: { topic: Topic; topics: Topic[] }) {
               </ul>
             </section>
           )}
-        </aside>
+        </div>
       </div>
     </>
   );
