@@ -6,6 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from memkit.llm.ledger import Call, Ledger
 from tests.page.browser import Opener, settle
 from tests.page.server import PageServer
 
@@ -175,10 +176,10 @@ def test_health_says_what_the_memory_holds(open_page: Opener, served: PageServer
 
 
 def test_costs_are_shown_by_day_and_model(open_page: Opener, own_story: PageServer) -> None:
-    from memkit.llm.ledger import Ledger
-    from tests.page.ledger import add_calls
-
-    add_calls(Ledger(own_story.page.home))
+    ledger, root = Ledger(own_story.page.home), own_story.page.project.root
+    for number in range(3):
+        time = 1_795_000_000.0 + 86_400 * number
+        ledger.record(Call(f"c{number}", time, "summary", "anthropic", "claude-haiku-4-5", root, 5000, 400, 0.007, "ok"))
     page = open_page("#/health", server=own_story, dark=True)
     expect(page.locator("table")).to_contain_text("claude-haiku-4-5")
     expect(page.locator("svg[role=img]")).to_be_visible()
