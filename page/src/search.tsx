@@ -6,7 +6,7 @@ import { longDay, plural, shortDay } from "./format";
 import { useKeys } from "./keys";
 import { InlineMarkdown } from "./markdown";
 import { lastWord, patternOf } from "./marked";
-import { Empty, Failure, Loading, Mark, Title } from "./parts";
+import { Empty, Failure, type Later, Loading, Mark, Outdated, Title } from "./parts";
 import { go, href, type Route } from "./router";
 
 export interface Result {
@@ -21,8 +21,8 @@ export interface Result {
   turns: string[];
   branch: string;
   content: string;
-  superseded?: { date?: string; text?: string; id?: string };
-  changed_by?: { date?: string; text?: string; id?: string };
+  superseded?: Later;
+  changed_by?: Later;
   git?: { line?: string };
   excerpt?: { time: string; title: string; match: string; outcome: string; words: string[]; session: string };
   explanation?: Explanation;
@@ -237,16 +237,8 @@ function Marks({ result }: { result: Result }) {
   const { superseded, changed_by: later, git } = result;
   return (
     <>
-      {superseded && (
-        <Mark kind="warn" title={superseded.text ?? ""}>
-          Superseded{superseded.date ? ` ${shortDay(superseded.date)}` : ""}
-        </Mark>
-      )}
-      {later && (
-        <Mark kind="warn" title={later.text ?? ""}>
-          Changed later{later.date ? `, ${shortDay(later.date)}` : ""}
-        </Mark>
-      )}
+      {superseded && <Outdated word="Superseded" later={superseded} />}
+      {later && <Outdated word="Changed" later={later} />}
       {git?.line && <Mark kind="warn">{git.line}</Mark>}
     </>
   );
