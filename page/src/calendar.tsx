@@ -1,7 +1,7 @@
 // A year as a grid of days, colored by how much was done. One cell takes the Tab key, arrows move between cells.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Loaded } from "./api";
-import { dateOf, dayAfter, fullDay, isoDay, plural, today } from "./format";
+import { dateOf, dayAfter, fullDay, isoDay, LANGUAGE, plural, today } from "./format";
 import { Failure } from "./parts";
 import { go, href } from "./router";
 
@@ -13,8 +13,8 @@ export interface Year {
   days: Array<{ day: string; sessions: number; turns: number; notes: number }>;
 }
 
-const MONTHS = Array.from({ length: 12 }, (_, i) => new Intl.DateTimeFormat(undefined, { month: "short" }).format(new Date(2026, i, 1)));
-const WEEKDAYS = Array.from({ length: 7 }, (_, i) => new Intl.DateTimeFormat(undefined, { weekday: "short" }).format(new Date(2026, 0, 5 + i)));
+const MONTHS = Array.from({ length: 12 }, (_, i) => new Intl.DateTimeFormat(LANGUAGE, { month: "short" }).format(new Date(2026, i, 1)));
+const WEEKDAYS = Array.from({ length: 7 }, (_, i) => new Intl.DateTimeFormat(LANGUAGE, { weekday: "short" }).format(new Date(2026, 0, 5 + i)));
 const STEPS: Record<string, number> = { ArrowLeft: -7, ArrowRight: 7, ArrowUp: -1, ArrowDown: 1 };
 
 type Counts = Year["days"][number];

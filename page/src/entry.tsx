@@ -18,7 +18,7 @@ interface EntryData {
   tags?: string[];
 }
 
-const NAMES: Record<string, string> = { note: "Note", fact: "Fact", result: "Passage", citation: "Bullet", day: "Day" };
+const NAMES: Record<string, string> = { note: "Note", fact: "Fact", citation: "Bullet", day: "Day" };
 
 export function Entry({ route }: { route: Route }) {
   const { data, error, reload } = useAnswer<EntryData>(at("memory", route.id));
@@ -46,14 +46,18 @@ export function Entry({ route }: { route: Route }) {
       </>
     );
   }
+  // A result of a search is only known as such; the link from there says what it is.
+  const kind = data.kind === "result" ? (route.query.get("kind") ?? "") : data.kind;
   const day = /(\d{4}-\d\d-\d\d)/.exec(data.path.split(/[\\/]/).at(-1) ?? "")?.[1];
   return (
     <div class="session">
-      <Title>{NAMES[data.kind] ?? "Entry"}</Title>
+      <Title>{NAMES[kind] ?? "Passage"}</Title>
       <p class="facts">
         {day && <a href={href("", "", { day })}>{day}</a>}
         {data.session && <a href={href("session", data.session)}>Its session</a>}
-        {data.tags?.map((tag) => <Mark key={tag}>{tag}</Mark>)}
+        {tagsOf(kind, data).map((tag) => (
+          <Mark key={tag}>{tag}</Mark>
+        ))}
         <span class="mono cut" title={data.path}>
           {data.path.split(/[\\/]/).at(-1)}:{data.line}
         </span>
@@ -61,14 +65,21 @@ export function Entry({ route }: { route: Route }) {
           Forget
         </button>
       </p>
-      <Markdown text={bodyOf(data)} />
-      {isForgetting && <Forget id={data.id} title={bodyOf(data)} close={() => setForgetting(false)} done={back} />}
+      <Markdown text={bodyOf(kind, data.content)} />
+      {isForgetting && <Forget id={data.id} title={bodyOf(kind, data.content)} close={() => setForgetting(false)} done={back} />}
     </div>
   );
 }
 
+const HEADING = /^#{1,6}\s+(\d\d:\d\d\s+)?(Note: )?/;
+
+function tagsOf(kind: string, { tags, content }: EntryData): string[] {
+  if (tags || kind !== "note") return tags ?? [];
+  return /^Tags: (.*)$/m.exec(content)?.[1]?.split(/,\s*/) ?? [];
+}
+
 /** Return the text of an entry without the lines that the page shows elsewhere. */
-function bodyOf({ kind, content }: EntryData): string {
+function bodyOf(kind: string, content: string): string {
   if (kind !== "note") return content;
-  return content.replace(/^#{1,6}\s+(\d\d:\d\d\s+)?(Note: )?/, "").replace(/^(Tags|Metadata): .*$/gm, "").trim();
+  return content.replace(HEADING, "").replace(/^(Tags|Metadata): .*$/gm, "").trim();
 }

@@ -1,9 +1,12 @@
 // Days, times, and numbers as a person reads them. The server's times are local: "2026-11-20 14:02", or a day.
 
-const LONG_DAY = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long", year: "numeric" });
-const SHORT_DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
-const THIS_YEAR = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short" });
-const NUMBER = new Intl.NumberFormat();
+/** The page is in English, so its dates are too. */
+export const LANGUAGE = "en";
+
+const LONG_DAY = new Intl.DateTimeFormat(LANGUAGE, { weekday: "long", day: "numeric", month: "long", year: "numeric" });
+const SHORT_DAY = new Intl.DateTimeFormat(LANGUAGE, { day: "numeric", month: "short", year: "numeric" });
+const THIS_YEAR = new Intl.DateTimeFormat(LANGUAGE, { weekday: "short", day: "numeric", month: "short" });
+const NUMBER = new Intl.NumberFormat(LANGUAGE);
 
 /** Return the noon of an ISO day: no change of clocks moves it to another day. */
 export function dateOf(day: string): Date {

@@ -1,9 +1,11 @@
 // Text with the words that were searched for highlighted.
 
-/** Return the words of a question. */
-export function wordsOf(question: string): string[] {
-  const words = question.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
-  return [...new Set(words)].filter((word) => word.length > 1 || /[^\x00-\x7f]/.test(word));
+const SHORTEST = 3;
+
+/** Return the word that is being typed, if it says something yet: the server knows whole words only. */
+export function lastWord(question: string): string[] {
+  const word = /[\p{L}\p{N}_]+$/u.exec(question.toLowerCase())?.[0] ?? "";
+  return word.length >= SHORTEST ? [word] : [];
 }
 
 /** Return a pattern that finds words with one of these beginnings; null if there is none. */

@@ -1,6 +1,8 @@
 // Small parts that all views use.
 import type { ComponentChildren } from "preact";
 import type { ApiError } from "./api";
+import { shortDay } from "./format";
+import { href } from "./router";
 
 /** The heading of a view. It gets the focus when the view opens. */
 export function Title({ children, aside }: { children: ComponentChildren; aside?: ComponentChildren }) {
@@ -54,6 +56,24 @@ export function Mark({ kind = "plain", title, children }: { kind?: "plain" | "wa
     <span class={`mark mark-${kind}`} {...(title ? { title } : {})}>
       {children}
     </span>
+  );
+}
+
+/** Why something no longer holds: a later entry, by its id, date, and text. Any of them may be missing. */
+export interface Later {
+  id?: string;
+  date?: string;
+  text?: string;
+}
+
+/** A mark that leads to what is newer, and says it. */
+export function Outdated({ word, later }: { word: string; later: Later }) {
+  const said = `${word}${later.date ? ` ${shortDay(later.date)}` : ""}${later.text ? `: ${later.text}` : ""}`;
+  if (!later.id) return <Mark kind="warn">{said}</Mark>;
+  return (
+    <a class="mark mark-warn cut" href={href("entry", later.id, { kind: "fact" })} title={said}>
+      {said}
+    </a>
   );
 }
 

@@ -1,12 +1,12 @@
 // Search as you type: the field is in the frame, here are the filters and the results.
 import "./search.css";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useAnswer } from "./api";
 import { longDay, plural, shortDay } from "./format";
 import { useKeys } from "./keys";
 import { InlineMarkdown } from "./markdown";
-import { patternOf, wordsOf } from "./marked";
-import { Empty, Failure, Loading, Mark, Title } from "./parts";
+import { lastWord, patternOf } from "./marked";
+import { Empty, Failure, type Later, Loading, Mark, Outdated, Title } from "./parts";
 import { go, href, type Route } from "./router";
 
 export interface Result {
@@ -21,8 +21,8 @@ export interface Result {
   turns: string[];
   branch: string;
   content: string;
-  superseded?: { date?: string; text?: string; id?: string };
-  changed_by?: { date?: string; text?: string; id?: string };
+  superseded?: Later;
+  changed_by?: Later;
   git?: { line?: string };
   excerpt?: { time: string; title: string; match: string; outcome: string; words: string[]; session: string };
   explanation?: Explanation;
@@ -190,7 +190,7 @@ function NothingFound({ query, answer, isFiltered }: { query: string; answer: An
 
 function addressOf(result: Result): string {
   if (result.session) return href("session", result.session, { turn: result.turns[0] });
-  return href("entry", result.id);
+  return href("entry", result.id, { kind: result.kind });
 }
 
 const NAMES: Record<string, string> = { turn: "Turn", summary: "Summary", note: "Note", facts: "Fact", fact: "Fact", text: "Text" };
@@ -198,7 +198,7 @@ const NAMES: Record<string, string> = { turn: "Turn", summary: "Summary", note: 
 function Found({ result, query, rank }: { result: Result; query: string; rank: number }) {
   const [isOpen, setOpen] = useState(false);
   const { title = result.heading, match = "", outcome = "", session = "", time = "", words = [] } = result.excerpt ?? {};
-  const matches = useMemo(() => [...new Set([...words, ...wordsOf(query)])], [words.join(" "), query]);
+  const matches = [...words, ...lastWord(query)];
   const text = match || outcome;
   const item = useRef<HTMLLIElement>(null);
   useKeys({ w: () => item.current?.contains(document.activeElement) === true && setOpen(!isOpen) });
@@ -237,16 +237,8 @@ function Marks({ result }: { result: Result }) {
   const { superseded, changed_by: later, git } = result;
   return (
     <>
-      {superseded && (
-        <Mark kind="warn" title={superseded.text ?? ""}>
-          Superseded{superseded.date ? ` ${shortDay(superseded.date)}` : ""}
-        </Mark>
-      )}
-      {later && (
-        <Mark kind="warn" title={later.text ?? ""}>
-          Changed later{later.date ? `, ${shortDay(later.date)}` : ""}
-        </Mark>
-      )}
+      {superseded && <Outdated word="Superseded" later={superseded} />}
+      {later && <Outdated word="Changed" later={later} />}
       {git?.line && <Mark kind="warn">{git.line}</Mark>}
     </>
   );

@@ -8,15 +8,8 @@ import { useChanges } from "./live";
 import { InlineMarkdown, Markdown } from "./markdown";
 import { Forget } from "./forget";
 import { Exchange } from "./exchange";
-import { Empty, Failure, Loading, Mark, Title } from "./parts";
+import { Empty, Failure, type Later, Loading, Mark, Outdated, Title } from "./parts";
 import { back, go, href, type Route } from "./router";
-
-/** Because of what something no longer holds. */
-interface Later {
-  id: string;
-  date: string;
-  text: string;
-}
 
 interface Bullet {
   id: string;
@@ -219,7 +212,7 @@ function BulletLine({ bullet, time }: { bullet: Bullet; time: string }) {
               Unverified
             </Mark>
           )}
-          <LaterMark later={bullet.superseded} />
+          {bullet.superseded && <Outdated word="Superseded" later={bullet.superseded} />}
         </span>
       </p>
       {isOpen && (
@@ -228,16 +221,6 @@ function BulletLine({ bullet, time }: { bullet: Bullet; time: string }) {
         </div>
       )}
     </li>
-  );
-}
-
-function LaterMark({ later }: { later: Later | null }) {
-  return (
-    later && (
-      <Mark kind="warn" title={later.text}>
-        Superseded {later.date && shortDay(later.date)}
-      </Mark>
-    )
   );
 }
 
@@ -271,12 +254,10 @@ function TurnView({ turn, bullets, isNewDay, forget }: TurnProperties) {
         </div>
       </header>
       {(turn.superseded || turn.git?.line) && (
-        <div class="notice notice-warn turn-notice">
-          <p>
-            {turn.superseded && <>No longer holds since {shortDay(turn.superseded.date)}: {turn.superseded.text} </>}
-            {turn.git?.line}
-          </p>
-        </div>
+        <p class="turn-marks">
+          {turn.superseded && <Outdated word="Superseded" later={turn.superseded} />}
+          {turn.git?.line && <Mark kind="warn">{turn.git.line}</Mark>}
+        </p>
       )}
       {isOriginal ? (
         <Exchange turn={turn.id} />

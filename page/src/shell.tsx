@@ -5,7 +5,7 @@ import { Help } from "./help";
 import { moveRow, useKeys } from "./keys";
 import { Empty, Key, Title } from "./parts";
 import { Remember } from "./remember";
-import { back, go, href, isReturn, type Route, useRoute } from "./router";
+import { back, go, href, isReturn, parse, type Route, useRoute } from "./router";
 import { Said } from "./said";
 import { VIEWS, type View } from "./views";
 
@@ -145,8 +145,9 @@ function SearchField({ route, field }: { route: Route; field: { current: HTMLInp
   const isSearch = route.view === "search";
   const asked = isSearch ? (route.query.get("q") ?? "") : "";
   const type = (text: string) => {
-    const values = isSearch ? Object.fromEntries(route.query) : {};
-    go(href("search", "", { ...values, q: text }), isSearch);
+    const { view, query } = parse(location.hash); // the route is rendered later, and somebody may type fast
+    const isThere = view === "search";
+    go(href("search", "", { ...(isThere ? Object.fromEntries(query) : {}), q: text }), isThere);
   };
   return (
     <form

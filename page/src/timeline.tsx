@@ -1,7 +1,7 @@
 // The timeline: a calendar of the year, and the sessions, newest first or those of one day.
 import "./timeline.css";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type ApiError, asApiError, keep, recall, send, useAnswer } from "./api";
+import { type ApiError, asApiError, at, keep, recall, send, useAnswer } from "./api";
 import { Calendar, type Year } from "./calendar";
 import { dayAfter, fullDay, longDay, minute, plural, today } from "./format";
 import { useKeys } from "./keys";
@@ -49,7 +49,7 @@ export function Timeline({ route }: { route: Route }) {
     <>
       <Title aside={file && <a href={href("")}>All sessions</a>}>{file ? `Sessions that used ${file}` : "Timeline"}</Title>
       {!file && <Calendar day={day} year={year} setYear={setYear} loaded={calendar} />}
-      {day ? <Day day={day} /> : <Sessions key={file} file={file} notes={file ? new Map() : notesOf(calendar.data)} />}
+      {day ? <Day day={day} held={heldBy(calendar.data, day)} /> : <Sessions key={file} file={file} notes={file ? new Map() : notesOf(calendar.data)} />}
     </>
   );
 }
@@ -152,10 +152,18 @@ function More({ load }: { load: () => void }) {
   );
 }
 
+type Held = Pick<Year["days"][number], "sessions" | "notes">;
+
+/** Return what a day holds, null until that is known. */
+function heldBy(year: Year | null, day: string): Held | null {
+  if (year?.year !== Number(day.slice(0, 4))) return null;
+  return year.days.find((one) => one.day === day) ?? { sessions: 0, notes: 0 };
+}
+
 /** The sessions and the notes of one day. */
-function Day({ day }: { day: string }) {
-  const sessions = useAnswer<SessionPage>("sessions", { day, limit: 100 });
-  const node = useAnswer<DayNode>(`timeline/${encodeURIComponent(day)}`, { depth: 1 });
+function Day({ day, held }: { day: string; held: Held | null }) {
+  const sessions = useAnswer<SessionPage>(held?.sessions ? "sessions" : null, { day, limit: 100 });
+  const node = useAnswer<DayNode>(held?.notes ? at("timeline", day) : null, { depth: 1 });
   useChanges(() => {
     sessions.reload();
     node.reload();
@@ -176,9 +184,9 @@ function Day({ day }: { day: string }) {
           <a href={href("")}>All days</a>
         </div>
       </div>
-      {sessions.error && sessions.error.status !== 404 ? (
-        <Failure error={sessions.error} retry={sessions.reload} />
-      ) : !sessions.data || (!node.data && !node.error) ? (
+      {sessions.error || node.error ? (
+        <Failure error={(sessions.error ?? node.error) as ApiError} retry={sessions.error ? sessions.reload : node.reload} />
+      ) : !held || (held.sessions > 0 && !sessions.data) || (held.notes > 0 && !node.data) ? (
         <Loading rows={4} what="Loading the day" />
       ) : rows.length + notes.length === 0 ? (
         <Empty title="Nothing is remembered of this day.">Days with sessions are colored in the calendar.</Empty>

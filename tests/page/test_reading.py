@@ -80,7 +80,7 @@ def test_nothing_found_says_what_to_do(open_page: Opener) -> None:
 
 
 def test_a_superseded_decision_is_marked(open_page: Opener) -> None:
-    page = open_page("#/search?q=which port does the staging gateway listen on")
+    page = open_page("#/search?q=which port does the staging gateway listen on&kind=summary")
     found = page.locator(".found", has_text="7443").filter(has=page.locator(".mark"))
     expect(found.first).to_contain_text("Superseded")
     found.first.get_by_role("link").click()

@@ -84,7 +84,7 @@ def test_health_tells_what_is_wrong(admin: TestClient, memory: Memory) -> None:
     after = {one["code"]: one for one in admin.get("/overview").json()["health"]}
     (code,) = after.keys() - before.keys() - {"checks-left-out"}
     assert (after[code]["level"], "config.toml" in after[code]["what"]) == ("error", True)
-    assert list(after)[0] == code  # errors first
+    assert next(iter(after)) == code  # errors first
 
 
 def test_only_an_admin_sees_all_projects(connect: Client) -> None:
