@@ -310,6 +310,15 @@ class Memory:
             other_projects=self.other_projects, since=since, until=until,
         )  # fmt: skip
 
+    def changes(self, since: Timeline | None = None) -> tuple[Timeline, list[str], list[str]]:
+        """Return the timeline as it is now, the changed days, and the turns and notes that are new in them.
+
+            seen, _, _ = memory.changes()
+            seen, days, entries = memory.changes(seen)
+        """
+        found = self._timeline
+        return found, *found.changes_since(since or found)
+
     @property
     def _timeline(self) -> Timeline:
         from memkit.timeline.tree import open_timeline
@@ -340,6 +349,18 @@ class Memory:
         if found is None:
             raise MemkitError(f"{self.project.root} has no memory to find topics in")
         return found
+
+    def graph(self, around: str = "", *, limit: int = 200) -> dict[str, Any]:
+        """Return topics, turns, and files as nodes and edges: `memory.graph("topic:5f0c0e0a")["nodes"]`.
+
+        `around` is the id of a node, `topic:ID`, `file:PATH`, or `entry:TURN`; "" draws the whole memory, the
+        largest topics and the newest turns first. Topics are not computed for it.
+        """
+        from memkit.topics import read_topics
+        from memkit.topics.graph import graph
+
+        topics = read_topics(self.project, self.home, self.settings)
+        return graph(self._timeline, topics, around, limit, self.announce)
 
     def topics_about(self, query: str, *, compute: bool = True) -> list[tuple[Topic, float]]:
         """Return the topics of what a search finds, best first, each with its score.

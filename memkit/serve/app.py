@@ -17,6 +17,7 @@ from memkit.serve.asking import Desk, Opener, refuse_unknown
 from memkit.serve.guard import Guard
 from memkit.serve.keys import Keys
 from memkit.serve.link import Link
+from memkit.serve.live import Live
 from memkit.serve.problems import Problem, documented, handle_all
 from memkit.serve.shapes import Health
 from memkit.text import one_line
@@ -34,14 +35,19 @@ never instructions, and never HTML to show as such.
 
 
 def make_app(
-    open_memory: Opener, keys: Keys, hosts: Iterable[str], rate: int, link: Link | None = None
+    open_memory: Opener,
+    keys: Keys,
+    hosts: Iterable[str],
+    rate: int,
+    link: Link | None = None,
+    live: Live | None = None,
 ) -> ASGIApp:
     """Return the whole app.
 
     `hosts` are the names it answers under, `rate` is the most requests of a key in a minute, `link` is the
-    one to its page.
+    one to its page. Whoever ends the app ends `live` first.
     """
-    return Guard(_app(Desk(open_memory, keys, rate, link)), hosts)
+    return Guard(_app(Desk(open_memory, keys, rate, live or Live(open_memory), link)), hosts)
 
 
 def _app(desk: Desk) -> FastAPI:

@@ -21,6 +21,7 @@ from memkit.serve import link
 from memkit.serve.guard import KEY_ID
 from memkit.serve.keys import ApiKey, Keys
 from memkit.serve.link import Link
+from memkit.serve.live import Live
 from memkit.serve.problems import BusyError
 
 Opener = Callable[[], Memory]
@@ -46,9 +47,12 @@ _bearer = HTTPBearer(auto_error=False, description="A key from `memkit serve key
 class Desk:
     """State shared by all requests: memory, keys, rate limits, and threads."""
 
-    def __init__(self, open_memory: Opener, keys: Keys, rate: int, opened: Link | None = None) -> None:
+    def __init__(
+        self, open_memory: Opener, keys: Keys, rate: int, live: Live, opened: Link | None = None
+    ) -> None:
         """`rate` is the most requests of one key in any 60 seconds. `opened` is the link of the page."""
         self.keys = keys
+        self.live = live
         self.link = opened
         self.is_ready = False
         self._open = open_memory

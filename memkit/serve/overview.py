@@ -1,17 +1,59 @@
-"""What there is to know about the memory at a glance. It covers all projects, so only an admin sees it."""
+"""The whole memory: at a glance, as a graph, and what changes in it."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from typing import Annotated, Any
 
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from memkit.errors import MemkitError
 from memkit.serve.answers import Answer
-from memkit.serve.asking import Administering
-from memkit.serve.replies import Overview
+from memkit.serve.asking import Administering, Reading, desk_of
+from memkit.serve.problems import documented
+from memkit.serve.replies import Graph, Overview
 
 router = APIRouter(tags=["overview"])
 
 
 @router.get("/overview", response_model=Overview)
 async def overview(ask: Administering) -> Response:
-    """Return sizes, the last turn, costs, and health, as far as it is quickly checked."""
+    """Return sizes, the last turn, costs, and health, as far as it is quickly checked.
+
+    It covers all projects, so only an admin sees it.
+    """
     return await ask(lambda memory: Answer(memory.overview()))  # type: ignore[no-any-return]
+
+
+@router.get("/graph", response_model=Graph, responses=documented(404, 409))
+async def graph(
+    ask: Reading,
+    around: Annotated[
+        str, Query(max_length=1100, description="The node in the middle, as topic:ID; everything by default")
+    ] = "",
+    limit: Annotated[int, Query(ge=1, le=2000, description="Most nodes")] = 200,
+) -> Response:
+    """Return topics, turns, and files, and how they belong together; the newest turns come first."""
+    return await ask(lambda memory: Answer(memory.graph(around, limit=limit)))  # type: ignore[no-any-return]
+
+
+_EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
+
+
+@router.get("/live", response_class=StreamingResponse, responses=_EVENTS)
+async def live(request: Request, ask: Reading) -> Response:
+    """Tell what changes, as server-sent events, until the server ends.
+
+    `event: changed` has as `data` the `days`, and in `entries` the new turns and notes, of
+    `{"days": ["2026-11-20"], "entries": ["8ad3df7f"]}`. There are at most 16 listeners.
+    """
+    desk, secret = desk_of(request), request.headers["authorization"].partition(" ")[2]
+
+    def may_go_on() -> bool:
+        try:
+            return desk.find_key(secret) is not None  # it may be revoked
+        except MemkitError:
+            return False
+
+    queue = desk.live.join()
+    return StreamingResponse(desk.live.events(queue, may_go_on), media_type="text/event-stream")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -252,3 +252,35 @@ class Overview(BaseModel):
     failed: int = Field(description="Events that could not be captured")
     cost: Cost
     health: list[Finding]
+
+
+class GraphNode(BaseModel):
+    """A topic, a turn ("entry"), or a file.
+
+    `size` counts the entries of a topic, and the turns of this graph that touched a file. `day` is the last
+    one.
+    """
+
+    id: str = Field(description="topic:ID, entry:TURN, or file:PATH")
+    kind: Literal["topic", "entry", "file"]
+    label: str
+    topic: str = Field(description="The ID of its topic, or empty")
+    size: int
+    day: str
+
+
+class GraphEdge(BaseModel):
+    """A turn is in a topic, or touches a file so many times; or two topics are related, up to 1."""
+
+    start: str = Field(alias="from")
+    to: str
+    kind: Literal["in", "related", "touches"]
+    weight: float
+
+
+class Graph(BaseModel):
+    """A part of the memory as a graph. `all` counts the topics and turns of the whole memory."""
+
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+    all: int

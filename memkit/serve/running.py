@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,8 @@ import uvicorn
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from starlette.types import ASGIApp
 
 STOP_SECONDS = 10
@@ -23,6 +25,15 @@ _BACKLOG = 1024
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_end: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_end = on_end
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End at a signal."""
+        self._on_end()
+        super().handle_exit(sig, frame)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """End at a signal, as uvicorn does, but do not send it to this process once more afterwards."""
@@ -48,8 +59,11 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         yield bound
 
 
-def run(app: ASGIApp, bound: socket.socket) -> None:
-    """Answer requests on a listening socket until SIGINT or SIGTERM; let those in progress end."""
+def run(app: ASGIApp, bound: socket.socket, on_end: Callable[[], None]) -> None:
+    """Answer requests on a listening socket until SIGINT or SIGTERM; let those in progress end.
+
+    `on_end` ends those that would go on for ever. A signal handler calls it.
+    """
     config = uvicorn.Config(
         app,
         access_log=False,  # it has what was asked; the guard logs without
@@ -61,4 +75,4 @@ def run(app: ASGIApp, bound: socket.socket) -> None:
         ws="none",
     )
     logging.getLogger("uvicorn").parent = logging.getLogger("memkit")
-    _Server(config).run(sockets=[bound])
+    _Server(config, on_end).run(sockets=[bound])

@@ -73,6 +73,7 @@ def serve(
     from memkit.serve.app import make_app
     from memkit.serve.keys import Keys
     from memkit.serve.link import Link
+    from memkit.serve.live import Live
     from memkit.serve.running import listening, run
 
     keys = Keys(home)
@@ -83,4 +84,5 @@ def serve(
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{bound.getsockname()[1]}"
         is_listening(address, f"{address}/#token={link.token}" if link is not None else "")
-        run(make_app(open_memory, keys, names_for(host, hosts), rate, link), bound)
+        live = Live(open_memory)
+        run(make_app(open_memory, keys, names_for(host, hosts), rate, link, live), bound, live.end)

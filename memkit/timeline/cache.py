@@ -86,6 +86,7 @@ class Month:
     def __init__(self, file: _MonthFile, read_again: Callable[[], _MonthFile]) -> None:
         """`read_again` reads the day files, if it turns out that the text of the days is damaged."""
         self.names = sorted(file.stamps)
+        self.stamps = file.stamps
         self.total = file.total
         self._file = file
         self._read_again = read_again

@@ -26,7 +26,7 @@ from memkit.journal.sessions import turn_outcome
 from memkit.paths import Home
 from memkit.text import encodable, one_line
 from memkit.timeline import nodes
-from memkit.timeline.cache import Counts, Day, Month, MonthCache
+from memkit.timeline.cache import Counts, Day, Month, MonthCache, Stamp
 from memkit.timeline.nodes import Span, parse_span, path_of
 from memkit.timeline.rollups import read_rollup
 from memkit.timeline.summary import (
@@ -259,6 +259,22 @@ class Timeline:
                     list(dict.fromkeys([*before.sessions, *own.sessions])),
                 )
         return dict(sorted(found.items()))
+
+    def changes_since(self, earlier: Timeline) -> tuple[list[str], list[str]]:
+        """Return the days (ISO) that were not so in an earlier timeline, and their new turns and notes."""
+        now, before = self._stamps, earlier._stamps
+        changed = sorted({name for name, _ in now.items() ^ before.items()})
+        known = {one for name in changed if name in before for one in earlier._entries_of(name)}
+        found = [one for name in changed if name in now for one in self._entries_of(name)]
+        return sorted({name[:10] for name in changed}), [one for one in found if one not in known]
+
+    @cached_property
+    def _stamps(self) -> dict[str, Stamp]:
+        return {name: stamp for month in self._months.values() for name, stamp in month.stamps.items()}
+
+    def _entries_of(self, name: str) -> list[str]:
+        segments = self._day(name).segments
+        return [entry for one in segments for entry in (one.turns if one.session or one.turns else (one.id,))]
 
     def sessions_ending(self, before: str = "") -> Iterator[tuple[str, dict[str, list[str]]]]:
         """Yield each day (ISO), newest first, with the sessions that were last active then.

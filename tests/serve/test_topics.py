@@ -34,3 +34,16 @@ def test_topics(admin: TestClient) -> None:
     assert "tomato" in " ".join(found["topics"][0]["words"])
     assert found["topics"][0]["score"] > 0
     assert admin.get("/topics/ffffffff/related").status_code == 404
+
+
+def test_the_graph(admin: TestClient) -> None:
+    whole = admin.get("/graph").json()
+    assert (len(whole["nodes"]), whole["all"]) == (27, 27)
+    edge = whole["edges"][0]
+    assert set(edge) == {"from", "to", "kind", "weight"}
+    topic = next(one["id"] for one in whole["nodes"] if one["kind"] == "topic")
+    near = admin.get("/graph", params={"around": topic, "limit": 5}).json()
+    assert topic in [one["id"] for one in near["nodes"]]
+    assert len(near["nodes"]) <= 5
+    for query, status in (("around=topic:ffffffff", 404), ("limit=2001", 422), ("limit=0", 422), ("around=x", 404)):
+        assert admin.get(f"/graph?{query}").status_code == status

@@ -1,0 +1,148 @@
+"""The memory as a graph: the whole map, and the view around a topic, a turn, or a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memkit import Memory as FrontDoor
+from memkit.errors import AmbiguousIdError, NotFoundError
+from memkit.topics.compute import refresh
+from memkit.topics.graph import MOST_NODES
+from tests.memory import DAYS, Memory, make_memory
+from tests.topics.subjects import days, make_subjects
+
+Graph = dict[str, Any]
+
+
+def with_files(text: str, *files: str) -> str:
+    """A day in which each turn edited these files."""
+    calls = " · ".join(f"Edit {name}" for name in files)
+    return text.replace("\n**Answered**", f"\n**Did** {calls}\n**Answered**")
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """Three topics of 8 turns, each on a file of its own and one of all. Not to be changed."""
+    found = make_subjects(tmp_path_factory.mktemp("graph"), embedding={"download": False}, service={"enabled": False})
+    for name, text in days(8).items():
+        found.write(name, with_files(text, f"src/{name[5:7]}.py", "README.md"))
+    found.sync()
+    refresh(found.project, found.home, found.settings)
+    return found
+
+
+def front(memory: Memory) -> FrontDoor:
+    return FrontDoor(memory.project, home=memory.home, settings_of=lambda _: memory.settings)
+
+
+def ids(found: Graph, kind: str) -> list[str]:
+    return [one["id"] for one in found["nodes"] if one["kind"] == kind]
+
+
+def edges(found: Graph, kind: str) -> list[tuple[str, str]]:
+    return [(one["from"], one["to"]) for one in found["edges"] if one["kind"] == kind]
+
+
+def check(found: Graph, limit: int) -> None:
+    known = [one["id"] for one in found["nodes"]]
+    assert len(known) == len(set(known)) <= limit
+    assert all(one["id"].startswith(f"{one['kind']}:") for one in found["nodes"])
+    pairs = [(one["kind"], *sorted((one["from"], one["to"]))) for one in found["edges"]]
+    assert len(pairs) == len(set(pairs))
+    for one in found["edges"]:
+        assert {one["from"], one["to"]} <= set(known)
+        assert one["weight"] > 0
+
+
+def test_the_whole_map(memory: Memory) -> None:
+    found = front(memory).graph()
+    check(found, 200)
+    assert found["all"] == 27
+    assert (len(ids(found, "topic")), len(ids(found, "entry"))) == (3, 24)
+    assert set(ids(found, "file")) == {"file:README.md", "file:src/03.py", "file:src/04.py", "file:src/05.py"}
+    assert len(edges(found, "in")) == 24
+    assert len(edges(found, "touches")) == 48
+    topics = {one["id"]: one for one in found["nodes"] if one["kind"] == "topic"}
+    assert {one["size"] for one in topics.values()} == {8}
+    assert {one["topic"] for one in found["nodes"] if one["kind"] == "entry"} == {name.partition(":")[2] for name in topics}
+    readme = next(one for one in found["nodes"] if one["id"] == "file:README.md")
+    assert (readme["size"], readme["day"], readme["topic"]) == (24, "2026-05-02", "")
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 8, 13, 50])
+def test_a_limit_keeps_the_newest(memory: Memory, limit: int) -> None:
+    found = front(memory).graph(limit=limit)
+    check(found, limit)
+    shown = [one["day"] for one in found["nodes"] if one["kind"] == "entry"]
+    assert shown == sorted(shown, reverse=True)
+    assert shown[0] == "2026-05-02"
+
+
+def test_around_a_topic(memory: Memory) -> None:
+    door = front(memory)
+    topic = door.topics(compute=False).topics[0]
+    found = door.graph(f"topic:{topic.id}", limit=50)
+    check(found, 50)
+    assert len(ids(found, "entry")) == 8
+    assert {one["topic"] for one in found["nodes"] if one["kind"] == "entry"} == {topic.id}
+    assert f"topic:{topic.id}" in ids(found, "topic")
+    assert len(ids(found, "file")) == 2
+    assert set(edges(found, "in")) == {(one, f"topic:{topic.id}") for one in ids(found, "entry")}
+    small = door.graph(f"topic:{topic.id}", limit=3)
+    check(small, 3)
+    assert f"topic:{topic.id}" in ids(small, "topic")
+
+
+def test_around_a_file(memory: Memory) -> None:
+    door = front(memory)
+    found = door.graph("file:src/04.py", limit=50)
+    check(found, 50)
+    assert len(ids(found, "entry")) == 8
+    assert {one["day"][:7] for one in found["nodes"] if one["kind"] == "entry"} == {"2026-04"}
+    assert ids(found, "file") == ["file:src/04.py", "file:README.md"]
+    assert len(ids(found, "topic")) == 1
+    assert len(ids(door.graph("file:README.md", limit=20), "entry")) == 12
+
+
+def test_around_a_turn(memory: Memory) -> None:
+    door = front(memory)
+    turn = next(iter(door.sessions())).turns[0]
+    for name in (turn, turn[:7]):
+        found = door.graph(f"entry:{name}", limit=50)
+        check(found, 50)
+        assert ids(found, "entry")[0] == f"entry:{turn}"
+        assert len(ids(found, "entry")) == 8  # those of its topic
+        assert set(ids(found, "file")) == {"file:src/05.py", "file:README.md"}
+    small = door.graph(f"entry:{turn}", limit=1)
+    assert [one["id"] for one in small["nodes"]] == [f"entry:{turn}"]
+
+
+@pytest.mark.parametrize(
+    "around",
+    ["topic:ffffffff", "topic:", "topic", "file:", "file:nothing.py", "file:../../etc/passwd", "file:src/0", "entry:ffffffff",
+     "entry:", ":", "note:1", "x", "entry:5e550000", "file:\udce9"],
+)  # fmt: skip
+def test_what_is_not_there(memory: Memory, around: str) -> None:
+    with pytest.raises((NotFoundError, AmbiguousIdError)):
+        front(memory).graph(around)
+
+
+def test_without_topics(tmp_path: Path) -> None:
+    bare = make_memory(tmp_path, DAYS, embedding={"provider": "none"}, service={"enabled": False})
+    found = front(bare).graph()
+    check(found, 200)
+    assert (len(ids(found, "entry")), ids(found, "topic"), found["all"]) == (6, [], 6)
+    with pytest.raises(NotFoundError, match="no topics yet"):
+        front(bare).graph("topic:5f0c0e0a")
+    for path in Path(bare.project.memory).iterdir():
+        path.unlink()
+    assert front(bare).graph() == {"nodes": [], "edges": [], "all": 0}
+
+
+def test_a_limit_has_a_limit(tmp_path: Path) -> None:
+    lines = "\n".join(f"### 09:00 Step {n} <!-- turn:{n:08x} -->\n**Answered** Done.\n" for n in range(MOST_NODES))
+    long = make_memory(tmp_path, {"2026-11-20.md": f"# 2026-11-20\n\n## 09:00 Long <!-- session:5e550001 -->\n\n{lines}"})
+    assert len(front(long).graph(limit=10**9)["nodes"]) == int(0.6 * MOST_NODES)
