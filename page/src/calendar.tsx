@@ -31,10 +31,11 @@ export function Calendar({ day, year, setYear, loaded }: { day: string; year: nu
   }, [year, data === null]);
   if (error) return <Failure error={error} retry={reload} />;
   const known = new Map((data?.days ?? []).map((one) => [one.day, one]));
-  const levels = thresholds([...known.values()].map(amount));
+  const full = fullAmount([...known.values()].map(amount));
   const days = daysOf(year);
   const focused = at.startsWith(`${year}-`) ? at : ([...known.keys()].filter((one) => one.startsWith(`${year}-`)).at(-1) ?? `${year}-01-01`);
   const total = [...known.values()].reduce((sum, one) => sum + one.sessions, 0);
+  const active = [...known.values()].filter((one) => one.sessions > 0).length;
   const move = (event: KeyboardEvent) => {
     const step = STEPS[event.key];
     if (step === undefined) return;
@@ -56,7 +57,7 @@ export function Calendar({ day, year, setYear, loaded }: { day: string; year: nu
             ›
           </button>
         </div>
-        <span class="muted num">{data ? `${plural(total, "session")} on ${plural(known.size, "day")}` : ""}</span>
+        <span class="muted num">{data ? `${plural(total, "session")} on ${plural(active, "day")}` : ""}</span>
         <span class="legend muted" aria-hidden="true">
           Less
           {[0, 1, 2, 3, 4].map((level) => (
@@ -85,7 +86,7 @@ export function Calendar({ day, year, setYear, loaded }: { day: string; year: nu
             </span>
           ))}
           {days.map((one) => (
-            <Cell key={one} day={one} counts={known.get(one)} levels={levels} isFocused={one === focused} isChosen={one === day} />
+            <Cell key={one} day={one} counts={known.get(one)} full={full} isFocused={one === focused} isChosen={one === day} />
           ))}
         </div>
       </div>
@@ -93,8 +94,8 @@ export function Calendar({ day, year, setYear, loaded }: { day: string; year: nu
   );
 }
 
-function Cell({ day, counts, levels, isFocused, isChosen }: { day: string; counts: Counts | undefined; levels: number[]; isFocused: boolean; isChosen: boolean }) {
-  const level = counts ? 1 + levels.filter((limit) => amount(counts) > limit).length : 0;
+function Cell({ day, counts, full, isFocused, isChosen }: { day: string; counts: Counts | undefined; full: number; isFocused: boolean; isChosen: boolean }) {
+  const level = counts ? Math.min(4, Math.max(1, Math.ceil((4 * amount(counts)) / full))) : 0;
   const said = counts ? [counts.sessions && plural(counts.sessions, "session"), counts.turns && plural(counts.turns, "turn"), counts.notes && plural(counts.notes, "note")].filter(Boolean).join(", ") : "nothing";
   const label = `${fullDay(day)}: ${said}`;
   const isFuture = day > today();
@@ -118,10 +119,10 @@ function amount(counts: Counts): number {
   return counts.turns + counts.notes;
 }
 
-/** Return the three limits between the four levels: quartiles, so that one busy day does not pale the others. */
-function thresholds(amounts: number[]): number[] {
+/** Return the amount from which a day has the strongest color: few days have more, so they do not pale the others. */
+function fullAmount(amounts: number[]): number {
   const sorted = amounts.sort((a, b) => a - b);
-  return [0.25, 0.5, 0.75].map((share) => sorted[Math.floor(share * sorted.length)] ?? 0);
+  return Math.max(1, sorted[Math.floor(0.9 * (sorted.length - 1))] ?? 1);
 }
 
 function daysOf(year: number): string[] {

@@ -1,6 +1,7 @@
 // A note, a fact, or a passage of any other Markdown file.
 import { useState } from "preact/hooks";
 import { at, useAnswer } from "./api";
+import { fullDay } from "./format";
 import { useKeys } from "./keys";
 import { Markdown } from "./markdown";
 import { Forget } from "./forget";
@@ -53,7 +54,7 @@ export function Entry({ route }: { route: Route }) {
     <div class="session">
       <Title>{NAMES[kind] ?? "Passage"}</Title>
       <p class="facts">
-        {day && <a href={href("", "", { day })}>{day}</a>}
+        {day && <a href={href("", "", { day })}>{fullDay(day)}</a>}
         {data.session && <a href={href("session", data.session)}>Its session</a>}
         {tagsOf(kind, data).map((tag) => (
           <Mark key={tag}>{tag}</Mark>

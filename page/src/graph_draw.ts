@@ -42,6 +42,8 @@ const MOST_CHARACTERS = 34;
 const MOST_CHARACTERS_FAR = 22;
 export const NEW_MS = 4000;
 const LEAST_PIXELS = 1.7;
+/** The height of the legend below the map, in pixels. */
+const LEGEND = 26;
 const TURN = 2 * Math.PI;
 
 export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
@@ -160,6 +162,8 @@ interface Box {
   top: number;
   right: number;
   bottom: number;
+  /** The node that is there; none if it is a label. */
+  spot?: Spot;
 }
 
 function drawLabels(context: CanvasRenderingContext2D, scene: Scene, seen: Spot[], near: Set<Spot> | null): void {
@@ -173,7 +177,7 @@ function drawLabels(context: CanvasRenderingContext2D, scene: Scene, seen: Spot[
   };
   const ranked = seen.map((spot) => ({ spot, rank: rank(spot) })).filter((one) => one.rank >= 0);
   ranked.sort((one, other) => other.rank - one.rank);
-  const taken: Box[] = [];
+  const taken = boxesOf(ranked.slice(0, MOST_LABELS).map((one) => one.spot), place);
   context.lineJoin = "round";
   context.textBaseline = "middle";
   let left = scene.isMoving ? MOST_LABELS_MOVING : MOST_LABELS;
@@ -183,8 +187,8 @@ function drawLabels(context: CanvasRenderingContext2D, scene: Scene, seen: Spot[
     context.font = `${isTopic || spot === focus ? 600 : 400} ${size}px ${theme.font}`;
     const text = spot === focus ? cut(spot.node.label, 60) : cut(spot.node.label, place.k > 0.7 ? MOST_CHARACTERS : MOST_CHARACTERS_FAR);
     const width = widthOf(context, text);
-    const box = boxFor(spot, scene, width, size);
-    if (taken.some((one) => box.left < one.right && box.right > one.left && box.top < one.bottom && box.bottom > one.top)) continue;
+    const box = boxesFor(spot, scene, width, size).find((one) => isFree(one, spot, taken));
+    if (!box) continue;
     taken.push(box);
     context.strokeStyle = theme.background;
     context.lineWidth = 3.5;
@@ -196,16 +200,28 @@ function drawLabels(context: CanvasRenderingContext2D, scene: Scene, seen: Spot[
   }
 }
 
-/** Return where a label goes: below a topic, beside anything else, inside of the canvas. */
-function boxFor(spot: Spot, { place, width: whole, height }: Scene, width: number, size: number): Box {
+/** Return the boxes of nodes, which no label may cover but their own. */
+function boxesOf(spots: Spot[], { x, y, k }: Place): Box[] {
+  return spots.map((spot) => {
+    const [left, top, radius] = [spot.x * k + x, spot.y * k + y, spot.radius * k];
+    return { left: left - radius, top: top - radius, right: left + radius, bottom: top + radius, spot };
+  });
+}
+
+function isFree(box: Box, spot: Spot, taken: Box[]): boolean {
+  return !taken.some((one) => one.spot !== spot && box.left < one.right && box.right > one.left && box.top < one.bottom && box.bottom > one.top);
+}
+
+/** Return where a label may go, the best place first: below or above a topic, beside anything else. */
+function boxesFor(spot: Spot, { place, width: whole, height }: Scene, width: number, size: number): Box[] {
   const [x, y, radius] = [spot.x * place.k + place.x, spot.y * place.k + place.y, spot.radius * place.k];
-  const isTopic = spot.node.kind === "topic";
-  let left = isTopic ? x - width / 2 - 2 : x + radius + 4;
-  if (!isTopic && left + width + 4 > whole) left = x - radius - width - 8;
-  left = Math.max(2, Math.min(left, whole - width - 6));
-  let top = isTopic ? y + radius + 3 : y - size / 2 - 2;
-  if (top + size + 4 > height) top = y - radius - size - 7;
-  return { left, top, right: left + width + 4, bottom: top + size + 4 };
+  const [below, above, middle] = [y + radius + 4, y - radius - size - 8, y - size / 2 - 2];
+  const [right, left, center] = [x + radius + 4, x - radius - width - 8, x - width / 2 - 2];
+  const sides: Array<[number, number]> = [[right, middle], [left, middle]];
+  const ends: Array<[number, number]> = [[center, below], [center, above]];
+  return (spot.node.kind === "topic" ? [...ends, ...sides] : [...sides, ...ends])
+    .map(([from, top]) => ({ left: from, top, right: from + width + 4, bottom: top + size + 4 }))
+    .filter((one) => one.left >= 0 && one.top >= 0 && one.right <= whole && one.bottom <= height - LEGEND);
 }
 
 const widths = new Map<string, number>();

@@ -215,6 +215,7 @@ export class Layout {
 
   private setForces(): void {
     const { isLarge } = this;
+    const room = Math.max(1, Math.min(4, 120 / this.spots.length)); // few nodes have room for their labels
     this.forces
       .nodes(this.spots)
       .alphaDecay(isLarge ? 0.03 : 0.02)
@@ -222,7 +223,7 @@ export class Layout {
       .force(
         "link",
         forceLink<Spot, Line>(this.lines)
-          .distance((line) => line.source.radius + line.target.radius + LENGTHS[line.kind])
+          .distance((line) => line.source.radius + line.target.radius + room * LENGTHS[line.kind])
           .strength((line) => STRENGTHS[line.kind] * (line.kind === "related" ? 0.3 + Math.min(1, line.weight) : 1)),
       )
       .force(
@@ -234,7 +235,7 @@ export class Layout {
       )
       .force("x", forceX<Spot>(0).strength(isLarge ? 0.05 : 0.045))
       .force("y", forceY<Spot>(0).strength(isLarge ? 0.07 : 0.06))
-      .force("collide", isLarge ? null : forceCollide<Spot>((spot) => spot.radius + 2).strength(0.7));
+      .force("collide", isLarge ? null : forceCollide<Spot>((spot) => spot.radius + 4 + 4 * room).strength(0.7));
     this.tree = null;
   }
 }

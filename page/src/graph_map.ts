@@ -145,7 +145,7 @@ export class GraphMap {
   private fitNow(isSoft: boolean): void {
     const { width, height } = this.size;
     const [left, top, right, bottom] = this.layout.extent;
-    const margin = Math.min(56, width / 10);
+    const margin = Math.min(64, width / 10);
     const k = Math.min(2, (width - 2 * margin) / (right - left), (height - 2 * margin) / (bottom - top));
     const wanted = zoomIdentity.translate(width / 2 - (k * (left + right)) / 2, height / 2 - (k * (top + bottom)) / 2).scale(k);
     // While the nodes move, the window follows slowly, so that the map does not tremble.

@@ -200,7 +200,9 @@ function Day({ day, held }: { day: string; held: Held | null }) {
               <a class="row" data-row href={href("entry", note.id)}>
                 <span class="row-time num">{minute(note.first)}</span>
                 <span class="row-text">
-                  <span class="row-title">{note.title}</span>
+                  <span class="row-title">
+                    <InlineMarkdown text={note.title} />
+                  </span>
                 </span>
                 <span class="row-aside">Note</span>
               </a>

@@ -154,7 +154,7 @@ function OneTopic({ topic, topics }: { topic: Topic; topics: Topic[] }) {
             ))}
           </ul>
           {entries.length > 0 && entries.length < topic.entries && (
-            <p class="muted">The newest {entries.length} of {topic.entries}. Search finds the others.</p>
+            <p class="muted topic-more">{plural(topic.entries - entries.length, "more entry", "more entries")}: notes and older ones. Search finds them.</p>
           )}
         </section>
         <div class="topic-side">

@@ -75,5 +75,12 @@ def test_a_note_that_cannot_be_stored_stays_in_the_dialog(open_page: Opener, own
     expect(dialog.get_by_label("Note")).to_have_value("The zeppelin lands at noon.")
 
 
+def test_what_others_add_appears_by_itself(open_page: Opener, own_story: PageServer) -> None:
+    page = open_page(server=own_story)
+    expect(page.locator(".row", has_text="note")).to_have_count(1)
+    own_story.page.memkit("remember", "The zeppelin lands at noon.")
+    expect(page.locator(".row", has_text="note")).to_have_count(2, timeout=60_000)
+
+
 def everything(server: PageServer) -> str:
     return "".join(server.page.journal.text(path.name) for path in server.page.journal.markdown())

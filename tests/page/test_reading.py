@@ -83,7 +83,7 @@ def test_a_superseded_decision_is_marked(open_page: Opener) -> None:
     page = open_page("#/search?q=which port does the staging gateway listen on&kind=summary")
     found = page.locator(".found", has_text="7443").filter(has=page.locator(".mark"))
     expect(found.first).to_contain_text("Superseded")
-    found.first.get_by_role("link").click()
+    found.first.locator(".row").click()
     expect(page.locator(".bullet.outdated")).to_contain_text("Superseded")
 
 
