@@ -216,7 +216,8 @@ function isFree(box: Box, spot: Spot, taken: Box[]): boolean {
 function boxesFor(spot: Spot, { place, width: whole, height }: Scene, width: number, size: number): Box[] {
   const [x, y, radius] = [spot.x * place.k + place.x, spot.y * place.k + place.y, spot.radius * place.k];
   const [below, above, middle] = [y + radius + 4, y - radius - size - 8, y - size / 2 - 2];
-  const [right, left, center] = [x + radius + 4, x - radius - width - 8, x - width / 2 - 2];
+  const [right, left] = [x + radius + 4, x - radius - width - 8];
+  const center = Math.max(0, Math.min(x - width / 2 - 2, whole - width - 4));
   const sides: Array<[number, number]> = [[right, middle], [left, middle]];
   const ends: Array<[number, number]> = [[center, below], [center, above]];
   return (spot.node.kind === "topic" ? [...ends, ...sides] : [...sides, ...ends])

@@ -104,12 +104,19 @@ class Opener:
 
     def _note_request(self, request: Request, host: str) -> None:
         url = urlsplit(request.url)
-        if url.scheme == "data":
+        if url.scheme in ("data", "about"):
             return
         if url.netloc != host:
             self.problems.append(f"request to another host: {request.url}")
         if self.may_load is not None and request.resource_type not in self.may_load:
             self.problems.append(f"request for a {request.resource_type}: {request.url}")
+
+
+def visit(page: Page, address: str) -> None:
+    """Load a view from the start, in a tab that has shown another one."""
+    page.goto("about:blank")
+    page.goto(address)
+    settle(page)
 
 
 def settle(page: Page) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from tests.page.browser import Opener, settle
+from tests.page.browser import Opener, settle, visit
 from tests.page.server import PageServer
 
 AXE = Path(__file__).resolve().parents[2] / "page" / "node_modules" / "axe-core" / "axe.min.js"
@@ -60,8 +60,7 @@ def test_views(open_page: Opener, served: PageServer, axe: str, look: str) -> No
     page = open_page("#/", dark="dark" in look, phone="phone" in look, bypass_csp=True)
     found = []
     for path in (*VIEWS, f"#/session/{session}", f"#/topics/{topic}"):
-        page.goto(f"{served.address}{path}")
-        settle(page)
+        visit(page, f"{served.address}{path}")
         found += [f"{path} {line}" for line in violations(page, axe)]
     assert not found, "\n".join(found)
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from memkit.paths import Home
 from tests.ci import first
-from tests.page.browser import Opener, settle
+from tests.page.browser import Opener, settle, visit
 from tests.page.hostile import EVIL, PAYLOADS, make_hostile
 from tests.page.server import PageServer
 
@@ -66,8 +66,7 @@ def test_every_session_and_its_originals(watched: Opener, hostile: PageServer) -
     assert len(found) >= len(PAYLOADS) // 5
     page = watched("#/", server=hostile)
     for one in first(4, found):
-        page.goto(f"{hostile.address}#/session/{one['session']}")
-        settle(page)
+        visit(page, f"{hostile.address}#/session/{one['session']}")
         originals = page.get_by_role("button", name="Original exchange")
         originals.first.wait_for()
         for _ in range(originals.count()):
@@ -85,19 +84,16 @@ def test_notes_topics_and_nodes(watched: Opener, hostile: PageServer) -> None:
     assert any("<svg" in one["label"] for one in topics)
     page = watched("#/", server=hostile)
     for one in first(5, topics):
-        page.goto(f"{hostile.address}#/topics/{one['id']}")
-        settle(page)
+        visit(page, f"{hostile.address}#/topics/{one['id']}")
         check(page)
-        page.goto(f"{hostile.address}#/graph?around=topic:{one['id']}")
-        settle(page)
+        visit(page, f"{hostile.address}#/graph?around=topic:{one['id']}")
         for row in page.locator(".graph-row").all()[:6]:
             if row.is_visible():
                 row.click()
         settle(page)
         check(page)
     for one in first(5, results):
-        page.goto(f"{hostile.address}#/entry/{one['id']}")
-        settle(page)
+        visit(page, f"{hostile.address}#/entry/{one['id']}")
         check(page)
 
 
@@ -111,8 +107,7 @@ def test_forgetting_and_remembering(watched: Opener, hostile: PageServer) -> Non
         page.get_by_text("Remembered", exact=False).first.wait_for()
         check(page)
         page.keyboard.press("Escape")
-    page.goto(f"{hostile.address}#/search?q=by+hand")
-    settle(page)
+    visit(page, f"{hostile.address}#/search?q=by+hand")
     check(page)
 
 
@@ -122,7 +117,6 @@ def test_addresses_and_questions(watched: Opener, hostile: PageServer, payload: 
     encoded = quote(payload, safe="")
     page = watched(f"#/search?q={encoded}", server=hostile)
     for path in ("session/", "turn/", "entry/", "topics/", "graph?around=", "", "?day=", "?file="):
-        page.goto(f"{hostile.address}#/{path}{encoded}")
-        settle(page)
+        visit(page, f"{hostile.address}#/{path}{encoded}")
         check(page)
     assert EVIL not in urlsplit(page.url).netloc
