@@ -39,7 +39,11 @@ export interface Scene {
 const MOST_LABELS = 70;
 const MOST_LABELS_MOVING = 30;
 const MOST_CHARACTERS = 34;
+const MOST_CHARACTERS_FAR = 22;
 export const NEW_MS = 4000;
+const LEAST_PIXELS = 1.7;
+/** The height of the legend below the map, in pixels. */
+const LEGEND = 26;
 const TURN = 2 * Math.PI;
 
 export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
@@ -81,7 +85,8 @@ function drawEdges(context: CanvasRenderingContext2D, { layout, focus, place, th
   };
   context.strokeStyle = theme.edge;
   context.lineWidth = 1 / place.k;
-  context.globalAlpha = focus ? 0.3 : 0.8;
+  const strength = Math.min(0.8, Math.max(0.28, 600 / layout.lines.length)); // many edges are many faint ones
+  context.globalAlpha = focus ? 0.4 * strength : strength;
   trace((kind, isNear) => kind !== "related" && !isNear);
   context.lineWidth = 1.5 / place.k;
   context.setLineDash([4 / place.k, 4 / place.k]);
@@ -108,9 +113,10 @@ function drawNodes(context: CanvasRenderingContext2D, { colorOf, theme, place }:
   for (const [color, group] of groups) {
     context.fillStyle = theme.topics[color] ?? theme.muted;
     context.beginPath();
-    for (const { node, x, y, radius } of group) {
-      // Below two pixels, a square looks like a circle, and takes a third of the time.
-      if (node.kind === "file" || radius * place.k < 2) context.rect(x - radius * 0.86, y - radius * 0.86, radius * 1.72, radius * 1.72);
+    for (const { node, x, y, radius: own } of group) {
+      const radius = Math.max(own, LEAST_PIXELS / place.k);
+      // So small, a square looks like a circle, and takes a third of the time.
+      if (node.kind === "file" || radius * place.k <= LEAST_PIXELS) context.rect(x - radius * 0.86, y - radius * 0.86, radius * 1.72, radius * 1.72);
       else {
         context.moveTo(x + radius, y);
         context.arc(x, y, radius, 0, TURN);
@@ -156,6 +162,8 @@ interface Box {
   top: number;
   right: number;
   bottom: number;
+  /** The node that is there; none if it is a label. */
+  spot?: Spot;
 }
 
 function drawLabels(context: CanvasRenderingContext2D, scene: Scene, seen: Spot[], near: Set<Spot> | null): void {
@@ -169,18 +177,18 @@ function drawLabels(context: CanvasRenderingContext2D, scene: Scene, seen: Spot[
   };
   const ranked = seen.map((spot) => ({ spot, rank: rank(spot) })).filter((one) => one.rank >= 0);
   ranked.sort((one, other) => other.rank - one.rank);
-  const taken: Box[] = [];
+  const taken = boxesOf(ranked.slice(0, MOST_LABELS).map((one) => one.spot), place);
   context.lineJoin = "round";
   context.textBaseline = "middle";
   let left = scene.isMoving ? MOST_LABELS_MOVING : MOST_LABELS;
   for (const { spot } of ranked) {
     const isTopic = spot.node.kind === "topic";
-    const size = isTopic ? 13 : 11.5;
+    const size = isTopic && place.k > 0.7 ? 13 : 11.5;
     context.font = `${isTopic || spot === focus ? 600 : 400} ${size}px ${theme.font}`;
-    const text = spot === focus ? cut(spot.node.label, 60) : cut(spot.node.label, MOST_CHARACTERS);
+    const text = spot === focus ? cut(spot.node.label, 60) : cut(spot.node.label, place.k > 0.7 ? MOST_CHARACTERS : MOST_CHARACTERS_FAR);
     const width = widthOf(context, text);
-    const box = boxFor(spot, scene, width, size);
-    if (taken.some((one) => box.left < one.right && box.right > one.left && box.top < one.bottom && box.bottom > one.top)) continue;
+    const box = boxesFor(spot, scene, width, size).find((one) => isFree(one, spot, taken));
+    if (!box) continue;
     taken.push(box);
     context.strokeStyle = theme.background;
     context.lineWidth = 3.5;
@@ -192,16 +200,29 @@ function drawLabels(context: CanvasRenderingContext2D, scene: Scene, seen: Spot[
   }
 }
 
-/** Return where a label goes: below a topic, beside anything else, inside of the canvas. */
-function boxFor(spot: Spot, { place, width: whole, height }: Scene, width: number, size: number): Box {
+/** Return the boxes of nodes, which no label may cover but their own. */
+function boxesOf(spots: Spot[], { x, y, k }: Place): Box[] {
+  return spots.map((spot) => {
+    const [left, top, radius] = [spot.x * k + x, spot.y * k + y, spot.radius * k];
+    return { left: left - radius, top: top - radius, right: left + radius, bottom: top + radius, spot };
+  });
+}
+
+function isFree(box: Box, spot: Spot, taken: Box[]): boolean {
+  return !taken.some((one) => one.spot !== spot && box.left < one.right && box.right > one.left && box.top < one.bottom && box.bottom > one.top);
+}
+
+/** Return where a label may go, the best place first: below or above a topic, beside anything else. */
+function boxesFor(spot: Spot, { place, width: whole, height }: Scene, width: number, size: number): Box[] {
   const [x, y, radius] = [spot.x * place.k + place.x, spot.y * place.k + place.y, spot.radius * place.k];
-  const isTopic = spot.node.kind === "topic";
-  let left = isTopic ? x - width / 2 - 2 : x + radius + 4;
-  if (!isTopic && left + width + 4 > whole) left = x - radius - width - 8;
-  left = Math.max(2, Math.min(left, whole - width - 6));
-  let top = isTopic ? y + radius + 3 : y - size / 2 - 2;
-  if (top + size + 4 > height) top = y - radius - size - 7;
-  return { left, top, right: left + width + 4, bottom: top + size + 4 };
+  const [below, above, middle] = [y + radius + 4, y - radius - size - 8, y - size / 2 - 2];
+  const [right, left] = [x + radius + 4, x - radius - width - 8];
+  const center = Math.max(0, Math.min(x - width / 2 - 2, whole - width - 4));
+  const sides: Array<[number, number]> = [[right, middle], [left, middle]];
+  const ends: Array<[number, number]> = [[center, below], [center, above]];
+  return (spot.node.kind === "topic" ? [...ends, ...sides] : [...sides, ...ends])
+    .map(([from, top]) => ({ left: from, top, right: from + width + 4, bottom: top + size + 4 }))
+    .filter((one) => one.left >= 0 && one.top >= 0 && one.right <= whole && one.bottom <= height - LEGEND);
 }
 
 const widths = new Map<string, number>();

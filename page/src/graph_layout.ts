@@ -31,6 +31,26 @@ export interface GraphData {
   all: number;
 }
 
+/** Return the graph with a topic for each file: that of most entries which touch it. */
+export function withTopics(data: GraphData): GraphData {
+  const topicOf = new Map(data.nodes.map((node) => [node.id, node.topic]));
+  const counts = new Map<string, Map<string, number>>();
+  for (const { from, to, kind } of data.edges) {
+    const topic = topicOf.get(from);
+    if (kind !== "touches" || !topic) continue;
+    const own = counts.get(to) ?? new Map<string, number>();
+    counts.set(to, own.set(topic, (own.get(topic) ?? 0) + 1));
+  }
+  const most = (own: Map<string, number>) => [...own].reduce((best, one) => (one[1] > best[1] ? one : best))[0];
+  return {
+    ...data,
+    nodes: data.nodes.map((node) => {
+      const own = node.kind === "file" && !node.topic ? counts.get(node.id) : undefined;
+      return own ? { ...node, topic: most(own) } : node;
+    }),
+  };
+}
+
 /** A node with its place. */
 export interface Spot extends SimulationNodeDatum {
   node: GraphNode;
@@ -50,8 +70,11 @@ export interface Line extends SimulationLinkDatum<Spot> {
 }
 
 const LENGTHS = { in: 16, related: 90, touches: 26 };
+const STRENGTHS = { in: 0.5, related: 0.08, touches: 0.05 };
 const GOLDEN = Math.PI * (3 - Math.sqrt(5));
 const MOST_STEPS = 4;
+/** From so many nodes on, speed counts more than a tidy map. */
+const LARGE = 600;
 
 export class Layout {
   spots: Spot[] = [];
@@ -95,6 +118,10 @@ export class Layout {
     return this.byId.get(id);
   }
 
+  private get isLarge(): boolean {
+    return this.spots.length > LARGE;
+  }
+
   get isMoving(): boolean {
     return this.forces.alpha() > this.forces.alphaMin();
   }
@@ -105,7 +132,7 @@ export class Layout {
   }
 
   /** Move the nodes for at most so many ms, at least one step. Return whether that changed anything. */
-  advance(budget: number, steps = MOST_STEPS): boolean {
+  advance(budget: number, steps = this.isLarge ? 1 : MOST_STEPS): boolean {
     if (!this.isMoving) return false;
     const end = performance.now() + budget;
     do this.forces.tick();
@@ -187,27 +214,28 @@ export class Layout {
   }
 
   private setForces(): void {
-    const isLarge = this.spots.length > 600;
+    const { isLarge } = this;
+    const room = Math.max(1, Math.min(4, 120 / this.spots.length)); // few nodes have room for their labels
     this.forces
       .nodes(this.spots)
-      .alphaDecay(isLarge ? 0.025 : 0.02)
+      .alphaDecay(isLarge ? 0.03 : 0.02)
       .alphaMin(0.01)
       .force(
         "link",
         forceLink<Spot, Line>(this.lines)
-          .distance((line) => line.source.radius + line.target.radius + LENGTHS[line.kind])
-          .strength((line) => (line.kind === "in" ? 0.5 : line.kind === "related" ? 0.04 + 0.1 * Math.min(1, line.weight) : 0.06)),
+          .distance((line) => line.source.radius + line.target.radius + room * LENGTHS[line.kind])
+          .strength((line) => STRENGTHS[line.kind] * (line.kind === "related" ? 0.3 + Math.min(1, line.weight) : 1)),
       )
       .force(
         "charge",
         forceManyBody<Spot>()
-          .strength((spot) => (spot.node.kind === "topic" ? -160 - 6 * Math.min(60, spot.near.length) : -26))
+          .strength((spot) => (spot.node.kind === "topic" ? -200 - 8 * Math.min(80, spot.near.length) : -24))
           .theta(isLarge ? 1.2 : 0.9)
-          .distanceMax(isLarge ? 260 : 500),
+          .distanceMax(isLarge ? 900 : 500),
       )
-      .force("x", forceX<Spot>(0).strength(isLarge ? 0.03 : 0.045))
-      .force("y", forceY<Spot>(0).strength(isLarge ? 0.03 : 0.06))
-      .force("collide", isLarge ? null : forceCollide<Spot>((spot) => spot.radius + 2).strength(0.7));
+      .force("x", forceX<Spot>(0).strength(isLarge ? 0.05 : 0.045))
+      .force("y", forceY<Spot>(0).strength(isLarge ? 0.07 : 0.06))
+      .force("collide", isLarge ? null : forceCollide<Spot>((spot) => spot.radius + 4 + 4 * room).strength(0.7));
     this.tree = null;
   }
 }

@@ -69,14 +69,19 @@ export class GraphMap {
     canvas.addEventListener("keydown", (event) => this.key(event), { signal });
   }
 
-  /** Show a map around a node, or a whole one. `colors` are the numbers of topics' colors. */
-  show(data: GraphData, colors: Map<string, number>, center: string, isLive: boolean): void {
-    this.colors = colors;
+  /** Show a map around a node, or a whole one. With `isLive`, it is the former one, with what is new. */
+  show(data: GraphData, center: string, isLive: boolean): void {
     this.layout.set(data, isLive && !this.calm.matches ? performance.now() : 0);
     this.center = this.layout.find(center) ?? null;
     this.chosen = (this.chosen && this.layout.find(this.chosen.node.id)) ?? null;
     this.hovered = null;
     if (!isLive) this.isFitting = true;
+    this.redraw();
+  }
+
+  /** Take the numbers of topics' colors, by the topics' IDs. */
+  paint(colors: Map<string, number>): void {
+    this.colors = colors;
     this.redraw();
   }
 
@@ -140,7 +145,7 @@ export class GraphMap {
   private fitNow(isSoft: boolean): void {
     const { width, height } = this.size;
     const [left, top, right, bottom] = this.layout.extent;
-    const margin = Math.min(56, width / 10);
+    const margin = Math.min(64, width / 10);
     const k = Math.min(2, (width - 2 * margin) / (right - left), (height - 2 * margin) / (bottom - top));
     const wanted = zoomIdentity.translate(width / 2 - (k * (left + right)) / 2, height / 2 - (k * (top + bottom)) / 2).scale(k);
     // While the nodes move, the window follows slowly, so that the map does not tremble.

@@ -24,7 +24,7 @@ export function nameOf(node: GraphNode): string {
 export function openingOf(node: GraphNode): string {
   if (node.kind === "topic") return href("topics", nameOf(node));
   if (node.kind === "file") return href("", "", { file: nameOf(node) });
-  return href("entry", nameOf(node));
+  return href("turn", nameOf(node));
 }
 
 interface PanelProps {

@@ -3,7 +3,7 @@ import "./graph.css";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useAnswer } from "./api";
 import { fullDay, plural } from "./format";
-import type { GraphData, GraphNode } from "./graph_layout";
+import { type GraphData, type GraphNode, withTopics } from "./graph_layout";
 import { GraphList } from "./graph_list";
 import { GraphMap } from "./graph_map";
 import { NodePanel, openingOf } from "./graph_panel";
@@ -24,9 +24,13 @@ export function Graph({ route }: { route: Route }) {
   const around = isWhole ? "" : route.query.get("around") || (first ? `topic:${first.id}` : "");
   const isKnown = isWhole || around !== "" || topics.isNone;
   const asked = around ? { around, limit: AROUND } : { limit: WHOLE };
-  const { data, error, reload } = useAnswer<GraphData>(isKnown ? "graph" : null, asked, true);
+  const { data: answered, error, reload } = useAnswer<GraphData>(isKnown ? "graph" : null, asked, true);
+  const data = useMemo(() => answered && withTopics(answered), [answered]);
   useChanges(useCallback(() => (reload(), topics.reload()), [JSON.stringify(asked)]));
-  const colors = useMemo(() => colorsOf(topics.data?.topics ?? []), [topics.data]);
+  const colors = useMemo(() => {
+    const ids = [...(topics.data?.topics ?? []), ...(data?.nodes ?? []).filter((one) => one.kind === "topic").map((one) => ({ id: one.topic }))];
+    return colorsOf([...new Set(ids.map((one) => one.id))].map((id) => ({ id })));
+  }, [topics.data, data]);
   const [chosen, setChosen] = useState<string | null>(null);
   const set = (values: Record<string, string>) =>
     go(href("graph", "", { ...Object.fromEntries(route.query), ...values }));
@@ -128,9 +132,10 @@ function Canvas({ data, around, colors, chosen, choose }: CanvasProps) {
     return () => made.end();
   }, []);
   useEffect(() => {
-    map.current?.show(data, colors, around, shown.current === around);
+    map.current?.show(data, around, shown.current === around);
     shown.current = around;
-  }, [data, colors]);
+  }, [data]);
+  useEffect(() => map.current?.paint(colors), [colors]);
   useEffect(() => map.current?.choose(chosen, true), [chosen]);
   const node = data.nodes.find((one) => one.id === chosen);
   return (

@@ -28,8 +28,8 @@ export function useTopics(): Loaded<TopicsAnswer> & { isNone: boolean } {
   return { ...found, isNone };
 }
 
-/** Return the number of each topic's color. The most important ones all differ; then the colors come again. */
-export function colorsOf(topics: readonly Topic[]): Map<string, number> {
+/** Return the number of each topic's color, the most important one first. After the last color, they come again. */
+export function colorsOf(topics: ReadonlyArray<{ id: string }>): Map<string, number> {
   return new Map(topics.map((topic, number) => [topic.id, number % TOPIC_COLORS]));
 }
 

@@ -154,10 +154,10 @@ function OneTopic({ topic, topics }: { topic: Topic; topics: Topic[] }) {
             ))}
           </ul>
           {entries.length > 0 && entries.length < topic.entries && (
-            <p class="muted">The newest {entries.length} of {topic.entries}. Search finds the others.</p>
+            <p class="muted topic-more">{plural(topic.entries - entries.length, "more entry", "more entries")}: notes and older ones. Search finds them.</p>
           )}
         </section>
-        <aside>
+        <div class="topic-side">
           {related.data && related.data.related.length > 0 && (
             <section>
               <h2 class="day-head">Related topics</h2>
@@ -189,7 +189,7 @@ function OneTopic({ topic, topics }: { topic: Topic; topics: Topic[] }) {
               </ul>
             </section>
           )}
-        </aside>
+        </div>
       </div>
     </>
   );

@@ -13,6 +13,7 @@ from playwright.sync_api import (
     Page,
     Request,
     ViewportSize,
+    expect,
 )
 
 from tests.page.server import PageServer
@@ -34,7 +35,8 @@ class Opener:
     """Opens views of the page, and collects their problems.
 
     A problem is an error on the console (also a violation of the CSP), an exception, a dialog of the
-    browser, a request to another host, or a failed request. `allowed` are parts of expected problems.
+    browser, or a request to another host. `allowed` are parts of expected problems. `may_load` are the
+    kinds of resources that may be asked for; None for all.
     """
 
     def __init__(self, chromium: Browser, served: Callable[[], PageServer]) -> None:
@@ -43,6 +45,7 @@ class Opener:
         self._contexts: list[BrowserContext] = []
         self.problems: list[str] = []
         self.allowed: list[str] = []
+        self.may_load: set[str] | None = None
 
     def __call__(
         self,
@@ -101,8 +104,19 @@ class Opener:
 
     def _note_request(self, request: Request, host: str) -> None:
         url = urlsplit(request.url)
-        if url.scheme not in ("data", "blob") and url.netloc != host:
+        if url.scheme in ("data", "about"):
+            return
+        if url.netloc != host:
             self.problems.append(f"request to another host: {request.url}")
+        if self.may_load is not None and request.resource_type not in self.may_load:
+            self.problems.append(f"request for a {request.resource_type}: {request.url}")
+
+
+def visit(page: Page, address: str) -> None:
+    """Load a view from the start, in a tab that has shown another one."""
+    page.goto("about:blank")
+    page.goto(address)
+    settle(page)
 
 
 def settle(page: Page) -> None:

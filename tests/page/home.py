@@ -22,6 +22,7 @@ from tests.page.story import NOTES, STORY, Said
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LAST = datetime.date(2026, 11, 20)
+BRANCHES = ("main", "feature/checkout", "main", "fix/production")
 MOVED = "The staging gateway moves to 7444"
 """How the bullet begins that supersedes the one about port 7443."""
 
@@ -29,8 +30,15 @@ MOVED = "The staging gateway moves to 7444"
 class PageHome:
     """A project with a memory below `root`. `models` is a directory with the model's weights."""
 
-    def __init__(self, root: Path, models: str, sessions: Sequence[tuple[datetime.date, list[Said]]]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        models: str,
+        sessions: Sequence[tuple[datetime.date, list[Said]]],
+        branches: Sequence[str] = BRANCHES,
+    ) -> None:
         self.root = root
+        self.branches = branches
         self.home = Home(str(root / "home"))
         self.project = Project(str(root / "shop"))
         Path(self.home.root).mkdir(mode=0o700, parents=True)
@@ -86,13 +94,13 @@ class PageHome:
     def _record(self, transcripts: Path, number: int, day: datetime.date, said: list[Said]) -> None:
         """Write a transcript as Claude Code does: prompts, tool calls with results, answers."""
         lines = Lines(_session(number))
-        branch = ("main", "feature/checkout", "main", "fix/production")[number % 4]
+        branch = self.branches[number % len(self.branches)]
         for turn, one in enumerate(said):
             lines.prompt(one.question, f"{number:04x}{turn:04x}-99f1-4f0e-8a51-3f1f1a2b3c4d")
             for call, file in enumerate(one.files):
                 name, call_id = ("Edit" if turn % 3 else "Read"), f"toolu_{number:03}{turn:02}{call:02}"
                 lines.call(name, call_id, file_path=f"{self.project.root}/{file}")
-                lines.result(call_id, f"1\t{one.answer.splitlines()[0]}")
+                lines.result(call_id, one.output or f"1\t{one.answer.splitlines()[0]}")
             lines.answer(one.answer)
         begin = datetime.datetime.combine(day, datetime.time(9 + number % 8), datetime.timezone.utc)
         for place, entry in enumerate(lines.entries):

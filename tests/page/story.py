@@ -6,12 +6,16 @@ from typing import NamedTuple
 
 
 class Said(NamedTuple):
-    """One turn: a question, its answer, the files that it touched, and a bullet ("kind: text"), or "" for none."""
+    """One turn: a question, its answer, the files that it touched, and a bullet ("kind: text"), or "" for none.
+
+    `output` is what its tools printed.
+    """
 
     question: str
     answer: str
     files: tuple[str, ...] = ()
     bullet: str = ""
+    output: str = ""
 
 
 STORY: dict[str, list[Said]] = {
