@@ -1,4 +1,6 @@
 import "./style.css";
+import "./frame.css";
+import "./parts.css";
 import { render } from "preact";
 import { App } from "./shell";
 

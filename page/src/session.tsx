@@ -56,7 +56,8 @@ export function Session({ route }: { route: Route }) {
   const name = route.view === "session" && wanted && offset === undefined ? wanted : route.id;
   const { data, error, reload } = useAnswer<SessionData>(at("sessions", name), { limit: PAGE, offset }, true);
   const [forgetting, setForgetting] = useState("");
-  useChanges(reload);
+  // What is being forgotten is the change itself; `done` below asks for what is left.
+  useChanges(() => void (forgetting || reload()));
   const turn = wanted || (route.view === "turn" ? route.id : "");
   useEffect(() => setOffset(undefined), [route.id, wanted]);
   const isThere = data !== null;
