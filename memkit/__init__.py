@@ -14,6 +14,9 @@ TYPE_CHECKING = False  # hooks import this package: importing `typing` takes lon
 if TYPE_CHECKING:
     from typing import Any
 
+    from memkit.memory import Memory
+
+__all__ = ["Memory"]
 __version__ = "0.1.0"
 
 

@@ -43,6 +43,7 @@ HOME_FILES = (
     FileKind("ledger.jsonl", "the cost of each model call", "version in each line", in_backup=True),
     FileKind("forgotten.json", "IDs of what you had forgotten", "version", in_backup=True),
     FileKind("serve-keys.json", "hashes of the keys of the HTTP API", "version"),
+    FileKind("extras.json", "optional packages that you want", "version", in_backup=True),
     FileKind("owner", "the random ID of this home's rows on a Chroma server"),
     FileKind("archive/*.jsonl.zst", "original exchanges of a session", "version in the first line",
              has_text=True, in_backup=True),

@@ -16,8 +16,8 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from memkit.journal.digest import Note
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
+    from memkit.recall.expand import Section
     from memkit.recall.file_history import FileHistory
     from memkit.recall.names import Entry
     from memkit.recall.overview import PastSession, TopicCount
@@ -54,7 +55,9 @@ if TYPE_CHECKING:
     from memkit.recall.resume import FoundSession, Resumable
     from memkit.recall.transcript import Exchange
     from memkit.settings.load import Settings
+    from memkit.summarize.compaction import CompactionReport
     from memkit.timeline.tree import Timeline
+    from memkit.timeline.view import TimelineView
     from memkit.topics import Topic, TopicList
 
 logger = logging.getLogger(__name__)
@@ -143,7 +146,7 @@ class Memory:
 
         return topics_in(project, self.home, self.settings_of(project), since, until)
 
-    def expand(self, *ids: str) -> list[dict[str, Any]]:
+    def expand(self, *ids: str) -> list[Section]:
         """Return the whole Markdown sections around results, by their ids. L2: the context.
 
             (section,) = memory.expand("20e3d2c8274c")
@@ -155,7 +158,7 @@ class Memory:
         may_leave = {"other_projects": self.other_projects}
         place = {"directory": self.caller.directory}
         try:
-            sections: list[dict[str, Any]] = ask_service(
+            sections: list[Section] = ask_service(
                 self.project, self.home, self.settings, "expand",
                 {"ids": list(ids), **place, **may_leave},
                 announce=self.announce,
@@ -248,7 +251,7 @@ class Memory:
 
     def timeline(
         self, node: str = "", *, depth: int = 0, limit: int = 100, after: str = "", as_rows: bool = False
-    ) -> dict[str, Any]:
+    ) -> TimelineView:
         """Return a year, month, week, day, or segment with what it holds, and the nodes below it.
 
             memory.timeline()["children"]            # the years with their months
@@ -583,12 +586,61 @@ class Memory:
                 # The database reports a full disk without naming it.
                 raise IndexStoreError(f"{self.home.index}: {error}") from error
 
+    def watch(self) -> Generator[SyncReport, None, None]:
+        """Index now, and again after each change of the files; yield the report of each pass, without end.
+
+            for report in memory.watch():
+                print(report.added, report.deleted)
+
+        `announce` gets the reason of a pass that failed; the next change starts another one. Leaving the
+        loop stops the watching.
+        """
+        from memkit.service.watcher import memory_changes
+
+        with closing(memory_changes(self.project, self.home, self.settings)) as changes:
+            for _ in changes:
+                try:
+                    report = self.index()
+                except MemkitError as error:
+                    self.announce(f"not indexed: {error}")
+                else:
+                    yield report
+
     def index_soon(self) -> None:
         """Have the service index what was added; without it, the next search does."""
         from memkit.ipc import launch
 
         if self.settings.service.enabled:
             launch.start_service(self.home)
+
+    def compact(
+        self, *, since: str = "", until: str = "", path: str = "", dry_run: bool = False
+    ) -> CompactionReport:
+        """Condense the memory into lasting facts in `MEMORY.md`, with the model that the user chose.
+
+            memory.compact(dry_run=True).plan        # the number of calls, tokens, and the price
+            memory.compact(since="2026-11-01").added
+
+        Read everything since the last compaction, or the days (ISO) and the file, directory, or pattern
+        given. This sends redacted memory to the model and costs what `plan` says, within the daily budget.
+        Nothing is asked; the old text is kept, and `memkit compact --undo` brings it back. Raise
+        `MemkitError` if there is no model, or too little left of the budget.
+        """
+        from datetime import date
+
+        from memkit.llm import find_provider
+        from memkit.llm.calls import Calls
+        from memkit.summarize.compaction import Compaction
+        from memkit.summarize.facts import EntrySelection
+
+        selection, calls = EntrySelection(since, until, path), Calls(self.home, find_provider)
+        compaction = Compaction(
+            self.project, self.home, self.settings, calls, date.today(), selection
+        )
+        report = compaction.run(self.wait_seconds, dry_run=dry_run)
+        if report.is_written:
+            self.index()
+        return report
 
     def index_status(self) -> dict[str, Any]:
         """Return what the index holds: `memory.index_status()["chunks"]`.

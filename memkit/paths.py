@@ -39,6 +39,7 @@ class Home:
         self.announced = os.path.join(self.summaries, "announced")
         self.forgotten = os.path.join(root, "forgotten.json")
         self.ledger = os.path.join(root, "ledger.jsonl")
+        self.extras = os.path.join(root, "extras.json")
         self.owner = os.path.join(root, "owner")
         self.serve_keys = os.path.join(root, "serve-keys.json")
         self.projects = os.path.join(root, "projects")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from memkit.errors import MemkitError, NotFoundError
 from memkit.settings import SearchSettings, Settings, load
 from memkit.settings.validate import REMOVED
 from tests.memory import DAYS, Memory, make_memory
+from tests.service.running import wait_until
 from tests.topics.subjects import SubjectEmbedder, days
 
 
@@ -44,6 +47,29 @@ def test_search_expand_remember_and_forget(store: Memory) -> None:
     memory.forget(note.id)
     assert memory.search("quagga").results == []
     assert note.section not in memory.day(note.day)
+
+
+def test_watch(store: Memory) -> None:
+    said: list[str] = []
+    memory = memkit.Memory(store.project.root, home=store.home, announce=said.append)
+    passes = memory.watch()
+    assert next(passes).added == 6
+    store.path("2026-11-20.md").unlink()
+    assert next(passes).deleted == 1
+    passes.close()
+    assert [one for one in threading.enumerate() if one.name == "watcher"] == []
+
+    Path(store.home.index).rename(f"{store.home.index}-moved")
+    Path(store.home.index).write_text("in the way")
+    passes = memory.watch()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, passes)
+        wait_until(lambda: said, "the failed pass to be announced")
+        Path(store.home.index).unlink()
+        store.write("new.md", "# New\n\n" + "zebra " * 30)
+        assert waiting.result(60).added == 6
+    assert said[0].startswith("not indexed: ")
+    passes.close()
 
 
 def test_sessions_and_show(store: Memory) -> None:

@@ -22,8 +22,8 @@ SCRIPTS = [
 ]
 PROMISE = "Standard library only"
 
-INSIDE = {"memkit.cli"}
-"""Imported by `bin/memkit` only once it runs in memkit's own environment."""
+INSIDE = {"memkit.cli", "memkit.memory"}
+"""Imported by `bin/memkit` only once it runs in memkit's own environment, or by the user's own programs."""
 
 
 def module_file(name: str) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +17,7 @@ from memkit.text import one_line
 
 if TYPE_CHECKING:
     from memkit.claude_code.exchange import Message
+    from memkit.recall.expand import Section
     from memkit.recall.transcript import Exchange
 
 EVENT_CHARACTERS = 200
@@ -44,7 +45,7 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
         _show(section)
 
 
-def _show(section: dict[str, Any]) -> None:
+def _show(section: Section) -> None:
     session, branch = section["session"], section["branch"]
     click.echo(f"{styled(section['id'], fg='cyan')}  {styled(section['breadcrumb'], bold=True)}")
     echo(f"{section['path']}:{section['start_line']}-{section['end_line']}", dim=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import signal
-from queue import SimpleQueue
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -18,7 +18,6 @@ from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.index import SyncReport
-    from memkit.service.watcher import Watcher
 
 logger = logging.getLogger(__name__)
 
@@ -65,28 +64,24 @@ def watch_command(context: Context, paths: tuple[str, ...]) -> None:
       memkit watch docs/decisions
     """
     from memkit.index.memory_files import change_paths
-    from memkit.service.watcher import Watcher
+    from memkit.service.watcher import memory_changes
 
     if paths:
         change_paths(context.home, context.project, add=paths)
-    # Not a threading.Event: a signal in the middle of its `wait` can leave its lock in a wrong state.
-    changes: SimpleQueue[str] = SimpleQueue()
+    is_first = True
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    watcher = Watcher(changes.put)
-    try:
-        # Watch first, then index: a change in between is reported.
-        count = watcher.watch_memory(context.project, context.home, context.settings())
-        context.say(f"watching {plural(count, 'path')} of {context.project.root}; press Ctrl-C to stop")
-        while True:
-            _try_to_index(context, watcher)
-            changes.get()
-            while not changes.empty():
-                changes.get()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        watcher.close()
+    # Closed here: left to the garbage collector, its thread could outlive the interpreter.
+    with closing(memory_changes(context.project, context.home, context.settings())) as changes:
+        try:
+            for count in changes:
+                if is_first:
+                    paths_watched = f"{plural(count, 'path')} of {context.project.root}"
+                    context.say(f"watching {paths_watched}; press Ctrl-C to stop")
+                is_first = False
+                _try_to_index(context)
+        except KeyboardInterrupt:
+            pass
 
 
 def _print(context: Context, report: SyncReport) -> None:
@@ -113,9 +108,8 @@ def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _try_to_index(context: Context, watcher: Watcher) -> None:
+def _try_to_index(context: Context) -> None:
     try:
-        watcher.watch_memory(context.project, context.home, context.settings())
         with progress_bar(context, "embedding") as progress:
             report = context.memory().index(progress=progress)
         _print(context, report)

@@ -11,6 +11,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import confirm, echo, format_size, plain
+from memkit.environment.extras import EXTRAS
 from memkit.errors import MemkitError, unwritable
 from memkit.mcp import clients
 from memkit.text import one_line, plural
@@ -62,19 +63,36 @@ class _Questions:
     type=click.Choice(clients.NAMES),
     help=f"Only connect another agent by MCP: {', '.join(clients.NAMES)}.",
 )
-def setup_command(context: Context, yes: bool, skip: tuple[str, ...], mcp: str | None) -> None:
+@click.option(
+    "--with",
+    "extras",
+    metavar="EXTRA",
+    multiple=True,
+    type=click.Choice(list(EXTRAS)),
+    help=f"Only add packages that memkit can do without: {', '.join(EXTRAS)}.",
+)
+def setup_command(
+    context: Context, yes: bool, skip: tuple[str, ...], mcp: str | None, extras: tuple[str, ...]
+) -> None:
     """Set up memkit: check this machine, install the plugin, import existing sessions.
 
     Asks before each change, and changes nothing that is already there, so you can run it again. Offers the
     command `memkit` for terminals: a script in ~/.local/bin that runs the plugin's memkit.
     With --json, or where there is no terminal (as after `!` in Claude Code), it cannot ask, and skips each
     change unless you pass --yes. Whether a model may write summaries is decided by an answer only.
+    What --with adds is added again after an update of memkit.
 
     \b
       memkit setup
       memkit setup --skip import
       memkit setup --mcp cursor
+      memkit setup --with topics --with google
     """
+    if mcp and extras:
+        raise click.UsageError("give --mcp or --with, not both")
+    if extras:
+        _add(context, extras, yes)
+        return
     if mcp:
         _connect(context, mcp, yes)
         return
@@ -108,6 +126,22 @@ def setup_command(context: Context, yes: bool, skip: tuple[str, ...], mcp: str |
     if not context.as_json:
         echo("Work in Claude Code as usual; `memkit status` shows what memkit remembers.")
         echo("`memkit statusline --help` shows how to add memkit to Claude Code's status line.")
+
+
+def _add(context: Context, extras: tuple[str, ...], yes: bool) -> None:
+    """Install extras into memkit's own environment if the user agrees."""
+    from memkit import environment
+    from memkit.environment.build import add_extras
+
+    wanted = [extra for extra in EXTRAS if extra in extras]
+    requirements = [one for extra in wanted for one in EXTRAS[extra]]
+    if not environment.is_own(context.home.root):
+        command = environment.install_command(*requirements)
+        raise MemkitError(f"memkit does not manage its Python environment {sys.prefix}; run `{command}`")
+    size = ", with torch, gigabytes on Linux" if "sentence-transformers" in wanted else ""
+    confirm(f"Install {', '.join(requirements)}{size} into {sys.prefix}?", yes)
+    add_extras(context.home.root, wanted)
+    context.report({"installed": wanted}, f"Installed {', '.join(wanted)}.")
 
 
 def _connect(context: Context, name: str, yes: bool) -> None:

@@ -65,6 +65,7 @@ def timeline_command(
         raise click.UsageError("--search needs words")
     context.stay_in_project()
     memory = context.memory()
+    found: Mapping[str, Any]
     if search is not None:
         found = memory.scan(search, node, limit=limit, after=after)
         lines = list(_matches(found))

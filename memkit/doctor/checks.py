@@ -46,6 +46,7 @@ CHECKS = (
     Check(installation.check_settings, hourly=True),
     Check(installation.check_project_settings, of_project=True, hourly=True),
     Check(installation.check_packages, hourly=True),
+    Check(installation.check_extras, hourly=True),
     Check(installation.check_hook_python),
     Check(installation.check_versions, hourly=True),
     Check(home_checks.check_writing, hourly=True),

@@ -16,6 +16,7 @@ import memkit
 from memkit import environment
 from memkit.claude_code.installation import installed_plugins, plugin_version
 from memkit.doctor import Finding, Subject, make_finding, split_advice
+from memkit.environment import extras
 from memkit.ipc.launch import REPOSITORY
 from memkit.processes import find_program, no_window
 from memkit.settings.validate import UnknownSettingError, every_key, name_of
@@ -52,12 +53,21 @@ def check_packages(subject: Subject) -> Iterator[Finding]:
     missing = sorted(name for name in _required() if not _is_installed(name))
     if not missing:
         return
-    own = environment.environments(subject.home.root)
     fix = f"run `{environment.install_command(*missing)}`"
-    if os.path.realpath(sys.prefix).startswith(os.path.realpath(own) + os.sep):
+    if environment.is_own(subject.home.root):
         old, new = shlex.quote(sys.prefix), shlex.quote(f"{sys.prefix}.old")
         fix = f"run `mv {old} {new}`; the next memkit command rebuilds it"
     yield make_finding("packages-missing", environment=sys.prefix, names=", ".join(missing), fix=fix)
+
+
+def check_extras(subject: Subject) -> Iterator[Finding]:
+    """Check that memkit's own environment has the extras that the user wants."""
+    if not environment.is_own(subject.home.root):
+        return
+    missing = extras.missing(subject.home.root)
+    if missing:
+        options = " ".join(f"--with {extra}" for extra in missing)
+        yield make_finding("extras-missing", names=", ".join(missing), options=options)
 
 
 def _required() -> Iterator[str]:

@@ -30,7 +30,7 @@ from memkit.embedding.models import (
     rough_tokens,
     tokens_read,
 )
-from memkit.environment import install_command
+from memkit.environment.extras import how_to_add
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
 from memkit.settings import EmbeddingSettings
@@ -78,7 +78,7 @@ class EmbeddingService:
         except ImportError as error:
             raise EmbeddingError(
                 f"the embedding provider {self.name} needs the package {self.package}; run "
-                f"`{install_command(self.package)}`"
+                f"`{how_to_add(self.name)}`"
             ) from error
         key = find_key(with_keys(environ, home), self.keys, EmbeddingError)
         if needs_key(chosen) and not key:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from memkit.embedding import check_vectors, normalize
 from memkit.embedding.models import NO_PREFIXES, Prefixes, Token, cut_into_windows
-from memkit.environment import install_command
+from memkit.environment.extras import how_to_add
 from memkit.errors import EmbeddingError
 from memkit.text import one_line
 
@@ -27,7 +27,7 @@ class SentenceTransformersEmbedder:
         except ImportError as error:
             raise EmbeddingError(
                 f"the embedding model {model} needs another package; "
-                f"run `{install_command('sentence-transformers')}`"
+                f"run `{how_to_add('sentence-transformers')}`"
             ) from error
         try:
             self._model: Any = SentenceTransformer(model, local_files_only=not allow_download)

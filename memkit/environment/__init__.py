@@ -87,6 +87,12 @@ def environments(home_root: str) -> str:
     return os.path.join(home_root, "env")
 
 
+def is_own(home_root: str) -> bool:
+    """Return whether this process runs in an environment that memkit made for this home."""
+    own = os.path.realpath(environments(home_root)) + os.sep
+    return os.path.realpath(sys.prefix).startswith(own)
+
+
 def interpreter(directory: str) -> str:
     """The path of the interpreter of the virtual environment in `directory`."""
     if os.name == "nt":

@@ -10,22 +10,25 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib.util
 import math
 import os
 import secrets
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
 from memkit import environment
-from memkit.environment.install import CommandRunner, install, report
+from memkit.environment.extras import install_extras, packages, take_over, wish
+from memkit.environment.install import CommandRunner, install, pip_command, report
 from memkit.environment.interpreters import EnvironmentBuildError, StillBuildingError
 from memkit.files import PRIVATE_FILE, create_private, make_private_directory
 from memkit.paths import Home
-from memkit.processes import try_lock
+from memkit.processes import find_program, try_lock
 from memkit.state import write_state
 
 NEEDED_BYTES = 600_000_000
@@ -54,7 +57,31 @@ def ensure_environment(
         f"building its Python environment in {home_root} (once; about a minute, 0.5 GB)",
         locks=[environment.lock_path(repository_root)],
         wait_seconds=wait_seconds,
+        has_extras=True,
     )
+
+
+def add_extras(home_root: str, extras: Sequence[str]) -> None:
+    """Install extras into the environment of this process, which memkit made, and record the wish.
+
+    Raise `EnvironmentBuildError`, `NewerFileError`.
+    """
+    parent = Path(environment.environments(home_root))
+    with _explained(home_root), _unwound_by_signals():
+        make_private_directory(str(parent))
+        with _locked(environment.lock_file(home_root), math.inf) as lock:
+            wish(home_root, extras)  # first: the doctor reports what is still missing then
+            uv = "" if importlib.util.find_spec("pip") else find_program("uv")
+            if uv is None:
+                raise EnvironmentBuildError(f"{sys.prefix} was made with uv, which is gone: install it.")
+            with _commands(home_root, parent / f"{environment.BUILDING}extras", lock) as runner:
+                report(f"installing {_names(extras)}")
+                pip_install = pip_command(sys.executable, uv)
+                failed = install_extras(
+                    sys.prefix, extras, {}, pip_install, runner, without_index_variables=False
+                )
+    if failed:
+        raise EnvironmentBuildError(next(iter(failed.values())))
 
 
 def make_environment(
@@ -64,12 +91,14 @@ def make_environment(
     purpose: str,
     locks: Sequence[str] = (),
     wait_seconds: float = math.inf,
+    has_extras: bool = False,
 ) -> str:
     """Build the environment `env/<name>` in `home_root` unless it exists; return its interpreter.
 
     Then remove older environments of the same kind (a name is `stamp` or `kind-stamp`), except the youngest:
     a process started before the update may still use it. `steps` and `locks` are as for `install`; `purpose`
-    is reported first. Raise `EnvironmentBuildError`. A failure or a signal leaves nothing.
+    is reported first. With `has_extras`, also install the extras that the user wants; it is used without
+    those that cannot be had now. Raise `EnvironmentBuildError`. A failure or a signal leaves nothing.
     """
     target = Path(environment.environments(home_root), name)
     python = environment.interpreter(str(target))
@@ -87,7 +116,7 @@ def make_environment(
             report(purpose)
             try:
                 with _explained(home_root):
-                    _build(home_root, target, steps, list(locks), lock)
+                    _build(home_root, target, steps, list(locks), lock, has_extras)
             except EnvironmentBuildError as error:
                 _record_failure(home_root, str(error))
                 raise
@@ -97,30 +126,52 @@ def make_environment(
 
 
 def _build(
-    home_root: str, target: Path, steps: list[list[str]], locks: list[str], lock: int
+    home_root: str,
+    target: Path,
+    steps: list[list[str]],
+    locks: list[str],
+    lock: int,
+    has_extras: bool,
 ) -> None:
     if shutil.disk_usage(target.parent).free < NEEDED_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    log_path = Path(make_private_directory(Home(home_root).log), "environment.log")
-    before = _versions_before(target)
+    before = _versions_before(target) if has_extras else {}
+    extras = take_over(home_root, before) if has_extras else []
     if os.path.lexists(target):  # its Python is gone
         _discard(target)
     marker = Path(environment.building_marker(str(target)))
+    with _commands(home_root, marker, lock) as runner:
+        try:
+            pip_install = install(str(target), steps, locks, runner)
+            if extras:
+                report(f"installing {_names(extras)} again")
+            for extra in install_extras(str(target), extras, before, pip_install, runner):
+                report(f"could not install {extra} again; the user can run `memkit setup --with {extra}`")
+        except BaseException:
+            if os.path.lexists(target):
+                _discard(target)  # before its marker
+            raise
+    report(f"the environment is ready ({runner.seconds} s)")
+
+
+@contextlib.contextmanager
+def _commands(home_root: str, directory: Path, lock: int) -> Iterator[CommandRunner]:
+    """Yield what runs commands in `directory`, which exists until they have ended. They are logged."""
+    log_path = Path(make_private_directory(Home(home_root).log), "environment.log")
     try:
-        make_private_directory(str(marker))
+        make_private_directory(str(directory))
         create_private(str(log_path)).close()
         with open(log_path, "w", encoding="utf-8") as log:
-            runner = CommandRunner(marker, log, lock)
+            runner = CommandRunner(directory, log, lock)
             with runner.signs_of_life(SIGN_SECONDS):
-                install(str(target), steps, locks, before, runner)
-    except BaseException:
-        if os.path.lexists(target):
-            _discard(target)  # before its marker
-        raise
+                yield runner
     finally:
-        if marker.exists():
-            _discard(marker)
-    report(f"the environment is ready ({runner.seconds} s)")
+        if directory.exists():
+            _discard(directory)
+
+
+def _names(extras: Sequence[str]) -> str:
+    return ", ".join(name for extra in extras for name in packages(extra))
 
 
 def _versions_before(target: Path) -> dict[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import errno
+import math
 import os
 import shutil
 import subprocess
@@ -20,23 +21,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from memkit.environment import interpreter, normalized
+from memkit.environment import interpreter
 from memkit.environment.interpreters import (
     MINIMUM,
     NEWEST_MINOR,
     EnvironmentBuildError,
+    NoNetworkError,
     find_interpreter,
     has_locked_wheels,
 )
 from memkit.processes import detached, find_program, kill_group
 
 _PIP_INDEX_VARIABLES = {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX"}
-
-EXTRA_PACKAGES = (
-    "openai", "google-genai", "voyageai", "ollama", "sentence-transformers", "scikit-learn", "mcp",
-    "fastapi", "limits",
-)  # fmt: skip
-"""Packages that memkit advises users to install; a new environment gets those of the old one."""
 
 NO_NETWORK_SECONDS = 10
 """The time limit for one connection. With its one retry, a missing network takes half a minute."""
@@ -80,15 +76,14 @@ def install(
     directory: str,
     steps: list[list[str]],
     locks: list[str],
-    before: dict[str, str],
     runner: CommandRunner,
-) -> None:
+) -> list[str]:
     """Create a virtual environment in `directory` and install the packages of `locks` by their hashes.
 
     Without locks, or without wheels for this Python in them, run `pip install` with each of `steps`. Use uv
-    if there is one; if that is missing or fails, use venv and pip. Add the optional packages that were in
-    the environment `before`. Raise `EnvironmentBuildError`, and `OSError` if a disk is full; then there may
-    be remains in `directory`.
+    if there is one; if that is missing or fails, use venv and pip. Return the
+    command that installs more packages. Raise `EnvironmentBuildError`, and `OSError` if a disk is full; then
+    there may be remains in `directory`.
     """
     failure: EnvironmentBuildError | None = None
     for create, pip_install in _tools(directory):
@@ -96,16 +91,12 @@ def install(
             for command in create:
                 runner.run(command)
             _install_packages(directory, pip_install, steps, locks, runner)
-            break
+            return pip_install
         except EnvironmentBuildError as error:  # uv, for example, ignores an index set in pip.conf
             failure = error
             shutil.rmtree(directory, ignore_errors=True)
-    else:
-        assert failure is not None
-        raise failure
-    extra = [name for name in EXTRA_PACKAGES if name in before]
-    if locks and extra:
-        _install_extra(pip_install, extra, before, locks[0], runner)
+    assert failure is not None
+    raise failure
 
 
 def _install_packages(
@@ -128,42 +119,6 @@ def _install_packages(
         runner.run([*pip_install, *step], without_index_variables=bool(locks))
 
 
-def _install_extra(
-    pip_install: list[str],
-    names: list[str],
-    versions: dict[str, str],
-    lock: str,
-    runner: CommandRunner,
-) -> None:
-    """Install `names` with the versions of `lock`, else of `versions`. Only report a failure."""
-    wanted = ", ".join(f"{name}=={versions[name]}" for name in names)
-    report(f"reinstalling packages that you had added to the environment: {wanted}")
-    locked = locked_versions(lock)
-    lines = list(locked.values())
-    lines += [f"{name}=={version}" for name, version in versions.items() if name not in locked]
-    constraints = os.path.join(runner.directory, "constraints.txt")
-    with open(constraints, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
-    command = [*pip_install, "--only-binary", ":all:", "--constraint", constraints, *names]
-    try:
-        runner.run(command, without_index_variables=True)
-    except EnvironmentBuildError as error:
-        report(f"could not reinstall {wanted}; features that need it print the command. {error}")
-
-
-def locked_versions(lock: str) -> dict[str, str]:
-    """Return the pins of `lock`, by normalized names: lines of requirements, without hashes."""
-    found: dict[str, str] = {}
-    if os.path.exists(lock):
-        with open(lock, encoding="utf-8") as file:
-            for line in file:
-                name, pinned, _ = line.partition("==")
-                if pinned and not line.startswith((" ", "#")):
-                    key, one = normalized(name), line.rstrip().rstrip("\\").rstrip()
-                    found[key] = f"{found[key]}\n{one}" if key in found else one
-    return found
-
-
 def _tools(directory: str) -> Iterator[tuple[list[list[str]], list[str]]]:
     """Yield, for each tool, the commands to create an environment and the command to install into it.
 
@@ -178,18 +133,24 @@ def _tools(directory: str) -> Iterator[tuple[list[list[str]], list[str]]]:
     if uv and not (has_pip and _PIP_INDEX_VARIABLES.intersection(os.environ)):
         request = python.path if python else ">={}.{},<3.{}".format(*MINIMUM, NEWEST_MINOR + 1)
         create = [uv, "venv", "--no-project", "--python", request, directory]
-        yield [create], [uv, "pip", "install", "--python", target]
+        yield [create], pip_command(target, uv)
     if python and python.has_venv:
         # In two steps, because venv hides the output of a failed ensurepip.
         venv = [python.path, "-I", "-m", "venv", "--without-pip", directory]
-        pip_install = [target, "-I", "-m", "pip", "install", "--no-input", "--prefer-binary"]
-        pip_install += ["--no-compile", "--progress-bar=off", "--no-warn-script-location"]
-        yield [venv, [target, "-I", "-m", "ensurepip", "--default-pip"]], pip_install
+        yield [venv, [target, "-I", "-m", "ensurepip", "--default-pip"]], pip_command(target)
     elif python and not uv:
         raise EnvironmentBuildError(
             f"memkit needs a virtual environment, and {python.path} cannot make one: install the "
             "package python{}.{}-venv (or uv).".format(*python.version)
         )
+
+
+def pip_command(python: str, uv: str = "") -> list[str]:
+    """Return the command that installs packages for the interpreter `python`: pip's, or that of `uv`."""
+    if uv:
+        return [uv, "pip", "install", "--python", python]
+    options = ["--no-input", "--prefer-binary", "--no-compile", "--progress-bar=off"]
+    return [python, "-I", "-m", "pip", "install", *options, "--no-warn-script-location"]
 
 
 def report(message: str) -> None:
@@ -235,8 +196,10 @@ class CommandRunner:
         finally:
             ended.set()
 
-    def run(self, command: list[str], without_index_variables: bool = False) -> None:
-        """Run one command to its end; it is never left running.
+    def run(
+        self, command: list[str], without_index_variables: bool = False, seconds: float = math.inf
+    ) -> None:
+        """Run one command to its end, but no longer than `seconds`; it is never left running.
 
         `without_index_variables` is for packages without hashes: then only the user's settings files name
         the index. Raise `EnvironmentBuildError`, and `OSError` if a disk is full.
@@ -244,6 +207,16 @@ class CommandRunner:
         self._log.write("$ " + " ".join(command) + "\n")
         process = self._start(command, _variables(self.directory, without_index_variables))
         tail: collections.deque[str] = collections.deque(maxlen=20)
+        expired = threading.Event()
+
+        def stop() -> None:
+            if process.poll() is None:
+                expired.set()
+                kill_group(process)
+
+        limit = threading.Timer(max(0.0, min(seconds, threading.TIMEOUT_MAX)), stop)
+        limit.daemon = True
+        limit.start()
         try:
             assert process.stdout is not None
             for line in process.stdout:
@@ -256,8 +229,11 @@ class CommandRunner:
             kill_group(process)
             raise
         finally:
+            limit.cancel()
             if self._on_terminal:
                 _write("\r\x1b[K")
+        if expired.is_set():
+            raise EnvironmentBuildError(f"the installation took too long (details: {self._log.name}).")
         if status:
             self._raise_cause([f"exit status {status}", *tail])
 
@@ -294,7 +270,10 @@ class CommandRunner:
                 "it; check which package index pip and uv use"
             )
         elif any(sign in text for sign in _NO_NETWORK):
-            cause = "the package index cannot be reached; check the network and proxy"
+            raise NoNetworkError(
+                "memkit could not install its dependencies: the package index cannot be reached; check the "
+                f"network and proxy (details: {self._log.name})."
+            )
         else:
             lines = [line for line in output if line]
             cause = [*lines, *(line for line in lines if line.lower().startswith("error"))][-1]

@@ -56,6 +56,10 @@ class EnvironmentBuildError(MemkitError):
     """A private Python environment cannot be built."""
 
 
+class NoNetworkError(EnvironmentBuildError):
+    """The package index cannot be reached."""
+
+
 class StillBuildingError(EnvironmentBuildError):
     """Another process is still building the environment."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -12,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeVar
 
 import memkit
-from memkit.environment import install_command
+from memkit.environment.extras import how_to_add
 from memkit.errors import MemkitError
 from memkit.mcp import handshake
 from memkit.text import one_line
@@ -52,6 +53,8 @@ def serve(open_memory: Opener) -> NoReturn:
     check_package()
     source, target = _own_streams()
     calls = _Calls()
+    # asyncio would cancel its main task instead, which the SDK may miss.
+    signal.signal(signal.SIGINT, lambda *_: _end(calls, 130))
     status = 1
     try:
         first = source.readline()
@@ -63,10 +66,12 @@ def serve(open_memory: Opener) -> NoReturn:
 
         anyio.run(_serve, _server(open_memory, calls), _Input(first, source), replies)
         status = 0
-    except KeyboardInterrupt:
-        status = 130
     except Exception:
         logger.exception("memkit mcp failed")
+    _end(calls, status)
+
+
+def _end(calls: _Calls, status: int) -> NoReturn:
     calls.wait(LAST_SECONDS)
     logging.shutdown()
     os._exit(status)
@@ -76,7 +81,7 @@ def check_package() -> None:
     """Raise `MissingPackageError` if the SDK is missing. Does not import it."""
     if find_spec("mcp") is None:
         raise MissingPackageError(
-            f"`memkit mcp` needs another package; the user can run `{install_command('mcp')}`"
+            f"`memkit mcp` needs another package; the user can run `{how_to_add('mcp')}`"
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, ClassVar
 
@@ -223,9 +224,9 @@ def _in_project(path: str, memory: Memory) -> str:
     return relative.replace(os.sep, "/")
 
 
-def _quoted(value: dict[str, Any]) -> str:
+def _quoted(value: Mapping[str, Any]) -> str:
     return f"{QUOTED}\n{_json(value)}"
 
 
-def _json(value: dict[str, Any]) -> str:
+def _json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

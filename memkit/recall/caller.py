@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from memkit.paths import Home
 from memkit.recall.results import Answer, SearchRequest
+
+if TYPE_CHECKING:
+    from memkit.recall.expand import Section
 
 SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 """Names the session, for each command that Claude runs."""
@@ -45,7 +48,7 @@ def answer_for(
     return marked(ask(request), caller.directory)
 
 
-def sections_for(caller: Caller, sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def sections_for(caller: Caller, sections: list[Section]) -> list[Section]:
     """Return the sections that `memkit expand` shows, with marks from git."""
     from memkit.recall.git_marks import marked_sections
 

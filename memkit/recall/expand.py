@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from memkit.errors import AmbiguousIdError, ArchiveError, NotFoundError
 from memkit.files import read_regular
@@ -24,7 +24,37 @@ from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)
 
-_CHUNK_FIELDS = ("source", "heading", "breadcrumb", "kind", "date", "session", "branch")
+class _Section(TypedDict):
+    id: str
+    root: str
+    path: str
+    start_line: int
+    end_line: int
+    source: str
+    heading: str
+    breadcrumb: str
+    kind: str
+    date: str
+    session: str
+    branch: str
+    turns: list[str]
+    citations: list[str]
+    transcript: str | None
+    archived: bool
+    missing: list[str]
+    content: str
+
+
+class Section(_Section, total=False):
+    """The Markdown section around a result, as `memkit expand --json` prints it.
+
+    `content` is the text of the file now, without anchors. Lines are 1-based and inclusive. `transcript` is
+    the path of Claude Code's transcript. If that is gone, it is None, `archived` is whether the archive
+    has the session, and `missing` lists turns that a damaged archive lost. `git` has the marks from git, if
+    there are any; see `memkit.recall.git_marks`.
+    """
+
+    git: dict[str, Any]
 
 
 def expand_known(
@@ -34,7 +64,7 @@ def expand_known(
     prefix: str,
     *,
     other_projects: bool = True,
-) -> dict[str, Any]:
+) -> Section:
     """Return the section around a chunk of any memory that a search of `project` looks into.
 
     Without `other_projects` that is the project itself and the user's memory. See `expand`.
@@ -56,12 +86,8 @@ def expand_known(
     raise NotFoundError(problem)
 
 
-def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> dict[str, Any]:
-    """Return the section around the chunk whose id begins with `prefix`, as `memkit expand --json` prints it.
-
-    The text is that of the file now, without anchors. Lines are 1-based and inclusive. `transcript` is the
-    path of Claude Code's transcript. If that is gone, it is None, `archived` tells whether the archive has
-    the session, and `missing` lists turns that a damaged archive lost.
+def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Section:
+    """Return the section around the chunk whose id begins with `prefix`.
 
     Raise `NotFoundError` if there is no such chunk, or if its file or section is gone, and
     `AmbiguousIdError`.
@@ -84,22 +110,31 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> di
         for found, names in ((turns, ("turn", "turns")), (citations, ("grip", "grips"))):
             for name in names:
                 found |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
+    transcript, archived, missing = _original(home, chunk.session, turns)
     return {
         "id": chunks.id(position)[:SHOWN_ID_CHARACTERS],
         "root": project.root,
         "path": str(path),
         "start_line": document.line_at(start) + 1,
         "end_line": document.line_at(max(start, end - 1)) + 1,
-        **{name: getattr(chunk, name) for name in _CHUNK_FIELDS},
+        "source": chunk.source,
+        "heading": chunk.heading,
+        "breadcrumb": chunk.breadcrumb,
+        "kind": chunk.kind,
+        "date": chunk.date,
+        "session": chunk.session,
+        "branch": chunk.branch,
         "turns": list(turns),
         "citations": list(citations),
-        **_original(home, chunk.session, turns),
+        "transcript": transcript,
+        "archived": archived,
+        "missing": missing,
         "content": document.body[start:end],
     }
 
 
-def _original(home: Home, session: str, turns: Iterable[str]) -> dict[str, Any]:
-    """Return where the original exchange of the section is."""
+def _original(home: Home, session: str, turns: Iterable[str]) -> tuple[str | None, bool, list[str]]:
+    """Return where the original exchange is: `transcript`, `archived`, and `missing` of the section."""
     transcript, archived, missing = None, False, list[str]()
     try:
         found = find_original(home, session)
@@ -113,7 +148,7 @@ def _original(home: Home, session: str, turns: Iterable[str]) -> dict[str, Any]:
     except ArchiveError as error:
         logger.warning("%s", error)
         archived = True
-    return {"transcript": transcript, "archived": archived, "missing": missing}
+    return transcript, archived, missing
 
 
 def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) -> tuple[int, int]:

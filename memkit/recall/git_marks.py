@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memkit import anchors
 from memkit.hook.git import (
@@ -27,6 +27,9 @@ from memkit.journal.turn_parts import read_turn
 from memkit.projects.git import run_together
 from memkit.recall.results import Answer
 from memkit.text import plural
+
+if TYPE_CHECKING:
+    from memkit.recall.expand import Section
 
 SECONDS = 0.03
 """The time that git has for all results. What it does not answer in time is not marked."""
@@ -150,7 +153,7 @@ def marked(answer: Answer, directory: str = "", seconds: float | None = None) ->
     return replace(answer, results=results)
 
 
-def marked_sections(sections: Sequence[dict[str, Any]], directory: str = "") -> list[dict[str, Any]]:
+def marked_sections(sections: Sequence[Section], directory: str = "") -> list[Section]:
     """Return the sections that `memkit expand` shows, with their marks in `git` if there are any."""
     entries = [
         EntryText(

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from memkit.environment import install_command
+from memkit.environment.extras import how_to_add
 from memkit.errors import MemkitError
 from memkit.paths import Home
 
@@ -31,7 +31,7 @@ def check_packages() -> None:
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise MissingPackageError(
-            f"`memkit serve` needs more packages; the user can run `{install_command(*missing)}`"
+            f"`memkit serve` needs more packages; the user can run `{how_to_add('serve')}`"
         )
 
 

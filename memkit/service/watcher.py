@@ -13,11 +13,13 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
+from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.index.memory_files import memory_paths
 from memkit.index.scanner import is_below, scan
@@ -185,6 +187,27 @@ class Watcher:
         if observer is not None:
             observer.stop()
             observer.join()
+
+
+def memory_changes(project: Project, home: Home, settings: Settings) -> Generator[int, None, None]:
+    """Yield the number of watched paths at once, and again after each burst of changes; it never ends.
+
+    Every change after a value is reported: index then. Closing the iterator stops the watching.
+    """
+    # Not a threading.Event: a signal in the middle of its `wait` can leave its lock in a wrong state.
+    changes: SimpleQueue[str] = SimpleQueue()
+    watcher = Watcher(changes.put)
+    try:
+        count = watcher.watch_memory(project, home, settings)
+        while True:
+            yield count  # watch first, then index: a change in between is reported
+            changes.get()
+            while not changes.empty():
+                changes.get()
+            with contextlib.suppress(MemkitError):  # indexing has the same problem, and reports it
+                count = watcher.watch_memory(project, home, settings)
+    finally:
+        watcher.close()
 
 
 def _find_directories(memories: dict[str, _Memory]) -> dict[str, tuple[bool, int]]:

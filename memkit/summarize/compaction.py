@@ -7,7 +7,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +19,7 @@ from memkit.ipc import unindexed
 from memkit.journal import Journal
 from memkit.journal.facts import MEMORY_FILE, Fact, FactChange, FactFile
 from memkit.journal.files import keep_replaced
-from memkit.llm import Provider
+from memkit.llm import NotConfiguredError, Provider
 from memkit.llm.calls import (
     ANSWER_SHARE,
     CALL_TOKENS,
@@ -110,14 +110,11 @@ def run_compactions(
             today = datetime.fromtimestamp(now).date()
             first = (today - timedelta(days=settings.summarize.compact_days)).isoformat()
             compaction = Compaction(project, home, settings, calls, today, since=first)
-            with calls_lock(home):
-                compaction.check_budget(compaction.plan())
-                change = compaction.condense()
-                if compaction.held:
-                    report.failures.append(f"{project.root}: {compaction.held_line()}")
-                if change:
-                    compaction.write(change)
-                    report.projects.add(project.root)
+            done = compaction.run()
+            if done.held:
+                report.failures.append(f"{project.root}: {compaction.held_line()}")
+            if done.is_written:
+                report.projects.add(project.root)
         except BusyError:  # the next round tries again
             break
         except (MemkitError, OSError) as error:  # other projects may be fine
@@ -143,6 +140,27 @@ def should_compact(project: Project, home: Home, settings: SummarizeSettings, no
             if 0 <= now - call.time < days * DAY_SECONDS:  # a call in the future: the clock was wrong
                 return False
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionReport:
+    """The outcome of a compaction.
+
+    `entries` is the number of entries to condense, `plan` the estimate of the calls, `calls` the number of
+    those made. `added` are the new facts in the file at `path`, `removed` the number of old ones that went,
+    and `held` those that the model replaced beyond what one compaction may remove. `kept` is the copy of the
+    old text, or None.
+    """
+
+    path: Path
+    entries: int
+    plan: Plan
+    calls: int = 0
+    added: tuple[Fact, ...] = ()
+    removed: int = 0
+    held: tuple[Fact, ...] = ()
+    kept: Path | None = None
+    is_written: bool = False
 
 
 @dataclass
@@ -213,6 +231,28 @@ class Compaction:
                 f"compacting needs about {plan.tokens:,} tokens, but today's budget has {plan.left:,} left; "
                 "select less with --since or --path, or the user can raise summarize.daily_tokens"
             )
+
+    def run(self, wait_seconds: float = 0.0, *, dry_run: bool = False) -> CompactionReport:
+        """Condense, and write the change without a question; with `dry_run`, only estimate.
+
+        Wait at most `wait_seconds` for another process that asks a model, then raise `BusyError`. Raise
+        `NotConfiguredError` without a model, and what `check_budget`, `condense`, and `write` raise.
+        """
+        if not self.settings.summarize.is_on:
+            reason = self.settings.summarize.why_off
+            raise NotConfiguredError(f"no model is set up to condense the memory, because {reason}")
+        plan = self.plan()
+        report = CompactionReport(self.path, len(self.entries), plan)
+        if dry_run or not self.entries:
+            return report
+        with calls_lock(self.home, wait_seconds):
+            self.check_budget(plan)
+            change = self.condense()
+            kept = self.write(change) if change else None
+        return replace(
+            report, calls=self.calls.made, added=change.added, removed=len(change.removed),
+            held=self.held, kept=kept, is_written=bool(change),
+        )  # fmt: skip
 
     def condense(self) -> FactChange:
         """Make the calls and return the change of facts, which is falsy if there is none.

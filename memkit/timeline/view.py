@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from memkit.text import estimate_tokens, plural, shorten
 from memkit.timeline import nodes
@@ -26,6 +26,22 @@ _FILE_CHARACTERS = 160
 _SEPARATOR = " · "
 
 
+class TimelineView(TypedDict):
+    """A node of the timeline, as `memkit timeline --json` prints it.
+
+    `node` has its id, kind, first and last day, title, and counts. `path` has the ids from the year down to
+    it. `overview` has what it was about: words, titles, files, failures, decisions, and open questions.
+    `children` are the nodes below it, without what they lack. `next` is the `after` of the next page, or
+    None.
+    """
+
+    node: dict[str, Any]
+    path: list[str]
+    overview: dict[str, Any]
+    children: list[dict[str, Any]]
+    next: str | None
+
+
 def view(
     timeline: Timeline,
     name: str = "",
@@ -34,7 +50,7 @@ def view(
     after: str = "",
     *,
     as_rows: bool = False,
-) -> dict[str, Any]:
+) -> TimelineView:
     """Return the node `name` with its overview, and at most `limit` nodes below it.
 
     A `depth` of 0 is that which fits: years with their months, else the children. `after` is the `next` of an
@@ -43,14 +59,16 @@ def view(
     """
     node = timeline.node(name)
     levels = min(depth, MOST_DEPTH) or (2 if node.kind == nodes.ALL else 1)
-    found: dict[str, Any] = {
+    found: TimelineView = {
         "node": node.as_dict(),
         "path": timeline.path(node),
         "overview": _overview(timeline, node),
+        "children": [],
+        "next": None,
     }
     room = MOST_TOKENS - _tokens(found)
     children, upcoming = timeline.page(node, levels, limit, after)
-    rows: list[dict[str, Any]] = []
+    rows = found["children"]
     last = ""
     for level, child in children:
         row = {"level": level, **_row(child)}
@@ -60,7 +78,8 @@ def view(
             break
         rows.append(row)
         last = child.cursor
-    return {**found, "children": rows, "next": upcoming or None}
+    found["next"] = upcoming or None
+    return found
 
 
 def calendar(timeline: Timeline, year: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.environment import install_command
+from memkit.environment.extras import how_to_add
 from memkit.errors import MemkitError
 from memkit.index.snapshot import Snapshot
 from memkit.topics.points import Points
@@ -57,7 +57,7 @@ def check_packages() -> None:
 
     if importlib.util.find_spec("sklearn") is None:
         raise MissingPackageError(
-            f"topics need another package; the user can run `{install_command('scikit-learn')}`"
+            f"topics need another package; the user can run `{how_to_add('topics')}`"
         )
 
 

@@ -187,7 +187,7 @@ def test_without_the_package(run: Run, memory: Memory, monkeypatch: pytest.Monke
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sklearn" else found(name))
     complaint = run(memory, "topics").complaint
     assert "topics need another package; the user can run `" in complaint
-    assert "install scikit-learn`" in complaint
+    assert "install 'scikit-learn>=" in complaint
 
 
 @pytest.mark.parametrize(

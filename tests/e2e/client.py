@@ -25,6 +25,7 @@ from tests.e2e.terminal import InteractiveSession
 from tests.e2e.waiting import wait_until
 
 PACKAGE = "@anthropic-ai/claude-code"
+INSPECTOR = "@modelcontextprotocol/inspector"
 REPOSITORY = Path(__file__).resolve().parents[2]
 API_KEY = "dummy"
 LOGIN = {
@@ -50,7 +51,9 @@ def install_claude() -> Path:
     with FileLock(directory / ".lock"):
         binary = _installed(directory)
         if binary is None:
-            _npm_install(directory)
+            # Without the tag, npm chooses an older release to suit the version of Node, which the native
+            # binary does not use.
+            _npm_install(directory, f"{PACKAGE}@latest")
             binary = _installed(directory)
         if binary is None:
             raise RuntimeError(f"npm installed {PACKAGE} without a binary for this platform.")
@@ -63,18 +66,27 @@ def _installed(directory: Path) -> Path | None:
     return next(directory.glob(f"node_modules/{PACKAGE}-*/claude"), None)
 
 
-def _npm_install(directory: Path) -> None:
+def install_inspector() -> Path:
+    """The MCP Inspector, in the newest version for this Node, installed once like the client."""
+    directory = REPOSITORY / ".cache" / "mcp-inspector"
+    directory.mkdir(parents=True, exist_ok=True)
+    program = directory / "node_modules" / ".bin" / "mcp-inspector"
+    with FileLock(directory / ".lock"):
+        if not program.exists():
+            _npm_install(directory, INSPECTOR)
+    return program
+
+
+def _npm_install(directory: Path, package: str) -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise RuntimeError(
             "The e2e tests need npm to install Claude Code, or its binary in MEMKIT_TEST_CLAUDE."
         )
-    # Without the tag, npm chooses an older release to suit the version of Node, which the native
-    # binary does not use.
-    command = [npm, "install", "--prefix", str(directory), "--ignore-scripts", f"{PACKAGE}@latest"]
+    command = [npm, "install", "--prefix", str(directory), "--ignore-scripts", package]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"npm could not install {PACKAGE}:\n{done.stdout}{done.stderr}")
+        raise RuntimeError(f"npm could not install {package}:\n{done.stdout}{done.stderr}")
 
 
 def _checked(binary: Path) -> Path:
@@ -240,6 +252,10 @@ class ClaudeHome:
         output = done.stdout + done.stderr
         assert done.returncode == 0, f"claude plugin {' '.join(arguments)} failed:\n{output}"
         return output
+
+    def servers(self) -> str:
+        """What `claude mcp list` prints after it has connected to each server."""
+        return self._run([str(self.claude), "mcp", "list"], self.project, 120.0).stdout
 
     def auth_status(self) -> str:
         """What `claude auth status` prints; it fails if nobody is logged in."""

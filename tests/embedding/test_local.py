@@ -200,5 +200,5 @@ def test_a_missing_package_is_named_with_the_command(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(EmbeddingError, match="pip install sentence-transformers"):
+    with pytest.raises(EmbeddingError, match="pip install 'sentence-transformers>="):
         load_embedder(home, EmbeddingSettings(provider="sentence-transformers", model="bge-small"))

@@ -391,7 +391,7 @@ def test_a_missing_package(
     with pytest.raises(EmbeddingError) as caught:
         load_embedder(home, EmbeddingSettings(provider=provider, model="some"))  # type: ignore[arg-type]
     assert f"{provider} needs the package {package}" in str(caught.value)
-    assert f"{sys.executable} -I -m pip install {package}" in str(caught.value)
+    assert f"{sys.executable} -I -m pip install '{package}>=" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tests.ci import only_in_ci
 from tests.faults.stage import QUICK, Stage, entries, session_id, text, wait_for
 
 SESSIONS = 6
-TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or "40")
+TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or "24")
 """A session has so many; 200 are a day's work, and take ten minutes."""
 
 KILLS = min(20, TURNS)

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,13 +30,19 @@ def environment(memory: Memory, **variables: str) -> dict[str, str]:
 COMMAND = ["-m", "memkit", "mcp"]
 
 
-def ask(memory: Memory, talk: Callable[[ClientSession], Awaitable[Found]], **variables: str) -> Found:
+def ask(
+    memory: Memory,
+    talk: Callable[[ClientSession], Awaitable[Found]],
+    command: Sequence[str] = COMMAND,
+    directory: str = "",
+    **variables: str,
+) -> Found:
     """Connect the SDK's client to a new server, and return what `talk` does."""
 
     async def run() -> Found:
         server = StdioServerParameters(
-            command=sys.executable, args=COMMAND, env=environment(memory, **variables),
-            cwd=memory.project.root,
+            command=sys.executable, args=list(command), env=environment(memory, **variables),
+            cwd=directory or memory.project.root,
         )  # fmt: skip
         async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
             await session.initialize()

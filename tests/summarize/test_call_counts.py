@@ -119,7 +119,7 @@ def stage_with_defaults(root: Path) -> SummaryStage:
 @pytest.mark.parametrize("name", first(2, sorted(MIXES, key=lambda name: len(MIXES[name].starts))))
 def test_live_sessions_cost_few_calls(tmp_path: Path, name: str) -> None:
     stage = stage_with_defaults(tmp_path)
-    turns = simulate(stage, MIXES[name], days=6 if IN_CI else 3)
+    turns = simulate(stage, MIXES[name], days=3)
     assert stage.summarized == turns
     calls = Ledger(stage.home).calls()
     print(f"{name}: {len(calls)} calls, {turns} turns, {1000 * len(calls) / turns:.0f} per 1,000")
@@ -168,7 +168,7 @@ class Spending:
 OUTCOMES = st.sampled_from(["ok", "ok", "left out", "unusable", "timeout", "refused at once"])
 
 
-@settings(max_examples=40 if IN_CI else 3, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20 if IN_CI else 3, suppress_health_check=[HealthCheck.too_slow])
 @given(
     daily=st.integers(4_000, 70_000),
     outcomes=st.lists(st.tuples(OUTCOMES, st.integers(0, 5_000)), min_size=1, max_size=8),

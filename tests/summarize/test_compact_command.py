@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from memkit import anchors, cli, llm
+from memkit import Memory, anchors, cli, llm
+from memkit.errors import MemkitError
 from memkit.index import open_chunks
+from memkit.llm import NotConfiguredError
 from tests.cli.conftest import Outcome, clean_environment
 from tests.summarize.stage import SummaryStage
 
@@ -178,3 +180,25 @@ def test_more_than_a_third_goes_only_after_a_yes_in_a_terminal(run: Any, stage: 
     assert path.read_text().count("- Fact: ") == 1
     run("--undo", "--yes")
     assert path.read_text().count("- Fact: Region") == 4
+
+
+def test_the_method_of_programs(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Memory(stage.project, home=stage.home)
+    told = memory.compact(dry_run=True)
+    assert (told.entries, told.plan.calls, told.calls, told.added, told.is_written) == (1, 1, 0, (), False)
+    assert not told.path.exists()
+    assert memory.compact(since="2026-11-21").entries == 0
+    assert stage.provider.tasks == []
+    done = memory.compact()
+    assert [fact.text for fact in done.added] == ["The port is 7443."]
+    assert (done.calls, done.removed, done.held, done.kept, done.is_written) == (1, 0, (), None, True)
+    assert "The port is 7443." in done.path.read_text()
+    assert "7443" in memory.search("port", k=1).results[0].chunk.content
+    assert not memory.compact().is_written  # nothing is new
+
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "500")
+    with pytest.raises(MemkitError, match="budget"):
+        Memory(stage.project, home=stage.home).compact(since="2026-11-20")
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "none")
+    with pytest.raises(NotConfiguredError, match=r"summarize\.provider is none"):
+        Memory(stage.project, home=stage.home).compact()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+from typing import Any
 
 import pytest
 
+from tests.e2e.client import install_inspector
 from tests.e2e.plugin.user import MemkitUser, answers_so_far
 from tests.messages_api import MessagesApi, Reply, Request, text, tool
 
@@ -49,6 +53,44 @@ def test_a_sub_agent_searches(api: MessagesApi, user: MemkitUser, server: list[s
     api.script = script
     user.home.run_prompt("Ask.", *server, "--allowedTools", f"{SEARCH},Agent,Task")
     assert FACT in api.subagent_calls[-1].last_user_text
+    user.wait_until_alone()
+
+
+def test_setup_connects_the_client(user: MemkitUser) -> None:
+    user.home.environment["PATH"] = f"{user.home.claude.parent}{os.pathsep}{os.environ['PATH']}"
+    user.run("setup", "--yes", *(word for one in ("plugin", "summaries", "import") for word in ("--skip", one)))
+    user.run("setup", "--mcp", "claude-code", "--yes")
+    (line,) = [line for line in user.home.servers().splitlines() if line.startswith("memkit:")]
+    assert line.endswith("/.local/bin/memkit mcp - ✔ Connected")
+
+
+def test_the_inspector(user: MemkitUser) -> None:
+    """The protocol as another implementation sees it."""
+    user.plant_yesterday(FACT)
+    # It passes few variables on to a server.
+    server = user.home.directory / "server"
+    server.write_text(
+        f"#!/bin/sh\nMEMKIT_HOME={user.home.memkit_home} exec {user.plugin}/bin/memkit mcp --project {user.home.project}\n"
+    )
+    server.chmod(0o755)
+
+    def ask(method: str, *options: str) -> dict[str, Any]:
+        done = subprocess.run(
+            [install_inspector(), "--cli", server, "--method", method, *options],
+            cwd=user.home.directory, env=user.home.environment, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.stdout.startswith("{"), done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    tools = {tool["name"]: tool for tool in ask("tools/list")["tools"]}
+    assert len(tools) == 7
+    assert tools["search"]["annotations"]["readOnlyHint"] is True
+    assert tools["forget"]["annotations"]["destructiveHint"] is True
+    found = ask("tools/call", "--tool-name", "search", "--tool-arg", "query=how are invoices rounded", "limit=3")
+    assert FACT in found["content"][0]["text"]
+    assert not found.get("isError")
     user.wait_until_alone()
 
 

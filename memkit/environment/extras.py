@@ -1,0 +1,137 @@
+"""Extras: packages that memkit can do without, installed on the user's wish and again after an update.
+
+`extras.json` in the memory home names those that the user wants. Only names of `EXTRAS` count in it.
+
+Standard library only, Python 3.9 syntax.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from memkit import environment
+from memkit.errors import MemkitError
+from memkit.paths import Home
+from memkit.state import read_state_or_none, write_state
+
+if TYPE_CHECKING:
+    from memkit.environment.install import CommandRunner
+
+EXTRAS = {
+    "google": ("google-genai>=1.0,<4",),
+    "mcp": ("mcp>=2.0,<3",),
+    "ollama": ("ollama>=0.4,<1",),
+    "openai": ("openai>=1.0,<4",),
+    "sentence-transformers": ("sentence-transformers>=3.0,<7",),
+    "serve": ("fastapi>=0.120,<1", "limits>=5.0,<6", "uvicorn>=0.35,<1"),
+    "topics": ("scikit-learn>=1.5,<2",),
+    "voyage": ("voyageai>=0.3,<1",),
+}
+"""The optional dependencies in `pyproject.toml`, which an installed memkit does not have at hand."""
+
+FORMAT = 1
+
+LIMIT_SECONDS = 600.0
+"""The longest that an update may take for all extras together: torch is a download of gigabytes."""
+
+
+def how_to_add(extra: str) -> str:
+    """Return the command that adds an extra to the environment of this process."""
+    if environment.is_own(Home.from_environment().root):
+        return f"memkit setup --with {extra}"
+    return environment.install_command(*EXTRAS[extra])
+
+
+def packages(extra: str) -> list[str]:
+    """Return the normalized names of an extra's packages."""
+    return [environment.normalized(re.split(r"[^A-Za-z0-9._-]", one)[0]) for one in EXTRAS[extra]]
+
+
+def missing(home_root: str) -> list[str]:
+    """Return the extras that the user wants and the environment of this process lacks.
+
+    Raise `NewerFileError`.
+    """
+    wanted = wished(home_root)
+    found = environment.installed_versions(sys.prefix) if wanted else {}
+    return [extra for extra in wanted if not found.keys() >= set(packages(extra))]
+
+
+def wished(home_root: str) -> list[str]:
+    """Return the extras that the user wants. Raise `NewerFileError`."""
+    names = read_state_or_none(Home(home_root).extras, FORMAT, lambda value: list(value["extras"]))
+    return [extra for extra in EXTRAS if extra in (names or [])]
+
+
+def wish(home_root: str, extras: Sequence[str]) -> None:
+    """Record that the user wants these extras, too. Raise `NewerFileError`, `OSError`."""
+    known = wished(home_root)
+    if not set(extras) <= set(known):
+        names = [extra for extra in EXTRAS if extra in known or extra in extras]
+        write_state(Home(home_root).extras, FORMAT, {"extras": names})
+
+
+def take_over(home_root: str, before: dict[str, str]) -> list[str]:
+    """Return the extras for a new environment: those wanted, and those in the environment `before`.
+
+    The user may have installed the latter with pip. They are recorded, so that no failure loses them.
+    """
+    had = [extra for extra in EXTRAS if before.keys() >= set(packages(extra))]
+    with contextlib.suppress(MemkitError, OSError):  # the update matters more
+        wish(home_root, had)
+        return wished(home_root)
+    return had
+
+
+def install_extras(
+    directory: str,
+    extras: Sequence[str],
+    before: dict[str, str],
+    pip_install: list[str],
+    runner: CommandRunner,
+    *,
+    without_index_variables: bool = True,
+) -> dict[str, str]:
+    """Install extras into the environment in `directory`; return why some failed, by their names.
+
+    Take the versions of the environment `before` if that is possible. What the environment has stays as it
+    is. Without a network or room on the disk, do not try the others. `without_index_variables` is as for
+    `CommandRunner.run`.
+    """
+    from memkit.environment.interpreters import EnvironmentBuildError, NoNetworkError
+
+    failed: dict[str, str] = {}
+    begun = time.monotonic()
+    for extra in extras:
+        own = environment.installed_versions(directory)
+        if own.keys() >= set(packages(extra)):
+            continue
+        earlier = {name: version for name, version in before.items() if name not in own}
+        for versions in ([{**earlier, **own}] if earlier else []) + [own]:
+            left = LIMIT_SECONDS - (time.monotonic() - begun)
+            try:
+                command = _command(pip_install, extra, versions, runner)
+                runner.run(command, without_index_variables, left)
+            except (NoNetworkError, OSError) as error:
+                return {**dict.fromkeys(extras[extras.index(extra) :], str(error)), **failed}
+            except EnvironmentBuildError as error:  # the others may be fine
+                failed[extra] = str(error)
+            else:
+                failed.pop(extra, None)
+                break
+    return failed
+
+
+def _command(
+    pip_install: list[str], extra: str, versions: dict[str, str], runner: CommandRunner
+) -> list[str]:
+    constraints = os.path.join(runner.directory, "constraints.txt")
+    with open(constraints, "w", encoding="utf-8") as file:
+        file.writelines(f"{name}=={version}\n" for name, version in versions.items())
+    return [*pip_install, "--only-binary", ":all:", "--constraint", constraints, *EXTRAS[extra]]
