@@ -24,6 +24,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,9 @@ from scale import child  # noqa: E402
 from scale_report import Bar  # noqa: E402
 from synthetic import SyntheticMemory  # noqa: E402
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"
+]  # fmt: skip
 RUNS = 5
 LINK = re.compile(r"open (http://\S+/)#token=(\S+)")
 
@@ -143,7 +146,8 @@ def typing(browser: Browser, address: str, access: str, questions: list[str]) ->
                         const end = performance.now() + 3000;
                         while (measured.answers.length === before && performance.now() < end)
                             await new Promise((done) => setTimeout(done, 5));
-                        return measured.answers.length === before ? null : measured.answers.at(-1) - measured.keys.at(-1);
+                        if (measured.answers.length === before) return null;
+                        return measured.answers.at(-1) - measured.keys.at(-1);
                     }""",
                     before,
                 )
@@ -159,30 +163,36 @@ def made_graph(nodes: int) -> dict[str, Any]:
     topics = [f"{number:08x}" for number in range(max(1, nodes // 50))]
     weights = [1 / (rank + 1) ** 0.7 for rank in range(len(topics))]
     found = [
-        {"id": f"topic:{name}", "kind": "topic", "label": words[number][:40], "topic": name, "size": 20, "day": ""}
-        for number, name in enumerate(topics)
+        _node("topic", name, words[number][:40], name, size=20) for number, name in enumerate(topics)
     ]
-    files = [f"file:src/part_{number % 9}/module_{number}.py" for number in range(max(1, nodes // 4))]
-    found += [{"id": name, "kind": "file", "label": name[5:], "topic": "", "size": 2, "day": ""} for name in files]
+    paths = [f"src/part_{number % 9}/module_{number}.py" for number in range(max(1, nodes // 4))]
+    found += [_node("file", path, path, "", size=2) for path in paths]
+    files = [f"file:{path}" for path in paths]
     edges = []
     for number in range(nodes - len(found)):
         topic = chance.choices(range(len(topics)), weights)[0]
         name, own = f"entry:{number:08x}", files[topic :: len(topics)]
-        day = f"2026-{1 + number % 12:02d}-{1 + number % 28:02d}"
-        found.append({"id": name, "kind": "entry", "label": words[number], "topic": topics[topic], "size": 1, "day": day})
-        edges.append({"from": name, "to": f"topic:{topics[topic]}", "kind": "in", "weight": 1})
-        pairs = {chance.choice(own if own and chance.random() < 0.8 else files) for _ in range(chance.randint(0, 3))}
-        edges += [{"from": name, "to": file, "kind": "touches", "weight": 1} for file in sorted(pairs)]
+        found.append(_node("entry", f"{number:08x}", words[number], topics[topic], "2026-11-20"))
+        edges.append(_edge(name, f"topic:{topics[topic]}", "in"))
+        near = [own if own and chance.random() < 0.8 else files for _ in range(chance.randint(0, 3))]
+        edges += [_edge(name, file, "touches") for file in sorted({chance.choice(one) for one in near})]
     for one in range(1, len(topics)):
-        other = chance.randrange(one)
-        edges.append({"from": f"topic:{topics[one]}", "to": f"topic:{topics[other]}", "kind": "related", "weight": 0.5})
+        edges.append(_edge(f"topic:{topics[one]}", f"topic:{topics[chance.randrange(one)]}", "related"))
     return {"nodes": found, "edges": edges, "all": nodes}
+
+
+def _node(kind: str, name: str, label: str, topic: str, day: str = "", size: int = 1) -> dict[str, Any]:
+    return {"id": f"{kind}:{name}", "kind": kind, "label": label, "topic": topic, "size": size, "day": day}
+
+
+def _edge(one: str, other: str, kind: str) -> dict[str, Any]:
+    return {"from": one, "to": other, "kind": kind, "weight": 1}
 
 
 def frames(page: Page, begin: float, end: float) -> dict[str, float]:
     """Return frames a second between two times (ms), and the longest time without one, but for 1% of them."""
     times = [one for one in page.evaluate("measured.frames") if begin <= one <= end]
-    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)] or [end - begin]
+    gaps = [later - earlier for earlier, later in pairwise(times)] or [end - begin]
     gap = statistics.quantiles(gaps, n=100, method="inclusive")[98] if len(gaps) > 1 else gaps[0]
     return {"fps": 1000 * len(gaps) / (end - begin), "p99_ms": gap, "seconds": (end - begin) / 1000}
 
@@ -264,23 +274,25 @@ def bars(figures: dict[str, Any]) -> Iterator[Bar]:
     yield Bar("first paint with the newest sessions", figures["paint_ms"]["rows"], 1000, "ms")
     yield Bar("a key to its results, median", figures["keys"]["p50_ms"], 150, "ms")
     for name in ("layout", "drag", "pan"):
-        yield Bar(f"time for a frame of the graph: {name}", 1000 / figures["graph"][name]["fps"], 1000 / 30, "ms")
+        took = 1000 / figures["graph"][name]["fps"]
+        yield Bar(f"time for a frame of the graph: {name}", took, 1000 / 30, "ms")
 
 
 def markdown(figures: dict[str, Any]) -> str:
     """Return the section of docs/benchmarks.md."""
     paint, keys, drawn = figures["paint_ms"], figures["keys"], figures["graph"]
+    titles = {"layout": "nodes find their places", "drag": "a node is dragged", "pan": "the map is moved"}
     moving = [
         [title, f"{drawn[name]['fps']:.0f}", f"{drawn[name]['p99_ms']:.0f} ms"]
-        for name, title in (("layout", "nodes find their places"), ("drag", "a node is dragged"), ("pan", "the map is moved"))
+        for name, title in titles.items()
     ]
     return "\n\n".join(
         [
             "## The page",
-            f"`python benchmarks/page.py --write`; {figures['machine']}; {figures['chunks']:,} chunks; Chromium without "
-            f"a GPU on the same CPUs, load {figures['load']:.0f} at the end.",
-            f"The first text is shown after {paint['text']:.0f} ms, the newest sessions after {paint['rows']:.0f} ms "
-            f"(median of {RUNS} new tabs). From a key in the search field to its results on the screen: "
+            f"`python benchmarks/page.py --write`; {figures['machine']}; {figures['chunks']:,} chunks; Chromium "
+            f"without a GPU on the same CPUs, load {figures['load']:.0f} at the end.",
+            f"The first text is shown after {paint['text']:.0f} ms, the newest sessions after "
+            f"{paint['rows']:.0f} ms (median of {RUNS} new tabs). From a key in the search field to its results on the screen: "
             f"{keys['p50_ms']:.0f} ms at the median, {keys['p95_ms']:.0f} ms at the 95th percentile of "
             f"{keys['count']} keys.",
             f"The graph with {drawn['nodes']:,} nodes:",

@@ -13,7 +13,6 @@ from playwright.sync_api import (
     Page,
     Request,
     ViewportSize,
-    expect,
 )
 
 from tests.page.server import PageServer
