@@ -95,16 +95,26 @@ function Connections({ data, node, colors, choose }: Required<PanelProps> & { no
 
 function Topics({ data, colors, choose }: { data: GraphData; colors: Map<string, number>; choose: (id: string) => void }) {
   const topics = data.nodes.filter((one) => one.kind === "topic").sort((a, b) => b.size - a.size);
-  return <Rows title="Topics" nodes={topics} colors={colors} choose={choose} />;
+  return <Rows title="Topics" isFirst nodes={topics} colors={colors} choose={choose} />;
 }
 
-function Rows({ title, nodes, colors, choose }: { title: string; nodes: GraphNode[]; colors: Map<string, number>; choose: (id: string) => void }) {
+interface RowsProps {
+  title: string;
+  /** There is no other heading above it. */
+  isFirst?: boolean;
+  nodes: GraphNode[];
+  colors: Map<string, number>;
+  choose: (id: string) => void;
+}
+
+function Rows({ title, isFirst, nodes, colors, choose }: RowsProps) {
   if (!nodes.length) return null;
+  const Heading = isFirst ? "h2" : "h3";
   return (
     <section>
-      <h3>
+      <Heading class="graph-group">
         {title} <span class="muted num">{nodes.length}</span>
-      </h3>
+      </Heading>
       <ul>
         {nodes.slice(0, MOST_ROWS).map((one) => (
           <li key={one.id}>

@@ -31,8 +31,13 @@ interface DayNode {
 
 const PAGE = 40;
 
+/** Return an ISO day, or "" if an address names none. */
+function dayOf(text: string): string {
+  return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)) ? text : "";
+}
+
 export function Timeline({ route }: { route: Route }) {
-  const day = route.query.get("day") ?? "";
+  const day = dayOf(route.query.get("day") ?? "");
   const file = route.query.get("file") ?? "";
   const [year, setYear] = useState(Number((day || today()).slice(0, 4)));
   const calendar = useAnswer<Year>(`calendar/${year}`, {}, true);

@@ -15,7 +15,7 @@ PANEL = "aside.graph-panel"
 
 def rows(page: Page, title: str) -> list[str]:
     """The labels of a group in the panel."""
-    part = page.locator(PANEL).locator("section").filter(has=page.locator("h3", has_text=title))
+    part = page.locator(PANEL).locator("section").filter(has=page.locator(".graph-group", has_text=title))
     return part.locator(".graph-row").all_inner_texts()
 
 
