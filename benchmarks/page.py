@@ -292,9 +292,9 @@ def markdown(figures: dict[str, Any]) -> str:
             f"`python benchmarks/page.py --write`; {figures['machine']}; {figures['chunks']:,} chunks; Chromium "
             f"without a GPU on the same CPUs, load {figures['load']:.0f} at the end.",
             f"The first text is shown after {paint['text']:.0f} ms, the newest sessions after "
-            f"{paint['rows']:.0f} ms (median of {RUNS} new tabs). From a key in the search field to its results on the screen: "
-            f"{keys['p50_ms']:.0f} ms at the median, {keys['p95_ms']:.0f} ms at the 95th percentile of "
-            f"{keys['count']} keys.",
+            f"{paint['rows']:.0f} ms (median of {RUNS} new tabs). From a key in the search field to its "
+            f"results on the screen: {keys['p50_ms']:.0f} ms at the median, {keys['p95_ms']:.0f} ms at the "
+            f"95th percentile of {keys['count']} keys.",
             f"The graph with {drawn['nodes']:,} nodes:",
             report.table(("while", "frames a second", "99% of frames within"), moving),
         ]
