@@ -289,8 +289,8 @@ def markdown(figures: dict[str, Any]) -> str:
     return "\n\n".join(
         [
             "## The page",
-            f"`python benchmarks/page.py --write`; {figures['machine']}; {figures['chunks']:,} chunks; Chromium "
-            f"without a GPU on the same CPUs, load {figures['load']:.0f} at the end.",
+            f"`python benchmarks/page.py --write`; {figures['machine']}; {figures['chunks']:,} chunks; "
+            f"Chromium without a GPU on the same CPUs, load {figures['load']:.0f} at the end.",
             f"The first text is shown after {paint['text']:.0f} ms, the newest sessions after "
             f"{paint['rows']:.0f} ms (median of {RUNS} new tabs). From a key in the search field to its "
             f"results on the screen: {keys['p50_ms']:.0f} ms at the median, {keys['p95_ms']:.0f} ms at the "

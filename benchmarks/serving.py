@@ -2,9 +2,9 @@
 
     python benchmarks/serving.py [--chunks 10000] [--clients 500] [--seconds 60] [--write] [--json]
 
-Each client has a connection of its own and asks again as soon as it has an answer. First all have one key
-with a high rate, then one with the usual rate. Needs the model in MEMKIT_HOME (any `memkit search` fetches
-it).
+Each client has a connection of its own and asks again as soon as it has an answer, or when it may after a
+429. First all have one key with a high rate, then one with the usual rate. Needs the model in MEMKIT_HOME
+(any `memkit search` fetches it).
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ MANY = 1_000_000
 EXPECTED = frozenset((200, 429))
 _STATUS = re.compile(rb"HTTP/1\.1 (\d{3})")
 _LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n")
+_RETRY = re.compile(rb"\r\nretry-after: (\d+)\r\n")
+MOST_PATIENCE = 2.0
+"""The longest wait after a 429, in seconds. The server may ask for a minute."""
+
 
 
 class Server:
@@ -89,12 +93,14 @@ def serving(shell: Shell, rate: int) -> Iterator[Server]:
         raise RuntimeError(f"the server ended with {status}")
 
 
-async def _answer(reader: asyncio.StreamReader) -> int:
+async def _answer(reader: asyncio.StreamReader) -> tuple[int, float]:
+    """Return the status, and the seconds to wait before the next request."""
     head = await reader.readuntil(b"\r\n\r\n")
     status, length = _STATUS.match(head), _LENGTH.search(head)
     assert status is not None and length is not None, head
     await reader.readexactly(int(length[1]))
-    return int(status[1])
+    retry = _RETRY.search(head)
+    return int(status[1]), min(float(retry[1]), MOST_PATIENCE) if retry else 0.0
 
 
 async def _client(
@@ -116,10 +122,9 @@ async def _client(
                 started = time.perf_counter()
                 lines = f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Authorization: Bearer {key}"
                 writer.write("\r\n".join([*lines, "", ""]).encode())
-                status = await _answer(reader)
+                status, pause = await _answer(reader)
                 found.append((status, time.perf_counter() - started))
-                if status == 429:
-                    await asyncio.sleep(0.2)  # a client that asks again at once would only burn the CPU
+                await asyncio.sleep(pause)
         except (OSError, asyncio.IncompleteReadError) as error:
             errors[type(error).__name__] += 1
         finally:
@@ -204,7 +209,8 @@ def markdown(figures: dict[str, Any]) -> str:
             f"`python benchmarks/serving.py --write`; {figures['machine']}; {figures['chunks']:,} chunks, "
             f"{figures['seconds']:.0f} s each.",
             "`GET /memory/search` through `memkit serve` and the background service. Each client asks again "
-            "as soon as it has an answer, so with many the latency is the time in the queue. The clients run "
+            "as soon as it has an answer, or after the `Retry-After` of a 429 (at most 2 s). With many, the "
+            "latency is the time in the queue, which has 64 requests of a key at most. The clients run "
             "on the same CPUs.",
             report.table(header, rows),
             f"The server then held {figures['megabytes']:.0f} MB.",

@@ -85,6 +85,10 @@ class NotFoundError(MemkitError):
     """Nothing has the given name or id."""
 
 
+class MissingPackageError(MemkitError):
+    """An optional package is not installed."""
+
+
 class OtherProjectsError(MemkitError):
     """Only the user can allow to read the memory of other projects."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from memkit import anchors
 from memkit.archive import Archive
@@ -29,6 +29,12 @@ PREFIX = "agent-"
 """Prefix of these sessions' ids, so that none is the id of a Claude Code session."""
 
 ROLES = ("user", "assistant", "tool")
+
+MOST_MESSAGES = 500
+"""Of a turn. Each message writes its turn again, so the next one begins another turn."""
+
+EARLY = timedelta(days=1)
+"""How far the clock of another machine may be ahead. Later days would stay the newest of the memory."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
@@ -63,15 +69,15 @@ class Ingested:
 
 def ingest(home: Home, project: Project, settings: Settings, event: Event) -> Ingested:
     """Remember a message. The caller holds the index lock. Raise `MemkitError`."""
-    _check(event, settings)
+    time = (event.time or datetime.now(timezone.utc)).astimezone(timezone.utc)
+    _check(event, settings, time)
     capture = Capture(home, settings)
     session = capture.sessions.load(f"{PREFIX}{event.session}")
-    if session.project not in ("", project.root):
+    if session.project and Project.at_root(session.project, home).root != project.root:
         raise MemkitError(f"the session {event.session} is one of another project; give it another name")
     # The text may be new to Claude Code's provider, so only a provider that the user chose may summarize it.
     session.project, session.elsewhere = project.root, True
     known = {turn.id: turn for turn in Archive(home).turns(anchors.safe(session.id))}
-    time = (event.time or datetime.now(timezone.utc)).astimezone(timezone.utc)
     message = _message(event, time, settings)
     if event.role == "user":
         return _begin(capture, session, project, event, message, known)
@@ -81,19 +87,26 @@ def ingest(home: Home, project: Project, settings: Settings, event: Event) -> In
     if session.recent and session.recent[-1] not in known:
         # An answer to a message that was left out may repeat it.
         return Ingested(session.id, session.recent[-1], is_new=False, is_remembered=False)
-    if not session.recent:
-        name = turn_id(session.id, "", "", f"{time}\0{message.text}")
+    before = known[session.recent[-1]] if session.recent else None
+    if before is None or len(before.messages) >= MOST_MESSAGES:
+        name = turn_id(session.id, "", "", f"{time}\0{message.text}\0{len(known)}")
         grown = ArchivedTurn(name, (message,), time=time)
     else:
-        before = known[session.recent[-1]]
         messages = sorted([*before.messages, message], key=lambda one: one.time or time)
         grown = ArchivedTurn(before.id, tuple(messages), time=before.time)
     return _take(capture, session, project, _turn(session, grown))
 
 
-def _check(event: Event, settings: Settings) -> None:
-    if not _NAME.fullmatch(event.session):
-        raise MemkitError("the name of a session has 1 to 80 letters, digits, dots, hyphens, and underscores")
+def _check(event: Event, settings: Settings, time: datetime) -> None:
+    # Two names must not be one in the archive, and a name stands in the Markdown.
+    if not _NAME.fullmatch(event.session) or anchors.safe(event.session) != event.session:
+        raise MemkitError(
+            "the name of a session has 1 to 80 letters, digits, dots, underscores, and single hyphens"
+        )
+    if redact(event.session, settings.capture.compiled_patterns()) != event.session:
+        raise MemkitError("the name of the session looks like a secret; choose another one")
+    if time > datetime.now(timezone.utc) + EARLY:
+        raise MemkitError("the time of the message is in the future")
     if event.role not in ROLES:
         raise MemkitError(f"there is no role {event.role!r}; there are {', '.join(ROLES)}")
     if bool(event.tool) != (event.role == "tool"):

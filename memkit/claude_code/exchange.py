@@ -84,7 +84,7 @@ def messages_of(
             if entry.start >= turn.entries[-1]:
                 break
     elif turn.messages:
-        messages = [redacted_again(one, redact) for one in turn.messages]
+        messages = list(turn.messages)
     elif turn.prompt:
         messages.append(Message("user", turn.time, redact(turn.prompt), (), turn.id))
     return [message for message in messages if message.text or message.tools]

@@ -86,7 +86,7 @@ class Turn:
         other_prompt_ids: those of prompts that Claude Code itself sent during the turn, such as the
             notification that a background task has finished.
         entries: the byte offsets of all entries, each once.
-        messages: those of a turn that has no transcript.
+        messages: those of a turn that has no transcript, already redacted.
         gap: see `TranscriptEntry`.
     """
 

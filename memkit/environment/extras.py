@@ -13,10 +13,11 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from memkit import environment
-from memkit.errors import MemkitError
+from memkit.errors import MemkitError, MissingPackageError
 from memkit.paths import Home
 from memkit.state import read_state_or_none, write_state
 
@@ -46,6 +47,17 @@ def how_to_add(extra: str) -> str:
     if environment.is_own(Home.from_environment().root):
         return f"memkit setup --with {extra}"
     return environment.install_command(*EXTRAS[extra])
+
+
+def require(extra: str, purpose: str, *modules: str) -> None:
+    """Raise `MissingPackageError` if a module of an extra is missing. Import none.
+
+    `purpose` begins the message: "topics need".
+    """
+    missing = [one for one in modules if find_spec(one) is None]
+    if missing:
+        what = "another package" if len(missing) == 1 else "more packages"
+        raise MissingPackageError(f"{purpose} {what}; the user can run `{how_to_add(extra)}`")
 
 
 def packages(extra: str) -> list[str]:

@@ -25,6 +25,7 @@ from typing import Any
 
 from memkit import anchors
 from memkit.claude_code.exchange import redacted
+from memkit.claude_code.transcript import MAX_DEPTH
 from memkit.claude_code.turn import Turn, turn_id
 from memkit.errors import MemkitError
 from memkit.journal.markup import cut_middle, one_line, printable, safe_block, short_id
@@ -32,6 +33,7 @@ from memkit.journal.titles import TITLE_CHARACTERS, title_of
 from memkit.journal.tool_lines import EDITORS, tools_part
 from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
 from memkit.state import parse_json
+from memkit.text import encodable
 
 PROMPT_CHARACTERS = 2000
 PASTE_CHARACTERS = 300
@@ -175,20 +177,32 @@ def note_text(
 ) -> NoteText:
     """Return the redacted content of a note. `metadata` is any JSON object.
 
-    Raise `MemkitError` if the text is empty, or anything is too long.
+    Raise `MemkitError` if the text is empty, or anything is too long or nested too deep.
     """
     if len(text) > NOTE_CHARACTERS:
         raise MemkitError(
             f"a note has at most {NOTE_CHARACTERS:,} characters; put the text into a Markdown file, and add "
             "that with `memkit index FILE`"
         )
-    block = _safe(redact(text), redact)
+    block = _safe(redact(encodable(text)), redact)
     title = redact(one_line(block, TITLE_CHARACTERS))
     if not title:
         raise MemkitError("there is no text to remember")
-    named = [redact(one_line(redact(tag), TAG_CHARACTERS)) for tag in tags]
+    if block != title:
+        block = _without_ends(block)
+    named = [redact(one_line(redact(encodable(tag)), TAG_CHARACTERS)) for tag in tags]
     line = _metadata_line(metadata, redact) if metadata else ""
     return NoteText(title, block, tuple(dict.fromkeys(filter(None, named))), line)
+
+
+def _without_ends(block: str) -> str:
+    """Escape lines at the end of a note's text that `read_note` would take for tags or metadata."""
+    lines = block.split("\n")
+    for number in reversed(range(len(lines))):
+        if not lines[number].startswith((_TAGS, _METADATA)):
+            break
+        lines[number] = lines[number].replace(":", "\\:", 1)
+    return "\n".join(lines)
 
 
 def make_note(
@@ -199,6 +213,8 @@ def make_note(
 
 
 def _metadata_line(metadata: Mapping[str, Any], redact: Callable[[str], str]) -> str:
+    if _is_deeper(metadata, MAX_DEPTH):
+        raise MemkitError(f"the metadata of a note has at most {MAX_DEPTH} levels")
     try:
         line = json.dumps(
             redacted(dict(metadata), redact), ensure_ascii=False, sort_keys=True, allow_nan=False
@@ -208,7 +224,15 @@ def _metadata_line(metadata: Mapping[str, Any], redact: Callable[[str], str]) ->
     if len(line) > METADATA_CHARACTERS:
         raise MemkitError(f"the metadata of a note has at most {METADATA_CHARACTERS:,} characters as JSON")
     # Nothing in it can end the line, or begin a comment and so an anchor.
-    return printable(line).replace("\n", " ").replace("<", "\\u003c")
+    return printable(encodable(line)).replace("\n", " ").replace("<", "\\u003c")
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    """Return whether a JSON value has more levels than that. Looks no deeper."""
+    if not isinstance(value, (Mapping, list)):
+        return False
+    held = value.values() if isinstance(value, Mapping) else value
+    return levels == 0 or any(_is_deeper(one, levels - 1) for one in held)
 
 
 def read_note(section: str) -> tuple[list[str], dict[str, Any]]:
@@ -219,6 +243,7 @@ def read_note(section: str) -> tuple[list[str], dict[str, Any]]:
         if line.startswith(_METADATA) and not (metadata or tags):
             try:
                 found = parse_json(line.removeprefix(_METADATA))
+                json.dumps(found, allow_nan=False)  # a reader of JSON may know no NaN
             except ValueError:
                 break
             metadata = found if isinstance(found, dict) else {}

@@ -9,11 +9,10 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeVar
 
 import memkit
-from memkit.environment.extras import how_to_add
+from memkit.environment import extras
 from memkit.errors import MemkitError
 from memkit.mcp import handshake
 from memkit.text import one_line
@@ -38,10 +37,6 @@ LAST_SECONDS = 2.0
 
 Opener = Callable[[], "Memory"]
 """Opens the memory for one request: its settings may have changed since the last one."""
-
-
-class MissingPackageError(MemkitError):
-    """The extra `mcp` is not installed."""
 
 
 def serve(open_memory: Opener) -> NoReturn:
@@ -79,10 +74,7 @@ def _end(calls: _Calls, status: int) -> NoReturn:
 
 def check_package() -> None:
     """Raise `MissingPackageError` if the SDK is missing. Does not import it."""
-    if find_spec("mcp") is None:
-        raise MissingPackageError(
-            f"`memkit mcp` needs another package; the user can run `{how_to_add('mcp')}`"
-        )
+    extras.require("mcp", "`memkit mcp` needs", "mcp")
 
 
 async def _serve(server: Server[Any], lines: Any, replies: Any) -> None:

@@ -47,7 +47,8 @@ def make_app(
     `hosts` are the names it answers under, `rate` is the most requests of a key in a minute, `link` is the
     one to its page. Whoever ends the app ends `live` first.
     """
-    return Guard(_app(Desk(open_memory, keys, rate, live or Live(open_memory), link)), hosts)
+    desk = Desk(open_memory, keys, rate, link, live)
+    return Guard(_app(desk), hosts, desk.is_known)
 
 
 def _app(desk: Desk) -> FastAPI:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import anyio
@@ -13,16 +16,19 @@ import anyio.to_thread
 from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from limits import RateLimitItemPerMinute
-from limits.aio.storage import MemoryStorage
-from limits.aio.strategies import MovingWindowRateLimiter
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
 
+from memkit.errors import MemkitError
 from memkit.memory import Memory
 from memkit.serve import link
 from memkit.serve.guard import KEY_ID
 from memkit.serve.keys import ApiKey, Keys
 from memkit.serve.link import Link
 from memkit.serve.live import Live
-from memkit.serve.problems import BusyError
+from memkit.serve.problems import RETRY_SECONDS, BusyError
+
+logger = logging.getLogger(__name__)
 
 Opener = Callable[[], Memory]
 """Opens the memory for one request: its settings may have changed since the last one."""
@@ -30,8 +36,14 @@ Opener = Callable[[], Memory]
 Found = TypeVar("Found")
 
 THREADS = 8
+CHANGING_THREADS = 2
+"""Changes may wait for the lock of the index. They have threads of their own, so that reading goes on."""
+
 MOST_WAITING = 1000
 """Requests that wait for a thread. Further ones are refused."""
+
+MOST_AT_ONCE = 64
+"""Requests of one key that run or wait. More would only wait, and keep those of other keys waiting."""
 
 WAIT_SECONDS = 20.0
 """The longest wait for another process that writes the index."""
@@ -48,30 +60,45 @@ class Desk:
     """State shared by all requests: memory, keys, rate limits, and threads."""
 
     def __init__(
-        self, open_memory: Opener, keys: Keys, rate: int, live: Live, opened: Link | None = None
+        self,
+        open_memory: Opener,
+        keys: Keys,
+        rate: int,
+        link_to_page: Link | None = None,
+        live: Live | None = None,
     ) -> None:
-        """`rate` is the most requests of one key in any 60 seconds. `opened` is the link of the page."""
+        """`rate` is the most requests of one key in any 60 seconds."""
         self.keys = keys
-        self.live = live
-        self.link = opened
+        self.link = link_to_page
+        self.live = live or Live(open_memory)
         self.is_ready = False
         self._open = open_memory
         self._rate = RateLimitItemPerMinute(rate)
         self._failures = RateLimitItemPerMinute(FAILURES_PER_MINUTE)
+        # The asynchronous one of `limits` starts a thread for each request.
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
         self._threads = anyio.CapacityLimiter(THREADS)
-        self._waiting = 0
+        self._changing = anyio.CapacityLimiter(CHANGING_THREADS)
+        self._waiting: Counter[str] = Counter()
         self._storing = threading.Lock()
 
-    async def ask(self, question: Callable[[Memory], Found]) -> Found:
-        """Return what `question` returns of the memory, from a thread. Raise `BusyError`."""
-        if self._waiting >= MOST_WAITING:
+    async def ask(
+        self, question: Callable[[Memory], Found], key: str = "", *, is_change: bool = False
+    ) -> Found:
+        """Return what `question` returns of the memory, from a thread. Raise `BusyError`, `HTTPException`."""
+        if self._waiting[key] >= MOST_AT_ONCE:
+            raise HTTPException(
+                429, f"more than {MOST_AT_ONCE} requests at once", {"Retry-After": str(RETRY_SECONDS)}
+            )
+        if self._waiting.total() >= MOST_WAITING:
             raise BusyError("too many requests wait already; try again in a moment")
-        self._waiting += 1
+        self._waiting[key] += 1
         try:
-            return await anyio.to_thread.run_sync(self.answer, question, limiter=self._threads)
+            threads = self._changing if is_change else self._threads
+            return await anyio.to_thread.run_sync(self.answer, question, limiter=threads)
         finally:
-            self._waiting -= 1
+            self._waiting[key] -= 1
+            self._waiting += Counter()  # drops those of 0
 
     def answer(self, question: Callable[[Memory], Found]) -> Found:
         """Return what `question` returns of the memory, in this thread."""
@@ -89,22 +116,38 @@ class Desk:
         return run
 
     def find_key(self, secret: str) -> ApiKey | None:
-        """Return the key with this secret: a stored one, or the page's. Raise `MemkitError`."""
-        found = self.link.find(secret) if self.link is not None else None
-        return found or self.keys.find(secret)
+        """Return the key with this secret, a stored one or the page's, or None.
 
-    async def count(self, key: str) -> None:
+        Raise `HTTPException` 503 if the keys cannot be read.
+        """
+        if self.link is not None and (found := self.link.find(secret)):
+            return found
+        try:
+            return self.keys.find(secret)
+        except (MemkitError, OSError) as error:
+            # Who asks may be anybody, and the error names files.
+            logger.warning("no key can be checked: %s", error)
+            raise HTTPException(503, "no key can be checked; the user can run `memkit serve keys`") from error
+
+    def is_known(self, secret: str) -> bool:
+        """Return whether a valid key has this secret."""
+        try:
+            return self.find_key(secret) is not None
+        except HTTPException:
+            return False
+
+    def count(self, key: str) -> None:
         """Count a request of a key. Raise `HTTPException` 429 if there were too many."""
-        await self._count(_PAGE_RATE if key == link.KEY_ID else self._rate, f"key {key}")
+        self._count(_PAGE_RATE if key == link.KEY_ID else self._rate, f"key {key}")
 
-    async def count_failure(self, address: str) -> None:
+    def count_failure(self, address: str) -> None:
         """Count a request without a valid key. Raise as `count` does."""
-        await self._count(self._failures, f"address {address}")
+        self._count(self._failures, f"address {address}")
 
-    async def _count(self, limit: RateLimitItemPerMinute, name: str) -> None:
-        if await self._limiter.hit(limit, name):
+    def _count(self, limit: RateLimitItemPerMinute, name: str) -> None:
+        if self._limiter.hit(limit, name):
             return
-        window = await self._limiter.get_window_stats(limit, name)
+        window = self._limiter.get_window_stats(limit, name)
         seconds = max(1, math.ceil(window.reset_time - time.time()))
         raise HTTPException(
             429, f"more than {limit.amount} requests in a minute", {"Retry-After": str(seconds)}
@@ -130,15 +173,15 @@ def _for(role: str) -> Callable[..., Awaitable[Ask]]:
         desk = desk_of(request)
         key = desk.find_key(given.credentials) if given is not None else None
         if key is None:
-            await desk.count_failure(request.client.host if request.client else "")
+            desk.count_failure(request.client.host if request.client else "")
             raise HTTPException(
                 401, "this needs a key: `Authorization: Bearer memkit_key_…`", {"WWW-Authenticate": "Bearer"}
             )
         request.scope[KEY_ID] = key.id
-        await desk.count(key.id)
+        desk.count(key.id)
         if not key.may(role):
             raise HTTPException(403, f"this needs a key with the role {role}; this one has {key.role}")
-        return desk.ask
+        return partial(desk.ask, key=key.id, is_change=role != "read")
 
     return authorized
 

@@ -68,7 +68,7 @@ async def key(body: Token, request: Request) -> Response:
             raise LinkError("this server has no page; the user can run `memkit serve --open`")
         secret = desk.link.redeem(body.token)
     except LinkError as error:
-        await desk.count_failure(request.client.host if request.client else "")
+        desk.count_failure(request.client.host if request.client else "")
         raise HTTPException(403, str(error)) from error
 
     def about(memory: Memory) -> Response:

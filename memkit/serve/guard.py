@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+import anyio
 
 from memkit.serve.problems import TYPE, raw
 
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
 access = logging.getLogger("memkit.serve.access")
 
 BODY_BYTES = 1_000_000
+STRANGER_BYTES = 10_000
+"""The limit without a valid key: otherwise many strangers could fill the memory."""
+
+BODY_SECONDS = 20.0
+"""The time for a whole body to arrive."""
 
 KEY_ID = "memkit.key"
 """The key of a request's scope that holds the id of its API key."""
@@ -34,11 +41,26 @@ _HEADERS = (
 )
 
 
-class Guard:
-    """Wraps an app. `hosts` are the allowed names in a Host header, without ports."""
+_SINGLE = (b"authorization", b"content-length", b"content-type", b"origin", b"sec-fetch-site")
+"""Headers of which a proxy may take another one than this server does."""
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+_DISCONNECTED = 499
+"""The status in the log of a request whose client left before its end."""
+
+
+class _DisconnectedError(Exception):
+    pass
+
+
+class Guard:
+    """Wraps an app.
+
+    `hosts` are the allowed names in a Host header, without ports. `is_known` says whether a key is valid.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], is_known: Callable[[str], bool]) -> None:
         self._app = app
+        self._is_known = is_known
         self._hosts = frozenset(host.lower().strip("[]") for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,15 +83,23 @@ class Guard:
             await send(message)
 
         try:
-            refusal = self._refusal(scope)
-            body = b"" if refusal else await _read_body(scope, receive)
+            refusal, body = self._refusal(scope), b""
+            if refusal is None:
+                limit = self._limit(scope)
+                with anyio.move_on_after(BODY_SECONDS) as waiting:
+                    body = await _read_body(scope, receive, limit)
+                if waiting.cancelled_caught:
+                    refusal = HTTPStatus.REQUEST_TIMEOUT, f"a body must arrive in {BODY_SECONDS:.0f} seconds"
+                elif len(body) > limit:
+                    with_key = "" if limit == BODY_BYTES else " without a valid key"
+                    detail = f"a body has at most {limit:,} bytes{with_key}"
+                    refusal = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail
             if refusal is not None:
                 await _refuse(*refusal, send_safely)
-            elif body is None:
-                detail = f"a body has at most {BODY_BYTES:,} bytes"
-                await _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, send_safely)
             else:
                 await self._app(scope, _replayed(body, receive), send_safely)
+        except _DisconnectedError:
+            status = _DISCONNECTED
         finally:
             milliseconds = 1000 * (time.perf_counter() - started)
             access.info(
@@ -77,11 +107,21 @@ class Guard:
                 scope["method"], _route(scope), status or 500, milliseconds, scope.get(KEY_ID, "-"),
             )  # fmt: skip
 
+    def _limit(self, scope: Scope) -> int:
+        """Return the most bytes of a request's body."""
+        headers = dict(scope["headers"])
+        has_body = b"content-length" in headers or b"transfer-encoding" in headers
+        secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")[2].strip()
+        return BODY_BYTES if has_body and self._is_known(secret) else STRANGER_BYTES
+
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Return the status and the reason if the request may come from a foreign page."""
         headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value)
+        for name in _SINGLE:
+            if len(headers.get(name, ())) > 1:
+                return HTTPStatus.BAD_REQUEST, f"a request has one {name.decode()} at most"
         hosts = [one.decode("latin-1").lower() for one in headers.get(b"host", [])]
         if len(hosts) != 1 or _name_in(hosts[0]) not in self._hosts:
             return HTTPStatus.MISDIRECTED_REQUEST, (
@@ -119,20 +159,21 @@ def _place_in(origin: str) -> str:
     return parts.netloc if is_plain else ""
 
 
-async def _read_body(scope: Scope, receive: Receive) -> bytes | None:
-    """Return the whole body of a request, or None as soon as it is too large."""
+async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """Return the whole body of a request, or more than `limit` bytes as soon as it is too large.
+
+    Raise `_DisconnectedError` if the rest never comes: half a body could be another one.
+    """
     for name, value in scope["headers"]:
-        if name.lower() == b"content-length" and value.isdigit() and int(value) > BODY_BYTES:
-            return None
+        if name.lower() == b"content-length" and value.isdigit() and int(value) > limit:
+            return bytes(limit + 1)
     body = bytearray()
     while True:
         message = await receive()
-        if message["type"] != "http.request":  # the client has disconnected
-            return bytes(body)
+        if message["type"] != "http.request":
+            raise _DisconnectedError
         body += message.get("body", b"")
-        if len(body) > BODY_BYTES:
-            return None
-        if not message.get("more_body"):
+        if len(body) > limit or not message.get("more_body"):
             return bytes(body)
 
 

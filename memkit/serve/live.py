@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 import anyio.to_thread
 
@@ -40,7 +41,8 @@ class Live:
 
     def __init__(self, open_memory: Callable[[], Memory]) -> None:
         self._open = open_memory
-        self._queues: set[_Queue] = set()
+        # Weak: a client that leaves before its first event ends nothing, and its place is free again.
+        self._queues: WeakSet[_Queue] = WeakSet()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._has_ended = False
         self._watcher: Watcher | None = None

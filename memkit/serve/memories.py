@@ -11,6 +11,7 @@ from memkit.recall.results import Filters
 from memkit.serve.answers import Answer
 from memkit.serve.asking import Administering, Reading, Writing, desk_of
 from memkit.serve.problems import documented
+from memkit.serve.schemas import EntryView, Erasure, SearchAnswer
 from memkit.serve.shapes import (
     AllProjects,
     Day,
@@ -21,7 +22,6 @@ from memkit.serve.shapes import (
     Id,
     Limit,
     NoteBody,
-    Object,
     Stored,
     Taken,
     Text,
@@ -31,12 +31,14 @@ from memkit.serve.shapes import (
 
 router = APIRouter(tags=["memory"])
 
+_OF_BODIES = documented(400, 408, 413)
+
 
 @router.post(
     "/memory/store",
     status_code=201,
     response_model=Stored,
-    responses={200: {"model": Stored, "description": "The memory had it already"}, **documented(400, 413)},
+    responses={200: {"model": Stored, "description": "The memory had it already"}, **_OF_BODIES},
 )
 async def store(body: NoteBody, ask: Writing, request: Request) -> Response:
     """Add a note to today's Markdown. Secrets are redacted. The same note is stored once."""
@@ -58,7 +60,7 @@ async def store(body: NoteBody, ask: Writing, request: Request) -> Response:
     "/events",
     status_code=201,
     response_model=Taken,
-    responses={200: {"model": Taken, "description": "Nothing was added"}, **documented(400, 413)},
+    responses={200: {"model": Taken, "description": "Nothing was added"}, **_OF_BODIES},
 )
 async def ingest(body: EventBody, ask: Writing) -> Response:
     """Add a message to a session of another agent. The same message at the same time is stored once."""
@@ -76,7 +78,7 @@ async def ingest(body: EventBody, ask: Writing) -> Response:
     return await ask(take)  # type: ignore[no-any-return]
 
 
-@router.get("/memory/search", response_model=Object)
+@router.get("/memory/search", response_model=SearchAnswer)
 async def search(
     ask: Reading,
     query: Text,
@@ -111,13 +113,13 @@ async def search(
     return await ask(find)  # type: ignore[no-any-return]
 
 
-@router.get("/memory/{id}", response_model=Object, responses=documented(404, 409))
+@router.get("/memory/{id}", response_model=EntryView, responses=documented(404, 409))
 async def show(id: Id, ask: Reading) -> Response:
     """Return a note, turn, session, day, citation, fact, or search result. A note has tags and metadata."""
     return await ask(lambda memory: Answer(memory.show(id).as_dict()))  # type: ignore[no-any-return]
 
 
-@router.delete("/memory/{id}", response_model=Object, responses=documented(404, 409))
+@router.delete("/memory/{id}", response_model=Erasure, responses=documented(404, 409))
 async def erase(
     id: ErasedId,
     ask: Administering,

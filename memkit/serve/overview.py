@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from memkit.errors import MemkitError
 from memkit.serve.answers import Answer
 from memkit.serve.asking import Administering, Reading, desk_of
 from memkit.serve.problems import documented
@@ -48,12 +47,6 @@ async def live(request: Request, ask: Reading) -> Response:
     `{"days": ["2026-11-20"], "entries": ["8ad3df7f"]}`. There are at most 16 listeners.
     """
     desk, secret = desk_of(request), request.headers["authorization"].partition(" ")[2]
-
-    def may_go_on() -> bool:
-        try:
-            return desk.find_key(secret) is not None  # it may be revoked
-        except MemkitError:
-            return False
-
     queue = desk.live.join()
-    return StreamingResponse(desk.live.events(queue, may_go_on), media_type="text/event-stream")
+    events = desk.live.events(queue, lambda: desk.is_known(secret))  # it may be revoked
+    return StreamingResponse(events, media_type="text/event-stream")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from memkit.errors import MemkitError
+from memkit.serve.connection import Connection, allow_connections
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -64,15 +65,21 @@ def run(app: ASGIApp, bound: socket.socket, on_end: Callable[[], None]) -> None:
 
     `on_end` ends those that would go on for ever. A signal handler calls it.
     """
-    config = uvicorn.Config(
+    allow_connections()
+    logging.getLogger("uvicorn").parent = logging.getLogger("memkit")
+    _Server(configured(app), on_end).run(sockets=[bound])
+
+
+def configured(app: ASGIApp) -> uvicorn.Config:
+    """Return the configuration of a server of `app`."""
+    return uvicorn.Config(
         app,
         access_log=False,  # it has what was asked; the guard logs without
         backlog=_BACKLOG,
+        http=Connection,
         log_config=None,
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=STOP_SECONDS,
         ws="none",
     )
-    logging.getLogger("uvicorn").parent = logging.getLogger("memkit")
-    _Server(config, on_end).run(sockets=[bound])

@@ -11,7 +11,8 @@ from memkit.memory import Memory
 from memkit.recall.results import Filters
 from memkit.serve.answers import Answer
 from memkit.serve.asking import Ask, Reading
-from memkit.serve.shapes import AllProjects, Day, HybridMode, Limit, Object, Text, day_named
+from memkit.serve.schemas import HybridStatus, IndexOfWords, SearchAnswer
+from memkit.serve.shapes import AllProjects, Day, HybridMode, Limit, Text, day_named
 
 router = APIRouter(prefix="/search", tags=["search"])
 
@@ -29,7 +30,7 @@ async def _search(
     return await ask(find)  # type: ignore[no-any-return]
 
 
-@router.get("/lexical", response_model=Object)
+@router.get("/lexical", response_model=SearchAnswer)
 async def lexical(
     ask: Reading, query: Text, limit: Limit = 10, since: Day = "", until: Day = "",
     all_projects: AllProjects = False,
@@ -38,7 +39,7 @@ async def lexical(
     return await _search(ask, "lexical", query, limit, since, until, all_projects)
 
 
-@router.get("/vector", response_model=Object)
+@router.get("/vector", response_model=SearchAnswer)
 async def vector(
     ask: Reading, query: Text, limit: Limit = 10, since: Day = "", until: Day = "",
     all_projects: AllProjects = False,
@@ -47,7 +48,7 @@ async def vector(
     return await _search(ask, "dense", query, limit, since, until, all_projects)
 
 
-@router.get("/hybrid", response_model=Object)
+@router.get("/hybrid", response_model=SearchAnswer)
 async def hybrid(
     ask: Reading, query: Text, limit: Limit = 10, since: Day = "", until: Day = "",
     mode: HybridMode = "context", all_projects: AllProjects = False,
@@ -56,13 +57,13 @@ async def hybrid(
     return await _search(ask, mode, query, limit, since, until, all_projects)
 
 
-@router.get("/lexical/status", response_model=Object)
+@router.get("/lexical/status", response_model=IndexOfWords)
 async def lexical_status(ask: Reading) -> Response:
     """Return what the index of words holds, and whether it is up to date."""
     return await ask(lambda memory: Answer(_words(memory, memory.index_status())))  # type: ignore[no-any-return]
 
 
-@router.get("/hybrid/status", response_model=Object)
+@router.get("/hybrid/status", response_model=HybridStatus)
 async def hybrid_status(ask: Reading) -> Response:
     """Return what the indexes of words and vectors hold, and whether they are up to date."""
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from memkit.environment.extras import how_to_add
+from memkit.environment import extras
 from memkit.errors import MemkitError
 from memkit.paths import Home
 
@@ -22,17 +21,9 @@ RATE = 600
 PACKAGES = ("fastapi", "limits", "uvicorn")
 
 
-class MissingPackageError(MemkitError):
-    """The extra `serve` is not installed."""
-
-
 def check_packages() -> None:
     """Raise `MissingPackageError` if a package is missing. Import none."""
-    missing = [name for name in PACKAGES if find_spec(name) is None]
-    if missing:
-        raise MissingPackageError(
-            f"`memkit serve` needs more packages; the user can run `{how_to_add('serve')}`"
-        )
+    extras.require("serve", "`memkit serve` needs", *PACKAGES)
 
 
 def is_loopback(host: str) -> bool:
@@ -70,16 +61,18 @@ def serve(
     free one. Raise `MemkitError`.
     """
     check_packages()
-    from memkit.serve.app import make_app
     from memkit.serve.keys import Keys
+
+    keys = Keys(home)
+    if not keys.all() and not with_page:
+        raise MemkitError("there is no key yet; the user can make one with `memkit serve key --role read`")
+    # They take a second to import.
+    from memkit.serve.app import make_app
     from memkit.serve.link import Link
     from memkit.serve.live import Live
     from memkit.serve.running import listening, run
 
-    keys = Keys(home)
     link = Link() if with_page else None
-    if not keys.all() and link is None:
-        raise MemkitError("there is no key yet; the user can make one with `memkit serve key --role read`")
     with listening(host, port) as bound:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{bound.getsockname()[1]}"

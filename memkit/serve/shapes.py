@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import Path, Query
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
@@ -110,9 +110,6 @@ class Health(BaseModel):
     """Whether the server answers questions."""
 
     status: Literal["SERVING", "NOT_SERVING"]
-
-
-Object = dict[str, Any]
 
 
 def node_named(name: str) -> str:

@@ -11,13 +11,20 @@ from memkit.serve.answers import Answer
 from memkit.serve.asking import Reading
 from memkit.serve.problems import documented
 from memkit.serve.replies import Calendar
+from memkit.serve.schemas import (
+    ChildrenMatches,
+    CitationView,
+    Events,
+    NodeMatches,
+    TimelineAnswer,
+    TimelineChildren,
+)
 from memkit.serve.shapes import (
     After,
     Depth,
     Filter,
     Id,
     Node,
-    Object,
     Rows,
     Since,
     Text,
@@ -29,7 +36,7 @@ from memkit.serve.shapes import (
 router = APIRouter(tags=["timeline"], responses=documented(404, 409))
 
 
-@router.get("/timeline", response_model=Object)
+@router.get("/timeline", response_model=TimelineAnswer)
 async def root(ask: Reading, depth: Depth = 0, limit: Rows = 100, after: After = "") -> Response:
     """Return the years and months, and what the whole memory is about."""
     return await ask(  # type: ignore[no-any-return]
@@ -37,7 +44,7 @@ async def root(ask: Reading, depth: Depth = 0, limit: Rows = 100, after: After =
     )
 
 
-@router.get("/timeline/{node}", response_model=Object)
+@router.get("/timeline/{node}", response_model=TimelineAnswer)
 async def node_of(
     node: Node, ask: Reading, depth: Depth = 0, limit: Rows = 100, after: After = ""
 ) -> Response:
@@ -47,7 +54,7 @@ async def node_of(
     )
 
 
-@router.get("/timeline/{node}/children", response_model=Object)
+@router.get("/timeline/{node}/children", response_model=TimelineChildren)
 async def children(
     node: Node, ask: Reading, depth: Depth = 1, limit: Rows = 20, after: After = ""
 ) -> Response:
@@ -60,7 +67,7 @@ async def children(
     return await ask(browse)  # type: ignore[no-any-return]
 
 
-@router.get("/timeline/{node}/search", response_model=Object)
+@router.get("/timeline/{node}/search", response_model=NodeMatches)
 async def search(
     node: Node, ask: Reading, query: Text, limit: Rows = 20, after: After = ""
 ) -> Response:
@@ -70,7 +77,7 @@ async def search(
     )
 
 
-@router.get("/timeline/{node}/children/search", response_model=Object)
+@router.get("/timeline/{node}/children/search", response_model=ChildrenMatches)
 async def search_children(node: Node, ask: Reading, query: Text, limit: Rows = 20) -> Response:
     """Return the children of a node in which something has all words, with the first matches of each."""
     return await ask(  # type: ignore[no-any-return]
@@ -86,7 +93,7 @@ async def calendar(
     return await ask(lambda memory: Answer(memory.calendar(year)))  # type: ignore[no-any-return]
 
 
-@router.get("/events", response_model=Object)
+@router.get("/events", response_model=Events)
 async def events(
     ask: Reading,
     since: Since = "",
@@ -105,7 +112,7 @@ async def events(
     return await ask(read)  # type: ignore[no-any-return]
 
 
-@router.get("/citations/{id}", response_model=Object)
+@router.get("/citations/{id}", response_model=CitationView)
 async def expand_citation(
     id: Id,
     ask: Reading,

@@ -9,12 +9,13 @@ from memkit.memory import Memory
 from memkit.serve.answers import Answer
 from memkit.serve.asking import Reading
 from memkit.serve.problems import documented
-from memkit.serve.shapes import Id, Limit, Object, Text
+from memkit.serve.schemas import FoundTopics, RelatedTopics, TopicsStatus, TopTopics
+from memkit.serve.shapes import Id, Limit, Text
 
 router = APIRouter(prefix="/topics", tags=["topics"], responses=documented(404, 409))
 
 
-@router.get("", response_model=Object)
+@router.get("", response_model=TopTopics)
 async def top(ask: Reading, limit: Limit = 20) -> Response:
     """Return the topics of the project, the most important first."""
 
@@ -25,7 +26,7 @@ async def top(ask: Reading, limit: Limit = 20) -> Response:
     return await ask(read)  # type: ignore[no-any-return]
 
 
-@router.get("/status", response_model=Object)
+@router.get("/status", response_model=TopicsStatus)
 async def status(ask: Reading) -> Response:
     """Return when the topics were computed, and from how many entries."""
 
@@ -48,7 +49,7 @@ async def status(ask: Reading) -> Response:
     return await ask(read)  # type: ignore[no-any-return]
 
 
-@router.get("/search", response_model=Object)
+@router.get("/search", response_model=FoundTopics)
 async def by_query(ask: Reading, query: Text, limit: Limit = 10) -> Response:
     """Return the topics of what a search finds, best first."""
 
@@ -59,7 +60,7 @@ async def by_query(ask: Reading, query: Text, limit: Limit = 10) -> Response:
     return await ask(find)  # type: ignore[no-any-return]
 
 
-@router.get("/{id}/related", response_model=Object)
+@router.get("/{id}/related", response_model=RelatedTopics)
 async def related(id: Id, ask: Reading, limit: Limit = 10) -> Response:
     """Return the topics related to one, the strongest relation first."""
 

@@ -17,7 +17,7 @@ from typing import Any
 from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import LiveSessions, Sessions
-from memkit.errors import MemkitError, NotFoundError
+from memkit.errors import MemkitError, MissingPackageError, NotFoundError
 from memkit.home_files import HOME_FILES
 from memkit.hook.project import Project
 from memkit.index import known_projects
@@ -168,7 +168,7 @@ def _health(context: JobContext, run: JobRun) -> str:
 def _topics(context: JobContext, run: JobRun) -> str:
     from memkit.llm import find_provider
     from memkit.topics.background import refresh_due
-    from memkit.topics.clusters import MissingPackageError, check_packages
+    from memkit.topics.clusters import check_packages
 
     try:
         check_packages()

@@ -17,8 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.environment.extras import how_to_add
-from memkit.errors import MemkitError
+from memkit.environment import extras
 from memkit.index.snapshot import Snapshot
 from memkit.topics.points import Points
 
@@ -47,18 +46,9 @@ NEIGHBORS = 3
 _BLOCK = 2_048
 
 
-class MissingPackageError(MemkitError):
-    """scikit-learn is not installed."""
-
-
 def check_packages() -> None:
     """Raise `MissingPackageError` if scikit-learn is missing."""
-    import importlib.util
-
-    if importlib.util.find_spec("sklearn") is None:
-        raise MissingPackageError(
-            f"topics need another package; the user can run `{how_to_add('topics')}`"
-        )
+    extras.require("topics", "topics need", "sklearn")
 
 
 def directions(snapshot: Snapshot, points: Points) -> Vectors:

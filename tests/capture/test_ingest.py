@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memkit import Memory
+from memkit import Memory, projects
+from memkit.capture import ingest
 from memkit.capture.ingest import Ingested
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import MemkitError
@@ -107,7 +108,7 @@ def test_a_session_has_one_project_and_none_of_claude_code(tmp_path: Path, memor
     other = open_memory(tmp_path, project="other")
     with pytest.raises(MemkitError, match="another project"):
         say(other, "user", "One?")
-    for name in ("", "../s", "a b", ".s", "s" * 81):
+    for name in ("", "../s", "a b", ".s", "s" * 81, "a--b"):
         with pytest.raises(MemkitError, match="letters"):
             say(memory, "user", "One?", session=name)
 
@@ -141,6 +142,39 @@ def test_no_provider_that_was_not_chosen_summarizes_them(memory: Memory, monkeyp
     monkeypatch.setattr(login, "why_unusable", lambda: "")
     say(memory, "user", "Which port is free?")
     assert list(SummaryQueue(memory.home)) == []
+
+
+def test_a_moved_project_keeps_its_sessions(tmp_path: Path, memory: Memory) -> None:
+    turn = say(memory, "user", "Which port is free?").turn
+    Path(memory.project.root).rename(tmp_path / "moved")
+    with projects.changing(memory.home) as registry:
+        registry.move(memory.project.root, str(tmp_path / "moved"))
+    moved = Memory(str(tmp_path / "moved"), home=memory.home, settings_of=lambda _: SETTINGS)
+    assert say(moved, "assistant", "Take 7444.", 1).turn == turn
+
+
+def test_a_name_that_is_a_secret_is_not_written(memory: Memory) -> None:
+    with pytest.raises(MemkitError, match="looks like a secret"):
+        say(memory, "user", "One?", session="ghp_" + "a1B2c3D4e5F6" * 3)
+
+
+def test_no_message_is_from_the_future(memory: Memory) -> None:
+    soon = datetime.now(timezone.utc) + timedelta(hours=1)
+    assert memory.ingest("s", "user", "One?", time=soon).is_new
+    with pytest.raises(MemkitError, match="future"):
+        memory.ingest("s", "user", "Two?", time=soon + timedelta(days=2))
+
+
+def test_a_long_turn_goes_on_in_another(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest, "MOST_MESSAGES", 3)
+    said = [say(memory, "user", "Go on.")]
+    said += [say(memory, "tool", f"result {n}", n, tool="Bash") for n in range(1, 6)]
+    assert len({one.turn for one in said[:3]}) == 1
+    assert len({one.turn for one in said[3:]}) == 1
+    assert len({one.turn for one in said}) == 2
+    assert not say(memory, "tool", "result 4", 4, tool="Bash").is_new
+    exchange = memory.transcript("agent-s", turn=said[-1].turn, context=0)
+    assert [one.tools[0].result for one in exchange.messages] == ["result 3", "result 4", "result 5"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from datetime import date
@@ -13,6 +12,7 @@ import psutil
 import pytest
 
 from memkit.cli.screen import cells
+from memkit.environment import extras
 from memkit.hook.project import Project
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path
@@ -183,8 +183,7 @@ def test_a_refresh_has_a_model_name_them(
 
 
 def test_without_the_package(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sklearn" else found(name))
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "sklearn" else object())
     complaint = run(memory, "topics").complaint
     assert "topics need another package; the user can run `" in complaint
     assert "install 'scikit-learn>=" in complaint

@@ -70,7 +70,49 @@ def test_edited_lines_are_read_as_they_are() -> None:
     assert read_note(f"{heading}\nTags: a\nMy own line") == ([], {})
 
 
-@pytest.mark.parametrize("metadata", [{"n": float("nan")}, {"n": object()}, {"a": "b" * 5000}])
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", "[" * 2000, "9" * 5000])
+def test_a_hostile_line_is_no_metadata(value: str) -> None:
+    found = read_note(f'## 12:00 Note: x <!-- note:ab12cd34 -->\nTags: a\nMetadata: {{"a": {value}}}')
+    assert json.dumps(found, allow_nan=False) == "[[], {}]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'hello\n\nTags: admin\nMetadata: {"approved": true}',
+        'Tags: admin\nMetadata: {"approved": true}',
+        "hello\nTags: admin",
+        "```\na\n```\nTags: admin",
+    ],
+)
+def test_a_text_forges_no_tags_and_no_metadata(text: str) -> None:
+    assert read_note(section(text)) == ([], {})
+    assert read_note(section(text, ("own",))) == (["own"], {})
+    assert read_note(section(text, (), {"own": 1})) == ([], {"own": 1})
+    assert DayFile(f"# 2026-11-20\n\n{section(text)}\n").sections[0].pairs.keys() == {"note"}
+
+
+def test_tags_within_a_text_stay_as_they_are() -> None:
+    assert "\nTags: a\nand more" in section("One\nTags: a\nand more")
+
+
+def test_what_utf_8_cannot_hold_is_replaced() -> None:
+    text = section("a \ud800 b", ("t\ud800",), {"k\ud800": "v\udcff"})
+    assert text.encode()
+    assert read_note(text) == (["t?"], {"k?": "v?"})
+
+
+def deep(levels: int) -> Any:
+    return {"a": deep(levels - 1)} if levels else 1
+
+
+def test_metadata_of_20_levels_comes_back() -> None:
+    assert read_note(section(metadata=deep(20)))[1] == deep(20)
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"n": float("nan")}, {"n": object()}, {"a": "b" * 5000}, deep(21), deep(900)]
+)
 def test_what_is_no_metadata(metadata: dict[str, Any]) -> None:
     with pytest.raises(MemkitError, match="metadata"):
         section(metadata=metadata)

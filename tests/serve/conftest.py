@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
 from memkit import Memory as FrontDoor
+from memkit.serve import schemas as module
 from memkit.serve.app import make_app
 from memkit.serve.keys import Keys
 from memkit.serve.server import LOOPBACK, RATE
@@ -37,10 +41,32 @@ def front_door(memory: Memory, *, other_projects: bool = False) -> FrontDoor:
     )
 
 
+def responses_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The name of the type of each response, by `GET /path` as a pattern."""
+    found = {}
+    for path, methods in document["paths"].items():
+        pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path))
+        for method, operation in methods.items():
+            for status, answer in operation["responses"].items():
+                reference = answer["content"].get("application/json", {}).get("schema", {}).get("$ref", "")
+                found[f"{method.upper()} {pattern} {status}"] = reference.rpartition("/")[2]
+    return found
+
+
+def check_schema(response: httpx.Response, schemas: dict[str, str]) -> None:
+    """Check that a response has all and only the fields of its type."""
+    request = f"{response.request.method} {response.request.url.path} {response.status_code}"
+    # The first pattern: `/memory/search` comes before `/memory/{id}`.
+    name = next((name for pattern, name in schemas.items() if re.fullmatch(pattern, request)), "")
+    if model := getattr(module, name, None):
+        model.model_validate_json(response.read(), strict=True, extra="forbid")
+
+
 @pytest.fixture
 def connect(memory: Memory, keys: Keys) -> Iterator[Client]:
     """Makes clients of a new app, each with a key of a role; "" is none."""
     open_clients = []
+    schemas: dict[str, Any] = {}
 
     def make(role: str = "admin", rate: int = RATE, **options: bool) -> TestClient:
         app = make_app(lambda: front_door(memory, **options), keys, LOOPBACK, rate)
@@ -49,6 +75,8 @@ def connect(memory: Memory, keys: Keys) -> Iterator[Client]:
             app, base_url="http://127.0.0.1", headers=headers, raise_server_exceptions=False
         )
         client.__enter__()
+        schemas.update(schemas or responses_of(client.get("/openapi.json").json()))
+        client.event_hooks = {"response": [lambda response: check_schema(response, schemas)]}
         open_clients.append(client)
         wait_until(lambda: client.get("/health").status_code == 200, "the app to be ready")
         return client

@@ -7,7 +7,8 @@ import logging
 import pytest
 from starlette.testclient import TestClient
 
-from memkit.serve.guard import BODY_BYTES
+from memkit.serve.asking import FAILURES_PER_MINUTE
+from memkit.serve.guard import BODY_BYTES, STRANGER_BYTES
 from tests.serve.conftest import Client
 
 
@@ -28,6 +29,16 @@ def test_a_foreign_name_is_refused(admin: TestClient, host: str) -> None:
     assert refused.json()["status"] == 421
     assert admin.get("/health", headers={"Host": host}).status_code == 421
     assert admin.get("/openapi.json", headers={"Host": host}).status_code == 421
+
+
+def test_what_a_proxy_says_of_a_client_counts_for_nothing(connect: Client) -> None:
+    client = connect("")
+    for number in range(FAILURES_PER_MINUTE):
+        claims = {"X-Forwarded-For": f"203.0.113.{number}", "Forwarded": f"for=203.0.113.{number}"}
+        assert client.get("/timeline", headers=claims).status_code == 401
+    assert client.get("/timeline", headers={"X-Forwarded-For": "203.0.113.99"}).status_code == 429
+    assert client.get("/health", headers={"X-Forwarded-Host": "evil.example"}).status_code == 200
+    assert client.get("/health", headers={"Host": "evil.example", "X-Forwarded-Host": "localhost"}).status_code == 421
 
 
 def test_two_names_are_refused(admin: TestClient) -> None:
@@ -75,6 +86,21 @@ def test_a_large_body_is_refused_before_it_is_read(admin: TestClient) -> None:
         assert refused.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("key", [None, "Bearer memkit_key_wrong", "Basic bWU6bWU="])
+def test_strangers_send_little(admin: TestClient, key: str | None) -> None:
+    text = b'{"text": "' + b"a" * STRANGER_BYTES + b'"}'
+    headers = {"Content-Type": "application/json"}
+    assert admin.post("/memory/store", content=text, headers=headers).status_code == 201
+    if key is None:
+        admin.headers.pop("Authorization")
+    else:
+        headers["Authorization"] = key
+    for content in (text, iter([text[:9], text[9:]])):
+        refused = admin.post("/memory/store", content=content, headers=headers)
+        assert (refused.status_code, "without a valid key" in refused.json()["detail"]) == (413, True)
+    assert admin.post("/memory/store", content=text[-100:], headers=headers).status_code in (401, 422)
+
+
 def test_safe_headers_are_everywhere(admin: TestClient) -> None:
     for found in (admin.get("/timeline"), admin.get("/nothing"), admin.get("/health", headers={"Host": "x"})):
         assert found.headers["x-content-type-options"] == "nosniff"
@@ -113,7 +139,7 @@ def test_whatever_is_not_described_is_refused(admin: TestClient, path: str, sent
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b'{"text": "\\ud800"}', b'{"text": "a", "metadata": {"n": NaN}}', b"[" * 100_000, b"\xff"]
+    "body", [b"{", b'{"text": "\\ud800"}', b'{"text": "a", "metadata": {"n": 1e999}}', b'{"text": "a", "n": ' + b"9" * 5000, b'{"text": "a", "metadata": {"n": NaN}}', b"[" * 100_000, b"\xff"]
 )
 def test_a_body_that_is_no_json(admin: TestClient, body: bytes) -> None:
     refused = admin.post("/memory/store", content=body, headers={"Content-Type": "application/json"})

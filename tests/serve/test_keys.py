@@ -95,6 +95,17 @@ def test_a_file_that_others_may_change_counts_for_nothing(memory: Memory, keys: 
         keys.find(secret)
 
 
+def test_a_damaged_file_tells_a_stranger_nothing(connect: Client, memory: Memory) -> None:
+    client = connect()
+    Path(memory.home.serve_keys).write_text("{")
+    for headers in ({}, {"Authorization": "Bearer memkit_key_wrong"}):
+        refused = client.get("/timeline", headers=headers)
+        assert refused.status_code == 503
+        assert memory.home.root not in refused.text
+        refused = client.post("/memory/store", json={"text": "a"}, headers=headers)
+        assert refused.status_code == 503
+
+
 ROUTES = {
     "read": [
         ("GET", "/memory/search?query=port"), ("GET", "/memory/2026-11-18"), ("GET", "/timeline"),

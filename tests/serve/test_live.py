@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import signal
 import threading
@@ -14,7 +16,8 @@ import psutil
 import pytest
 
 from memkit.serve.keys import Keys
-from memkit.serve.live import MOST_LISTENERS
+from memkit.serve.live import MOST_LISTENERS, Live
+from memkit.serve.problems import BusyError
 from tests.memory import DAYS, Memory, day, make_memory
 from tests.serve.running import RunningServer
 from tests.service.running import wait_until
@@ -24,7 +27,7 @@ from tests.service.running import wait_until
 def server(tmp_path: Path) -> Iterator[RunningServer]:
     memory = make_memory(tmp_path, DAYS, watch={"debounce_ms": 50})
     Keys(memory.home).create("", "read")
-    running = RunningServer(memory, MEMKIT_WATCH_DEBOUNCE_MS="50")
+    running = RunningServer(memory, "--rate", "1000000", MEMKIT_WATCH_DEBOUNCE_MS="50")
     yield running
     running.stop(signal.SIGKILL)
 
@@ -150,3 +153,17 @@ def test_memory_tells_changes(tmp_path: Path) -> None:
     assert days == ["2026-10-01", "2026-11-18", "2026-11-20"]
     assert entries == ["0b0b0b0b", "0a0a0a0a"]
     assert front.changes(again)[1:] == ([], [])
+
+
+def test_a_client_that_leaves_before_its_first_event_keeps_no_place() -> None:
+    async def join() -> None:
+        live = Live(lambda: pytest.fail("nobody listens"))
+        for _ in range(2 * MOST_LISTENERS):
+            live.events(live.join(), lambda: True)  # the response is never sent
+            gc.collect()
+        kept = [live.join() for _ in range(MOST_LISTENERS)]
+        with pytest.raises(BusyError):
+            live.join()
+        assert kept
+
+    asyncio.run(join())

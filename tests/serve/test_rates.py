@@ -15,7 +15,7 @@ from memkit.memory import Memory as FrontDoor
 from memkit.serve import asking
 from memkit.serve.asking import FAILURES_PER_MINUTE, THREADS, Desk
 from memkit.serve.keys import Keys
-from memkit.serve.problems import BusyError
+from memkit.serve.problems import RETRY_SECONDS, BusyError
 from tests.memory import Memory
 from tests.serve.conftest import Client, front_door
 
@@ -86,6 +86,45 @@ def test_a_bound_of_threads_and_of_waiting_requests(
 
     assert anyio.run(ask) == 1
     assert most == THREADS
+
+
+def test_one_key_does_not_keep_others_waiting(
+    connect: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "MOST_AT_ONCE", 3)
+    client = connect("read")
+    _, other = keys.create("", "read")
+    release, running = threading.Event(), threading.Semaphore(0)
+    real = FrontDoor.timeline
+
+    def slowly(*arguments: Any, **options: Any) -> Any:
+        running.release()
+        release.wait(60)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(FrontDoor, "timeline", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(client.get, "/timeline") for _ in range(3)]
+        for _ in range(3):
+            assert running.acquire(timeout=60)
+        refused = client.get("/memory/2026-11-18")
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, str(RETRY_SECONDS))
+        headers = {"Authorization": f"Bearer {other}"}
+        assert client.get("/memory/2026-11-18", headers=headers).status_code == 200
+        release.set()
+        assert [one.result().status_code for one in asked] == [200] * 3
+    assert client.get("/memory/2026-11-18").status_code == 200
+
+
+def test_changes_that_wait_leave_threads_for_reading(connect: Client, memory: Memory) -> None:
+    client = connect("write")
+    event = {"session": "a", "role": "user", "text": "Where is it?", "time": "2026-11-20T14:02:00Z"}
+    with ThreadPoolExecutor(THREADS) as pool:
+        with index_lock(memory.home, 5.0):
+            asked = [pool.submit(client.post, "/events", json=event) for _ in range(THREADS)]
+            assert client.get("/timeline").status_code == 200
+            assert not any(one.done() for one in asked)
+        assert sorted(one.result().status_code for one in asked) == [*[200] * (THREADS - 1), 201]
 
 
 def test_a_busy_index_is_said_to_be_busy(

@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from memkit.memory import Memory as FrontDoor
+from memkit.service.job_book import JobBook
 from tests.memory import Memory
 from tests.serve.conftest import Client, front_door
 
@@ -73,6 +74,15 @@ def test_search_takes_conditions(admin: TestClient) -> None:
     most = len(get(admin, "/memory/search", query="gateway port", minimum=0)["results"])
     assert most > len(get(admin, "/memory/search", query="gateway port", minimum=0.9)["results"])
     assert admin.get("/memory/search", params={"query": "a", "since": "the day of days"}).status_code == 422
+
+
+def test_questions_about_work_as_such(admin: TestClient) -> None:
+    asked = get(admin, "/memory/search", query="what did we work on in November 2026?")
+    assert asked["overview"]["sessions"]
+    assert asked["period"]["since"] == "2026-11-01"
+    assert get(admin, "/memory/search", query="what did we work on last year?")["overview"]["nearest"]
+    assert get(admin, "/memory/search", query="what is still open?")["overview"]["kind"] == "open"
+    assert get(admin, "/memory/search", query="zebra quagga okapi")["results"] == []
 
 
 def test_the_timeline(admin: TestClient) -> None:
@@ -203,6 +213,36 @@ def test_jobs(admin: TestClient) -> None:
     for path in ("/jobs/nothing/pause", "/jobs/nothing/resume"):
         assert admin.post(path).status_code == 404
     assert admin.get("/jobs/nothing").status_code == 404
+
+
+def test_a_failed_job_names_no_other_project(admin: TestClient, memory: Memory) -> None:
+    book = JobBook(memory.home)
+    book.update("index", failed=True, result="/home/me/secret: broken", error="/home/me/secret: broken", checkpoint="x")
+    for shown in (admin.get("/jobs"), admin.get("/jobs/index"), admin.post("/jobs/index/pause")):
+        assert "secret" not in shown.text
+        assert "`memkit jobs` says why" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b'{"text": "a", "metadata": {"\\ud800": "x"}}', 201), (b'{"text": "a", "metadata": {"x": "\\ud800"}}', 201),
+     (b'{"text": "a", "metadata": {"x": %s}}' % (b"[" * 100 + b"]" * 100), 422),
+     (b'{"text": "a\\u0000b", "tags": ["\\u0000"]}', 201)],
+)  # fmt: skip
+def test_odd_characters_and_deep_metadata(admin: TestClient, body: bytes, status: int) -> None:
+    stored = admin.post("/memory/store", content=body, headers={"Content-Type": "application/json"})
+    assert stored.status_code == status, stored.text
+    if status == 201:
+        assert get(admin, f"/memory/{stored.json()['id']}")["kind"] == "note"
+
+
+@pytest.mark.parametrize("name", ["..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd", "%2e%2e", "%00", "a%0ab", "%ED%A0%80"])
+def test_an_id_is_no_path(admin: TestClient, name: str) -> None:
+    for path in ("/memory/{}", "/timeline/{}", "/citations/{}", "/topics/{}/related", "/jobs/{}"):
+        found = admin.get(path.format(name))
+        assert found.status_code in (404, 405, 422), (path, found.text)
+        assert "root:" not in found.text
+    assert admin.delete(f"/memory/{name}").status_code in (404, 405, 422)
 
 
 def test_other_projects_stay_closed_unless_the_user_opens_them(

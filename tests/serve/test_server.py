@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import stat
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,17 +15,17 @@ import httpx
 import psutil
 import pytest
 
-from memkit.serve import server as module
+from memkit.environment import extras
+from memkit.errors import MissingPackageError
 from memkit.serve.keys import Keys
 from memkit.serve.server import (
     LOOPBACK,
-    MissingPackageError,
     check_packages,
     is_loopback,
     names_for,
 )
 from tests.memory import DAYS, Memory, make_memory
-from tests.serve.running import RunningServer, run
+from tests.serve.running import RunningServer, environment, run
 from tests.service.running import RunningService, wait_until
 
 
@@ -142,7 +143,7 @@ def test_files_stay_private(server: RunningServer) -> None:
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     check_packages()
-    monkeypatch.setattr(module, "find_spec", lambda name: None if name == "limits" else object())
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "limits" else object())
     with pytest.raises(MissingPackageError, match="limits"):
         check_packages()
 
@@ -188,18 +189,53 @@ def test_the_names_of_a_server() -> None:
         assert names_for(every, []) == set(LOOPBACK)
 
 
-def test_nothing_of_it_is_imported_elsewhere(memory: Memory) -> None:
-    import subprocess
+FOREIGN = "('fastapi', 'h11', 'limits', 'starlette', 'uvicorn')"
+"""Packages of the HTTP API. Chroma imports pydantic, too."""
 
-    code = (
-        "import sys\n"
-        "import memkit, memkit.memory, memkit.cli, memkit.cli.search, memkit.hook.events, memkit.recall.client\n"
-        "import memkit.service.server, memkit.recall.search, memkit.capture.capture, memkit.cli.setup\n"
-        "found = [name for name in sys.modules if name.split('.')[0] in ('fastapi', 'limits', 'starlette', 'pydantic')"
-        " or name.startswith('memkit.serve')]\n"
-        "assert not [one for one in found if one != 'memkit.service' and not one.startswith('memkit.service.')], found\n"
+_CHECK = f"""
+import sys
+found = [name for name in sys.modules if name.split('.')[0] in {FOREIGN} or name.startswith('memkit.serve.')]
+assert not set(found) - allowed, found
+"""
+
+
+def command(*words: str) -> str:
+    """Code that runs a command."""
+    return (
+        f"from memkit.cli import main\nimport sys\nsys.argv[1:] = {list(words)}\n"
+        "try: main()\nexcept SystemExit: pass"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
-    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import memkit.hook.events, memkit.hook.notices, memkit.hook.status_line",
+        "import memkit, memkit.memory, memkit.recall.client, memkit.recall.search, memkit.capture.ingest",
+        "import memkit.service.server, memkit.service.operations, memkit.capture.capture",
+        command("--help"),
+        command("status"),
+        command("search", "port"),
+        command("doctor"),
+    ],
+)
+def test_nothing_of_it_is_imported_elsewhere(memory: Memory, code: str) -> None:
+    done = isolated(memory, f"allowed = set()\n{code}\n{_CHECK}")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("words", [["serve"], ["serve", "keys"]])
+def test_a_refusal_imports_no_server(tmp_path: Path, words: list[str]) -> None:
+    empty = make_memory(tmp_path, DAYS)
+    allowed = "allowed = {f'memkit.serve.{name}' for name in ('server', 'keys', 'link')}"
+    done = isolated(empty, f"{allowed}\n{command(*words)}\n{_CHECK}")
+    assert done.returncode == 0, done.stderr
+    assert "memkit serve key" in done.stderr + done.stdout
+
+
+def isolated(memory: Memory, code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment(memory), cwd=memory.project.root,
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip

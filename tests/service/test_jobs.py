@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import json
 import os
 import threading
@@ -18,6 +17,7 @@ import pytest
 from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
+from memkit.environment import extras
 from memkit.errors import NotFoundError
 from memkit.hook.project import Project
 from memkit.index import index_lock
@@ -267,8 +267,7 @@ def test_topics_are_named_by_a_model_also_those_of_the_users_own_memory(
 
 def test_topics_without_their_package(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.sync()
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sklearn" else found(name))
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "sklearn" else object())
     state = run_job(job_named("topics"), around(memory))
     assert not state.failed
     assert "scikit-learn" in state.result

@@ -1,0 +1,439 @@
+"""Types of responses. They describe: a response is written as it is, without a check at run time.
+
+A field that may be missing has a default here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+
+class Reference(BaseModel):
+    """Another entry. `text` is the sentence that counts."""
+
+    id: str
+    date: str
+    text: str
+
+
+class MergedResult(BaseModel):
+    """A part of the memory that a result stands for, too."""
+
+    id: str
+    kind: str
+
+
+class ResultScores(BaseModel):
+    """What a score is made of: BM25, the cosine of the vectors, and the score with its surroundings."""
+
+    lexical: float
+    dense: float | None
+    context: float
+
+
+class SearchResult(BaseModel):
+    """A part of the memory that was found. Lines are those of `source`, from 1, both ends included."""
+
+    id: str
+    score: float = Field(description="Ranks the results of one question")
+    relevance: float = Field(description="From 0 to 1; compares across questions")
+    project: str
+    root: str
+    source: str = Field(description="The file, from the root of the project")
+    start_line: int
+    end_line: int
+    heading: str
+    breadcrumb: str
+    kind: str
+    date: str
+    session: str
+    turns: list[str]
+    citations: list[str]
+    branch: str
+    content: str
+    node: str = Field(description="Its place in the timeline: 2026-W47 > 2026-11-20 > 14:02")
+    merged: list[MergedResult]
+    superseded: Reference | None = Field(None, description="A later fact because of which it no longer holds")
+    git: dict[str, Any] | None = Field(None, description="What has changed in the repository since")
+    changed_by: Reference | None = Field(None, description="A later entry that changes what it says")
+    scores: ResultScores
+    excerpt: dict[str, Any] | None = Field(None, description="What a person reads of it")
+    explanation: dict[str, Any] | None = Field(None, description="How its score came about")
+
+
+class SearchPeriod(BaseModel):
+    """The period that a question names, and its other words."""
+
+    since: str | None
+    until: str | None
+    text: str
+    words: str
+
+
+class NamedLine(BaseModel):
+    """One line of text: a note, a question, a decision, a heading."""
+
+    time: str
+    text: str
+    id: str
+    session: str
+    project: str
+    citations: list[str] = []
+
+
+class SearchOverview(BaseModel):
+    """The answer to a question about work as such. `kind` is period, recent, topics, or open."""
+
+    kind: str
+    nodes: list[dict[str, Any]] = []
+    topics: list[dict[str, Any]] = []
+    hint: str = ""
+    sessions: list[dict[str, Any]]
+    lines: list[NamedLine]
+    omitted: int
+    nearest: list[str] = Field(description="The nearest days that hold something")
+
+
+class SearchAnswer(BaseModel):
+    """The results of a question, best first."""
+
+    query: str
+    period: SearchPeriod | None = None
+    outside_period: bool = Field(False, description="The results are of other days")
+    overview: SearchOverview | None = None
+    nearest: list[NamedLine] = Field([], description="What matches too little to be a result")
+    mode: str
+    degraded: bool
+    degraded_reason: str = Field("", description="What the answer lacks")
+    took_ms: float
+    best_relevance: float
+    chunks: int = Field(description="How many were searched")
+    results: list[SearchResult]
+
+
+class EntryView(BaseModel):
+    """An entry as Markdown. A note has tags and metadata."""
+
+    kind: str
+    id: str
+    path: str
+    line: int
+    session: str | None
+    turns: list[str]
+    content: str
+    tags: list[str] = []
+    metadata: dict[str, Any] = {}
+
+
+class ErasedLines(BaseModel):
+    """Lines without an ID, from 1, both ends included."""
+
+    path: str
+    start_line: int
+    end_line: int
+
+
+class Erasure(BaseModel):
+    """What was erased, or would be."""
+
+    erased: bool
+    turns: list[str]
+    grips: list[str] = Field(description="Citations")
+    notes: list[str]
+    bullets: int
+    days: list[str]
+    archived: dict[str, int] = Field(description="The number of turns in the archive, by session")
+    passages: list[ErasedLines]
+    facts: list[str]
+    files: list[str]
+    old_versions: list[str]
+    projects: dict[str, int] = Field(description="The number of turns and notes, by root")
+    shared: dict[str, int]
+
+
+class IndexOfWords(BaseModel):
+    """The state of the index of words."""
+
+    files: int
+    chunks: int
+    in_step: bool = Field(description="It has every change of the files")
+    language: str
+
+
+class IndexOfVectors(BaseModel):
+    """The state of the vectors, in chunks."""
+
+    provider: str
+    model: str
+    embedded: int
+    missing: int
+
+
+class HybridStatus(BaseModel):
+    """The state of both indexes. `mode` is how a search ranks unless it says otherwise."""
+
+    mode: str
+    lexical: IndexOfWords
+    vector: IndexOfVectors
+
+
+class TimelineNode(BaseModel):
+    """A node of the timeline: `kind` is all, year, month, week, day, segment, note, or turn."""
+
+    kind: str
+    id: str
+    parent: str | None
+    first: str
+    last: str
+    title: str
+    outcome: str
+    bullets: list[str]
+    words: list[str]
+    session: str | None
+    days: int
+    sessions: int
+    turns: int
+    notes: int
+    failed: int
+
+
+class TimelineRow(BaseModel):
+    """A node below another one. What it lacks is left out."""
+
+    level: int
+    kind: str
+    id: str
+    first: str
+    last: str = ""
+    title: str = ""
+    outcome: str = ""
+    words: list[str] = []
+    titles: list[str] = []
+    days: int = 0
+    sessions: int = 0
+    turns: int = 0
+    notes: int = 0
+    failed: int = 0
+
+
+class TimedLine(BaseModel):
+    """A line of an overview."""
+
+    time: str
+    text: str
+    id: str
+
+
+class EditedFile(BaseModel):
+    """A file, and how often it was edited."""
+
+    file: str
+    edits: int
+
+
+class FailedCommand(BaseModel):
+    """A command, and how often it failed."""
+
+    command: str
+    times: int
+
+
+class NodeOverview(BaseModel):
+    """What a node was about."""
+
+    words: list[str]
+    titles: list[TimedLine]
+    files: list[EditedFile]
+    failures: list[FailedCommand]
+    open: list[TimedLine] = Field(description="Open questions")
+    decided: list[TimedLine]
+    more_open: int
+    more_decided: int
+
+
+class TimelineChildren(BaseModel):
+    """A page of the nodes below a node. `next` is the `after` of the next page."""
+
+    path: list[str]
+    children: list[TimelineRow]
+    next: str | None
+
+
+class TimelineAnswer(TimelineChildren):
+    """A node with what it was about, and a page of the nodes below it."""
+
+    node: TimelineNode
+    overview: NodeOverview
+
+
+class WordMatch(BaseModel):
+    """A turn, a note, or a bullet that has all words."""
+
+    kind: str
+    id: str
+    time: str
+    session: str | None
+    title: str
+    line: str
+
+
+class NodeMatches(BaseModel):
+    """The matches in a node."""
+
+    node: TimelineNode
+    search: str
+    matches: list[WordMatch]
+    next: str | None
+
+
+class ChildMatches(BaseModel):
+    """The first matches in a child."""
+
+    node: TimelineNode
+    matches: list[WordMatch]
+    next: str | None
+
+
+class ChildrenMatches(BaseModel):
+    """The children of a node with matches."""
+
+    node: TimelineNode
+    search: str
+    children: list[ChildMatches]
+    more: bool
+
+
+class ArchivedEvent(BaseModel):
+    """An original message; `number` counts those of its turn, from 1."""
+
+    turn: str
+    session: str | None
+    time: str | None
+    role: str
+    text: str
+    number: int
+
+
+class Events(BaseModel):
+    """A page of original messages. `missing` are turns without an original."""
+
+    node: TimelineNode
+    events: list[ArchivedEvent]
+    missing: list[str]
+    more_missing: int
+    problems: list[str]
+    next: str | None
+
+
+class CitedMessage(BaseModel):
+    """A message around a proof. Each tool has its name, and its input or result."""
+
+    role: str
+    time: str | None
+    turn: str | None
+    text: str
+    tools: list[dict[str, Any]]
+
+
+class CitationView(BaseModel):
+    """A bullet with its proof. `source` is where the excerpt comes from; `place` its event, from 0, or -1."""
+
+    id: str
+    bullet: str
+    date: str
+    session: str
+    turns: list[str]
+    verified: bool
+    excerpt: str
+    source: str
+    place: int
+    events: list[CitedMessage]
+
+
+class TopicView(BaseModel):
+    """A topic. Scores are from 0 to 1; `weeks` counts the entries of each."""
+
+    id: str
+    label: str
+    named: bool
+    project: str
+    words: list[str]
+    entries: int
+    first: str
+    last: str
+    importance: float
+    size: float
+    recency: float
+    centrality: float
+    weeks: dict[str, int]
+
+
+class TopTopics(BaseModel):
+    """The most important topics, and the number of all."""
+
+    topics: list[TopicView]
+    all: int
+
+
+class ScoredTopic(TopicView):
+    """A topic of what a search found."""
+
+    score: float
+
+
+class FoundTopics(BaseModel):
+    """The topics of what a search found, best first."""
+
+    topics: list[ScoredTopic]
+
+
+class TopicRelation(BaseModel):
+    """A related topic: how strongly, how often both occur together, and how much they are alike."""
+
+    id: str
+    label: str
+    strength: float
+    together: float
+    alike: float
+
+
+class RelatedTopics(BaseModel):
+    """The topics related to one."""
+
+    id: str
+    related: list[TopicRelation]
+
+
+class TopicsStatus(BaseModel):
+    """When topics were computed, in seconds since the epoch, and from what."""
+
+    computed: float | None
+    entries: int
+    in_no_topic: int
+    topics: int
+    relations: int
+
+
+class JobView(BaseModel):
+    """A recurring job. Times are seconds since the epoch, 0 for never."""
+
+    purpose: str
+    schedule: str
+    next: float | None
+    last: float
+    seconds: float
+    result: str
+    failed: bool
+    paused: bool
+    begun: float
+    progress: str
+    error: str
+    error_time: float
+
+
+class Jobs(BaseModel):
+    """All jobs by name."""
+
+    jobs: dict[str, JobView]
