@@ -15,6 +15,7 @@ from memkit.memory import Memory as FrontDoor
 from memkit.serve import asking
 from memkit.serve.asking import FAILURES_PER_MINUTE, THREADS, Desk
 from memkit.serve.keys import Keys
+from memkit.serve.live import Live
 from memkit.serve.problems import RETRY_SECONDS, BusyError
 from tests.memory import Memory
 from tests.serve.conftest import Client, front_door
@@ -70,7 +71,7 @@ def test_a_bound_of_threads_and_of_waiting_requests(
         running.pop()
 
     async def ask() -> int:
-        desk = Desk(lambda: front_door(memory), keys, 600)
+        desk = Desk(lambda: front_door(memory), keys, 600, Live(lambda: front_door(memory)))
         refused = 0
         async with anyio.create_task_group() as group:
             for _ in range(THREADS + 2):

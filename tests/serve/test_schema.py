@@ -60,6 +60,8 @@ def test_the_document(document: dict[str, Any]) -> None:
                 kind = "text/event-stream" if path == "/live" else "application/json"
                 kind = "application/problem+json" if int(status) >= 400 else kind
                 assert list(answer["content"]) == [kind], (method, path, status)
+                if kind == "text/event-stream":
+                    continue
                 named = answer["content"][kind]["schema"]["$ref"].rpartition("/")[2]
                 assert document["components"]["schemas"][named]["properties"], (method, path, status)
 
