@@ -12,8 +12,11 @@ import re
 
 KEYS = (
     "session", "branch", "summary", "extract", "turn", "turns", "grip", "grips", "chunks", "fact",
-    "supersedes", "compacted", "check", "by", "note", "overview", "rollup",
+    "supersedes", "compacted", "check", "by", "note", "overview", "rollup", "memkit",
 )  # fmt: skip
+
+END = "<!-- memkit:end -->"
+"""The line that ends memkit's sections in a file of OpenClaw's. What follows belongs to others."""
 
 UNVERIFIED = "unverified"
 """The value of `check` for a line that its sources do not fully support."""
@@ -26,6 +29,9 @@ _PAIR = r"(?:{}):[^\s<>]+".format("|".join(KEYS))
 _ANCHOR = re.compile(
     rf"(?<![ \t])[ \t]*<!--[ \t]+({_PAIR}(?:[ \t]+{_PAIR})*)[ \t]+-->"
 )
+_HEADING = re.compile(r"^#{2,3} [^\n]*<!--[^\n]*", re.MULTILINE)
+_SECTIONS = frozenset({"session", "turn", "note"})
+_END = re.compile(rf"^{END}[ \t\r]*(?:\n|\Z)", re.MULTILINE)
 _UNSAFE = re.compile(r"[^\w./@+=,-]")
 
 
@@ -37,6 +43,23 @@ def parse(text: str) -> dict[str, str]:
             key, _, value = pair.partition(":")
             found[key] = value
     return found
+
+
+def split_end(text: str) -> tuple[str, str | None]:
+    """Return the text above the line `END`, and that below it (None if there is no such line).
+
+    A line with a session, turn, or note below it counts as text: whoever put it there hides no section.
+    """
+    if END not in text:
+        return text, None
+    headings = (line for line in _HEADING.finditer(text) if parse(line[0]).keys() & _SECTIONS)
+    match = _END.search(text, max((line.end() for line in headings), default=0))
+    return (text, None) if match is None else (text[: match.start()], text[match.end() :])
+
+
+def own_part(text: str) -> str:
+    """Return the text above the line `END`."""
+    return split_end(text)[0]
 
 
 def strip(text: str) -> str:

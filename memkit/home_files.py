@@ -116,7 +116,7 @@ PROJECT_FILES = (
     FileKind(".memkit/journal.lock", "lock of the memory", is_derived=True),
 )
 """The files of one project. Your own memory is `memory/` in the home. A project without a directory has its
-`.memkit` in `projects/NAME/` of the home."""
+`.memkit` in `projects/NAME/` of the home. Days in OpenClaw's folder are OpenClaw's files, too."""
 
 
 def kind_of(path: str, table: tuple[FileKind, ...] = HOME_FILES) -> FileKind | None:

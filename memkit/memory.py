@@ -664,7 +664,7 @@ class Memory:
         from memkit.service.job_book import JobBook, JobState
         from memkit.service.jobs import JOBS
 
-        states, settings = JobBook(self.home).states(), self.settings_of(Project(self.home.root))
+        states, settings = JobBook(self.home).states(), self.settings_of(Project(self.home.root, self.home))
         return {job.name: job.as_dict(states.get(job.name, JobState()), settings) for job in JOBS}
 
     def pause_job(self, name: str) -> dict[str, Any]:

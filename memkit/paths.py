@@ -10,6 +10,9 @@ import os
 MEMORY_DIRECTORY = os.path.join(".memkit", "memory")
 """The memory of a project, relative to its root."""
 
+OPENCLAW_DAYS, OPENCLAW_FACTS = "memory", "MEMORY.md"
+"""Where OpenClaw keeps its memory in a project: a directory with `YYYY-MM-DD.md`, and lasting facts."""
+
 OFF_MARKER = os.path.join(".memkit", "off")
 """memkit does not remember a project with this file. `memkit off` writes it, with the time."""
 

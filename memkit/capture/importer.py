@@ -31,6 +31,7 @@ from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
 from memkit.errors import ArchiveError, MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
+from memkit.hook.entries import days
 from memkit.hook.project import Project
 from memkit.journal.digest import ANSWER_CHARACTERS, PROMPT_CHARACTERS, local_time
 from memkit.journal.tool_lines import MAX_TOOLS
@@ -145,7 +146,8 @@ class _RememberedSessions:
             return self._known[prompt.session]
         key = (project.root, prompt.day)
         if key not in self._days:
-            self._days[key] = _has_sessions(Path(project.memory, f"{prompt.day}.md"))
+            files = (project.day_file(day) for day in days(project) if day[:10] == prompt.day)
+            self._days[key] = any(_has_sessions(Path(file)) for file in files)
         return self._days[key]
 
     def _is_remembered(self, session: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from memkit.capture.sessions import Sessions
 from memkit.files import MOST_BYTES
 from memkit.hook.entries import days, newest_entries
-from memkit.hook.project import Project, Registry
+from memkit.hook.project import OWN_FOLDER, Project, Registry
 from memkit.index.catalog import known_roots, project_names, recorded_roots
 from memkit.paths import Home
 from memkit.projects.git import normalize_remote, remote_of
@@ -25,6 +25,7 @@ class ListedProject:
         last: the latest remembered day (ISO), or "".
         remote: the normalized git remote that the index is named after; "" if it is named after the path.
         exists: whether the directory exists.
+        folder: where new days go, relative to the root.
         linked: the roots that share the memory.
     """
 
@@ -36,6 +37,7 @@ class ListedProject:
     last: str
     remote: str
     exists: bool
+    folder: str
     linked: list[str]
 
     def as_dict(self) -> dict[str, Any]:
@@ -70,6 +72,7 @@ def list_projects(home: Home) -> list[ListedProject]:
                 last=remembered[-1][:10] if remembered else "",
                 remote=normalize_remote(remote) if remote else "",
                 exists=Path(root).is_dir(),
+                folder=project.folder or OWN_FOLDER,
                 linked=sorted(linked.get(root, [])),
             )
         )
@@ -96,17 +99,18 @@ def projects_with_memory(home: Home, also: Iterable[Project] = ()) -> list[Proje
 def _projects(home: Home, registry: Registry) -> Iterator[Project]:
     for root in known_roots(home):
         is_there = Path(root).is_dir()
-        yield Project.at_root(root, home) if is_there else Project(registry.present_root(root))
+        yield Project.at_root(root, home) if is_there else Project(registry.present_root(root), home)
     for state in Sessions(home):
         if state.project:
             yield Project.at_root(registry.shared_root(state.project), home)
     for target in registry.links.values():
         yield Project.at_root(target, home)
     for root in recorded_roots(home):
-        if os.path.isdir(Project(root).memory):  # else somebody searched there, and nothing was remembered
-            yield Project(root)
+        project = Project(root, home)
+        if os.path.isdir(project.memory):  # else somebody searched there, and nothing was remembered
+            yield project
     for path in Path(home.projects).glob("*"):
         if path.is_dir():
-            yield Project(str(path))
+            yield Project(str(path), home)
     if Path(home.memory).is_dir():
         yield Project.of_user(home)

@@ -175,7 +175,7 @@ def _index(
 
     for root in unindexed.roots(home):
         try:
-            project = Project(root)
+            project = Project(root, home)
             report.indexed.append((index or sync)(project, settings_of(project)))
         except Exception as error:
             logger.exception("indexing %s failed", root)

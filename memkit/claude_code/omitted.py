@@ -13,7 +13,7 @@ from typing import Any
 
 from memkit.claude_code.transcript import Block, TranscriptEntry
 from memkit.hook.project import Project
-from memkit.paths import MEMORY_DIRECTORY
+from memkit.paths import MEMORY_DIRECTORY, OPENCLAW_DAYS
 from memkit.privacy.exclusion import Exclusion
 
 EXCLUDED = "[excluded]"
@@ -34,6 +34,7 @@ _ASKS_MEMORY = re.compile(
     r"(?:[\w./~-]{0,200}/)?memkit[ \t]{1,80}"
     r"(?:recall|search|expand|cite|grip|show|sessions|timeline|toc|topics|transcript|resume|why|forget)\b"
 )
+_OPENCLAW_DAY = re.compile(rf"(?:^|[\s/'\"=]){OPENCLAW_DAYS}/\d{{4}}-\d\d-\d\d\.md\b")
 _WORDS = re.compile(r"[^\s'\"`;|&<>()=,:${}]+")
 _NAMED = re.compile(r"^(?:diff --git a/|[+-]{3} [ab]/)?([^\s:][^:\n]{0,1000})", re.MULTILINE)
 _READING_TOOLS = frozenset({"Read", "Grep", "Glob", "LS", "Bash"})
@@ -47,7 +48,7 @@ def asks_memory(name: str, given: dict[str, Any]) -> bool:
     if name not in _READING_TOOLS:
         return False
     values = [value for value in given.values() if isinstance(value, str)]
-    if any(MEMORY_DIRECTORY in value for value in values):
+    if any(MEMORY_DIRECTORY in value or _OPENCLAW_DAY.search(value) for value in values):
         return True
     return name == "Bash" and _ASKS_MEMORY.search(str(given.get("command", ""))) is not None
 

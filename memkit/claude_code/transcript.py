@@ -162,6 +162,8 @@ class Transcript:
                     logger.warning("%s: a line of %d bytes is skipped", self.path, end - start)
                 elif line.strip():
                     yield start, end, line
+                if not line.endswith(b"\n"):
+                    return  # being written: its rest, read next, would look like a broken line
                 start = end
 
     def _decode(self, line: bytes) -> Iterator[tuple[int, dict[str, Any]]]:

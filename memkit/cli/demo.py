@@ -81,7 +81,8 @@ def _run(context: Context, directory: Path) -> dict[str, Any]:
             echo(f"   … {len(lines) - most} more lines")
 
     started = time.perf_counter()
-    project, home = Project(str(directory / "shop")), Home(str(directory / "memkit"))
+    home = Home(str(directory / "memkit"))
+    project = Project(str(directory / "shop"), home)
     loaded = load.load(home, project).settings  # environment variables count
     settings = replace(loaded, service=ServiceSettings(enabled=False))  # it would outlive the demo
     memory = Memory(project, home=home, settings_of=lambda _: settings, announce=context.say)

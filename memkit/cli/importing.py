@@ -85,7 +85,7 @@ def _ask_for_others(context: Context, selection: ImportSelection, yes: bool) -> 
         return
     context.say("these transcripts belong to other projects and would be imported there:")
     for root in others:
-        note = "" if os.path.isdir(Project(root).memory) else " (no memory yet)"
+        note = "" if os.path.isdir(Project(root, context.home).memory) else " (no memory yet)"
         context.say(f"  {short_path(root)}{note}")
     context.say("--project imports all of them into one project instead")
     confirm("Import them?", yes)

@@ -55,7 +55,7 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
     elif chosen is not None and action != "show":
         change = context.memory().pause_job if action == "pause" else context.memory().resume_job
         change(chosen.name)
-    settings = context.settings_of(Project(context.home.root))
+    settings = context.settings_of(Project(context.home.root, context.home))
     if action == "show" and chosen is not None:
         state = book.state(chosen.name)
         context.report(chosen.as_dict(state, settings), *_details(chosen, state, settings))

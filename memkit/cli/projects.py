@@ -12,33 +12,43 @@ import click
 from memkit.cli.context import Context, command
 from memkit.cli.output import echo, plain, progress_bar
 from memkit.errors import MemkitError, NotFoundError
-from memkit.hook.project import Project, Registry
+from memkit.hook.git import git_directory_of
+from memkit.hook.project import OWN_FOLDER, Project, Registry
+from memkit.paths import OPENCLAW_DAYS
 from memkit.text import one_line, plural
 
 if TYPE_CHECKING:
     from memkit.capture.project_list import ListedProject
 
-VALUES = {"link": "PATH", "rename": "NAME", "merge": "PATH"}
+VALUES = {
+    "link": "PATH",
+    "rename": "NAME",
+    "merge": "PATH",
+    "folder": f"folder: {OPENCLAW_DAYS} or {OWN_FOLDER}",
+}
 """The actions that take a value, and what it is."""
 
 
 @command("projects")
 @click.argument(
-    "action", type=click.Choice(["list", "link", "unlink", "rename", "merge"]), default="list"
+    "action", type=click.Choice(["list", "link", "unlink", "rename", "merge", "folder"]), default="list"
 )
-@click.argument("value", required=False, metavar="[PATH|NAME]")
+@click.argument("value", required=False, metavar="[PATH|NAME|FOLDER]")
 @click.option("--remove", is_flag=True, help="After `merge`: delete what was merged at its old place.")
 def projects_command(context: Context, action: str, value: str | None, remove: bool) -> None:
-    """List the remembered projects, and let directories share a memory.
+    """List the remembered projects, let directories share a memory, choose the folder of new days.
 
     `link PATH` makes this project share the memory of the project at PATH; `unlink` ends that. `rename NAME`
     changes the name that results and lists show. `merge PATH` copies the memory of the project at PATH into
-    this one, even if that directory is gone. Merging twice changes nothing more.
+    this one, even if that directory is gone. Merging twice changes nothing more. `folder memory` has memkit
+    write this project's new days to `memory/YYYY-MM-DD.md`, as OpenClaw does; `folder .memkit/memory` ends
+    that. Days stay where they are, and are remembered as before.
 
     \b
       memkit projects
       memkit projects link ../shop
       memkit projects merge ~/old/shop
+      memkit projects folder memory
     """
     if (action in VALUES) != (value is not None):
         needed = VALUES.get(action)
@@ -53,6 +63,8 @@ def projects_command(context: Context, action: str, value: str | None, remove: b
         _unlink(context)
     elif action == "rename":
         _rename(context, str(value))
+    elif action == "folder":
+        _choose_folder(context, str(value))
     else:
         _merge(context, str(value), remove)
 
@@ -82,6 +94,8 @@ def _show(project: ListedProject) -> None:
     gone = "" if project.exists else " (gone)"
     remote = f", git remote {project.remote}" if project.remote else ""
     echo(f"    {project.root}{gone}{remote}")
+    if project.folder != OWN_FOLDER:
+        echo(f"    new days go to {project.folder}/")
     for root in project.linked:
         echo(f"    shared by {root}")
 
@@ -95,7 +109,7 @@ def _link(context: Context, path: str) -> None:
     target = Project.remembering(path, context.home)
     if target.root == own:
         raise MemkitError(f"{own} already has that memory")
-    if Project(own).is_off:
+    if Project(own, context.home).is_off:
         raise MemkitError(f"memkit is off for {own}; the user can turn it on there with `memkit on`")
     with changing(context.home) as registry:
         registry.link(own, target.root)
@@ -126,6 +140,21 @@ def _rename(context: Context, name: str) -> None:
     with changing(context.home) as registry:
         registry.names[root] = name
     context.report({"root": root, "name": name}, f"{root} is now called {name}.")
+
+
+def _choose_folder(context: Context, folder: str) -> None:
+    from memkit.maintenance.folder import choose_folder
+
+    folder, shared = folder.rstrip("/").removeprefix("./"), context.settings().memory.shared
+    with context.index_lock():  # what captures sessions holds it, too
+        context.project = choose_folder(context.project, folder, context.home, shared=shared)
+    context.memory().index()
+    hidden = "" if shared or git_directory_of(context.project.root) is None else ", which git ignores"
+    context.report(
+        {"root": context.project.root, "folder": folder},
+        f"New days of {context.project.root} go to {folder}/{hidden}. Days in the other folder stay there "
+        "and are remembered as before.",
+    )
 
 
 def _merge(context: Context, path: str, remove: bool) -> None:
@@ -175,7 +204,7 @@ def _record_moves(context: Context, roots: set[str], target: Project) -> None:
 def _source(context: Context, path: str) -> Project:
     """Return the project to merge: the one in a directory, without following a link, or one that is gone."""
     root = os.path.realpath(os.path.expanduser(path))
-    own = Project.containing(root) if os.path.isdir(root) else Project(root)
+    own = Project(Project.containing(root).root if os.path.isdir(root) else root, context.home)
     for candidate in (own, Project.remembering(root, context.home), Project.at_root(root, context.home)):
         # The user's own memory belongs to no project.
         if Path(candidate.memory).is_dir() and candidate.memory != context.home.memory:

@@ -66,8 +66,9 @@ def edit_command(context: Context, day: str | None) -> None:
     memory = context.memory()
     journal = memory.journal
     # memkit adds to the .local file of a day whose own file is in git, but users edit that one, too.
-    present = [name for name in (f"{chosen}.local", chosen) if journal.text(f"{name}.md")]
-    name = present[0] if present else journal.day_for(chosen)
+    present = {name for name in journal.days() if name[:10] == chosen and journal.text(f"{name}.md")}
+    in_order = (journal.day_for(chosen), f"{chosen}.local", chosen, *sorted(present))
+    name = next((one for one in in_order if one in present), in_order[0])
     before = journal.data(f"{name}.md")
     if not before and chosen != today:
         raise NotFoundError(f"{context.project.root} has no memory of {chosen}")

@@ -124,8 +124,8 @@ def _status(context: Context) -> dict[str, Any]:
             "path": project.memory,
             "days": len(known),
             "turns": sum(1 for _ in newest_entries(project, known)),
-            "first": known[0] if known else None,
-            "last": known[-1] if known else None,
+            "first": known[0][:10] if known else None,
+            "last": known[-1][:10] if known else None,
         },
         "index": context.memory().index_status(),
         "archive": {

@@ -90,7 +90,7 @@ def work_here(context: Context, wait_seconds: float = 0.0) -> WorkReport:
     from memkit.service.jobs import due_jobs
 
     report = work(context.home, functools.cache(context.settings_of), wait_seconds=wait_seconds)
-    settings = context.settings_of(Project(context.home.root))
+    settings = context.settings_of(Project(context.home.root, context.home))
     due = [job.name for job in due_jobs(context.home, settings, time.time())]
     if due:
         run_here(context, due)

@@ -218,7 +218,7 @@ def _expiring(subject: Subject) -> tuple[list[Session], list[TranscriptFile]]:
             unknown.append(one)
         elif (
             session.project
-            and not Project(session.project).is_off
+            and not Project(session.project, subject.home).is_off
             and session.transcript == str(one.path)
             and _is_missing(one.path, archive, forgotten, session.project)
         ):

@@ -90,12 +90,34 @@ def _refused_files(project: Project) -> Iterator[tuple[str, str]]:
     for path in filter(os.path.lexists, others):
         if reason := _reason(path, project.root):
             yield path, reason
+    yield from _refused_openclaw(project)
     for directory, below, files in os.walk(memory):
         for name in sorted((*below, *files)):
             path = os.path.join(directory, name)
             is_markdown = name.endswith((".md", ".markdown"))
             if (is_markdown or os.path.islink(path)) and (reason := _reason(path, memory)):
                 yield path, reason
+
+
+def _refused_openclaw(project: Project) -> Iterator[tuple[str, str]]:
+    """Yield OpenClaw's folder if memkit refuses it, else its refused days, if new days ever went there."""
+    if not project.openclaw or not os.path.lexists(project.openclaw):
+        return
+    try:
+        folder = os.path.dirname(project.real_file(os.path.join(project.openclaw, "0000-00-00.md")))
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        yield project.openclaw, error.strerror or ""
+        return
+    for path in (os.path.join(project.openclaw, name) for name in names):
+        if project.name_at(path):
+            try:
+                project.real_file(path)
+            except RefusedFileError as error:
+                yield path, error.strerror or ""
+            else:
+                if reason := _reason(path, project.openclaw):
+                    yield path, reason
 
 
 def _reason(path: str, root: str) -> str:
@@ -118,14 +140,15 @@ def check_git(subject: Subject) -> Iterator[Finding]:
     project = subject.project
     if subject.settings.memory.shared or not days(project):
         return
-    tracked = tracked_below(project.root, project.memory)
-    if tracked:
-        count = plural(len(tracked), "file")
-        yield make_finding("memory-tracked", count=count, memory=project.memory, first=tracked[0])
-    probe = os.path.join(project.memory, "2000-01-01.local.md")
-    if not is_ignored(project.root, probe):
-        memory, root = project.memory, project.root
-        yield make_finding("memory-not-ignored", memory=memory, root=root, probe=probe)
+    for memory in filter(None, (project.memory, project.openclaw)):
+        tracked = tracked_below(project.root, memory)
+        if tracked:
+            count, shown = plural(len(tracked), "file"), os.path.relpath(memory, project.root)
+            yield make_finding("memory-tracked", count=count, memory=memory, first=tracked[0], folder=shown)
+        probe = os.path.join(memory, "2000-01-01.local.md")
+        # memkit writes nothing where git tracks files of OpenClaw's, and does not hide them either.
+        if not is_ignored(project.root, probe) and not (tracked and memory == project.openclaw):
+            yield make_finding("memory-not-ignored", memory=memory, root=project.root, probe=probe)
 
 
 def check_registry(subject: Subject) -> Iterator[Finding]:

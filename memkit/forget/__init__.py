@@ -127,7 +127,7 @@ class _Eraser:
             journal = self._journal(one.project)
             gone = self._forgotten.within(one.project.root)
             if one.whole:
-                journal.remove_file(journal.path(one.day))
+                journal.remove_day(one.day)
             else:
                 journal.remove(one.day, Removal(gone.turns, gone.grips, gone.notes))
         for project in self._projects:

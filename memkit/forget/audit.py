@@ -118,12 +118,21 @@ caller then holds the index lock. Raises `MemkitError`, `OSError`.
 
 
 def _day(journal: Journal, day: str, home: Home) -> Place:
-    """Return a day of the journal. A fix does not keep an unfinished turn from growing."""
+    """Return a day of the journal. A fix does not keep an unfinished turn from growing.
+
+    In OpenClaw's folder, what surrounds memkit's sections is Markdown of others.
+    """
+    is_theirs = day in journal.project.openclaw_days()
 
     def visit(finder: SecretFinder, fix: bool) -> None:
-        redact = finder.lines_of("journal", str(journal.path(day)))
+        path = str(journal.path(day))
+        redact = finder.lines_of("journal", path)
+        if is_theirs:
+            content, around = journal.day(day), finder.lines_of("markdown", path)
+            around(1, "\n".join(content.opening))
+            around(content.file_lines()[-1] + 2, content.rest or "")
         if not fix:
-            redact_day(journal.day(day), redact, {})
+            redact_day(journal.day(day), redact, {}, only_sections=is_theirs)
             return
         sessions = Sessions(home)
         root = journal.project.root
@@ -328,7 +337,7 @@ class Audit:
         self._roots = None if project is None else {project.root}
         projects = all_projects(home) if project is None else [project]
         self._projects = [(one, settings_of(one)) for one in projects]
-        settings = settings_of(project or Project(home.root))
+        settings = settings_of(project or Project(home.root, home))
         self._uri = settings.index.uri
         self._patterns = settings.capture.compiled_patterns()
 
@@ -390,8 +399,9 @@ class Audit:
             yield from (_day(journal, day, self._home) for day in own)
             if own:
                 yield from temporary_files("journal", project.memory)
-            directory = Path(project.memory).relative_to(project.root).as_posix()
-            written = {f"{directory}/{day}.md" for day in own}
+            if project.openclaw_days():
+                yield from temporary_files("journal", project.openclaw)
+            written = {journal.path(day).relative_to(project.root).as_posix() for day in own}
             files = read_files(project, self._home, settings)
             for source in files:
                 if source not in written:

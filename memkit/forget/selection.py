@@ -205,12 +205,10 @@ class _Memory:
     def _notes(self, chunk: Chunk) -> Iterator[str]:
         """Yield the IDs of the notes on the lines of a chunk."""
         path = Path(self.project.root, chunk.source)
-        if path.is_relative_to(self._directory):
-            name = path.relative_to(self._directory).as_posix().removesuffix(".md")
-            content = self._days.get(name, DayFile(""))
-            for section in content.sections:
-                if section.start < chunk.end_line and chunk.start_line <= section.end:
-                    yield from filter(None, [section.pairs.get("note")])
+        content = self._days.get(self.project.name_at(str(path)), DayFile(""))
+        for section in content.sections:
+            if section.start < chunk.end_line and chunk.start_line <= section.end:
+                yield from filter(None, [section.pairs.get("note")])
 
     def _passage(self, chunk: Chunk) -> Passage:
         path = Path(self.project.root, chunk.source)

@@ -45,17 +45,19 @@ class SessionEntry(NamedTuple):
 def days(project: Project) -> list[str]:
     """Return the remembered days, oldest first: the names of their files without the suffix.
 
-    That is an ISO date, or the date and `.local` where git tracks the file of that name; a day may have both.
-    Leave out devices, and links that lead out of the memory. Return nothing if the memory itself leads out of
-    the project. The doctor reports both.
+    That is an ISO date, the date and `.local` where git tracks the file of that name, or the date and
+    `.openclaw` for a file in OpenClaw's folder; a day may have several. `Project.day_file` has the
+    path. Leave out devices, links that lead out of the memory, and all days of a memory that itself leads out
+    of the project. The doctor reports them.
     """
     try:
         memory = inside(project.memory, project.root)
         with os.scandir(memory) as entries:
             found = [entry for entry in entries if DAY_FILE.match(entry.name)]
-        return sorted(entry.name[:-3] for entry in found if _is_day(entry, memory))
+        own = [entry.name[:-3] for entry in found if _is_day(entry, memory)]
     except OSError:
-        return []
+        own = []
+    return sorted([*own, *project.openclaw_days()])
 
 
 def _is_day(entry: os.DirEntry[str], memory: str) -> bool:
@@ -80,11 +82,10 @@ def read_days(project: Project, names: list[str], most: int) -> Iterator[tuple[s
     """Yield date and text of these days, newest first; of each its last `most` bytes."""
     for day in reversed(names):
         try:
-            memory = inside(project.memory, project.root)
-            data = read_tail(inside(os.path.join(memory, day + ".md"), memory), most)
+            data = read_tail(project.real_file(project.day_file(day)), most)
         except OSError:  # deleted or unreadable since the listing; go on with the other days
             continue
-        yield day[:10], data.decode("utf-8", "replace")
+        yield day[:10], anchors.own_part(data.decode("utf-8", "replace"))
 
 
 def sections_of(text: str) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:

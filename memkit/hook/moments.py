@@ -63,7 +63,7 @@ def edit(data: dict[str, Any], project: Project) -> dict[str, Any] | None:
     file = given.get("file_path") or given.get("notebook_path")
     if not isinstance(file, str) or not os.path.isabs(file) or len(file) > MOST_CHARACTERS:
         return None
-    if file.startswith(os.path.join(project.memory, "")):
+    if file.startswith(os.path.join(project.memory, "")) or project.name_at(file):
         return None
     return {"kind": "edit", "file": file}
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Callable, TypeVar
 
 from memkit.errors import NewerFileError
 from memkit.files import RefusedFileError, inside, make_private_directory, read_head, write_durably
 from memkit.hook.git import worktree_root
-from memkit.paths import MEMORY_DIRECTORY, OFF_MARKER, OFF_TIMES, Home
+from memkit.paths import MEMORY_DIRECTORY, OFF_MARKER, OFF_TIMES, OPENCLAW_DAYS, Home
 from memkit.state import check_version, parse_json
 
 _TIMES_BYTES = 1024 * 1024
@@ -25,23 +25,36 @@ _SYSTEM_DIRECTORIES = (
 ).split()
 
 REGISTRY_VERSION = 1
-REGISTRY_MAPS = ("links", "names", "moves")
+REGISTRY_MAPS = ("links", "names", "moves", "folders")
+_LATER_MAPS = frozenset({"folders"})
+"""The tables that a file of an earlier memkit lacks."""
+
+OWN_FOLDER = ".memkit/memory"
+"""The folder of new days, unless the user chooses `OPENCLAW_DAYS` for a project."""
+
+OPENCLAW = ".openclaw"
+"""Ends the name of a day in OpenClaw's folder: `2026-11-20.openclaw` is `memory/2026-11-20.md`."""
+
+_OPENCLAW_NAME = re.compile(r"\d{4}-\d\d-\d\d\.openclaw", re.ASCII)
+_OPENCLAW_FILE = re.compile(r"\d{4}-\d\d-\d\d\.md", re.ASCII)
 
 _Registry = TypeVar("_Registry", bound="Registry")
 
 
 class Registry:
-    """Links, names, and moves of projects: `MEMKIT_HOME/projects/registry.json`.
+    """The user's choices for projects, and where they moved: `MEMKIT_HOME/projects/registry.json`.
 
-    Three tables by a project's root: the root whose memory it shares, its name, and where it moved.
-    `problem` says why the file could not be read; then all tables are empty. Losing the file loses no
-    memory: directories are then projects of their own again, with their own names.
+    Four tables by a project's root: the root whose memory it shares, its name, where it moved, and the
+    folder of its new days. `problem` says why the file could not be read; then all tables are empty. Losing
+    the file loses no memory: directories are then projects of their own again, with their own names, and
+    days in OpenClaw's folder are files that are only searched.
     """
 
     def __init__(self) -> None:
         self.links: dict[str, str] = {}
         self.names: dict[str, str] = {}
         self.moves: dict[str, str] = {}
+        self.folders: dict[str, str] = {}
         self.problem = ""
 
     @classmethod
@@ -53,7 +66,10 @@ class Registry:
             with open(path, encoding="utf-8") as file:
                 value = parse_json(file.read())
             check_version(path, value, REGISTRY_VERSION)
-            tables = {name: _table(value[name]) for name in REGISTRY_MAPS}
+            tables = {
+                name: _table(value.get(name, {}) if name in _LATER_MAPS else value[name])
+                for name in REGISTRY_MAPS
+            }
         except NewerFileError as error:
             registry.problem = str(error)
         except FileNotFoundError:
@@ -84,6 +100,11 @@ class Registry:
             seen.add(root)
         return root
 
+    def folder_of(self, root: str) -> str:
+        """Return the folder that the user chose for new days of the project at `root`; see `Project`."""
+        chosen = self.folders.get(root, "")
+        return chosen if chosen in (OPENCLAW_DAYS, OWN_FOLDER) else ""
+
     def earlier_roots(self, root: str) -> list[str]:
         """Return where the project at `root` was before, sorted."""
         return sorted(old for old in self.moves if old != root and self.present_root(old) == root)
@@ -101,11 +122,17 @@ def _table(value: Any) -> dict[str, str]:
 
 
 class Project:
-    """A project: its root directory, and where memkit keeps its memory."""
+    """A project: its root directory, and where memkit keeps its memory.
 
-    def __init__(self, root: str) -> None:
+    `memory` is memkit's own folder. Days can also be in OpenClaw's: `day_file` is the one place that knows
+    where a day is, and `name_at` knows the way back.
+    """
+
+    def __init__(self, root: str, home: Home | None = None) -> None:
+        """Without `home`, all days are in memkit's own folder."""
         self.root = root
         self.memory = os.path.join(root, MEMORY_DIRECTORY)
+        self._home = home
 
     def __repr__(self) -> str:
         return f"Project({self.root!r})"
@@ -138,13 +165,13 @@ class Project:
         own = os.path.realpath(home.root)
         if _is_at_or_below(real, own):
             return cls(real if _is_kept_place(real, home) else _kept_place(own, home))
-        project = cls.containing(real)
-        shared = Registry.read(home).shared_root(project.root)
-        if shared != project.root:
-            return cls.at_root(shared, home)
-        if project.root in _bare_places():
+        project, registry = cls.containing(real), Registry.read(home)
+        shared = registry.shared_root(project.root)
+        if shared == project.root and project.root in _bare_places():
             return cls(_kept_place(project.root, home))
-        return cls.at_root(project.root, home)
+        found = cls.at_root(shared, home)
+        found.folder = registry.folder_of(found.root)  # hooks need not read the file again
+        return found
 
     @classmethod
     def at_root(cls, root: str, home: Home) -> Project:
@@ -155,9 +182,9 @@ class Project:
         if root == home.root:
             return cls.of_user(home)
         if os.path.isdir(root) or _is_kept_place(root, home):
-            return cls(root)
+            return cls(root, home)
         present = Registry.read(home).present_root(root)
-        return cls(present if os.path.isdir(present) else _kept_place(root, home))
+        return cls(present if os.path.isdir(present) else _kept_place(root, home), home)
 
     @classmethod
     def of_user(cls, home: Home) -> Project:
@@ -170,6 +197,68 @@ class Project:
     def kept(cls, root: str, home: Home) -> Project:
         """Return the project at `root` with its memory under the memory home."""
         return cls(_kept_place(root, home))
+
+    @cached_property
+    def folder(self) -> str:
+        """The folder of new days if the user ever chose one, `OPENCLAW_DAYS` or `OWN_FOLDER`; else "".
+
+        It comes from the registry alone, which is in the memory home: a repository cannot choose a folder.
+        """
+        return "" if self._home is None else Registry.read(self._home).folder_of(self.root)
+
+    @property
+    def openclaw(self) -> str:
+        """OpenClaw's folder of days if new ones go there, or once did; else ""."""
+        return os.path.join(self.root, OPENCLAW_DAYS) if self.folder else ""
+
+    def day_file(self, day: str) -> str:
+        """Return the path of the file of a day, by its name as in `memkit.hook.entries.days`.
+
+        Where OpenClaw's folder is not used, a day of it, say from a backup, is a file of another name.
+        """
+        if _OPENCLAW_NAME.fullmatch(day):
+            if self.openclaw:
+                return os.path.join(self.openclaw, day[: -len(OPENCLAW)] + ".md")
+            day = day.replace(".", "-")
+        return os.path.join(self.memory, *day.split("/")) + ".md"
+
+    def name_at(self, path: str) -> str:
+        """Return the name of the memory file at `path` (absolute, or relative to the root), without suffix.
+
+        "" if it is neither in memkit's own folder nor a day in OpenClaw's.
+        """
+        path = os.path.join(self.root, path)
+        directory, name = os.path.split(path)
+        if self.openclaw and directory == self.openclaw:
+            return name[:-3] + OPENCLAW if _OPENCLAW_FILE.fullmatch(name) else ""
+        own = os.path.join(self.memory, "")
+        if not (path.startswith(own) and path.endswith(".md")):
+            return ""
+        return path[len(own) : -3].replace(os.sep, "/")
+
+    def real_file(self, path: str) -> str:
+        """Return the real path of a memory file. Raise `RefusedFileError` if it lies outside of the memory.
+
+        In OpenClaw's folder, refuse every link: a repository may have made it, and made it lead to its code.
+        """
+        if self.openclaw and os.path.dirname(path) == self.openclaw:
+            real = os.path.join(os.path.realpath(self.root), OPENCLAW_DAYS, os.path.basename(path))
+            if os.path.realpath(path) != real:
+                raise RefusedFileError(path, "it is a link, or behind one")
+            return real
+        return inside(path, inside(self.memory, self.root))
+
+    def openclaw_days(self) -> list[str]:
+        """Return the names of the days in OpenClaw's folder, sorted; [] if that was never chosen."""
+        if not self.openclaw:
+            return []
+        try:
+            folder = os.path.dirname(self.real_file(os.path.join(self.openclaw, "0000-00-00.md")))
+            with os.scandir(folder) as entries:
+                found = [one for one in entries if _OPENCLAW_FILE.fullmatch(one.name)]
+            return sorted(one.name[:-3] + OPENCLAW for one in found if one.is_file(follow_symlinks=False))
+        except OSError:  # there is none, or it is a link; the doctor reports that
+            return []
 
     @property
     def is_off(self) -> bool:

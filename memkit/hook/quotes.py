@@ -25,6 +25,7 @@ from memkit.hook.entries import (
 )
 from memkit.hook.phrases import first_sentence, is_filler
 from memkit.hook.project import Project
+from memkit.paths import OPENCLAW_DAYS
 from memkit.text import defuse
 
 _FACT_FILE = "MEMORY.md"
@@ -138,11 +139,13 @@ def _with_remark(text: str, room: int) -> tuple[str, int]:
 
 
 def place_of(project: Project) -> str:
-    """Return the memory's path, relative where the working directory is the project's."""
+    """Return the path of new days, relative where the working directory is the project's."""
     try:
         is_inside = os.path.join(os.getcwd(), "").startswith(os.path.join(project.root, ""))
     except OSError:  # the directory is gone
         is_inside = False
+    if project.folder == OPENCLAW_DAYS:
+        return f"{OPENCLAW_DAYS}/" if is_inside else os.path.join(project.openclaw, "")
     return ".memkit/memory/" if is_inside else os.path.join(project.memory, "")
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from memkit import anchors
 from memkit.errors import MemkitError
-from memkit.files import inside, make_private_directory, read_head, write_durably
+from memkit.files import make_private_directory, read_head, write_durably
 from memkit.hook.entries import HOOK_BYTES, OwnEntries, days, heading_words, read_days
 from memkit.hook.project import Project, digest16, sha256
 from memkit.paths import Home
@@ -60,17 +60,16 @@ def tally(home: Home, project: Project) -> Tally:
     path = _path(home, project)
     known = _read(path)
     names = days(project)
-    memory = inside(project.memory, project.root) if names else ""
     found: dict[str, list[Any]] = {}
     room = MOST_BYTES
     for name in reversed(names):
-        file = os.path.join(memory, name + ".md")
+        file = project.day_file(name)
         status = os.stat(file)
         stamp = [status.st_mtime_ns, status.st_size]
         if known.get(name, [])[:2] == stamp:
             found[name] = known[name]
         elif room > 0:
-            data = read_head(inside(file, memory), DAY_BYTES)
+            data = read_head(project.real_file(file), DAY_BYTES)
             room -= len(data)
             found[name] = [*stamp, *_count(data)]
     if found != known:

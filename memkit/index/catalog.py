@@ -84,7 +84,7 @@ def index_key(project: Project, home: Home, settings: Settings) -> str:
         settings.index,
         settings.search.language,
     )
-    return digest(repr((identity(project, home), deciding)))
+    return digest(repr((identity(project, home), project.folder, deciding)))
 
 
 def other_collections(project: Project, home: Home, name: str) -> list[str]:

@@ -12,12 +12,13 @@ from memkit.index.blocks import TEXT, Document, Span
 from memkit.index.chunk import Chunk, digest
 from memkit.index.memory_files import MemoryFile
 from memkit.index.sections import group_sections, is_bullet, read_sections
-from memkit.paths import MEMORY_DIRECTORY
+from memkit.paths import MEMORY_DIRECTORY, OPENCLAW_DAYS
 from memkit.settings import ChunkingSettings, Settings
 
 _BYTE_ORDER_MARK = "\ufeff"
 _REPLACEMENT = "\ufffd"
 _MEMORY = PurePosixPath(PurePath(MEMORY_DIRECTORY).as_posix())
+_OPENCLAW_DAY = re.compile(rf"{OPENCLAW_DAYS}/\d{{4}}-\d\d-\d\d\.md", re.ASCII)
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 _NEWLINE = re.compile(r"\n")
 _JOINED = "paragraph and fence"
@@ -69,6 +70,7 @@ def chunk_markdown(
     document = Document(text)
     packer = Packer(document, options)
     file = PurePosixPath(source)
+    is_in_memory = file.parent == _MEMORY or _OPENCLAW_DAY.fullmatch(source) is not None
     instruction = source.endswith(".instructions.md")
     chunks: dict[tuple[int, int, str], Chunk] = {}
     for group in group_sections(read_sections(document, file.name), options.min_characters):
@@ -110,7 +112,7 @@ def chunk_markdown(
                 turns=tuple(dict.fromkeys(filter(None, turns))),
                 citations=tuple(dict.fromkeys(filter(None, grips))),
                 branch=origin.branch,
-                domain="" if file.parent == _MEMORY else file.parent.name,
+                domain="" if is_in_memory else file.parent.name,
                 whole=len(pieces) == 1,
                 instruction=instruction,
                 source_hash=source_hash,

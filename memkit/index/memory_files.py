@@ -28,7 +28,7 @@ from memkit.index.scanner import (
     scan,
     sources_of,
 )
-from memkit.paths import Home
+from memkit.paths import OPENCLAW_DAYS, OPENCLAW_FACTS, Home
 from memkit.settings import MemorySettings
 from memkit.settings.load import Settings
 from memkit.state import read_state, write_state
@@ -43,9 +43,6 @@ RESTORE = (
 
 VERSION = 1
 """The version of that file's format."""
-
-OPENCLAW_FACTS, OPENCLAW_DAYS = "MEMORY.md", "memory"
-"""Where OpenClaw keeps its memory in a project: lasting facts, and a directory with `YYYY-MM-DD.md`."""
 
 _DEFAULT_PATHS = MemorySettings().paths
 _DAY_NAME = re.compile(r"\d{4}-\d\d-\d\d\.md", re.ASCII)
@@ -108,6 +105,10 @@ def _own_paths(project: Project, home: Home, settings: Settings) -> Sequence[str
     if project.root == home.root:
         return [home.memory]
     chosen = settings.memory
+    if project.openclaw and chosen.paths != _DEFAULT_PATHS:
+        return list(dict.fromkeys([*chosen.paths, OPENCLAW_DAYS]))  # it holds days of memkit's
+    if project.openclaw:
+        return [*chosen.paths, OPENCLAW_FACTS, OPENCLAW_DAYS]
     if chosen.paths == _DEFAULT_PATHS and _has_openclaw_days(project.root, chosen.exclude):
         return [*chosen.paths, OPENCLAW_FACTS, OPENCLAW_DAYS]
     return chosen.paths
@@ -182,7 +183,7 @@ def added_paths(home: Home, project: Project) -> list[str]:
     path = _record(home, project)
     try:
         if not path.exists():
-            earlier = map(Project, Registry.read(home).earlier_roots(project.root))
+            earlier = (Project(one, home) for one in Registry.read(home).earlier_roots(project.root))
             path = next(filter(Path.exists, (_record(home, one) for one in earlier)), path)
         return read_state(path, VERSION, lambda value: [str(one) for one in value["paths"]]) or []
     except (OSError, DamagedFileError) as error:
@@ -220,7 +221,7 @@ def move_paths(home: Home, root: str, project: Project) -> None:
     Raise `OSError`, `NewerFileError`, `DamagedFileError`.
     """
     before = added_paths(home, project)
-    paths = list(dict.fromkeys([*before, *added_paths(home, Project(root))]))
+    paths = list(dict.fromkeys([*before, *added_paths(home, Project(root, home))]))
     if paths != before:
         _write(home, project, paths)
 

@@ -9,6 +9,9 @@ A day file has a section for each session, and inside it a section for each turn
     ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
     **Asked** …
 
+The user may choose OpenClaw's folder for new days (see `memkit.hook.project`). There, memkit's sections are
+one block in a file that belongs to others too: memkit writes no overview, and changes nothing around them.
+
 Every write holds a lock against other memkit processes, replaces the file atomically, and is keyed by the
 turn's anchor: writing a turn twice changes nothing. What the user edited stays as it is.
 """
@@ -20,11 +23,12 @@ import re
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from memkit import anchors
 from memkit.errors import JournalError
-from memkit.files import inside
+from memkit.files import RefusedFileError, inside
 from memkit.hook.entries import DAY_FILE, note_own, note_redacted
 from memkit.hook.entries import days as days_of
-from memkit.hook.project import Project
+from memkit.hook.project import OPENCLAW, Project
 from memkit.journal.day_edits import (
     Removal,
     is_empty,
@@ -40,7 +44,7 @@ from memkit.journal.day_writes import Growing, NearbyDays, insert_note, write_tu
 from memkit.journal.digest import Digest, Note, NoteText
 from memkit.journal.facts import FactChange, FactFile
 from memkit.journal.files import MemoryDirectory, Record
-from memkit.paths import Home
+from memkit.paths import OPENCLAW_DAYS, Home
 
 logger = logging.getLogger(__name__)
 
@@ -60,19 +64,33 @@ class Journal:
         self._home = home
         self._files = MemoryDirectory(project, shared=shared)
 
+    def prepare(self) -> None:
+        """Create the memory's folder, and have git ignore it and OpenClaw's unless the memory is shared."""
+        with self._files.locked():
+            pass
+
     def days(self) -> list[str]:
         """Return the days (ISO), oldest first."""
         return days_of(self.project)
 
     def markdown(self) -> list[Path]:
-        """Return all Markdown files of this memory, sorted. Symlinks are left out."""
+        """Return all Markdown files of this memory, sorted by name. Symlinks are left out.
+
+        Of OpenClaw's folder, only its days.
+        """
+        theirs = {name: self.path(name) for name in self.project.openclaw_days()}
         try:
             inside(str(self.directory), self.project.root)
         except OSError as error:
             logger.warning("%s is not read: %s", self.directory, error.strerror)
-            return []
+            return list(theirs.values())
         found = self.directory.rglob("*.md")
-        return sorted(path for path in found if path.is_file() and not path.is_symlink())
+        own = {
+            str(path.relative_to(self.directory)): path
+            for path in found
+            if path.is_file() and not path.is_symlink()
+        }
+        return [path for _, path in sorted([*own.items(), *theirs.items()])]
 
     def renamed_days(self) -> list[str]:
         """Return the files with turns, notes, or bullets that are not named like days; sorted, without
@@ -81,7 +99,7 @@ class Journal:
         The user may rename a day or move it to a folder. All methods accept such a name as a day.
         """
         return [
-            path.relative_to(self.directory).as_posix().removesuffix(".md")
+            self.project.name_at(str(path))
             for path in self._other_files()
             if re.search("turn:|note:|grip:", self._files.read_if_used(path))
         ]
@@ -92,18 +110,39 @@ class Journal:
 
     def path(self, day: str) -> Path:
         """Return the file of a day."""
-        return self.directory / f"{day}.md"
+        return Path(self.project.day_file(day))
 
     def day_for(self, date: str) -> str:
-        """Return the day file to which entries of an ISO date go: `DATE.local` if git tracks the usual one.
+        """Return the day file to which entries of an ISO date, or of one of its files, go.
 
-        Git would commit private turns. `MEMORY`, without suffix, works like a day. Raise `JournalError` if
-        git tracks both.
+        `DATE.openclaw` if new days go to OpenClaw's folder, and the date has no file in memkit's own: a day
+        stays where it began. `DATE.local` if git tracks the usual file: it would commit private turns.
+        `MEMORY`, without suffix, works like a day. Raise `JournalError` if git tracks both.
         """
+        date = date.removesuffix(OPENCLAW)
+        if self._is_for_openclaw(date):
+            return date + OPENCLAW
+        return self._outside_git(date)
+
+    def _outside_git(self, date: str) -> str:
         if not self.is_public(date):
             return date
         self._files.refuse_tracked(self.path(f"{date}.local"))
         return f"{date}.local"
+
+    def _is_for_openclaw(self, date: str) -> bool:
+        path = self.path(date + OPENCLAW)
+        if not self._files.is_openclaw(path) or not self._files.may_use_openclaw():
+            return False
+        try:
+            if DayFile(self._files.read(path)).sections:
+                return True
+        except JournalError as error:
+            if isinstance(error.__cause__, RefusedFileError):  # a link, say; the doctor reports it
+                return False
+            raise
+        own = (self.path(date), self.path(f"{date}.local"))
+        return self.project.folder == OPENCLAW_DAYS and not any(path.exists() for path in own)
 
     def is_public(self, day: str) -> bool:
         """Return whether git tracks the file of a day although the memory is not shared."""
@@ -115,7 +154,12 @@ class Journal:
 
     def text(self, name: str | Path) -> str:
         """Read a file by its path or its name in the memory; "" if there is none."""
-        return self._files.read(self.directory / name)
+        return self._files.read(self._place(name))
+
+    def _place(self, name: str | Path) -> Path:
+        if isinstance(name, str) and name.endswith(".md"):
+            return self.path(name.removesuffix(".md"))
+        return self.directory / name
 
     def data(self, name: str | Path) -> bytes:
         """Return the bytes of a file; see `text`."""
@@ -210,16 +254,18 @@ class Journal:
         """
         known = {turn: one.hashes for turn, one in growing.items()}
 
+        is_theirs = self._files.is_openclaw(self.path(day))
+
         def change(content: DayFile) -> None:
             before = list(content.lines)
-            hashes = redact_day(content, redact, known)
+            hashes = redact_day(content, redact, known, only_sections=is_theirs)
             if content.lines != before:
                 for turn, section in hashes.items():
                     will_write(turn, section)
 
         def record(before: str, after: str) -> None:
             if self._home is not None:
-                before, after = without_overview(before), without_overview(after)
+                before, after = _quotable_part(before), _quotable_part(after)
                 note_redacted(self._home, self.project.root, before, after)
 
         return self._change_day(self.path(day), change, record=record)
@@ -298,9 +344,11 @@ class Journal:
 
         `name` is relative to the memory directory, with slashes.
         """
-        path = self.directory.joinpath(*name.split("/"))
+        path = self._place(name)
         if DAY_FILE.match(name):
-            path = self.path(self.day_for(path.stem))
+            path = self.path(self._outside_git(path.stem))
+        elif self._files.is_openclaw(path):
+            self._files.refuse_tracked(path)
         self._create(path, data, self._note_own)
 
     def add_file(self, name: Path, data: bytes) -> bool:
@@ -365,13 +413,24 @@ class Journal:
         )
 
     def remove_older(self, day: str) -> list[str]:
-        """Delete the days before `day` (ISO) and return them."""
+        """Delete the days before `day` (ISO) as `remove_day` does, and return them."""
         older = [known for known in self.days() if known < day]
-        if older:
-            with self._files.locked():
-                for known in older:
-                    self._files.remove(self.path(known))
-        return older
+        if not older:
+            return []
+        with self._files.locked():
+            return [known for known in older if self.remove_day(known)]
+
+    def remove_day(self, day: str) -> bool:
+        """Delete a day; in OpenClaw's folder only memkit's sections. Return whether there was anything."""
+        path = self.path(day)
+        if self._files.is_openclaw(path):
+            sections = self.day(day).sections
+            turns = [one.pairs["turn"] for one in sections if "turn" in one.pairs]
+            notes = [one.pairs["note"] for one in sections if "note" in one.pairs]
+            return self.remove(day, Removal(turns, notes=notes))
+        is_there = path.exists()
+        self._files.remove(path)
+        return is_there
 
     def remove_file(self, path: Path) -> None:
         """Remove a file of the memory directory."""
@@ -380,13 +439,14 @@ class Journal:
     def remove_left_behind(self) -> None:
         """Remove temporary files of killed writers."""
         with self._files.locked():
-            for path in self._files.real(self.directory).glob(".*.tmp"):
-                path.unlink(missing_ok=True)
+            for directory in self._files.directories:
+                for path in Path(directory).glob(".*.tmp"):
+                    path.unlink(missing_ok=True)
 
     def _note_own(self, before: str, after: str, among: Container[str] | None = None) -> None:
         """Record that this home wrote what `after` adds to `before`."""
         if self._home is not None:
-            before, after = without_overview(before), without_overview(after)
+            before, after = _quotable_part(before), _quotable_part(after)
             note_own(self._home, self.project.root, before, after, among)
 
     def _change_day(
@@ -404,14 +464,22 @@ class Journal:
         removed.
         """
 
+        is_theirs = self._files.is_openclaw(path)
+
         def apply(text: str) -> str | None:
             content = DayFile(text or f"# {path.stem[:10]}")
             before = list(content.lines)
-            overview = DayOverview(content, may_begin=may_begin_overview)
+            overview = DayOverview(content, may_begin=may_begin_overview and not is_theirs)
             change(content)
             if content.lines == before:
                 return text
             overview.update(content)
+            if is_theirs:
+                content.mark_end()
             return None if may_vanish and is_empty(content) else content.render()
 
         return self._files.rewrite(path, apply, record=record)
+
+
+def _quotable_part(text: str) -> str:
+    return without_overview(anchors.own_part(text))

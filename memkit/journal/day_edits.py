@@ -87,13 +87,18 @@ def remove_lines(content: DayFile, start: int, end: int) -> bool:
 
 
 def redact_day(
-    content: DayFile, redact: Callable[[int, str], str], growing: Mapping[str, Iterable[str]]
+    content: DayFile,
+    redact: Callable[[int, str], str],
+    growing: Mapping[str, Iterable[str]],
+    *,
+    only_sections: bool = False,
 ) -> dict[str, str]:
     """Pass all text through `redact`, piece by piece, with the number of its first line, from 1.
 
     A piece is the text before the first section, a heading without its anchor, or the text below it. In
     a section that may grow (`growing` maps its turn to hashes), the lines that memkit wrote are a piece
-    of their own. Return the new hashes of growing sections that are unedited, by turn.
+    of their own. With `only_sections`, leave out the text before the first section, as that below the last.
+    Return the new hashes of growing sections that are unedited, by turn.
     """
     hashes = {}
     numbers = content.file_lines()
@@ -121,8 +126,8 @@ def redact_day(
         if written:
             end = middle + len(content.lines) - length
             hashes[turn] = section_hash("\n".join(content.lines[section.start : end]))
-    sections = content.sections
-    _redact_lines(content, 0, sections[0].start if sections else len(content.lines), redact_piece)
+    if not only_sections:
+        _redact_lines(content, 0, len(content.opening), redact_piece)
     return hashes
 
 
@@ -135,7 +140,8 @@ def _redact_lines(content: DayFile, start: int, end: int, redact: Callable[[int,
 
 def is_empty(content: DayFile) -> bool:
     """Return whether a day holds nothing but its date."""
-    return all(not line.strip() or _DAY_TITLE.match(line) for line in content.lines)
+    below = (content.rest or "").split("\n")
+    return all(not line.strip() or _DAY_TITLE.match(line) for line in [*content.lines, *below])
 
 
 def removed_bullets(
@@ -220,10 +226,20 @@ def merge(before: str, edited: str, present: str) -> str:
             result[key] = text
         last = key if key in result else last
     merged = DayFile("\n".join(result[key] for key in order))
+    merged.rest = _merge_rests(*(DayFile(text).rest for text in (before, edited, present)))
     mine, theirs, known = (DayFile(text).sharing_turns() for text in (edited, present, before))
     for turn in mine | (theirs - known):
         merged.share_heading(turn)
     return merged.render()
+
+
+def _merge_rests(before: str | None, edited: str | None, present: str | None) -> str | None:
+    """Merge the text below memkit's sections: take it from the side that changed it, else join both."""
+    if edited in (before, present):
+        return present
+    if present == before or present is None or edited is None:
+        return edited if edited is not None else present
+    return edited.rstrip("\n") + "\n" + present.removeprefix(before or "")
 
 
 def _pieces(text: str) -> dict[_Key, str]:

@@ -17,6 +17,9 @@ A session of one turn, without bullets, has one heading with both anchors in one
     ## 16:30 Fix the flaky test <!-- session:03b1c77e-… branch:main turn:1c9d02aa -->
 
 `DayFile` shows it as the two headings that it stands for, so all that follows knows one form only.
+
+In a file that memkit shares with OpenClaw, the line `anchors.END` follows memkit's last section. What
+OpenClaw appends below it belongs to no section.
 """
 
 from __future__ import annotations
@@ -85,10 +88,12 @@ class SectionIndex:
 class DayFile:
     """A day file as lines. Only headings with an anchor bound sections; the user's own do not.
 
-    `lines` has two headings where a session shares its heading with its only turn; see `file_lines`.
+    `lines` has two headings where a session shares its heading with its only turn; see `file_lines`. It ends
+    at the line `anchors.END`; `rest` is the text below that line, None if there is no such line.
     """
 
     def __init__(self, text: str) -> None:
+        text, self.rest = anchors.split_end(text)
         self.lines = text.rstrip("\n").split("\n")
         if " turn:" in text:
             self.lines = [part for line in self.lines for part in parted(line)]
@@ -256,7 +261,17 @@ class DayFile:
             for place, line in enumerate(self.lines)
             if place not in joined and place - 1 not in joined
         ]
-        return "\n".join(lines) + "\n"
+        text = "\n".join(lines) + "\n"
+        return text if self.rest is None else f"{text}\n{anchors.END}\n{self.rest}"
+
+    def mark_end(self) -> None:
+        """Have the line `anchors.END` follow the sections, or remove it if there are none."""
+        if self.sections and self.rest is None:
+            self.rest = ""
+        elif not self.sections and self.rest is not None:
+            if self.rest.strip():
+                self.put(len(self.lines), len(self.lines), self.rest.rstrip("\n").split("\n"))
+            self.rest = None
 
 
 def heading_of(section: Section) -> str:

@@ -10,10 +10,12 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import date, timedelta
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from memkit import anchors
 from memkit.hook.phrases import is_filler
+from memkit.hook.project import OPENCLAW
 from memkit.journal.day_file import DayFile, Section, has_own_title, heading_title
 from memkit.journal.digest import Digest, Note
 from memkit.journal.files import MemoryDirectory
@@ -76,8 +78,8 @@ def has_grown(written: str, section: str) -> bool:
 class NearbyDays:
     """Other files that may already hold a turn of a day. Read once, when first needed.
 
-    The machine's time zone may have changed since the turn was written (zones are up to 26 hours apart), or
-    git may track the day's file now.
+    The machine's time zone may have changed since the turn was written (zones are up to 26 hours apart), git
+    may track the day's file now, or new days may go to another folder.
     """
 
     def __init__(self, files: MemoryDirectory, day: str) -> None:
@@ -87,11 +89,12 @@ class NearbyDays:
     @cached_property
     def _texts(self) -> list[tuple[str, str, frozenset[str]]]:
         center = date.fromisoformat(self._day[:10])
-        near = [f"{center + timedelta(n)}{kind}" for n in range(-2, 3) for kind in ("", ".local")]
+        kinds = ("", ".local", OPENCLAW) if self._files.project.openclaw else ("", ".local")
+        near = [f"{center + timedelta(n)}{kind}" for n in range(-2, 3) for kind in kinds]
         found = []
         for day in near:
             if day != self._day:
-                text = self._files.read_if_used(self._files.path / f"{day}.md")
+                text = self._files.read_if_used(Path(self._files.project.day_file(day)))
                 found.append((day, text, frozenset(_TURN.findall(text))))
         return found
 

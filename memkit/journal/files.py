@@ -5,6 +5,7 @@ Also the old versions of memory files that a compaction replaced. They are next 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -30,7 +31,7 @@ from memkit.files import (
 from memkit.hook.project import Project
 from memkit.journal.day_file import encoded
 from memkit.paths import MEMORY_DIRECTORY, Home
-from memkit.projects.git import is_ignored, is_tracked, keep_out_of_git
+from memkit.projects.git import is_ignored, is_tracked, keep_out_of_git, tracked_in
 
 logger = logging.getLogger(__name__)
 
@@ -71,8 +72,37 @@ class MemoryDirectory:
 
     def real(self, path: Path) -> Path:
         """Return the real path of a memory file. Raise `RefusedFileError` if it lies outside the memory."""
-        memory = inside(str(self.path), self.project.root)
-        return Path(inside(str(path), memory))
+        return Path(self.project.real_file(str(path)))
+
+    @property
+    def directories(self) -> list[str]:
+        """The real paths of the folders that hold days: memkit's own, and OpenClaw's if it may be used."""
+        found = [str(self.real(self.path / "0000-00-00.md").parent)]
+        if self.project.openclaw:
+            with contextlib.suppress(RefusedFileError):
+                found.append(str(self.real(Path(self.project.openclaw, "0000-00-00.md")).parent))
+        return found
+
+    def is_openclaw(self, path: Path) -> bool:
+        """Return whether the file is in OpenClaw's folder, where memkit changes its own sections only."""
+        return bool(self.project.openclaw) and str(path.parent) in (
+            self.project.openclaw,
+            os.path.realpath(self.project.openclaw),
+        )
+
+    def may_use_openclaw(self) -> bool:
+        """Return whether memkit may write days into OpenClaw's folder.
+
+        Not if git would commit them, nor if the folder is a link.
+        """
+        folder = self.project.openclaw
+        if not folder or (not self.shared and tracked_in(self.project.root, folder)):
+            return False
+        try:
+            self.project.real_file(os.path.join(folder, "0000-00-00.md"))
+        except RefusedFileError:
+            return False
+        return True
 
     def read(self, path: Path) -> str:
         """Read a file of the memory, "" if there is none. Raise `JournalError`."""
@@ -118,8 +148,9 @@ class MemoryDirectory:
             if os.path.lexists(lock) and not stat.S_ISREG(lock.lstat().st_mode):
                 raise RefusedFileError(str(lock), "journal.lock is not a regular file")
             with FileLock(lock, LOCK_SECONDS, mode=PRIVATE_FILE):
-                for left in stale_temporary_files(str(self.path), time.time() - LEFTOVER_SECONDS):
-                    Path(left).unlink(missing_ok=True)
+                for directory in self.directories:
+                    for left in stale_temporary_files(directory, time.time() - LEFTOVER_SECONDS):
+                        Path(left).unlink(missing_ok=True)
                 self._locked_by = threading.get_ident()
                 try:
                     yield
@@ -152,7 +183,7 @@ class MemoryDirectory:
         """
         with self.locked():
             real = self.real(path)
-            if create:
+            if create or self.is_openclaw(path):
                 make_private_directory(str(real.parent))
             return self._rewrite(real, change, create, record)
 
@@ -169,7 +200,7 @@ class MemoryDirectory:
                 return False
             if record is not None and after is not None:
                 record(before, after)
-            if stamp is None:
+            if stamp is None or self.is_openclaw(real):
                 self._hide_from_git(real)
             try:
                 self._put(real, after, stamp)
@@ -215,17 +246,16 @@ class MemoryDirectory:
         if not self._is_in_project:
             return
         try:
-            keep_out_of_git(self.project.root, is_wanted=not self.shared)
+            keep_out_of_git(
+                self.project.root, is_wanted=not self.shared, with_openclaw=bool(self.project.openclaw)
+            )
         except OSError as error:  # one of several safeguards; the doctor reports whether git sees the memory
             logger.warning("cannot change what git excludes in %s: %s", self.project.root, error)
         deeper = self.real(self.path / ".gitignore")
-        patterns = read_file(deeper)
-        if self.shared and patterns.endswith(_PRIVATE_IGNORE):
-            kept = patterns[: -len(_PRIVATE_IGNORE)]
-            if kept:
-                write_durably(str(deeper), encoded(kept))
-            else:
-                deeper.unlink()
+        if self.shared:
+            _stop_hiding(deeper)
+            if self.may_use_openclaw():
+                _stop_hiding(self.real(Path(self.project.openclaw, ".gitignore")))
         ignore = Path(inside(str(self.path.parent / ".gitignore"), self.project.root))
         wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
         present = read_file(ignore)
@@ -251,15 +281,27 @@ class MemoryDirectory:
         root = self.project.root
         if is_ignored(root, str(real)):  # git has no answer for a path through a symlink
             return
-        if not str(real).startswith(os.path.join(os.path.realpath(root), MEMORY_DIRECTORY, "")):
+        ignore = self.real(self.path / ".gitignore")
+        if self.is_openclaw(real):
+            ignore = real.with_name(".gitignore")
+        elif not str(real).startswith(os.path.join(os.path.realpath(root), MEMORY_DIRECTORY, "")):
             raise RefusedFileError(
                 str(self.path), "it is a link to files that git does not ignore, and memory.shared is off"
             )
-        ignore = self.real(self.path / ".gitignore")
         present = read_file(ignore)  # the user's patterns stay; the last match decides
         if not present.endswith(_PRIVATE_IGNORE):
             text = present + "\n" * (not present.endswith("\n") and bool(present)) + _PRIVATE_IGNORE
             write_durably(str(ignore), encoded(text))
+
+
+def _stop_hiding(ignore: Path) -> None:
+    """Take memkit's pattern out of an ignore file next to days. The user's patterns stay."""
+    patterns = read_file(ignore)
+    kept = patterns.removesuffix(_PRIVATE_IGNORE)
+    if kept and kept != patterns:
+        write_durably(str(ignore), encoded(kept))
+    elif kept != patterns:
+        ignore.unlink()
 
 
 def read_file(path: Path) -> str:

@@ -71,12 +71,13 @@ class BackedUpProject:
     """A project in a backup.
 
     `under_home` is the name of its directory in `projects/` of the home, if it was there. `is_user` marks
-    the user's own memory.
+    the user's own memory. `folder` is where the user had new days go, see `Project`.
     """
 
     root: str
     under_home: str = ""
     is_user: bool = False
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +128,13 @@ def _named(home: Home, project: Project) -> BackedUpProject:
     if project.memory == home.memory:
         return BackedUpProject(project.root, is_user=True)
     directory, name = os.path.split(project.root)
-    return BackedUpProject(project.root, name if directory == home.projects else "")
+    return BackedUpProject(
+        project.root, name if directory == home.projects else "", folder=project.folder
+    )
 
 
 def _project_files(project: Project) -> Iterator[tuple[str, Path]]:
-    """Yield the files of a memory, without hidden files and links."""
+    """Yield the files of a memory, without hidden files and links; OpenClaw's days by their names."""
     for name, marker in PROJECT_MEMBERS.items():
         path = Path(project.root, marker)
         if path.is_file() and not path.is_symlink():
@@ -143,6 +146,8 @@ def _project_files(project: Project) -> Iterator[tuple[str, Path]]:
             path = Path(directory, name)
             if not name.startswith(".") and path.is_file() and not path.is_symlink():
                 yield f"memory/{path.relative_to(top).as_posix()}", path
+    for day in project.openclaw_days():
+        yield f"memory/{day}.md", Path(project.real_file(project.day_file(day)))
 
 
 class BackupWriter:

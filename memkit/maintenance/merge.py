@@ -51,9 +51,14 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
     forgotten = Tombstones(home).forgotten().within(target.root)
     other = Journal(source)
     own = OwnEntries(home, source.root)
-    files = _files(source)
+    files, theirs = _files(source), set(source.openclaw_days())
     for day in other.days():
-        content = DayFile(_merge_facts(journal, other, f"{day}.md", forgotten))
+        if day in theirs:
+            content = _own_sections(other, day)
+        else:
+            content = DayFile(_merge_facts(journal, other, f"{day}.md", forgotten))
+        if day in theirs and not content.sections:
+            continue
         merged.turns += journal.change(
             day,
             lambda day_file, content=content: merge_day(day_file, content, forgotten),  # type: ignore[misc]
@@ -70,6 +75,13 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
     move_kept(home, source.root, target)
     merged.sessions = _move_sessions(source, target, home)
     return merged
+
+
+def _own_sections(other: Journal, day: str) -> DayFile:
+    """Return memkit's sections of a day in OpenClaw's folder. What surrounds them stays there."""
+    content = DayFile(anchors.own_part(other.text(f"{day}.md")))
+    content.replace_opening([f"# {day[:10]}", ""])
+    return content
 
 
 def _merge_facts(journal: Journal, other: Journal, name: str, forgotten: Forgotten) -> str:
@@ -218,7 +230,8 @@ def _move_sessions(source: Project, target: Project, home: Home) -> int:
 def remove_merged(source: Project, target: Project, home: Home) -> int:
     """Remove the Markdown files of `source` that `target` holds completely. Return their number.
 
-    A file that changed since the merge stays. Raise `JournalError`, `OSError`.
+    A file that changed since the merge stays. In OpenClaw's folder, only memkit's sections go. Raise
+    `JournalError`, `OSError`.
     """
     journal, other = Journal(target), Journal(source)
     days = set(other.days())
@@ -242,4 +255,9 @@ def remove_merged(source: Project, target: Project, home: Home) -> int:
         if is_held:
             file.unlink()
             removed += 1
+    for day in source.openclaw_days():
+        held, content = journal.day(journal.day_for(day)), _own_sections(other, day)
+        before = list(held.lines)
+        if content.sections and merge_day(held, content, forgotten) == 0 and held.lines == before:
+            removed += other.remove_day(day)
     return removed

@@ -28,12 +28,13 @@ from memkit.files import (
 )
 from memkit.forget import forget
 from memkit.forget.selection import ForgetSelection
-from memkit.hook.project import Project, is_bare_place
+from memkit.hook.project import OWN_FOLDER, Project, Registry, is_bare_place
 from memkit.index.memory_files import move_paths
 from memkit.ipc import unindexed
 from memkit.journal import Journal
 from memkit.maintenance.backup import PROJECT_MEMBERS, BackedUpProject, Unpacked, unpack
-from memkit.paths import Home
+from memkit.maintenance.folder import has_folders
+from memkit.paths import OPENCLAW_DAYS, Home
 from memkit.privacy.tombstones import Forgotten, Tombstones, read_forgotten
 from memkit.projects import changing
 from memkit.settings.load import Settings, decisive_changes
@@ -138,12 +139,19 @@ class Restore:
             return ["its config.toml cannot be read"]
 
     def _project(self, named: BackedUpProject, moved: Mapping[str, str]) -> Project:
+        project = self._present(named, moved)
+        is_chosen = not project.folder and named.folder in (OPENCLAW_DAYS, OWN_FOLDER)
+        if is_chosen and has_folders(project, self._home):
+            project.folder = named.folder  # `apply` records it
+        return project
+
+    def _present(self, named: BackedUpProject, moved: Mapping[str, str]) -> Project:
         if named.is_user:
             return Project.of_user(self._home)
         if named.root in moved:
-            return Project(os.path.realpath(moved[named.root]))
+            return Project(os.path.realpath(moved[named.root]), self._home)
         if named.under_home:
-            return Project(os.path.join(self._home.projects, named.under_home))
+            return Project(os.path.join(self._home.projects, named.under_home), self._home)
         return Project.at_root(named.root, self._home)
 
     def _check_roots(self) -> None:
@@ -171,7 +179,10 @@ class Restore:
                 raise MemkitError(f"{target} leads out of its project; the user can remove the link")
             return _compared(member, source, target)
         name = name.removeprefix("memory/")
-        return _compared(member, source, Path(project.memory, name), project, name)
+        target = Path(project.memory, name)
+        if name.endswith(".md"):
+            target = Path(project.day_file(name.removesuffix(".md")))
+        return _compared(member, source, target, project, name)
 
     def apply(
         self,
@@ -214,10 +225,18 @@ class Restore:
                 move_paths(self._home, named.root, project)
                 move_kept(self._home, named.root, project)
                 self._record_move(named, project)
+        self._record_folders()
         if is_forgotten:
             user = Project.of_user(self._home)
             report.problems = forget(self._home, user, ForgetSelection(), settings_of, announce)
         return report
+
+    def _record_folders(self) -> None:
+        """Record where new days of the projects go, unless this machine's registry says it."""
+        chosen = {one.root: one.folder for one in self.projects if one.folder}
+        if chosen.keys() - Registry.read(self._home).folders.keys():
+            with changing(self._home) as registry:
+                registry.folders = {**chosen, **registry.folders}
 
     def _record_move(self, named: BackedUpProject, project: Project) -> None:
         """Record that the project moved, unless its old root exists or may come back."""
@@ -229,7 +248,7 @@ class Restore:
         data = step.source.read_bytes()
         if step.project is not None:
             unindexed.mark(self._home, step.project.root)
-            shared = settings_of(Project(self._home.root)).memory.shared
+            shared = settings_of(Project(self._home.root, self._home)).memory.shared
             Journal(step.project, shared=shared, home=self._home).take_over(step.name, data)
             return
         make_private_directory(str(step.target.parent))

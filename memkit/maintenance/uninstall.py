@@ -183,6 +183,8 @@ def _sizes(path: Path) -> Iterator[int]:
 
 def _add_memories(found: OwnedFiles, home: Home, projects: Sequence[Project], everything: bool) -> None:
     for project in projects:
+        if project.openclaw_days():
+            found.kept.append((Path(project.openclaw), "its days may be OpenClaw's, too"))
         if not everything:
             found.kept.append((Path(project.memory), "the memory"))
         elif project.memory == home.memory:

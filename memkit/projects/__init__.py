@@ -36,6 +36,8 @@ class EditableRegistry(Registry):
             self.names.setdefault(new, self.names.pop(old))
         if old in self.links:
             self.links.setdefault(new, self.links.pop(old))
+        if old in self.folders:
+            self.folders.setdefault(new, self.folders.pop(old))
         for linked, shared in self.links.items():
             if shared == old:
                 self.links[linked] = new

@@ -15,6 +15,7 @@ from memkit.hook.git import (
     git_directory_of,
     is_linked_worktree,
 )
+from memkit.paths import OPENCLAW_DAYS
 from memkit.processes import find_program, no_window
 
 EXCLUDED = (
@@ -22,6 +23,12 @@ EXCLUDED = (
     "/.memkit/\n"
 )
 """What `keep_out_of_git` adds."""
+
+EXCLUDED_DAYS = (
+    "# memkit keeps the days in memory/ out of git; `memkit config set memory.shared true` shares them.\n"
+    "/memory/\n"
+)
+"""What `keep_out_of_git` adds if new days go to OpenClaw's folder."""
 
 GIT_SECONDS = 5.0
 """Longest wait for an answer from git."""
@@ -75,15 +82,20 @@ def is_tracked(root: str, path: str) -> bool:
 
     Run git once, and again whenever git's index has changed.
     """
+    directory, name = os.path.split(path)
+    return name in tracked_in(root, directory)
+
+
+def tracked_in(root: str, directory: str) -> frozenset[str]:
+    """Return the names of the files directly in `directory` that git tracks, as `is_tracked` does."""
     git_directory = git_directory_of(root)
     if git_directory is None:
-        return False
+        return frozenset()
     try:
         status = os.stat(os.path.join(git_directory, "index"))
     except OSError:  # nothing was ever added
-        return False
+        return frozenset()
     version = status.st_mtime_ns, status.st_size
-    directory, name = os.path.split(path)
     cached = _tracked.get((root, directory))
     if cached is None or cached[0] != version:
         # Ask for the whole directory at once: an import writes hundreds of days.
@@ -91,7 +103,7 @@ def is_tracked(root: str, path: str) -> bool:
         found = [os.path.split(one) for one in tracked_below(root, directory)]
         names = frozenset(last for first, last in found if os.path.normpath(first) == below)
         cached = _tracked[root, directory] = (version, names)
-    return name in cached[1]
+    return cached[1]
 
 
 def tracked_below(root: str, path: str) -> list[str]:
@@ -113,11 +125,12 @@ def is_ignored(root: str, path: str) -> bool:
     return answer is not None and answer[0] == 0
 
 
-def keep_out_of_git(root: str, *, is_wanted: bool) -> None:
+def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) -> None:
     """Add `.memkit` to git's own list of excluded files, or remove it. Raise `OSError`.
 
-    A repository can bring ignore files, but not that list. Write nothing through a `.git` file that
-    only claims to lead to another repository.
+    Also add OpenClaw's folder of days if `with_openclaw`, unless git tracks files in it: who commits
+    OpenClaw's days wants to see the next ones. A repository can bring ignore files, but not that list. Write
+    nothing through a `.git` file that only claims to lead to another repository.
     """
     directory = _exclude_directory(root)
     if directory is None:
@@ -127,12 +140,16 @@ def keep_out_of_git(root: str, *, is_wanted: bool) -> None:
         text = read_regular(path, _EXCLUDE_BYTES).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         text = ""
-    if (EXCLUDED in text) == is_wanted:
+    before, blocks = text, [EXCLUDED]
+    if not is_wanted:
+        text = text.replace(EXCLUDED, "").replace(EXCLUDED_DAYS, "")
+    elif with_openclaw and not tracked_in(root, os.path.join(root, OPENCLAW_DAYS)):
+        blocks.append(EXCLUDED_DAYS)
+    for block in blocks if is_wanted else ():
+        if block not in text:
+            text += ("\n" if text and not text.endswith("\n") else "") + block
+    if text == before:
         return
-    if is_wanted:
-        text += ("\n" if text and not text.endswith("\n") else "") + EXCLUDED
-    else:
-        text = text.replace(EXCLUDED, "")
     make_private_directory(os.path.dirname(path))
     write_durably(path, text.encode("utf-8", "surrogateescape"), 0o644)
 

@@ -93,7 +93,7 @@ def file_history(
     touching: set[str] = set()
     named: set[str] = set()
     texts: list[tuple[str, str]] = []
-    days = set(journal.days())
+    days = {journal.path(day) for day in journal.days()}
     for path in journal.markdown():
         try:
             text = journal.text(path)
@@ -101,7 +101,7 @@ def file_history(
             announce(str(error))
             continue
         texts.append((path.name, text))
-        if path.stem in days and any(os.path.basename(name) in text for name in names):
+        if path in days and any(os.path.basename(name) in text for name in names):
             for event in _turns(path.stem[:10], DayFile(text), names, commits):
                 events.append(event)
                 touching.add(event.id)

@@ -191,8 +191,7 @@ class Moments:
         return self._days[source].get(turn)
 
     def _read(self, source: str) -> Iterator[tuple[str, _Turn]]:
-        name = source.rpartition("/")[2].removesuffix(".md")
-        for _, text in read_days(self._project, [name], HOOK_BYTES):
+        for _, text in read_days(self._project, [self._project.name_at(source)], HOOK_BYTES):
             for _, below, turns in sections_of(text):
                 bullets: dict[str, list[WrittenBullet]] = {}
                 for _, bullet in read_bullets(below.split("\n")):

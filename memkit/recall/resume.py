@@ -107,7 +107,7 @@ def resumable(
     gone = f"{shown}: Claude Code no longer has its transcript; `memkit show {quote(session.id)}` shows it"
     if "/" in session.id or os.sep in session.id or session.id.endswith(".jsonl"):
         raise NotFoundError(f"{shown}: that is no id of Claude Code")
-    project = Project(session.root)
+    project = Project(session.root, home)
     try:
         original = locate(home, project, session.id, None, chunks, other_projects=other_projects)
     except NotFoundError as error:

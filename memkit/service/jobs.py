@@ -104,21 +104,21 @@ def _retry(context: JobContext, run: JobRun) -> str:
 
 def _reconcile(context: JobContext, run: JobRun) -> str:
     live = {one.session for one in LiveSessions(context.home)}
-    capture = Capture(context.home, context.settings_of(Project(context.home.root)))
+    capture = Capture(context.home, context.settings_of(Project(context.home.root, context.home)))
     return f"{plural(capture.catch_up(live), 'session')} caught up"
 
 
 def _index(context: JobContext, run: JobRun) -> str:
     roots = sorted(project.root for project in known_projects(context.home))
     for root in run.steps(roots):
-        context.index(Project(root))
+        context.index(Project(root, context.home))
     return f"{plural(len(roots), 'project')} up to date"
 
 
 def _tidy(context: JobContext, run: JobRun) -> str:
     from memkit.forget import remove_old_text
 
-    home, settings = context.home, context.settings_of(Project(context.home.root))
+    home, settings = context.home, context.settings_of(Project(context.home.root, context.home))
     removed_files = _remove_old_files(home.pointer_history, "*.json", POINTER_DAYS * DAY)
     for folder in {os.path.dirname(kind.pattern) for kind in HOME_FILES}:
         pattern = os.path.join(folder, f".{'[a-z0-9_]' * 8}.tmp")  # of killed writers
@@ -133,7 +133,7 @@ def _tidy(context: JobContext, run: JobRun) -> str:
     remove_old_replaced(home, shortest, time.time())
     removed = remove_old_days(home, context.settings_of, date.today())
     for root in removed:
-        context.index(Project(root))
+        context.index(Project(root, context.home))
     drop_outdated_topics(home, removed)
     context.close_index()
     freed = keep_small(home, settings.index.uri, erase=bool(removed))
@@ -149,11 +149,11 @@ def _rollup(context: JobContext, run: JobRun) -> str:
     from memkit.summarize.rollup import run_rollups
 
     home = context.home
-    if not may_summarize(home, context.settings_of(Project(home.root))):
+    if not may_summarize(home, context.settings_of(Project(home.root, home))):
         return "no session has announced summaries yet"
     report = run_rollups(home, context.settings_of, find_provider, run.steps)
     for root in sorted(report.projects):
-        context.index(Project(root))
+        context.index(Project(root, context.home))
     if report.failures and not report.is_out_of_budget:
         raise MemkitError("; ".join(report.failures))
     return "; ".join([plural(report.calls, "model call"), *report.failures])

@@ -299,7 +299,7 @@ class Operations:
 
     def _project(self, arguments: Arguments) -> tuple[Project, Settings]:
         """Return the project at `root` and its settings. Raise `NotHereError`."""
-        project = Project(str(arguments["root"]))
+        project = Project(str(arguments["root"]), self._home)
         settings = self.settings_of(project)
         asked = arguments.get("index")
         if asked is not None and asked != index_key(project, self._home, settings):
@@ -317,7 +317,7 @@ class Operations:
         for failure in future.result().failures:
             self._note_error(failure)
         for session in self.live:
-            project = Project(session.root)
+            project = Project(session.root, self._home)
             if not self._projects.is_open(project):
                 self.open_soon(project)
 

@@ -88,7 +88,7 @@ class Summaries:
         from memkit.summarize.summarizer import run_summaries
 
         try:
-            if not may_summarize(self._home, self._settings_of(Project(self._home.root))):
+            if not may_summarize(self._home, self._settings_of(Project(self._home.root, self._home))):
                 return
         except ConfigError as error:
             logger.warning("no round of summaries: %s", error)  # the doctor reports it

@@ -184,7 +184,7 @@ class _Service:
 
     def _start_due_jobs(self) -> None:
         try:
-            settings = self.operations.settings_of(Project(self._home.root))
+            settings = self.operations.settings_of(Project(self._home.root, self._home))
             for job in due_jobs(self._home, settings, time.time()):
                 self.operations.start_job(job)
         except (ConfigError, NewerFileError) as error:  # `memkit jobs` reports it

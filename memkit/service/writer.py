@@ -54,7 +54,7 @@ class Writer:
         self._guard = threading.Lock()
         self._lock = contextlib.ExitStack()
         self._has_lock = False
-        self._indexer: tuple[tuple[Project, Settings], Indexer] | None = None
+        self._indexer: tuple[tuple[Project, str, Settings], Indexer] | None = None
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self.is_stopping = False
         self.is_busy = False
@@ -71,7 +71,7 @@ class Writer:
             unindexed.mark(self._home, root)  # the task may never get the lock
         except OSError as error:  # the task reports this too
             logger.warning("cannot mark %s as changed: %s", root, error)
-        return self.submit(f"index {root}", lambda: self.index_now(Project(root)))
+        return self.submit(f"index {root}", lambda: self.index_now(Project(root, self._home)))
 
     def index_now(self, project: Project) -> SyncReport:
         """Update the index of a project. Only for tasks."""
@@ -172,7 +172,7 @@ class Writer:
             if self.is_stopping:
                 raise InterruptedError("the service is stopping")
 
-        key = (project, settings)
+        key = (project, project.folder, settings)
         if self._indexer is None or self._indexer[0] != key:
             self.close_index()  # never two Chroma clients
             find = functools.partial(self._find_embedder, settings.embedding)

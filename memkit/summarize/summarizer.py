@@ -179,7 +179,7 @@ class Summarizer:
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         """Summarize segments of one project, as many per call as fit."""
-        settings = self.settings_of(Project(root))
+        settings = self.settings_of(Project(root, self.home))
         groups = list(group_into_calls(candidates, settings.summarize))
         for number, group in enumerate(groups):
             if should_stop():
@@ -218,8 +218,8 @@ class Summarizer:
 
     def extract(self, root: str, candidates: Sequence[Candidate], report: SummaryReport) -> None:
         """Write extracts of segments of one project. Raise `JournalError`."""
-        settings = self.settings_of(Project(root))
-        journal = Journal(Project(root), shared=settings.memory.shared, home=self.home)
+        settings = self.settings_of(Project(root, self.home))
+        journal = Journal(Project(root, self.home), shared=settings.memory.shared, home=self.home)
         clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
         segments = [one.segment for one in candidates]
         written = write_extracts(self.home, journal, self._archive, segments, clean)
@@ -234,7 +234,7 @@ class Summarizer:
 
         Raise `JournalError`.
         """
-        project = Project(root)
+        project = Project(root, self.home)
         settings = self.settings_of(project)
         if settings.summarize.mode == "off" or project.is_off or is_excluded(project, settings):
             return
@@ -250,7 +250,7 @@ class Summarizer:
         for queued in list(self.queue):
             if should_stop():
                 return
-            project = Project(queued.root)
+            project = Project(queued.root, self.home)
             try:
                 settings = self.settings_of(project)
                 is_left_out = project.is_off or is_excluded(project, settings)
@@ -273,7 +273,7 @@ class Summarizer:
         live = _live_sessions(self.home)
         found: dict[str, list[Candidate]] = {}
         for queued in list(self.queue):
-            project = Project(queued.root)
+            project = Project(queued.root, self.home)
             try:
                 settings = self.settings_of(project)
                 if project.is_off or not settings.summarize.is_on or is_excluded(project, settings):
@@ -297,7 +297,7 @@ class Summarizer:
     ) -> tuple[list[Candidate], list[str]]:
         """Return the closed segments of a session, and its days that need no more summaries."""
         now = self.calls.now()
-        journal = Journal(Project(queued.root))
+        journal = Journal(Project(queued.root, self.home))
         under_way = Sessions(self.home).load(queued.session).under_way
         found: list[Candidate] = []
         finished = []
@@ -328,7 +328,7 @@ class Summarizer:
         full, until one has waited `wait_minutes`, or until its day is over. Segments of one or two turns
         are hardly worth a call of their own, and wait longer.
         """
-        settings = self.settings_of(Project(root)).summarize
+        settings = self.settings_of(Project(root, self.home)).summarize
         waiting = [one for one in candidates if not one.attempt.count]
         if not waiting:
             return list(candidates)
@@ -359,7 +359,7 @@ class Summarizer:
         clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
         task = make_task(segments, settings.summarize, clean)
         embedder = self._embedder(settings)
-        journal = Journal(Project(root), shared=settings.memory.shared, home=self.home)
+        journal = Journal(Project(root, self.home), shared=settings.memory.shared, home=self.home)
         with self.calls.ask(task, settings.summarize, "summarize", root) as reply:
             evidence = read_evidence(journal, self._archive, segments)
             found = read_answer(reply.value, turn_numbers(segments), evidence, clean, embedder)

@@ -125,7 +125,7 @@ def drop_outdated_topics(home: Home, roots: Collection[str]) -> None:
         if not _kept_path(home, root).exists():
             continue
         try:
-            with changing_kept(home, Project(root)) as kept:
+            with changing_kept(home, Project(root, home)) as kept:
                 _drop(kept, (), _present(home, root), is_changed=True)
         except DamagedFileError as error:
             logger.warning("%s", error)
@@ -172,7 +172,7 @@ def move_kept(home: Home, root: str, project: Project) -> None:
     """Add what is kept of the topics of the project at `root` to `project`. Raise `MemkitError`."""
     if root == project.root or not _kept_path(home, root).exists():
         return
-    other = read_kept(home, Project(root))
+    other = read_kept(home, Project(root, home))
     with changing_kept(home, project) as kept:
         for name, one in other.topics.items():
             own = kept.topics.get(name, one)
@@ -201,7 +201,7 @@ def drop_members(
             continue
         is_changed = found.root in roots
         present = _present(home, found.root) if is_changed else None
-        with changing_kept(home, Project(found.root)) as kept:
+        with changing_kept(home, Project(found.root, home)) as kept:
             _drop(kept, gone_from(kept.root), present, is_changed=is_changed)
 
 

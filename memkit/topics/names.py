@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from pathlib import PurePath
 from typing import Any
 
 from memkit.errors import MemkitError
-from memkit.hook.entries import DAY_FILE, OwnEntries, heading_words
+from memkit.hook.entries import OwnEntries, heading_words
 from memkit.hook.project import Project
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk, ChunkReader
@@ -253,20 +252,21 @@ class _Material:
 
     def _of(self, chunk: Chunk, key: str) -> list[_Entry]:
         if chunk.kind == "turn":
-            return self._bullets(PurePath(chunk.source).name).get(key, [])[:BULLETS_PER_TURN]
+            return self._bullets(chunk.source).get(key, [])[:BULLETS_PER_TURN]
         title = heading_words(chunk.heading)
         return [_Entry(self._redact(title), frozenset({key}))] if title in self._own else []
 
-    def _bullets(self, name: str) -> dict[str, list[_Entry]]:
-        """Return the bullets of a day, by their turns."""
-        if name not in self._days:
-            found = self._days[name] = {}
-            text = self._journal.text(name) if DAY_FILE.match(name) else ""
+    def _bullets(self, source: str) -> dict[str, list[_Entry]]:
+        """Return the bullets of a memory file, by their turns."""
+        if source not in self._days:
+            found = self._days[source] = {}
+            name = self._journal.project.name_at(source)
+            text = self._journal.text(f"{name}.md") if name else ""
             for bullet in recorded_bullets(text, self._own):
                 one = _Entry(self._redact(bullet.text), frozenset({bullet.id, *bullet.turns}))
                 for turn in bullet.turns:
                     found.setdefault(turn, []).append(one)
-        return self._days[name]
+        return self._days[source]
 
     def _redact(self, text: str) -> str:
         return redact(text, self._patterns)

@@ -165,3 +165,12 @@ def test_editing_the_memory_through_claude_is_remembered() -> None:
 def test_telling_costs_little() -> None:
     for text in ("x=1 ", "\n", ";", "/", "a/", " ", "x=", "$(", "\n \t"):
         assert not asks_memory("Bash", {"command": text * 20_000})
+
+
+@pytest.mark.parametrize("path", ["memory/2026-03-04.md", "/home/you/shop/memory/2026-03-04.md"])
+def test_a_day_in_openclaws_folder_is_memory_too(path: str) -> None:
+    assert asks_memory("Read", {"file_path": path})
+    assert asks_memory("Bash", {"command": f"grep -r port '{path}'"})
+    assert not asks_memory("Edit", {"file_path": path, "old_string": "a"})
+    assert not asks_memory("Read", {"file_path": path.replace("memory", "in-memory")})
+    assert not asks_memory("Read", {"file_path": path.replace("2026-03-04", "people")})

@@ -68,6 +68,28 @@ def test_reading_on_from_any_entry_is_the_same(
     assert whole.end == path.read_bytes().rfind(b"\n") + 1
 
 
+def test_a_line_that_grows_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client writes prompt and answer at once, and the reader meets the end of the file in the prompt."""
+    lines = Lines().prompt("Why 7443?", "p1").answer("443 is taken.", promptId="p1")
+    path = tmp_path / f"{lines.session}.jsonl"
+    whole = lines.text.encode()
+    path.write_bytes(whole[:60])
+    parse = transcript_module._parsed
+
+    def parse_while_it_grows(line: bytes) -> object:
+        path.write_bytes(whole)
+        return parse(line)
+
+    monkeypatch.setattr(transcript_module, "_parsed", parse_while_it_grows)
+    transcript = Transcript(path)
+    assert list(read_turns(transcript)) == []
+    assert (transcript.end, transcript.counts) == (0, {"unfinished": 1})
+    (turn,) = read_turns(Transcript(path, transcript.end))
+    assert (turn.prompt, turn.answer) == ("Why 7443?", "443 is taken.")
+
+
 @recorded
 def test_offsets_in_what_the_client_writes(path: Path) -> None:
     entries = list(Transcript(path))

@@ -63,7 +63,7 @@ class TestList:
         assert found[shop.project.root] == {
             "root": shop.project.root, "name": "shop", "memory": shop.project.memory, "days": 3,
             "turns": 6, "last": "2026-11-20", "identity": "path", "remote": None, "exists": True,
-            "linked": [],
+            "folder": ".memkit/memory", "linked": [],
         }  # fmt: skip
         text = run(shop, "projects").output
         assert f"shop: 3 days, 6 turns, last 2026-11-20\n    {shop.project.root}\n" in text

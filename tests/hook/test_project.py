@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.projects.git import normalize_remote, remote_of, run_git
 from tests.ci import examples
+
+PACKAGE = Path(__file__).resolve().parents[2] / "memkit"
 
 
 @pytest.fixture
@@ -339,3 +342,15 @@ def test_leftovers_of_a_killed_process_are_not_marks(home: Home) -> None:
     assert unindexed.names(home)
     assert unindexed.roots(home) == []
     assert not unindexed.names(home)
+
+
+def test_every_project_knows_its_home() -> None:
+    """Without the home, it does not know in which folder its days are."""
+    calls = [
+        (path.name, node)
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Project"
+    ]
+    assert len(calls) > 30
+    assert [(name, node.lineno) for name, node in calls if len(node.args) != 2] == []

@@ -350,8 +350,10 @@ def test_the_id_follows_the_design() -> None:
         ("notes.md", "", False, ""),
         ("src/payments/notes.md", "payments", False, ""),
         (".memkit/memory/2026-11-20.md", "", False, "2026-11-20"),
+        ("memory/2026-11-20.md", "", False, "2026-11-20"),
         ("memory/2026-11-20-evening.md", "memory", False, "2026-11-20"),
-        ("memory/2026-13-20.md", "memory", False, ""),
+        ("memory/2026-13-20.md", "", False, ""),
+        ("src/memory/2026-11-20.md", "memory", False, "2026-11-20"),
         (".github/style.instructions.md", ".github", True, ""),
     ],
 )

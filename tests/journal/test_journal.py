@@ -32,8 +32,8 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 pieces = st.sampled_from(
     [
         "# Heading", "## 10:00 x <!-- session:evil -->", "### 10:00 x <!-- turn:deadbeef -->", "Title\n===",
-        "Title\n---", "<!-- open", "-->", "<!-- turn:deadbeef -->", "```", "````python", "~~~", "<div>",
-        "<script>", "</script>", "<pre>", "- item", "1. item", "> quote", "    code", "\ttab", "| a | b |",
+        "Title\n---", "<!-- open", "-->", "<!-- turn:deadbeef -->", "<!-- memkit:end -->", "```", "````python", "~~~",
+        "<div>", "<script>", "</script>", "<pre>", "- item", "1. item", "> quote", "    code", "\ttab", "| a | b |",
         "|---|---|", "[x]: http://a", "***", "---", "text", "", "\\", "&lt;", "**Answered** forged", "\r\n",
         "\x0c", "\u2028", "\x00", "\x1b[31m", "  # indented", "- # in list", "> # in quote", "<?php", "<![CDATA[",
         "<!DOCTYPE html>", "a<!--b-->c", "`x`", "- ```\n  # in fence", "#", "######", "-", "=",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import stat
 import threading
+from datetime import date
 from pathlib import Path
 
-from memkit.paths import MEMORY_DIRECTORY
+from memkit.paths import MEMORY_DIRECTORY, OPENCLAW_DAYS
 from tests.e2e.plugin.user import MemkitUser, answers_so_far
 from tests.e2e.waiting import wait_until
 from tests.messages_api import Conversation, MessagesApi, Reply, Request, text, tool
@@ -210,3 +211,30 @@ def test_clear_and_compact(api: MessagesApi, user: MemkitUser) -> None:
     assert memory.count("They talked") == 1  # the summary, which is kept with the session
     for injected in ("/compact", "/clear", "This session is being continued"):
         assert injected not in memory
+
+
+def test_new_days_can_go_to_openclaws_folder(api: MessagesApi, user: MemkitUser) -> None:
+    """A session becomes sections of the file that OpenClaw writes, too. The next session is told so."""
+    api.script = Conversation({"staging gateway": [[text(FACT)]], "Anything else": [[text("No.")]]})
+    folder = user.home.project / OPENCLAW_DAYS
+    folder.mkdir()
+    theirs = f"# {date.today()}\n\n- A line of OpenClaw.\n"
+    (folder / f"{date.today()}.md").write_text(theirs)
+    user.run("projects", "folder", OPENCLAW_DAYS)
+
+    result = user.home.run_prompt("Which port should the staging gateway use?")
+    user.wait_until_remembered()
+    (day,) = folder.glob("*.md")
+    with day.open("a") as file:
+        file.write("\n- A later line of OpenClaw.\n")
+    user.home.run_prompt("Anything else?")
+    user.wait_until_remembered()
+
+    written = day.read_text()
+    assert written.startswith(theirs) and written.endswith("\n- A later line of OpenClaw.\n")
+    assert written.count(f"session:{result['session_id']}") == 1 and written.count("turn:") == 2
+    assert not [*(user.home.project / MEMORY_DIRECTORY).glob("*.md")]
+    (hit,) = user.search("Which port does the staging gateway use?")
+    assert hit["source"] == f"{OPENCLAW_DAYS}/{day.name}"
+    told = "\n".join(str(request.body) for request in api.requests)
+    assert "in memory/" in told and "later line of OpenClaw" not in told
