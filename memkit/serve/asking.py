@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -64,12 +64,12 @@ class Desk:
         open_memory: Opener,
         keys: Keys,
         rate: int,
-        link_to_page: Link | None = None,
+        links: Sequence[Link] = (),
         live: Live | None = None,
     ) -> None:
         """`rate` is the most requests of one key in any 60 seconds."""
         self.keys = keys
-        self.link = link_to_page
+        self.links = links
         self.live = live or Live(open_memory)
         self.is_ready = False
         self._open = open_memory
@@ -120,8 +120,9 @@ class Desk:
 
         Raise `HTTPException` 503 if the keys cannot be read.
         """
-        if self.link is not None and (found := self.link.find(secret)):
-            return found
+        of_page = [found for one in self.links if (found := one.find(secret)) is not None]
+        if of_page:
+            return of_page[0]
         try:
             return self.keys.find(secret)
         except (MemkitError, OSError) as error:
