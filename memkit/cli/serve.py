@@ -116,11 +116,12 @@ def _serve(
     access.addHandler(logging.StreamHandler(sys.stderr))
     access.propagate = False
 
-    def is_listening(address: str, link: str) -> None:
+    def is_listening(address: str, links: list[str]) -> None:
         context.say(f"serving {context.project.root} at {address}; Ctrl-C ends it")
-        if link:
-            context.say(f"open {link}")
-            threading.Thread(target=_show, args=(link,), name="browser", daemon=True).start()
+        if links:
+            shown, opened = links
+            context.say(f"open {shown}")
+            threading.Thread(target=_show, args=(opened,), name="browser", daemon=True).start()
 
     server.serve(
         lambda: context.memory(for_agent=True), context.home, host, port, hosts, rate, is_listening,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -39,15 +39,15 @@ def make_app(
     keys: Keys,
     hosts: Iterable[str],
     rate: int,
-    link: Link | None = None,
+    links: Sequence[Link] = (),
     live: Live | None = None,
 ) -> ASGIApp:
     """Return the whole app.
 
-    `hosts` are the names it answers under, `rate` is the most requests of a key in a minute, `link` is the
-    one to its page. Whoever ends the app ends `live` first.
+    `hosts` are the names it answers under, `rate` is the most requests of a key in a minute, `links`
+    lead to its page. Whoever ends the app ends `live` first.
     """
-    desk = Desk(open_memory, keys, rate, live or Live(open_memory), link)
+    desk = Desk(open_memory, keys, rate, links, live)
     return Guard(_app(desk), hosts, desk.is_known)
 
 

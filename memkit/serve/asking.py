@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -60,12 +60,17 @@ class Desk:
     """State shared by all requests: memory, keys, rate limits, and threads."""
 
     def __init__(
-        self, open_memory: Opener, keys: Keys, rate: int, live: Live, opened: Link | None = None
+        self,
+        open_memory: Opener,
+        keys: Keys,
+        rate: int,
+        links: Sequence[Link] = (),
+        live: Live | None = None,
     ) -> None:
-        """`rate` is the most requests of one key in any 60 seconds. `opened` is the link of the page."""
+        """`rate` is the most requests of one key in any 60 seconds."""
         self.keys = keys
-        self.live = live
-        self.link = opened
+        self.links = links
+        self.live = live or Live(open_memory)
         self.is_ready = False
         self._open = open_memory
         self._rate = RateLimitItemPerMinute(rate)
@@ -111,9 +116,13 @@ class Desk:
         return run
 
     def find_key(self, secret: str) -> ApiKey | None:
-        """Return the key with this secret: a stored one, or the page's. Raise `HTTPException` 503."""
-        if self.link is not None and (found := self.link.find(secret)) is not None:
-            return found
+        """Return the key with this secret, a stored one or the page's, or None.
+
+        Raise `HTTPException` 503 if the keys cannot be read.
+        """
+        of_page = [found for one in self.links if (found := one.find(secret)) is not None]
+        if of_page:
+            return of_page[0]
         try:
             return self.keys.find(secret)
         except (MemkitError, OSError) as error:

@@ -11,7 +11,7 @@ from fastapi.responses import FileResponse
 from memkit.memory import Memory
 from memkit.serve.answers import Answer
 from memkit.serve.asking import desk_of
-from memkit.serve.link import LinkError
+from memkit.serve.link import LinkError, redeem
 from memkit.serve.problems import documented
 from memkit.serve.replies import PageKey
 from memkit.serve.shapes import Token
@@ -64,9 +64,9 @@ async def key(body: Token, request: Request) -> Response:
     """Exchange the token of the link for a key, once. The key ends with the server."""
     desk = desk_of(request)
     try:
-        if desk.link is None:
+        if not desk.links:
             raise LinkError("this server has no page; the user can run `memkit serve --open`")
-        secret = desk.link.redeem(body.token)
+        secret = redeem(desk.links, body.token)
     except LinkError as error:
         desk.count_failure(request.client.host if request.client else "")
         raise HTTPException(403, str(error)) from error

@@ -1,7 +1,8 @@
-"""The one-time link of `memkit serve --open`: its token becomes a key that ends with the server.
+"""The one-time links of `memkit serve --open`: a token becomes a key that ends with the server.
 
-A browser gets the link as an argument of a command, so for a moment other users of the machine can read it.
-The token works once. If it comes twice, someone else has it, and the key ends too (RFC 6749, 4.1.2).
+A browser gets its link as an argument of a command, so for a moment other users of the machine can read it.
+Each token works once. If it comes twice, someone else has it, and its key ends too (RFC 6749, 4.1.2). The
+terminal shows a link of its own, so that the user can open that one, too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hmac
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from memkit.errors import MemkitError
 from memkit.serve.keys import PREFIX, ApiKey, digest
@@ -39,10 +40,12 @@ class Link:
         self._key: ApiKey | None = None
         self._lock = threading.Lock()
 
-    def redeem(self, token: str) -> str:
+    def has(self, token: str) -> bool:
+        """Return whether this is the token. The time that takes does not depend on it."""
+        return hmac.compare_digest(digest(token), digest(self.token))
+
+    def redeem(self) -> str:
         """Return the secret of a new key, once. Raise `LinkError`."""
-        if not hmac.compare_digest(digest(token), digest(self.token)):
-            raise LinkError("this link is not of this server; open the one that `memkit serve --open` shows")
         with self._lock:
             if self._used:
                 self._key = None
@@ -61,3 +64,11 @@ class Link:
         """Return the key with this secret, or None. The time that takes does not depend on the secret."""
         key = self._key
         return key if key is not None and hmac.compare_digest(key.hash, digest(secret)) else None
+
+
+def redeem(links: Iterable[Link], token: str) -> str:
+    """Return the secret of a new key for the token of one of `links`. Raise `LinkError`."""
+    found = [one for one in links if one.has(token)]
+    if not found:
+        raise LinkError("this link is not of this server; open the one that `memkit serve --open` shows")
+    return found[0].redeem()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -49,6 +48,5 @@ async def live(request: Request, ask: Reading) -> Response:
     """
     desk, secret = desk_of(request), request.headers["authorization"].partition(" ")[2]
     queue = desk.live.join()
-    # The key may be revoked meanwhile.
-    events = desk.live.events(queue, partial(desk.is_known, secret))
+    events = desk.live.events(queue, lambda: desk.is_known(secret))  # it may be revoked
     return StreamingResponse(events, media_type="text/event-stream")

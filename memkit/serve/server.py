@@ -50,32 +50,33 @@ def serve(
     port: int,
     hosts: Iterable[str],
     rate: int,
-    is_listening: Callable[[str, str], None],
+    is_listening: Callable[[str, list[str]], None],
     *,
     with_page: bool = False,
 ) -> None:
     """Answer requests until SIGINT or SIGTERM.
 
-    `is_listening` gets the address, and the link to the page or "". Without a page there must be a key.
+    `is_listening` gets the address, and with a page two links to it: to show, and to open. Without a page
+    there must be a key.
     `hosts` are more names to answer under, `rate` is the most requests of a key in a minute. Port 0 is any
     free one. Raise `MemkitError`.
     """
     check_packages()
     from memkit.serve.keys import Keys
-    from memkit.serve.link import Link
 
     keys = Keys(home)
-    link = Link() if with_page else None
-    if not keys.all() and link is None:
+    if not keys.all() and not with_page:
         raise MemkitError("there is no key yet; the user can make one with `memkit serve key --role read`")
     # They take a second to import.
     from memkit.serve.app import make_app
+    from memkit.serve.link import Link
     from memkit.serve.live import Live
     from memkit.serve.running import listening, run
 
+    links = [Link(), Link()] if with_page else []
     with listening(host, port) as bound:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{bound.getsockname()[1]}"
-        is_listening(address, f"{address}/#token={link.token}" if link is not None else "")
+        is_listening(address, [f"{address}/#token={link.token}" for link in links])
         live = Live(open_memory)
-        run(make_app(open_memory, keys, names_for(host, hosts), rate, link, live), bound, live.end)
+        run(make_app(open_memory, keys, names_for(host, hosts), rate, links, live), bound, live.end)

@@ -284,6 +284,20 @@ def test_serving(
     assert figures["many"]["errors"] == figures["limited"]["errors"] == {}
 
 
+@only_in_ci
+@pytest.mark.e2e
+def test_page(
+    home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["--chunks", "40", "--nodes", "60"]
+    found = json.loads(run("page", [*command, "--json"], monkeypatch, capsys))
+    assert 0 < found["paint_ms"]["text"] <= found["paint_ms"]["rows"]
+    assert found["keys"]["count"] > 10
+    assert 0 < found["keys"]["p50_ms"] <= found["keys"]["p95_ms"]
+    for name in ("layout", "drag", "pan"):
+        assert found["graph"][name]["fps"] > 0
+
+
 def test_topics(
     conversations: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

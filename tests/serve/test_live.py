@@ -27,7 +27,7 @@ from tests.service.running import wait_until
 def server(tmp_path: Path) -> Iterator[RunningServer]:
     memory = make_memory(tmp_path, DAYS, watch={"debounce_ms": 50})
     Keys(memory.home).create("", "read")
-    running = RunningServer(memory, MEMKIT_WATCH_DEBOUNCE_MS="50")
+    running = RunningServer(memory, "--rate", "1000000", MEMKIT_WATCH_DEBOUNCE_MS="50")
     yield running
     running.stop(signal.SIGKILL)
 

@@ -1,0 +1,274 @@
+// Search as you type: the field is in the frame, here are the filters and the results.
+import "./search.css";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useAnswer } from "./api";
+import { longDay, plural, shortDay } from "./format";
+import { useKeys } from "./keys";
+import { InlineMarkdown } from "./markdown";
+import { lastWord, patternOf } from "./marked";
+import { Empty, Failure, type Later, Loading, Mark, Outdated, Title } from "./parts";
+import { go, href, type Route } from "./router";
+
+export interface Result {
+  id: string;
+  relevance: number;
+  score: number;
+  source: string;
+  heading: string;
+  kind: string;
+  date: string;
+  session: string;
+  turns: string[];
+  branch: string;
+  content: string;
+  superseded?: Later;
+  changed_by?: Later;
+  git?: { line?: string };
+  excerpt?: { time: string; title: string; match: string; outcome: string; words: string[]; session: string };
+  explanation?: Explanation;
+}
+
+/** How a score came about. Which parts there are depends on the mode of search. */
+interface Explanation {
+  lexical?: { rank: number; score: number } | null;
+  dense?: { rank: number; score: number } | null;
+  neighbors?: number;
+  session?: number;
+  boost?: number;
+  place?: number;
+}
+
+interface Answer {
+  mode: string;
+  degraded_reason?: string;
+  took_ms: number;
+  chunks: number;
+  best_relevance: number;
+  results: Result[];
+  nearest?: Array<{ text: string; id?: string }>;
+}
+
+const PAUSE_MS = 30;
+const FILTERS = ["since", "until", "kind", "branch", "session", "path"] as const;
+const KINDS: Array<[string, string]> = [
+  ["", "Everything"],
+  ["turn", "Turns"],
+  ["summary", "Summaries"],
+  ["note", "Notes"],
+  ["facts", "Facts"],
+];
+const LIMIT = 30;
+
+export function Search({ route }: { route: Route }) {
+  const query = (route.query.get("q") ?? "").trim();
+  const filters = Object.fromEntries(FILTERS.map((name) => [name, route.query.get(name) ?? ""]));
+  const asked = usePaused(query);
+  const { data, error, isLoading, reload } = useAnswer<Answer>(asked ? "memory/search" : null, { query: asked, limit: LIMIT, details: true, ...filters }, true);
+  const isFiltered = Object.values(filters).some(Boolean);
+  return (
+    <>
+      <Title aside={data && asked ? <Summary answer={data} /> : undefined}>Search</Title>
+      <Filters route={route} values={filters} />
+      {data?.degraded_reason && (
+        <div class="notice notice-warn" role="status">
+          <p>{data.degraded_reason}</p>
+        </div>
+      )}
+      <div aria-live="polite" aria-busy={isLoading} class={isLoading && data ? "results stale" : "results"}>
+        {error ? (
+          <Failure error={error} retry={reload} />
+        ) : !asked ? (
+          <Start />
+        ) : !data ? (
+          <Loading rows={8} what="Searching" />
+        ) : data.results.length === 0 ? (
+          <NothingFound query={asked} answer={data} isFiltered={isFiltered} />
+        ) : (
+          <ol class="rows">
+            {data.results.map((one, i) => (
+              <Found key={one.id} result={one} query={asked} rank={i + 1} />
+            ))}
+          </ol>
+        )}
+      </div>
+    </>
+  );
+}
+
+/** Return the query once nobody has typed for a moment. The first one counts at once. */
+function usePaused(query: string): string {
+  const [asked, setAsked] = useState(query);
+  useEffect(() => {
+    if (query === asked) return;
+    const timer = setTimeout(() => setAsked(query), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [query]);
+  return query ? asked : "";
+}
+
+function Summary({ answer }: { answer: Answer }) {
+  return (
+    <span class="num">
+      {plural(answer.results.length, "result")} of {plural(answer.chunks, "entry", "entries")} in {Math.max(1, Math.round(answer.took_ms))} ms
+    </span>
+  );
+}
+
+function Filters({ route, values }: { route: Route; values: Record<string, string> }) {
+  const set = (name: string, value: string) => go(href("search", "", { ...Object.fromEntries(route.query), [name]: value }), true);
+  const text = (name: string, label: string, placeholder: string) => (
+    <label class="filter">
+      <span>{label}</span>
+      <input type="text" value={values[name]} placeholder={placeholder} spellcheck={false} maxLength={300} onChange={(event) => set(name, event.currentTarget.value.trim())} />
+    </label>
+  );
+  const isAny = Object.values(values).some(Boolean);
+  const [isOpen, setOpen] = useState(isAny);
+  return (
+    <>
+      <button type="button" class="filters-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        Filters
+      </button>
+      <form class={isOpen ? "filters open" : "filters"} aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
+        <label class="filter">
+          <span>Kind</span>
+          <select value={values.kind} onChange={(event) => set("kind", event.currentTarget.value)}>
+            {KINDS.map(([kind, label]) => (
+              <option key={kind} value={kind}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="filter">
+          <span>From</span>
+          <input type="date" value={values.since} onChange={(event) => set("since", event.currentTarget.value)} />
+        </label>
+        <label class="filter">
+          <span>To</span>
+          <input type="date" value={values.until} onChange={(event) => set("until", event.currentTarget.value)} />
+        </label>
+        {text("branch", "Branch", "Any")}
+        {text("path", "Markdown file", "docs/*.md")}
+        {values.session && (
+          <span class="filter-chip">
+            <Mark>In one session</Mark>
+          </span>
+        )}
+        {isAny && (
+          <button type="button" class="quiet" onClick={() => go(href("search", "", { q: route.query.get("q") ?? "" }), true)}>
+            Clear filters
+          </button>
+        )}
+      </form>
+    </>
+  );
+}
+
+function Start() {
+  return (
+    <Empty title="What was decided, found, or changed?">
+      Type a question or a few words. <kbd>j</kbd> and <kbd>k</kbd> move through the results.
+    </Empty>
+  );
+}
+
+function NothingFound({ query, answer, isFiltered }: { query: string; answer: Answer; isFiltered: boolean }) {
+  return (
+    <Empty title={`Nothing found for “${query}”.`}>
+      {isFiltered ? "The filters leave out much. Clear them, or use fewer words." : "Fewer words, or other ones?"}
+      {answer.nearest?.length ? (
+        <ul class="nearest">
+          {answer.nearest.map((one, i) => (
+            <li key={i}>{one.id ? <a href={href("entry", one.id)}>{one.text}</a> : one.text}</li>
+          ))}
+        </ul>
+      ) : null}
+    </Empty>
+  );
+}
+
+function addressOf(result: Result): string {
+  if (result.session) return href("session", result.session, { turn: result.turns[0] });
+  return href("entry", result.id, { kind: result.kind });
+}
+
+const NAMES: Record<string, string> = { turn: "Turn", summary: "Summary", note: "Note", facts: "Fact", fact: "Fact", text: "Text" };
+
+function Found({ result, query, rank }: { result: Result; query: string; rank: number }) {
+  const [isOpen, setOpen] = useState(false);
+  const { title = result.heading, match = "", outcome = "", session = "", time = "", words = [] } = result.excerpt ?? {};
+  const matches = [...words, ...lastWord(query)];
+  const text = match || outcome;
+  const item = useRef<HTMLLIElement>(null);
+  useKeys({ w: () => item.current?.contains(document.activeElement) === true && setOpen(!isOpen) });
+  return (
+    <li class="found" ref={item}>
+      <a class="row found-row" data-row href={addressOf(result)}>
+        <span class="row-text">
+          <span class="row-title">
+            <InlineMarkdown text={title} matches={matches} />
+          </span>
+          {text && (
+            <span class="found-excerpt">
+              <InlineMarkdown text={text} matches={matches} />
+            </span>
+          )}
+        </span>
+        <span class="row-aside num" title={longDay(result.date)}>
+          {result.date && shortDay(result.date)} {time}
+        </span>
+      </a>
+      <div class="found-foot">
+        <span>{NAMES[result.kind] ?? result.kind}</span>
+        {session && session !== title && <span class="cut found-session">{session}</span>}
+        {result.branch && <span class="branch cut">{result.branch}</span>}
+        <Marks result={result} />
+        <button type="button" class="link" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          Why this result
+        </button>
+      </div>
+      {isOpen && <WhyThis result={result} rank={rank} matches={matches} />}
+    </li>
+  );
+}
+
+function Marks({ result }: { result: Result }) {
+  const { superseded, changed_by: later, git } = result;
+  return (
+    <>
+      {superseded && <Outdated word="Superseded" later={superseded} />}
+      {later && <Outdated word="Changed" later={later} />}
+      {git?.line && <Mark kind="warn">{git.line}</Mark>}
+    </>
+  );
+}
+
+function WhyThis({ result, rank, matches }: { result: Result; rank: number; matches: readonly string[] }) {
+  const found = patternOf(matches);
+  const words = found ? [...new Set([...result.content.matchAll(found)].map((one) => one[0].toLowerCase()))] : [];
+  const { lexical, dense, neighbors, session, boost, place } = result.explanation ?? {};
+  const ranked = (one: { rank: number; score: number } | null | undefined, score: (value: number) => string) => one && `#${one.rank} (${score(one.score)})`;
+  const rows: Array<[string, string | null | undefined | false]> = [
+    ["Relevance", `${Math.round(100 * result.relevance)} %, place ${rank} here`],
+    ["Has the words", words.length ? words.slice(0, 8).join(", ") : "none; found by its meaning"],
+    ["By words (BM25)", ranked(lexical, (value) => value.toFixed(2)) ?? "not found"],
+    ["By meaning (cosine)", ranked(dense, (value) => value.toFixed(2)) ?? "not found"],
+    ["From its surroundings", neighbors !== undefined && `+${neighbors.toFixed(2)}`],
+    ["From its session", session !== undefined && `+${session.toFixed(2)}`],
+    ["Boost", boost !== undefined && boost !== 1 && `× ${boost.toFixed(2)}`],
+    ["For its place and age", place !== undefined && place.toFixed(2)],
+    ["Score", result.score.toFixed(2)],
+    ["In the file", `${result.source.split("/").at(-1)}`],
+  ];
+  return (
+    <dl class="why">
+      {rows.filter(([, value]) => value).map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd class="num">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,311 @@
+// A session: its summary with citations that jump, and its turns.
+import "./session.css";
+import { useEffect, useState } from "preact/hooks";
+import { at, useAnswer } from "./api";
+import { fullDay, minute, plural, shortDay } from "./format";
+import { useKeys } from "./keys";
+import { useChanges } from "./live";
+import { InlineMarkdown, Markdown } from "./markdown";
+import { Forget } from "./forget";
+import { Exchange } from "./exchange";
+import { Empty, Failure, type Later, Loading, Mark, Outdated, Title } from "./parts";
+import { back, go, href, type Route } from "./router";
+
+interface Bullet {
+  id: string;
+  text: string;
+  turns: string[];
+  verified: boolean;
+  superseded: Later | null;
+}
+
+export interface Turn {
+  id: string;
+  day: string;
+  time: string;
+  title: string;
+  branch: string;
+  prompt: string;
+  tools: string[];
+  outcome: string;
+  answer: string;
+  files: Array<{ file: string; edited: boolean }>;
+  bullets: string[];
+  superseded: Later | null;
+  git: { line?: string } | null;
+}
+
+interface SessionData {
+  session: string;
+  title: string;
+  begins: string;
+  ends: string;
+  branch: string;
+  turns: string[];
+  turn: string | null;
+  summaries: Array<{ day: string; time: string; title: string; bullets: Bullet[] }>;
+  offset: number;
+  entries: Turn[];
+}
+
+const PAGE = 50;
+
+export function Session({ route }: { route: Route }) {
+  const [offset, setOffset] = useState<number | undefined>(undefined);
+  const wanted = route.query.get("turn") ?? "";
+  const name = route.view === "session" && wanted && offset === undefined ? wanted : route.id;
+  const { data, error, reload } = useAnswer<SessionData>(at("sessions", name), { limit: PAGE, offset }, true);
+  const [forgetting, setForgetting] = useState("");
+  // What is being forgotten is the change itself; `done` below asks for what is left.
+  useChanges(() => void (forgetting || reload()));
+  const turn = wanted || (route.view === "turn" ? route.id : "");
+  useEffect(() => setOffset(undefined), [route.id, wanted]);
+  const isThere = data !== null;
+  useEffect(() => {
+    if (turn && data) jump(data.entries.find((one) => one.id.startsWith(turn))?.id ?? "");
+  }, [turn, isThere]);
+  useKeys({
+    x: () => setForgetting(focusedTurn()),
+  });
+  if (error && !data) {
+    return (
+      <>
+        <Title>Session</Title>
+        {error.status === 404 ? (
+          <Empty title="This is not in the memory.">
+            It may have been forgotten. <a href={href("")}>Go to the timeline</a>
+          </Empty>
+        ) : (
+          <Failure error={error} retry={reload} />
+        )}
+      </>
+    );
+  }
+  if (!data) {
+    return (
+      <>
+        <Title>Session</Title>
+        <Loading rows={10} what="Loading the session" />
+      </>
+    );
+  }
+  const bullets = new Map(data.summaries.flatMap((one) => one.bullets.map((bullet) => [bullet.id, bullet])));
+  const isOneDay = data.begins.slice(0, 10) === data.ends.slice(0, 10);
+  return (
+    <div class="session">
+      <Title>{data.title || "Session without a title"}</Title>
+      <p class="facts num">
+        <a href={href("", "", { day: data.begins.slice(0, 10) })}>{fullDay(data.begins)}</a>
+        <span>
+          {minute(data.begins)}
+          {data.ends !== data.begins && ` – ${isOneDay ? "" : `${shortDay(data.ends)} `}${minute(data.ends)}`}
+        </span>
+        <span>{plural(data.turns.length, "turn")}</span>
+        {data.branch && <span class="branch">{data.branch}</span>}
+        <a href={href("search", "", { session: data.session })}>Search in this session</a>
+      </p>
+      {bullets.size > 0 && (
+        <section class="summary" aria-label="Summary">
+          <h2>Summary</h2>
+          {data.summaries.map((summary, i) => (
+            <ul key={i}>
+              {summary.bullets.map((bullet) => (
+                <BulletLine key={bullet.id} bullet={bullet} time={data.entries.find((one) => one.id === bullet.turns[0])?.time ?? ""} />
+              ))}
+            </ul>
+          ))}
+        </section>
+      )}
+      <Pages data={data} show={setOffset} />
+      {data.entries.map((one, i) => (
+        <TurnView
+          key={one.id}
+          turn={one}
+          isNewDay={i > 0 && one.day !== data.entries[i - 1]?.day}
+          bullets={one.bullets.flatMap((id) => bullets.get(id) ?? [])}
+          forget={() => setForgetting(one.id)}
+        />
+      ))}
+      <Pages data={data} show={setOffset} />
+      {forgetting && (
+        <Forget
+          id={forgetting}
+          title={data.entries.find((one) => one.id === forgetting)?.title ?? ""}
+          close={() => setForgetting("")}
+          done={() => {
+            setForgetting("");
+            if (data.turns.length > 1) {
+              if (turn) go(href("session", data.session), true);
+              reload();
+            } else back();
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+/** Return the id of the turn that has the focus, or of the only one. */
+function focusedTurn(): string {
+  const turns = document.querySelectorAll<HTMLElement>("article[data-turn]");
+  const focused = document.activeElement?.closest<HTMLElement>("article[data-turn]");
+  return (focused ?? (turns.length === 1 ? turns[0] : undefined))?.dataset.turn ?? "";
+}
+
+/** Show a turn, and give it the focus. */
+function jump(id: string): void {
+  const turn = document.querySelector<HTMLElement>(`article[data-turn="${CSS.escape(id)}"]`);
+  if (!turn) return;
+  turn.scrollIntoView({ block: "start" });
+  turn.querySelector<HTMLElement>("[data-row]")?.focus({ preventScroll: true });
+}
+
+function Pages({ data, show }: { data: SessionData; show: (offset: number) => void }) {
+  const end = data.offset + data.entries.length;
+  if (data.entries.length >= data.turns.length) return null;
+  return (
+    <nav class="pages" aria-label="Turns">
+      <button type="button" disabled={data.offset === 0} onClick={() => show(Math.max(0, data.offset - PAGE))}>
+        Earlier
+      </button>
+      <span class="muted num">
+        Turns {data.offset + 1}–{end} of {data.turns.length}
+      </span>
+      <button type="button" disabled={end >= data.turns.length} onClick={() => show(end)}>
+        Later
+      </button>
+    </nav>
+  );
+}
+
+interface Proof {
+  excerpt: string;
+  source: string;
+}
+
+function BulletLine({ bullet, time }: { bullet: Bullet; time: string }) {
+  const [isOpen, setOpen] = useState(false);
+  const proof = useAnswer<Proof>(isOpen ? at("citations", bullet.id) : null);
+  const turn = bullet.turns[0];
+  return (
+    <li class={bullet.superseded ? "bullet outdated" : "bullet"} id={`bullet-${bullet.id}`}>
+      <p>
+        <InlineMarkdown text={bullet.text.replace(/ \(unverified\)$/, "")} />{" "}
+        <span class="bullet-foot">
+          {turn && (
+            <a
+              class="cite num"
+              title="Go to the turn that proves it"
+              href={href("turn", turn)}
+              onClick={(event) => {
+                event.preventDefault();
+                jump(turn);
+              }}
+            >
+              {time || "Turn"}
+            </a>
+          )}
+          <button type="button" class="link" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+            Proof
+          </button>
+          {!bullet.verified && (
+            <Mark kind="warn" title="Its names and numbers are not all in the turns that it cites.">
+              Unverified
+            </Mark>
+          )}
+          {bullet.superseded && <Outdated word="Superseded" later={bullet.superseded} />}
+        </span>
+      </p>
+      {isOpen && (
+        <div class="proof">
+          {proof.error ? <Failure error={proof.error} retry={proof.reload} /> : proof.isLoading ? <Loading rows={1} /> : <blockquote>{proof.data?.excerpt || "Nothing is left of the exchange that it cites."}</blockquote>}
+        </div>
+      )}
+    </li>
+  );
+}
+
+interface TurnProperties {
+  turn: Turn;
+  bullets: Bullet[];
+  isNewDay: boolean;
+  forget: () => void;
+}
+
+function TurnView({ turn, bullets, isNewDay, forget }: TurnProperties) {
+  const [isOriginal, setOriginal] = useState(false);
+  useKeys({
+    o: () => focusedTurn() === turn.id && setOriginal(!isOriginal),
+  });
+  const isPromptMore = turn.prompt && turn.prompt.trim() !== turn.title.trim();
+  return (
+    <article class="turn" data-turn={turn.id} aria-label={turn.title || "Turn"}>
+      {isNewDay && <p class="new-day">{fullDay(turn.day)}</p>}
+      <header class="turn-head">
+        <a class="turn-time num" href={href("turn", turn.id)} data-row aria-label={`Turn of ${turn.time}`}>
+          {turn.time || "–"}
+        </a>
+        <div class="turn-actions">
+          <button type="button" class="link" aria-pressed={isOriginal} onClick={() => setOriginal(!isOriginal)}>
+            {isOriginal ? "Show digest" : "Original exchange"}
+          </button>
+          <button type="button" class="link danger-link" onClick={forget}>
+            Forget
+          </button>
+        </div>
+      </header>
+      {(turn.superseded || turn.git?.line) && (
+        <p class="turn-marks">
+          {turn.superseded && <Outdated word="Superseded" later={turn.superseded} />}
+          {turn.git?.line && <Mark kind="warn">{turn.git.line}</Mark>}
+        </p>
+      )}
+      {isOriginal ? (
+        <Exchange turn={turn.id} />
+      ) : (
+        <>
+          <div class="asked">{isPromptMore ? <Markdown text={turn.prompt} /> : <h2>{turn.title || "Turn without text"}</h2>}</div>
+          {turn.tools.length > 0 && <Tools lines={turn.tools} />}
+          {turn.answer && (
+            <div class="answer">
+              {turn.outcome === "interrupted" && <Mark kind="warn">Interrupted</Mark>}
+              <Markdown text={turn.answer} />
+            </div>
+          )}
+          {(turn.files.length > 0 || bullets.length > 0) && (
+            <footer class="turn-foot">
+              {turn.files.map(({ file, edited }) => (
+                <a key={file} class="file" href={href("", "", { file })} title={`Sessions that used ${file}`}>
+                  {file}
+                  {edited && <span class="muted"> edited</span>}
+                </a>
+              ))}
+            </footer>
+          )}
+        </>
+      )}
+    </article>
+  );
+}
+
+const SHOWN_TOOLS = 3;
+
+function Tools({ lines }: { lines: string[] }) {
+  const [isOpen, setOpen] = useState(lines.length <= SHOWN_TOOLS);
+  return (
+    <div class="tools">
+      <ul>
+        {(isOpen ? lines : lines.slice(0, SHOWN_TOOLS - 1)).map((line, i) => (
+          <li key={i} class={isOpen ? "" : "cut"}>
+            <InlineMarkdown text={line} />
+          </li>
+        ))}
+      </ul>
+      {!isOpen && (
+        <button type="button" class="link" onClick={() => setOpen(true)}>
+          {plural(lines.length - SHOWN_TOOLS + 1, "more call")}
+        </button>
+      )}
+    </div>
+  );
+}

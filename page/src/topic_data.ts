@@ -1,0 +1,39 @@
+// Topics as the server lists them, and the colors they have in every view.
+import { type Loaded, useAnswer } from "./api";
+import { TOPIC_COLORS } from "./graph_map";
+
+export interface Topic {
+  id: string;
+  label: string;
+  words: string[];
+  entries: number;
+  first: string;
+  last: string;
+  importance: number;
+  /** Entries in each week, such as "2026-W47". */
+  weeks: Record<string, number>;
+}
+
+export interface TopicsAnswer {
+  topics: Topic[];
+  all: number;
+}
+
+export const MOST_TOPICS = 100;
+
+/** Load the topics, the most important first. */
+export function useTopics(): Loaded<TopicsAnswer> & { isNone: boolean } {
+  const found = useAnswer<TopicsAnswer>("topics", { limit: MOST_TOPICS });
+  const isNone = found.error?.status === 404 || found.data?.topics.length === 0;
+  return { ...found, isNone };
+}
+
+/** Return the number of each topic's color, the most important one first. After the last color, they come again. */
+export function colorsOf(topics: ReadonlyArray<{ id: string }>): Map<string, number> {
+  return new Map(topics.map((topic, number) => [topic.id, number % TOPIC_COLORS]));
+}
+
+/** A spot in the color of a topic. Its name is always next to it. */
+export function dotClass(color: number | undefined): string {
+  return `dot ${color === undefined ? "" : `topic-${color}`}`;
+}

@@ -1,0 +1,32 @@
+// Which view an address shows. The order is the one of the navigation.
+import type { ComponentType } from "preact";
+import { Entry } from "./entry";
+import { Graph } from "./graph_view";
+import { Health } from "./health";
+import type { Route } from "./router";
+import { Search } from "./search";
+import { Session } from "./session";
+import { Timeline } from "./timeline";
+import { Topics } from "./topics";
+
+export interface View {
+  name: string;
+  show: ComponentType<{ route: Route }>;
+  /** What it is called in the navigation; "" if it is not there. */
+  label: string;
+  /** The key after `g` that goes there. */
+  key: string;
+  /** It uses the whole width. */
+  isWide?: boolean;
+}
+
+export const VIEWS: View[] = [
+  { name: "", show: Timeline, label: "Timeline", key: "t" },
+  { name: "search", show: Search, label: "Search", key: "s" },
+  { name: "topics", show: Topics, label: "Topics", key: "o" },
+  { name: "graph", show: Graph, label: "Graph", key: "m", isWide: true },
+  { name: "health", show: Health, label: "Costs and health", key: "h" },
+  { name: "session", show: Session, label: "", key: "" },
+  { name: "turn", show: Session, label: "", key: "" },
+  { name: "entry", show: Entry, label: "", key: "" },
+];

@@ -1,0 +1,86 @@
+"""Remember a note and forget an entry in the page."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.page.browser import Opener, settle
+from tests.page.server import PageServer
+
+
+def test_a_note_is_remembered_and_found(open_page: Opener, own_story: PageServer) -> None:
+    page = open_page(server=own_story)
+    page.keyboard.press("n")
+    dialog = page.get_by_role("dialog", name="Remember")
+    expect(dialog.get_by_label("Note")).to_be_focused()
+    expect(dialog.get_by_role("button", name="Remember")).to_be_disabled()
+    page.keyboard.type("The zeppelin <b>lands</b> at noon.")
+    dialog.get_by_label("Tags").fill("travel, #staging")
+    dialog.get_by_role("button", name="Remember").click()
+    expect(dialog).to_have_count(0)
+    page.get_by_role("link", name="Show it").click()
+    expect(page.locator("h1")).to_have_text("Note")
+    expect(page.locator(".prose")).to_have_text("The zeppelin <b>lands</b> at noon.")
+    expect(page.locator(".facts")).to_contain_text("travel")
+    page.get_by_role("searchbox").fill("zeppelin")
+    expect(page.locator(".found").first).to_contain_text("The zeppelin <b>lands</b> at noon.")
+    assert "zeppelin" in own_story.page.journal.text(f"{own_story.page.journal.days()[-1]}.md")
+
+
+def test_a_decision_is_found_opened_and_forgotten(open_page: Opener, own_story: PageServer) -> None:
+    page = open_page(server=own_story)
+    page.get_by_role("searchbox").fill("pre-receive hook scans for secrets")
+    page.locator(".found").first.get_by_role("link").click()
+    turn = page.locator("article", has_text="A secret was committed. What now?")
+    turn.get_by_role("button", name="Forget").click()
+    dialog = page.get_by_role("dialog", name="Forget for good?")
+    expect(dialog).to_contain_text("A secret was committed. What now?")
+    expect(dialog).to_contain_text("1 turn")
+    expect(dialog).to_contain_text("1 original exchange in the archive")
+    dialog.get_by_role("button", name="Keep").click()
+    expect(turn).to_be_visible()
+    assert "A secret was committed" in everything(own_story)
+    turn.get_by_role("button", name="Forget").click()
+    dialog.get_by_role("button", name="Forget for good").click()
+    expect(page.get_by_role("status").filter(has_text="Forgotten")).to_be_visible(timeout=60_000)
+    expect(turn).to_have_count(0)
+    assert "A secret was committed" not in everything(own_story)
+    page.get_by_role("searchbox").fill("pre-receive hook scans for secrets")
+    settle(page)
+    expect(page.locator("main")).not_to_contain_text("A secret was committed")
+
+
+def test_a_note_is_forgotten(open_page: Opener, own_story: PageServer) -> None:
+    page = open_page("#/search?q=accountants are back on Monday", server=own_story)
+    page.locator(".found", has_text="accountants are back").get_by_role("link").click()
+    expect(page.locator("h1")).to_have_text("Note")
+    page.keyboard.press("x")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("1 note")
+    dialog.get_by_role("button", name="Forget for good").click()
+    expect(page.get_by_role("status").filter(has_text="Forgotten")).to_be_visible(timeout=60_000)
+    expect(page.locator("h1")).to_have_text("Search")
+    assert "accountants are back" not in everything(own_story)
+
+
+def test_a_note_that_cannot_be_stored_stays_in_the_dialog(open_page: Opener, own_story: PageServer) -> None:
+    open_page.allowed += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET"]
+    page = open_page(server=own_story)
+    own_story.stop()
+    page.get_by_role("button", name="Remember").click()
+    dialog = page.get_by_role("dialog", name="Remember")
+    dialog.get_by_label("Note").fill("The zeppelin lands at noon.")
+    dialog.get_by_role("button", name="Remember").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("The server does not answer")
+    expect(dialog.get_by_label("Note")).to_have_value("The zeppelin lands at noon.")
+
+
+def test_what_others_add_appears_by_itself(open_page: Opener, own_story: PageServer) -> None:
+    page = open_page(server=own_story)
+    expect(page.locator(".row", has_text="note")).to_have_count(1)
+    own_story.page.memkit("remember", "The zeppelin lands at noon.")
+    expect(page.locator(".row", has_text="note")).to_have_count(2, timeout=60_000)
+
+
+def everything(server: PageServer) -> str:
+    return "".join(server.page.journal.text(path.name) for path in server.page.journal.markdown())

@@ -1,0 +1,186 @@
+"""Find something, open it, read the original: the paths of a person who knows no memkit."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.page.browser import Opener, settle
+from tests.page.server import PageServer
+
+
+def search(page: Page, words: str) -> None:
+    field = page.get_by_role("searchbox", name="Search the memory")
+    field.click()
+    field.press_sequentially(words)
+    page.locator(".found").first.wait_for()
+    settle(page)
+
+
+def test_a_decision_is_found_by_typing_and_opened_with_its_original(open_page: Opener) -> None:
+    page = open_page()
+    search(page, "invoice floats")
+    expect(page.locator("h1")).to_have_text("Search")
+    first = page.locator(".found").first
+    expect(first.locator("mark").first).to_be_visible()
+    first.get_by_role("link").click()
+    turn = page.locator("article", has_text="Are the invoice totals safe with floats?")
+    expect(turn).to_contain_text("rounded half up once, at the end")
+    expect(turn.locator("code", has_text="round(2.675, 2)")).to_be_visible()
+    turn.get_by_role("button", name="Original exchange").click()
+    original = turn.get_by_role("listitem").filter(has_text="You")
+    expect(original).to_contain_text("Are the invoice totals safe with floats?")
+    call = turn.locator("details").first
+    call.locator("summary").click()
+    expect(call.locator("pre").first).to_contain_text("src/billing/money.py")
+    turn.get_by_role("button", name="Show digest").click()
+    expect(turn.locator("details")).to_have_count(0)
+
+
+def test_results_follow_each_key_and_the_address(open_page: Opener) -> None:
+    page = open_page()
+    search(page, "webhooks twice")
+    expect(page.locator(".found").first).to_contain_text("receipts")
+    assert page.url.endswith("#/search?q=webhooks+twice")
+    page.get_by_role("searchbox").fill("passkeys")
+    expect(page.locator(".found").first).to_contain_text("asskeys")
+    page.go_back()
+    expect(page.locator("h1")).to_have_text("Timeline")
+
+
+def test_why_a_result_was_found(open_page: Opener) -> None:
+    page = open_page("#/search?q=second factor login")
+    first = page.locator(".found").first
+    first.get_by_role("button", name="Why this result").click()
+    why = first.locator("dl")
+    expect(why).to_contain_text("By words (BM25)#1")
+    expect(why).to_contain_text("By meaning (cosine)#")
+    expect(why).to_contain_text("factor")
+
+
+def test_filters_narrow_the_results_and_are_cleared(open_page: Opener) -> None:
+    page = open_page("#/search?q=gateway")
+    every = page.locator(".found").count()
+    page.get_by_label("Kind").select_option("Notes")
+    expect(page.locator(".found")).to_have_count(1)
+    expect(page.locator(".found")).to_contain_text("Mara owns it")
+    assert "kind=note" in page.url
+    page.get_by_role("button", name="Clear filters").click()
+    expect(page.locator(".found")).to_have_count(every)
+    page.get_by_label("From").fill("2027-01-01")
+    page.get_by_label("From").press("Tab")
+    expect(page.locator(".empty")).to_contain_text("Nothing found for “gateway”")
+
+
+def test_nothing_found_says_what_to_do(open_page: Opener) -> None:
+    page = open_page("#/search?q=zeppelin")
+    expect(page.locator(".empty")).to_contain_text("Nothing found for “zeppelin”")
+    expect(page.locator(".empty")).to_contain_text("Fewer words")
+
+
+def test_a_superseded_decision_is_marked(open_page: Opener) -> None:
+    page = open_page("#/search?q=which port does the staging gateway listen on&kind=summary")
+    found = page.locator(".found", has_text="7443").filter(has=page.locator(".mark"))
+    expect(found.first).to_contain_text("Superseded")
+    found.first.locator(".row").click()
+    expect(page.locator(".bullet.outdated")).to_contain_text("Superseded")
+
+
+def test_a_citation_jumps_to_its_turn_and_shows_its_proof(open_page: Opener) -> None:
+    page = open_page("#/search?q=umlauts in the exported invoices")
+    page.locator(".found").first.get_by_role("link").click()
+    settle(page)
+    bullet = page.locator(".bullet", has_text="byte order mark")
+    bullet.get_by_role("button", name="Proof").click()
+    expect(bullet.locator("blockquote")).to_contain_text("byte order mark")
+    bullet.locator(".cite").click()
+    turn = page.locator("article", has_text="The umlauts in the exported invoices are broken in Excel.")
+    expect(turn.locator("[data-row]")).to_be_focused()
+    expect(turn.locator("table")).to_contain_text("Jörg")
+
+
+def test_the_files_of_a_turn_lead_to_the_sessions_that_used_them(open_page: Opener) -> None:
+    page = open_page("#/search?q=502 after a deploy")
+    page.locator(".found").first.get_by_role("link").click()
+    page.get_by_role("link", name="deploy/gateway.yaml").first.click()
+    expect(page.locator("h1")).to_have_text("Sessions that used deploy/gateway.yaml")
+    expect(page.locator("[data-row]")).to_have_count(3)
+
+
+def test_the_calendar_leads_to_a_day(open_page: Opener, served: PageServer) -> None:
+    page = open_page()
+    day = served.page.journal.days()[-3]
+    cell = page.locator(f'[data-day="{day}"]')
+    assert re.search(r": \d+ sessions?, \d+ turns?", cell.get_attribute("aria-label") or "")
+    cell.click()
+    expect(page.locator("h2").first).to_contain_text("2026")
+    assert page.url.endswith(f"day={day}")
+    rows = page.locator("[data-row]")
+    rows.first.wait_for()
+    rows.first.click()
+    settle(page)
+    assert day in (page.locator(".facts a").first.get_attribute("href") or "")
+    page.go_back()
+    expect(page.locator(f'[data-day="{day}"]')).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("link", name="All days").click()
+    expect(page.locator(".day")).not_to_have_count(1)
+
+
+def test_the_calendar_is_moved_through_with_arrows(open_page: Opener) -> None:
+    page = open_page("#/?day=2026-11-19")
+    page.locator('[data-day="2026-11-19"]').focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator('[data-day="2026-11-12"]')).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator('[data-day="2026-11-13"]')).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("h2").first).to_have_text("Friday, November 13, 2026")
+
+
+def test_everything_works_with_the_keyboard_alone(open_page: Opener) -> None:
+    page = open_page()
+    page.keyboard.press("/")
+    page.keyboard.type("rotate secrets")
+    page.locator(".found").first.wait_for()
+    settle(page)
+    page.keyboard.press("Enter")
+    expect(page.locator(".found [data-row]").first).to_be_focused()
+    page.keyboard.press("j")
+    expect(page.locator(".found [data-row]").nth(1)).to_be_focused()
+    page.keyboard.press("w")
+    expect(page.locator(".found").nth(1).locator("dl")).to_be_visible()
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    turn = page.locator("article [data-row]:focus")
+    turn.wait_for()
+    page.keyboard.press("o")
+    expect(page.locator("article .exchange")).to_be_visible()
+    page.keyboard.press("x")
+    expect(page.get_by_role("dialog")).to_contain_text("Forget for good?")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(page.locator("h1")).to_have_text("Search")
+    expect(page.locator(".found [data-row]").first).to_be_focused()
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    expect(page.locator("h1")).to_have_text("Timeline")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Next row")
+
+
+def test_an_unknown_entry_is_said_plainly(open_page: Opener) -> None:
+    open_page.allowed.append("404 (Not Found)")
+    page = open_page("#/session/ffffffff")
+    expect(page.locator(".empty")).to_contain_text("This is not in the memory.")
+    page = open_page("#/nowhere")
+    expect(page.locator(".empty")).to_contain_text("There is nothing at this address.")
+
+
+def test_a_server_that_has_ended_is_said_plainly(open_page: Opener, own_story: PageServer) -> None:
+    open_page.allowed += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET"]
+    page = open_page(server=own_story)
+    own_story.stop()
+    page.get_by_role("searchbox").fill("gateway")
+    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
