@@ -1,4 +1,4 @@
-"""What there is to know about a memory at a glance: its size, its last turn, costs, and health."""
+"""A memory at a glance: its size, its last turn, costs, and health."""
 
 from __future__ import annotations
 
