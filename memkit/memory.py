@@ -645,7 +645,7 @@ class Memory:
     def index_status(self) -> dict[str, Any]:
         """Return what the index holds: `memory.index_status()["chunks"]`.
 
-        `missing` chunks have no vector yet. `in_step` says whether it has every change of the files.
+        `missing` chunks have no vector yet. `in_step` is whether it is up to date with the files.
         """
         from memkit.index import is_up_to_date, open_chunks, read_files
 

@@ -34,7 +34,7 @@ MOST_MESSAGES = 500
 """Of a turn. Each message writes its turn again, so the next one begins another turn."""
 
 EARLY = timedelta(days=1)
-"""How far the clock of another machine may be ahead. Later days would stay the newest of the memory."""
+"""The most that the clock of another machine may be ahead. A later day would stay the newest one."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
@@ -98,7 +98,7 @@ def ingest(home: Home, project: Project, settings: Settings, event: Event) -> In
 
 
 def _check(event: Event, settings: Settings, time: datetime) -> None:
-    # Two names must not be one in the archive, and a name stands in the Markdown.
+    # Different names must stay different in the archive. The name is written into the Markdown.
     if not _NAME.fullmatch(event.session) or anchors.safe(event.session) != event.session:
         raise MemkitError(
             "the name of a session has 1 to 80 letters, digits, dots, underscores, and single hyphens"

@@ -296,14 +296,11 @@ def cost_command(context: Context, by: str, since: str | None) -> None:
       memkit cost --by model
       memkit cost --since 2w
     """
-    from memkit.llm.ledger import Ledger, Total, total
+    from memkit.llm.ledger import Ledger, total, totals
 
     ledger = Ledger(context.home)
     calls = ledger.calls(iso_day_named(since))
-    groups: dict[str, Total] = {}
-    for call in calls:
-        name = f"{call.provider} {call.model}" if by == "model" else getattr(call, by)
-        groups.setdefault(name, Total()).add(call)
+    groups = totals(calls, by)
     everything = total(calls)
     if context.as_json:
         rows = [{by: name, **asdict(one)} for name, one in groups.items()]

@@ -107,6 +107,15 @@ def total(calls: Iterable[Call]) -> Total:
     return result
 
 
+def totals(calls: Iterable[Call], by: str) -> dict[str, Total]:
+    """Return the sums of calls by their `day`, `project`, `purpose`, or `model` (with its provider)."""
+    found: dict[str, Total] = {}
+    for call in calls:
+        name = f"{call.provider} {call.model}" if by == "model" else getattr(call, by)
+        found.setdefault(name, Total()).add(call)
+    return found
+
+
 _Line = tuple[int, Call | None]
 """A line of the ledger: its number, and its call, which is None if the line cannot be read."""
 

@@ -22,7 +22,7 @@ from memkit.timeline.summary import read_day
 from memkit.timeline.tree import Timeline
 
 GIT_SECONDS = 0.3
-"""The time that git has to tell what has changed since the turns."""
+"""The time limit for git to find what has changed since the turns."""
 
 
 @dataclass(frozen=True, slots=True)

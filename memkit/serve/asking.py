@@ -126,7 +126,7 @@ class Desk:
         try:
             return self.keys.find(secret)
         except (MemkitError, OSError) as error:
-            # Who asks may be anybody, and the error names files.
+            # The client may be anybody, and the error names files.
             logger.warning("no key can be checked: %s", error)
             raise HTTPException(503, "no key can be checked; the user can run `memkit serve keys`") from error
 

@@ -69,7 +69,7 @@ class Connection(H11Protocol):
 
     def _await_head(self) -> None:
         _cancel(self._head_timer)
-        # Not `close`, which waits until the client has read everything.
+        # `close` would wait until the client has read everything.
         self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
 

@@ -55,7 +55,7 @@ class _DisconnectedError(Exception):
 class Guard:
     """Wraps an app.
 
-    `hosts` are the allowed names in a Host header, without ports. `is_known` says whether a key is valid.
+    `hosts` are the allowed names in a Host header, without ports. `is_known` returns whether a key is valid.
     """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], is_known: Callable[[str], bool]) -> None:

@@ -17,7 +17,7 @@ from memkit.errors import MemkitError
 from memkit.serve.keys import PREFIX, ApiKey, digest
 
 SECONDS = 600
-"""How long the token works."""
+"""The lifetime of an unused token."""
 
 KEY_ID = "page"
 RATE = 6000
@@ -70,5 +70,5 @@ def redeem(links: Iterable[Link], token: str) -> str:
     """Return the secret of a new key for the token of one of `links`. Raise `LinkError`."""
     found = [one for one in links if one.has(token)]
     if not found:
-        raise LinkError("this link is not of this server; open the one that `memkit serve --open` shows")
+        raise LinkError("this link belongs to another server; open the one that `memkit serve --open` prints")
     return found[0].redeem()

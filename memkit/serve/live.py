@@ -29,7 +29,7 @@ MOST_WAITING = 100
 """The events that wait for a listener. One that is slower is sent away."""
 
 PAUSE_SECONDS = 20.0
-"""The time without an event after which a comment tells that the connection is alive."""
+"""The time without an event after which a comment keeps the connection alive."""
 
 BEGIN, COMMENT = b": listening\n\n", b": nothing new\n\n"
 
@@ -83,7 +83,7 @@ class Live:
             self._loop.call_soon_threadsafe(self._tell, None)
 
     def _start(self) -> None:
-        """Watch the memory, if nobody does yet."""
+        """Start to watch the memory, unless that has happened."""
         with self._starting:
             if self._watcher is not None:
                 return
@@ -100,7 +100,7 @@ class Live:
                 self._watcher = self._seen = None
 
     def _changed(self, root: str) -> None:
-        """Tell what changed. The watcher's thread calls this."""
+        """Send what changed to all listeners. The watcher's thread calls this."""
         try:
             self._seen, days, entries = self._open().changes(self._seen)
         except Exception as error:  # noqa: BLE001 - the next change tells it, too

@@ -41,7 +41,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream
 
 @router.get("/live", response_class=StreamingResponse, responses=_EVENTS)
 async def live(request: Request, ask: Reading) -> Response:
-    """Tell what changes, as server-sent events, until the server ends.
+    """Send changes as server-sent events until the server ends.
 
     `event: changed` has as `data` the `days`, and in `entries` the new turns and notes, of
     `{"days": ["2026-11-20"], "entries": ["8ad3df7f"]}`. There are at most 16 listeners.

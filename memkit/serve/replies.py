@@ -93,7 +93,7 @@ class Turn(BaseModel):
     files: list[TouchedFile]
     bullets: list[str] = Field(description="The bullets that cite it")
     superseded: Fact | None
-    git: dict[str, Any] | None = Field(description="What has changed in the repository since; `line` says it")
+    git: dict[str, Any] | None = Field(description="Changes of the repository since; `line` describes them")
 
 
 class SessionView(SessionRow):
@@ -139,7 +139,7 @@ class Transcript(BaseModel):
 
 
 class CalendarDay(BaseModel):
-    """What a day holds. `failed` counts commands."""
+    """The counts of a day. `failed` counts commands."""
 
     day: str
     turns: int
@@ -157,7 +157,7 @@ class Calendar(BaseModel):
 
 
 class Counts(BaseModel):
-    """What a memory holds. `entries` are those of the index: parts of turns, notes, bullets."""
+    """The size of a memory. `entries` are those of the index: parts of turns, notes, bullets."""
 
     days: int
     sessions: int
@@ -270,7 +270,10 @@ class GraphNode(BaseModel):
 
 
 class GraphEdge(BaseModel):
-    """A turn is in a topic, or touches a file so many times; or two topics are related, up to 1."""
+    """A turn in a topic, a turn that touches a file, or two related topics.
+
+    `weight` is the number of touches, or the strength up to 1.
+    """
 
     start: str = Field(alias="from")
     to: str

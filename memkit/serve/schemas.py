@@ -26,7 +26,7 @@ class MergedResult(BaseModel):
 
 
 class ResultScores(BaseModel):
-    """What a score is made of: BM25, the cosine of the vectors, and the score with its surroundings."""
+    """The parts of a score: BM25, the cosine of the vectors, and the score with its surroundings."""
 
     lexical: float
     dense: float | None
@@ -56,11 +56,11 @@ class SearchResult(BaseModel):
     node: str = Field(description="Its place in the timeline: 2026-W47 > 2026-11-20 > 14:02")
     merged: list[MergedResult]
     superseded: Reference | None = Field(None, description="A later fact because of which it no longer holds")
-    git: dict[str, Any] | None = Field(None, description="What has changed in the repository since")
+    git: dict[str, Any] | None = Field(None, description="Changes of the repository since")
     changed_by: Reference | None = Field(None, description="A later entry that changes what it says")
     scores: ResultScores
-    excerpt: dict[str, Any] | None = Field(None, description="What a person reads of it")
-    explanation: dict[str, Any] | None = Field(None, description="How its score came about")
+    excerpt: dict[str, Any] | None = Field(None, description="The lines for a person to read")
+    explanation: dict[str, Any] | None = Field(None, description="The explanation of its score")
 
 
 class SearchPeriod(BaseModel):
@@ -103,13 +103,13 @@ class SearchAnswer(BaseModel):
     period: SearchPeriod | None = None
     outside_period: bool = Field(False, description="The results are of other days")
     overview: SearchOverview | None = None
-    nearest: list[NamedLine] = Field([], description="What matches too little to be a result")
+    nearest: list[NamedLine] = Field([], description="Entries that match too little to be a result")
     mode: str
     degraded: bool
-    degraded_reason: str = Field("", description="What the answer lacks")
+    degraded_reason: str = Field("", description="The reason why the answer is incomplete")
     took_ms: float
     best_relevance: float
-    chunks: int = Field(description="How many were searched")
+    chunks: int = Field(description="The number of entries searched")
     results: list[SearchResult]
 
 
@@ -136,7 +136,7 @@ class ErasedLines(BaseModel):
 
 
 class Erasure(BaseModel):
-    """What was erased, or would be."""
+    """The entries that were erased, or would be."""
 
     erased: bool
     turns: list[str]
@@ -241,7 +241,7 @@ class FailedCommand(BaseModel):
 
 
 class NodeOverview(BaseModel):
-    """What a node was about."""
+    """The words and decisions of a node."""
 
     words: list[str]
     titles: list[TimedLine]

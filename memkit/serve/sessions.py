@@ -54,7 +54,7 @@ async def one(
         Query(ge=0, le=1_000_000, description="The first turn, from 0; by default the page with the turn"),
     ] = None,
 ) -> Response:
-    """Return a session, or the one that a turn is in: its summaries, and its turns with their marks."""
+    """Return a session by its ID or by a turn's: its summaries, and its turns with their marks."""
     return await ask(  # type: ignore[no-any-return]
         lambda memory: Answer(memory.session(id, limit=limit, offset=offset))
     )

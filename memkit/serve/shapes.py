@@ -48,7 +48,7 @@ AllProjects = Annotated[
     bool, Query(description="Search all projects, where the setting recall.other_projects allows it")
 ]
 HybridMode = Annotated[
-    Literal["context", "rrf", "weighted"], Query(description="How to combine words and vectors")
+    Literal["context", "rrf", "weighted"], Query(description="The way to combine words and vectors")
 ]
 
 

@@ -1,4 +1,4 @@
-"""What there is to know about a memory at a glance: its size, its last turn, costs, and health."""
+"""A memory at a glance: its size, its last turn, costs, and health."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memkit.doctor import Finding, open_subject
 from memkit.doctor.checks import CHECKS, examine
 from memkit.hook.project import Project
 from memkit.ipc import spool
-from memkit.llm.ledger import Call, Ledger, Total, total
+from memkit.llm.ledger import Call, Ledger, Total, total, totals
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from memkit.stats import directory_bytes
@@ -21,6 +21,7 @@ from memkit.timeline.tree import Timeline
 
 SHOWN_DAYS = 90
 """The days of costs that are shown, the newest ones."""
+
 
 def overview(
     timeline: Timeline, home: Home, settings: Settings, index: Mapping[str, Any]
@@ -72,18 +73,14 @@ def _last_turn(timeline: Timeline) -> dict[str, str] | None:
 
 def _cost(calls: list[Call], daily_tokens: int) -> dict[str, Any]:
     today = date.today()
-    days: dict[str, Total] = {}
-    models: dict[str, Total] = {}
-    for call in calls:
-        days.setdefault(call.day, Total()).add(call)
-        models.setdefault(f"{call.provider} {call.model}", Total()).add(call)
+    days = totals(calls, "day")
     return {
         "total": asdict(total(calls)),
         "today": asdict(days.get(today.isoformat(), Total())),
         "month": asdict(total(one for one in calls if one.day >= today.replace(day=1).isoformat())),
         "daily_tokens": daily_tokens,
         "days": [{"day": day, **asdict(one)} for day, one in sorted(days.items())[-SHOWN_DAYS:]],
-        "models": [{"model": name, **asdict(one)} for name, one in sorted(models.items())],
+        "models": [{"model": name, **asdict(one)} for name, one in sorted(totals(calls, "model").items())],
     }
 
 

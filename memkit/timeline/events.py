@@ -78,7 +78,7 @@ def find_in_children(
 ) -> dict[str, Any]:
     """Return the children of a node in which something has all `words`, with the first matches of each.
 
-    `more` says whether further children follow the last one.
+    `more` is whether further children follow the last one.
     """
     children: list[dict[str, Any]] = []
     has_more = False

@@ -5,7 +5,7 @@ import { fullDay } from "./format";
 import { useKeys } from "./keys";
 import { Markdown } from "./markdown";
 import { Forget } from "./forget";
-import { Empty, Failure, Loading, Mark, Title } from "./parts";
+import { Mark, Missing, Title } from "./parts";
 import { back, href, type Route } from "./router";
 
 interface EntryData {
@@ -25,28 +25,7 @@ export function Entry({ route }: { route: Route }) {
   const { data, error, reload } = useAnswer<EntryData>(at("memory", route.id));
   const [isForgetting, setForgetting] = useState(false);
   useKeys({ x: () => data && setForgetting(true) });
-  if (error) {
-    return (
-      <>
-        <Title>Entry</Title>
-        {error.status === 404 ? (
-          <Empty title="This is not in the memory.">
-            It may have been forgotten. <a href={href("")}>Go to the timeline</a>
-          </Empty>
-        ) : (
-          <Failure error={error} retry={reload} />
-        )}
-      </>
-    );
-  }
-  if (!data) {
-    return (
-      <>
-        <Title>Entry</Title>
-        <Loading rows={4} />
-      </>
-    );
-  }
+  if (error || !data) return <Missing title="Entry" error={error} retry={reload} rows={4} />;
   // A result of a search is only known as such; the link from there says what it is.
   const kind = data.kind === "result" ? (route.query.get("kind") ?? "") : data.kind;
   const day = /(\d{4}-\d\d-\d\d)/.exec(data.path.split(/[\\/]/).at(-1) ?? "")?.[1];

@@ -50,6 +50,30 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
+interface MissingProps {
+  title: string;
+  error: ApiError | null;
+  retry: () => void;
+  rows: number;
+  what?: string;
+}
+
+/** The view of an entry that is not there: it is loading, it is not in the memory, or it cannot be loaded. */
+export function Missing({ title, error, retry, ...loading }: MissingProps) {
+  return (
+    <>
+      <Title>{title}</Title>
+      {!error && <Loading {...loading} />}
+      {error?.status === 404 && (
+        <Empty title="This is not in the memory.">
+          It may have been forgotten. <a href={href("")}>Go to the timeline</a>
+        </Empty>
+      )}
+      {error && error.status !== 404 && <Failure error={error} retry={retry} />}
+    </>
+  );
+}
+
 /** A small word that says what something is, or what is wrong with it. */
 export function Mark({ kind = "plain", title, children }: { kind?: "plain" | "warn" | "bad" | "good"; title?: string; children: ComponentChildren }) {
   return (

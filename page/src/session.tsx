@@ -8,7 +8,7 @@ import { useChanges } from "./live";
 import { InlineMarkdown, Markdown } from "./markdown";
 import { Forget } from "./forget";
 import { Exchange } from "./exchange";
-import { Empty, Failure, type Later, Loading, Mark, Outdated, Title } from "./parts";
+import { Failure, type Later, Loading, Mark, Missing, Outdated, Title } from "./parts";
 import { back, go, href, type Route } from "./router";
 
 interface Bullet {
@@ -67,28 +67,7 @@ export function Session({ route }: { route: Route }) {
   useKeys({
     x: () => setForgetting(focusedTurn()),
   });
-  if (error && !data) {
-    return (
-      <>
-        <Title>Session</Title>
-        {error.status === 404 ? (
-          <Empty title="This is not in the memory.">
-            It may have been forgotten. <a href={href("")}>Go to the timeline</a>
-          </Empty>
-        ) : (
-          <Failure error={error} retry={reload} />
-        )}
-      </>
-    );
-  }
-  if (!data) {
-    return (
-      <>
-        <Title>Session</Title>
-        <Loading rows={10} what="Loading the session" />
-      </>
-    );
-  }
+  if (!data) return <Missing title="Session" error={error} retry={reload} rows={10} what="Loading the session" />;
   const bullets = new Map(data.summaries.flatMap((one) => one.bullets.map((bullet) => [bullet.id, bullet])));
   const isOneDay = data.begins.slice(0, 10) === data.ends.slice(0, 10);
   return (

@@ -68,7 +68,7 @@ bad_lines = st.builds(
 )
 
 
-@settings(max_examples=150 if IN_CI else 8)
+@settings(max_examples=75 if IN_CI else 8)
 @given(lines=st.lists(bad_lines, min_size=1, max_size=3))
 @example(lines=[TEMPLATES[1].replace("@", nested(480, "object"))])
 @example(lines=[TEMPLATES[5].replace("@", json.dumps("a" * 300))])

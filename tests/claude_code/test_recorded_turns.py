@@ -169,7 +169,7 @@ def test_a_sub_agent_can_hold_anything(tmp_path: Path) -> None:
 pieces = st.sampled_from(["prompt", "queued", "answer", "call", "result", "interrupt", "meta", "error"])
 
 
-@settings(max_examples=100 if IN_CI else 10)
+@settings(max_examples=50 if IN_CI else 10)
 @given(steps=st.lists(pieces, max_size=16), cuts=st.lists(st.floats(0, 1), max_size=4))
 def test_reading_in_steps_equals_reading_at_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str], cuts: list[float]

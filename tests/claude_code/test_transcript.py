@@ -49,7 +49,7 @@ lines = st.lists(
 ).map(b"\n".join)
 
 
-@settings(max_examples=150 if IN_CI else 15)
+@settings(max_examples=75 if IN_CI else 15)
 @given(data=lines, ends_with_newline=st.booleans())
 @example(data=b'{"type":"user","message":{"content":"whole, but no line end"}}', ends_with_newline=False)
 def test_reading_on_from_any_entry_is_the_same(

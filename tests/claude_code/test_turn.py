@@ -332,7 +332,7 @@ entries = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150 if IN_CI else 12)
+@settings(max_examples=75 if IN_CI else 12)
 @given(lines=st.lists(entries | json_values, max_size=8))
 def test_no_line_is_fatal(tmp_path_factory: pytest.TempPathFactory, lines: list[Any]) -> None:
     path = tmp_path_factory.mktemp("t") / "s.jsonl"
@@ -347,7 +347,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=120 if IN_CI else 12)
+@settings(max_examples=60 if IN_CI else 12)
 @given(steps=steps, cut=st.floats(0, 1))
 def test_reading_in_two_parts_equals_reading_at_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str], cut: float

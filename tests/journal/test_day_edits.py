@@ -48,7 +48,7 @@ def texts(content: DayFile) -> dict[str, str]:
     }
 
 
-@settings(max_examples=100 if IN_CI else 15)
+@settings(max_examples=50 if IN_CI else 15)
 @given(days(), st.data())
 def test_the_others_stay(day: tuple[str, list[str], list[str]], data: st.DataObject) -> None:
     text, turns, notes = day
@@ -104,7 +104,7 @@ def test_wrapped_bullets_are_removed_whole_and_headings_updated() -> None:
     )
 
 
-@settings(max_examples=100 if IN_CI else 15)
+@settings(max_examples=50 if IN_CI else 15)
 @given(days(), st.data())
 def test_an_edit_and_what_came_meanwhile_are_both_kept(
     day: tuple[str, list[str], list[str]], data: st.DataObject

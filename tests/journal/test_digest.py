@@ -33,7 +33,7 @@ def read(prompt: str, answer: str, *calls: ToolCall) -> DigestText:
     return read_turn(make_digest(turn_of(prompt, answer, *calls), "", str).section)
 
 
-@settings(max_examples=100 if IN_CI else 15)
+@settings(max_examples=50 if IN_CI else 15)
 @given(WORDS, WORDS, st.lists(CALLS, max_size=12))
 def test_a_turn_is_read_back_as_written(asked: list[str], answered: list[str], calls: list[ToolCall]) -> None:
     found = read(" ".join(asked), "\n\n".join(answered), *calls)
@@ -115,7 +115,7 @@ def test_a_prompt_stands_once() -> None:
     assert bare.endswith("\n**Asked** Which port?")
 
 
-@settings(max_examples=100 if IN_CI else 20)
+@settings(max_examples=50 if IN_CI else 20)
 @given(st.text(max_size=40), st.text(max_size=60))
 def test_a_title_of_an_answer_is_no_prompt(prompt: str, answer: str) -> None:
     section = make_digest(turn_of("", answer or "x"), "", str).section

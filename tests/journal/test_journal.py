@@ -107,7 +107,7 @@ def test_a_cut_inside_a_fence_leaves_no_fence_open() -> None:
     assert [t.tag for t in tokens if t.type == "heading_open" and t.level == 0] == ["h3", "h1"]
 
 
-@settings(max_examples=400 if IN_CI else 25)
+@settings(max_examples=200 if IN_CI else 25)
 @given(prompt=texts, answer=texts, command=texts, output=texts)
 @example(prompt="x", answer="<script>\n# a", command="", output="")
 @example(prompt="x\n===", answer="- a\n\n      ```\n# b", command="", output="")

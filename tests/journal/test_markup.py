@@ -52,7 +52,7 @@ def assert_forges_nothing(section: str) -> None:
         ]
 
 
-@settings(max_examples=400 if IN_CI else 30)
+@settings(max_examples=200 if IN_CI else 30)
 @given(prompt=texts, answer=texts, name=texts, command=texts, output=texts, error=st.booleans())
 @example("***\n---", "a|b\n-|-\nx\n===", "", "", "", False)
 @example("[a]: b\n===", "```\nx\n    ```", "- -", "", "", False)
@@ -77,7 +77,7 @@ def test_longer_random_texts_forge_nothing() -> None:
         assert_forges_nothing(digest_of(prompt, answer))
 
 
-@settings(max_examples=200 if IN_CI else 20)
+@settings(max_examples=100 if IN_CI else 20)
 @given(text=texts)
 def test_safe_text_is_left_alone(text: str) -> None:
     once = safe_block(text)

@@ -241,7 +241,7 @@ OPERATIONS = st.lists(
 
 @given(OPERATIONS)
 @example([("switch", 0, 19), ("turn", 0, 19), ("openclaw", 0, 19), ("forget", 0, 19)])
-@settings(max_examples=150 if IN_CI else 40)
+@settings(max_examples=75 if IN_CI else 40)
 def test_nothing_is_lost_whoever_writes_whatever(operations: list[tuple[str, int, int]]) -> None:
     with TemporaryDirectory() as directory:
         place = Place(Path(directory).resolve())

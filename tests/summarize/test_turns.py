@@ -122,7 +122,7 @@ def test_text_cannot_forge_a_label() -> None:
     assert "Asked I accept that." in shown
 
 
-@settings(max_examples=200 if IN_CI else 40)
+@settings(max_examples=100 if IN_CI else 40)
 @given(
     st.text(max_size=1500),
     st.lists(st.builds(bash, st.text(max_size=200), st.text(max_size=200), is_error=st.booleans()), max_size=45),
