@@ -46,7 +46,8 @@ def merge(snapshot: Snapshot, *groups: list[int]) -> None:
             names.append(write_merged(directory, snapshot.segments, runs))
     except OSError as error:
         raise unwritable(directory, error) from error
-    write_manifest(directory, snapshot.root, names, entries, str(snapshot.manifest["collection"]))
+    collection = str(snapshot.manifest["collection"])
+    write_manifest(directory, snapshot.root, names, entries, collection, sound=snapshot.sound)
 
 
 def erase_dead(directory: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,16 @@ from memkit.errors import IndexStoreError, StaleSnapshotError
 from memkit.files import make_private_directory, write_durably
 from memkit.index.damage import remove_path
 from memkit.index.lexical import JoinedPostings, LexicalIndex, signature
-from memkit.index.reader import CURRENT, SUFFIX, ChunkReader, Entry, Run, manifest_bytes
+from memkit.index.reader import (
+    CURRENT,
+    SUFFIX,
+    ChunkReader,
+    Entry,
+    Run,
+    Stat,
+    manifest_bytes,
+    stat_of,
+)
 from memkit.index.segment import Columns, Names, Segment, join_columns, write_rows
 from memkit.index.store import Row
 
@@ -49,8 +59,13 @@ class Snapshot(ChunkReader):
                 f"the snapshot in {directory} cannot be used: its terms are of another version or language"
             )
 
-    def _open(self, path: Path) -> Segment:
-        return Segment(path)
+    def _open(self, path: Path, sound: Stat) -> Segment:
+        return Segment(path, sound)
+
+    @property
+    def sound(self) -> dict[str, Stat]:
+        """The stat of the file of each segment."""
+        return {one.name: one.stat for one in self.segments}
 
     @functools.cached_property
     def _joined(self) -> Columns:
@@ -243,16 +258,18 @@ def write_manifest(
     entries: Mapping[str, Entry],
     collection: str = "",
     name: str = "",
+    sound: Mapping[str, Stat] | None = None,
 ) -> None:
     """Make these entries of these segments the current state; remove all other segments.
 
     Segments without an entry are left out. `collection` identifies the collection of the store that holds
-    the same chunks. `name` is that of the current state, if its chunks stay as they are. Raise
-    `IndexStoreError`.
+    the same chunks. `name` is that of the current state, if its chunks stay as they are. `sound` has the
+    stats of segments that were checked; the others have just been written. Raise `IndexStoreError`.
     """
     used = sorted({one.segment for one in entries.values() if one.first < one.last})
     number = {old: new for new, old in enumerate(used)}
     names = [segments[one] for one in used]
+    known = sound or {}
     manifest = {
         "name": name or uuid.uuid4().hex,
         "root": root,
@@ -264,6 +281,9 @@ def write_manifest(
         },
     }
     try:
+        manifest["sound"] = {
+            name: known.get(name) or stat_of(os.stat(directory / f"{name}{SUFFIX}")) for name in names
+        }
         write_durably(str(directory / CURRENT), manifest_bytes(manifest))
     except OSError as error:
         raise unwritable(directory, error) from error

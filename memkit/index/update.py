@@ -161,7 +161,8 @@ class Update:
         else:
             name = ""
         prepare(self.directory)
-        write_manifest(self.directory, root, self.segments, self.entries, identity, name)
+        sound = {} if base is None else base.sound
+        write_manifest(self.directory, root, self.segments, self.entries, identity, name, sound)
 
     def _read_store(self) -> None:
         """Find out what the store holds, and collect the vectors that are known."""
