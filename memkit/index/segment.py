@@ -22,6 +22,7 @@ from memkit.files import create_private
 from memkit.index.chunk import CHUNK_FIELDS, Chunk
 from memkit.index.lexical import ARRAYS, Arrays, Postings, join_arrays, make_arrays
 from memkit.index.lexical import signature as signature_of
+from memkit.index.manifest import SUFFIX, Run
 from memkit.index.reader import (
     ALIGNMENT,
     CHUNKS,
@@ -30,9 +31,7 @@ from memkit.index.reader import (
     IDS,
     OFFSET_TYPE,
     OFFSETS,
-    SUFFIX,
     ChunkSegment,
-    Run,
 )
 from memkit.index.store import Row
 from memkit.state import parse_json
@@ -87,6 +86,8 @@ class Segment(ChunkSegment):
         self.arrays: Arrays = {name: arrays[name] for name in ARRAYS}
         self.postings = Postings(self.arrays)
         self.names: Names = parse_json(bytes(self.section(NAMES)))
+        if {len(self.columns), len(arrays["lengths"])} != {len(self)}:
+            raise ValueError(f"{path.name} is damaged")
 
     @property
     def signature(self) -> str:

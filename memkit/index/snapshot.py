@@ -22,7 +22,16 @@ from memkit.errors import IndexStoreError, StaleSnapshotError
 from memkit.files import make_private_directory, write_durably
 from memkit.index.damage import remove_path
 from memkit.index.lexical import JoinedPostings, LexicalIndex, signature
-from memkit.index.reader import CURRENT, SUFFIX, ChunkReader, Entry, Run, manifest_bytes
+from memkit.index.manifest import (
+    MANIFEST,
+    OLD_CURRENT,
+    SUFFIX,
+    Entry,
+    Manifest,
+    Run,
+    is_old_directory,
+)
+from memkit.index.reader import ChunkReader
 from memkit.index.segment import Columns, Names, Segment, join_columns, write_rows
 from memkit.index.store import Row
 
@@ -253,18 +262,12 @@ def write_manifest(
     used = sorted({one.segment for one in entries.values() if one.first < one.last})
     number = {old: new for new, old in enumerate(used)}
     names = [segments[one] for one in used]
-    manifest = {
-        "name": name or uuid.uuid4().hex,
-        "root": root,
-        "collection": collection,
-        "segments": names,
-        "sources": {
-            source: entry._replace(segment=number.get(entry.segment, 0))
-            for source, entry in sorted(entries.items())
-        },
+    numbered = {
+        source: entry._replace(segment=number.get(entry.segment, 0)) for source, entry in entries.items()
     }
+    manifest = Manifest(name or uuid.uuid4().hex, root, collection, names, numbered)
     try:
-        write_durably(str(directory / CURRENT), manifest_bytes(manifest))
+        write_durably(str(directory / MANIFEST), manifest.to_bytes())
     except OSError as error:
         raise unwritable(directory, error) from error
     with contextlib.suppress(OSError):
@@ -286,11 +289,14 @@ def unwritable(directory: Path, error: OSError) -> IndexStoreError:
 
 
 def remove_others(directory: Path, names: Sequence[str]) -> None:
-    """Remove all segments of a collection except `names`, and what killed writers and older versions left."""
+    """Remove all segments of a collection except `names`, and what killed writers and older versions left.
+
+    What a reader keeps open on Windows stays until the next call.
+    """
     kept = {f"{name}{SUFFIX}" for name in names}
     for other in directory.iterdir():
-        if other.is_dir() and not other.is_symlink():
+        if is_old_directory(other):
             shutil.rmtree(other, ignore_errors=True)
-        elif other.suffix in (SUFFIX, ".tmp") and other.name not in kept:
+        elif other.name == OLD_CURRENT or (other.suffix in (SUFFIX, ".tmp") and other.name not in kept):
             with contextlib.suppress(OSError):
                 other.unlink()

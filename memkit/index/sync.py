@@ -195,7 +195,7 @@ class Indexer:
         if self._checked == last.name:
             return True
         rows = len(last.owners) + last.missing
-        return last.manifest["collection"] == store.identity and store.count() == rows
+        return last.manifest.collection == store.identity and store.count() == rows
 
     def _set_aside_if_damaged(self) -> bool:
         is_ours = not self.settings.index.uri

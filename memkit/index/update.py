@@ -12,8 +12,8 @@ from memkit.index import SyncReport
 from memkit.index.catalog import other_collections, snapshot_directory
 from memkit.index.chunk_embedder import ChunkEmbedder
 from memkit.index.chunker import chunk_file
+from memkit.index.manifest import Entry
 from memkit.index.memory_files import CurrentFiles, file_state, state_of
-from memkit.index.reader import Entry
 from memkit.index.segment import Segment, write_rows
 from memkit.index.snapshot import (
     STARTED,
@@ -154,7 +154,7 @@ class Update:
         identity = "" if self.store.is_shared else self.store.identity
         if base is not None and (base.entries, base.root) == (self.entries, root):
             is_marked = (self.directory / STARTED).exists()
-            if not is_marked and base.manifest["collection"] == identity:
+            if not is_marked and base.manifest.collection == identity:
                 remove_others(self.directory, self.segments)  # a killed pass or merge may have left some
                 return
             name = base.name
