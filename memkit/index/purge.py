@@ -175,19 +175,27 @@ def erase_deleted(home: Home, uri: str) -> bool:
         remove_path(damaged_copy(path))
         for suffix in ("new", "old"):  # memkit 0.1.0 left them when it was killed during a rewrite
             remove_path(path.with_name(f"{path.name}.{suffix}"))
-        if (path / DATABASE).is_file():
-            with contextlib.closing(_connect(path, "rw")) as connection:
-                with connection:
-                    for statement in (_FORGET_QUEUE, _FORGET_COLLECTIONS, _FORGET_WORDS):
-                        connection.execute(statement)
-                connection.execute("VACUUM")
-        trim_vector_files(path)
+        erase_files(path)
     except (OSError, sqlite3.Error) as error:
         raise IndexStoreError(
             f"the index {path} still holds deleted text ({error}); try again, or the user can delete that "
             "directory and run `memkit index` in each project"
         ) from error
     return True
+
+
+def erase_files(path: Path) -> None:
+    """Remove deleted text from Chroma's files in the directory `path`, which no process has open.
+
+    Raise `OSError`, `sqlite3.Error`.
+    """
+    if (path / DATABASE).is_file():
+        with contextlib.closing(_connect(path, "rw")) as connection:
+            with connection:
+                for statement in (_FORGET_QUEUE, _FORGET_COLLECTIONS, _FORGET_WORDS):
+                    connection.execute(statement)
+            connection.execute("VACUUM")
+    trim_vector_files(path)
 
 
 def keep_small(home: Home, uri: str, *, erase: bool = False) -> int:

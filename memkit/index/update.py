@@ -342,10 +342,14 @@ class Update:
         if not rows:
             return
         self._begin()
-        # A chunk is written window by window. Delete a replaced one first, or a kill would mix the two.
-        replaced = {row.id: _held(self.before[row.id]) for row in rows if row.id in self.before}
-        self.store.delete(replaced)
-        self.store.put(rows)
+        self.store.put([row for row in rows if row.id not in self.before])
+        # A chunk is written window by window. Delete a replaced one first, or a kill would mix the two. If
+        # there is no snapshot, its vectors exist nowhere else, so do it in small batches.
+        replaced = [row for row in rows if row.id in self.before]
+        for start in range(0, len(replaced), BATCH_CHUNKS):
+            batch = replaced[start : start + BATCH_CHUNKS]
+            self.store.delete({row.id: _held(self.before[row.id]) for row in batch})
+            self.store.put(batch)
 
     def _write_segment(self, rows: list[Row]) -> None:
         """Write a segment of the files that have changed or gained vectors."""
