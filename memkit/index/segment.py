@@ -70,7 +70,8 @@ class Segment(ChunkSegment):
     """One segment with its arrays, all mapped.
 
     `columns` is aligned to the chunks. `owners` maps each row of `vectors` to its chunk: a chunk has one
-    vector per window, or none if it is not embedded.
+    vector per window, or none if it is not embedded. `signature` is that of its postings, see
+    `lexical.signature`.
     """
 
     checked = (*ChunkSegment.checked, NAMES, *_OWN_ARRAYS, *ARRAYS)
@@ -85,14 +86,10 @@ class Segment(ChunkSegment):
         self.vectors: NDArray[np.float32] = self._padded[: len(self.owners)]
         self.arrays: Arrays = {name: arrays[name] for name in ARRAYS}
         self.postings = Postings(self.arrays)
+        self.signature = str(self.properties["lexical"])
         self.names: Names = parse_json(bytes(self.section(NAMES)))
         if {len(self.columns), len(arrays["lengths"])} != {len(self)}:
             raise ValueError(f"{path.name} is damaged")
-
-    @property
-    def signature(self) -> str:
-        """The signature of its postings, see `lexical.signature`."""
-        return str(self.properties["lexical"])
 
     def similarities(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the inner product of each vector with `vector`."""
@@ -114,8 +111,9 @@ class Segment(ChunkSegment):
     def _array(self, name: str) -> Any:
         section = self.sections[name]
         dtype = DTYPE if section.dtype == "columns" else np.dtype(section.dtype)
-        if dtype.hasobject:
-            raise ValueError(f"{self.path.name} holds objects")
+        kinds = {"columns": "V", "vectors": "f"}.get(name, "iu")
+        if dtype.kind not in kinds or dtype.hasobject:
+            raise ValueError(f"{self.path.name} has {name} of another type")
         return np.frombuffer(self.section(name), dtype).reshape(section.shape)
 
 
