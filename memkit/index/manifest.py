@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,12 +36,16 @@ _NAME = re.compile(r"[0-9a-f]{32}")
 _OLD_NAME = re.compile(r"[0-9a-f]{12}-[0-9a-f]{8}")
 
 
+Stat = tuple[int, ...]
+"""Size, times of change in nanoseconds, and inode of a file. Equal ones mean equal bytes; () is unknown."""
+
+
 class Entry(NamedTuple):
     """What the manifest says about one memory file.
 
     `state` is that of `memory_files.state_of`. Its chunks are `first` to before `last` of the segment with
     this number; none if both are 0. `waiting` of them have no vector. `stat` identifies the bytes that were
-    read, see `memory_files.Stat`; empty if they may have changed since.
+    read; it is empty if they may have changed since.
     """
 
     state: str
@@ -48,7 +53,7 @@ class Entry(NamedTuple):
     first: int = 0
     last: int = 0
     waiting: int = 0
-    stat: tuple[int, ...] = ()
+    stat: Stat = ()
 
 
 class Run(NamedTuple):
@@ -68,14 +73,15 @@ class Manifest:
         name: 32 hex characters. No other state of any index has it.
         root: the root directory of the project.
         collection: the id of the store's collection that holds the same chunks, or "".
-        segments: the names of the segments, each 32 hex characters.
+        segments: the names of the segments, each 32 hex characters, and the stats that their files had when
+            they were checked or written.
         entries: the indexed memory files by source.
     """
 
     name: str
     root: str
     collection: str
-    segments: Sequence[str]
+    segments: Mapping[str, Stat]
     entries: Mapping[str, Entry]
 
     def to_bytes(self) -> bytes:
@@ -84,7 +90,7 @@ class Manifest:
             "format": FORMAT,
             "root": self.root,
             "collection": self.collection,
-            "segments": list(self.segments),
+            "segments": dict(self.segments),
             "sources": dict(sorted(self.entries.items())),
         }
         data = json.dumps(value, separators=(",", ":")).encode("ascii")
@@ -98,7 +104,8 @@ class Manifest:
             name, value = _read(directory)
             if value["format"] != FORMAT:
                 raise ForeignSnapshotError(f"the snapshot in {directory} is of another version of memkit")
-            segments = [_checked(_NAME.fullmatch(one) is not None, one) for one in value["segments"]]
+            segments = {one: _stat(stat) for one, stat in value["segments"].items()}
+            _checked(all(map(_NAME.fullmatch, segments)), list(segments))
             entries = {
                 source: _entry(Entry(*values), len(segments)) for source, values in value["sources"].items()
             }
@@ -147,6 +154,11 @@ def root_of(directory: Path) -> str:
         return ""
 
 
+def stat_of(found: os.stat_result) -> Stat:
+    """Return what identifies the bytes of a file."""
+    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
 def runs_of(entries: Mapping[str, Entry]) -> list[Run]:
     """Return the runs of all chunks in the order of their sources; neighbors in a segment are one run."""
     runs: list[Run] = []
@@ -186,11 +198,16 @@ def _old_name(directory: Path) -> str:
 
 def _entry(entry: Entry, segments: int) -> Entry:
     state, segment, first, last, waiting, stat = entry
-    numbers = (segment, first, last, waiting, *stat)
-    is_whole = isinstance(state, str) and all(type(one) is int for one in numbers)
+    is_whole = isinstance(state, str) and _stat((segment, first, last, waiting)) != ()
     _checked(is_whole and 0 <= first <= last and 0 <= waiting <= last - first, entry)
     _checked(first == last or 0 <= segment < segments, entry)
-    return entry._replace(stat=tuple(stat))
+    return entry._replace(stat=_stat(stat))
+
+
+def _stat(numbers: Iterable[Any]) -> Stat:
+    found = tuple(numbers)
+    _checked(all(type(one) is int for one in found), found)
+    return found
 
 
 def _text(value: object) -> str:

@@ -47,7 +47,8 @@ def merge(snapshot: Snapshot, *groups: list[int]) -> None:
             names.append(write_merged(directory, snapshot.segments, runs))
     except OSError as error:
         raise unwritable(directory, error) from error
-    write_manifest(directory, snapshot.root, names, entries, snapshot.manifest.collection)
+    known = {one.name: one.stat for one in snapshot.segments}
+    write_manifest(directory, snapshot.root, names, entries, snapshot.manifest.collection, known=known)
 
 
 def erase_dead(directory: Path) -> bool:

@@ -1,13 +1,14 @@
 """Segments with all that a search needs: chunks, columns, vectors, and postings. Write and merge them.
 
 A segment holds the chunks of some memory files, in the order (source, start_line). `reader` describes the
-file. It is not forced to the disk: the checksums reveal what a power cut damages.
+file.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import os
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from memkit.files import create_private
 from memkit.index.chunk import CHUNK_FIELDS, Chunk
 from memkit.index.lexical import ARRAYS, Arrays, Postings, join_arrays, make_arrays
 from memkit.index.lexical import signature as signature_of
-from memkit.index.manifest import SUFFIX, Run
+from memkit.index.manifest import SUFFIX, Run, Stat
 from memkit.index.reader import (
     ALIGNMENT,
     CHUNKS,
@@ -76,9 +77,9 @@ class Segment(ChunkSegment):
 
     checked = (*ChunkSegment.checked, NAMES, *_OWN_ARRAYS, *ARRAYS)
 
-    def __init__(self, path: Path) -> None:
-        """Map the segment at `path`. Raise `OSError`, `ValueError`, `KeyError`, `TypeError`."""
-        super().__init__(path)
+    def __init__(self, path: Path, sound: Stat = ()) -> None:
+        """Map the segment at `path`, see `ChunkSegment`."""
+        super().__init__(path, sound)
         arrays = {name: self._array(name) for name in (*_OWN_ARRAYS, *ARRAYS)}
         self.columns = arrays["columns"]
         self.owners = arrays["owners"]
@@ -252,6 +253,8 @@ def _write_sections(
         footer = json.dumps({**properties, "sections": sections}).encode("ascii")
         file.write(footer)
         file.write((FOOTER % (len(footer), zlib.crc32(footer))).encode("ascii"))
+        file.flush()
+        os.fsync(file.fileno())  # the manifest will say that it is sound
 
 
 def _bytes_of(buffers: Sequence[Any]) -> Iterator[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,9 @@ from memkit.index.manifest import (
     Entry,
     Manifest,
     Run,
+    Stat,
     is_old_directory,
+    stat_of,
 )
 from memkit.index.reader import ChunkReader
 from memkit.index.segment import Columns, Names, Segment, join_columns, write_rows
@@ -58,8 +61,8 @@ class Snapshot(ChunkReader):
                 f"the snapshot in {directory} cannot be used: its terms are of another version or language"
             )
 
-    def _open(self, path: Path) -> Segment:
-        return Segment(path)
+    def _open(self, path: Path, sound: Stat) -> Segment:
+        return Segment(path, sound)
 
     @functools.cached_property
     def _joined(self) -> Columns:
@@ -252,12 +255,13 @@ def write_manifest(
     entries: Mapping[str, Entry],
     collection: str = "",
     name: str = "",
+    known: Mapping[str, Stat] | None = None,
 ) -> None:
     """Make these entries of these segments the current state; remove all other segments.
 
     Segments without an entry are left out. `collection` identifies the collection of the store that holds
-    the same chunks. `name` is that of the current state, if its chunks stay as they are. Raise
-    `IndexStoreError`.
+    the same chunks. `name` is that of the current state, if its chunks stay as they are. `known` has the
+    stats of segments that were checked; the others have just been written. Raise `IndexStoreError`.
     """
     used = sorted({one.segment for one in entries.values() if one.first < one.last})
     number = {old: new for new, old in enumerate(used)}
@@ -265,8 +269,11 @@ def write_manifest(
     numbered = {
         source: entry._replace(segment=number.get(entry.segment, 0)) for source, entry in entries.items()
     }
-    manifest = Manifest(name or uuid.uuid4().hex, root, collection, names, numbered)
     try:
+        stats = {
+            one: (known or {}).get(one) or stat_of(os.stat(directory / f"{one}{SUFFIX}")) for one in names
+        }
+        manifest = Manifest(name or uuid.uuid4().hex, root, collection, stats, numbered)
         write_durably(str(directory / MANIFEST), manifest.to_bytes())
     except OSError as error:
         raise unwritable(directory, error) from error

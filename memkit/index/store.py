@@ -135,9 +135,9 @@ class Store:
         """Close Chroma's client."""
         _call(self._client.close)  # type: ignore[attr-defined]  # Chroma's protocol lacks it
         if self._path is not None:
-            from memkit.index.purge import erase_files, trim_vector_files  # which imports this module
+            from memkit.index import purge  # which imports this module
 
-            _call(erase_files if self._had_text else trim_vector_files, path=self._path)
+            _call(purge.erase_files if self._had_text else purge.trim_vector_files, path=self._path)
             in_use_marker(self._path).unlink(missing_ok=True)
 
     @property

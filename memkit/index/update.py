@@ -161,7 +161,8 @@ class Update:
         else:
             name = ""
         prepare(self.directory)
-        write_manifest(self.directory, root, self.segments, self.entries, identity, name)
+        known = {} if base is None else {one.name: one.stat for one in base.segments}
+        write_manifest(self.directory, root, self.segments, self.entries, identity, name, known)
 
     def _read_store(self) -> None:
         """Find out what the store holds, and collect the vectors that are known."""

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError, StaleSnapshotError
-from memkit.index import open_chunks, open_snapshot, tokens
+from memkit.index import Indexer, index_lock, open_chunks, open_snapshot, reader, tokens
 from memkit.index.chunker import chunk_markdown
 from memkit.index.reader import FOOTER, FOOTER_BYTES, open_current
 from memkit.index.snapshot import Snapshot, write_snapshot
@@ -242,3 +242,29 @@ def test_segments_are_opened_once(tmp_path: Path) -> None:
     assert not before.is_current()
     assert after.is_current()
     assert [one in before.segments for one in after.segments] == [True, False]
+
+
+def test_only_segments_that_have_changed_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Damage behind the back of a pass that holds the segment open is found by the next reader."""
+    memory = make_memory(tmp_path, DAYS)
+    checked: list[int] = []
+    checksum = reader._checksum
+    monkeypatch.setattr(reader, "_checksum", lambda data: checked.append(1) or checksum(data))
+    with (
+        index_lock(memory.home, 5.0),
+        Indexer(
+            memory.project, memory.home, memory.settings, find_embedder=lambda: (memory.embedder, "")
+        ) as indexer,
+    ):
+        indexer.sync()
+        assert memory.contents()
+        assert not checked
+        flip_byte(Path(memory.home.index, "snapshots"), "vectors")
+        checked.clear()
+        memory.write("new.md", "# New\n\nAnother note about the zebra.")
+        indexer.sync()
+        assert not checked
+    assert open_snapshot(memory.project, memory.home, memory.settings) is None
+    assert checked
