@@ -104,10 +104,7 @@ class ChunkSegment:
             for name, (start, size, crc, dtype, shape) in self.properties["sections"].items()
         }
         if self.stat != sound:
-            for name in self.checked:
-                if _checksum(self.section(name)) != self.sections[name].checksum:
-                    raise ValueError(f"{path.name} is damaged")
-            self.release()
+            self.check()
         self.ids = self.section(IDS)
         self.offsets = self.section(OFFSETS).cast(OFFSET_TYPE)
         if len(self.ids) != ID_BYTES * len(self):
@@ -115,6 +112,13 @@ class ChunkSegment:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def check(self) -> None:
+        """Read all of it. Raise `ValueError` if it is damaged."""
+        for name in self.checked:
+            if _checksum(self.section(name)) != self.sections[name].checksum:
+                raise ValueError(f"{self.path.name} is damaged")
+        self.release()
 
     @property
     def name(self) -> str:
@@ -190,6 +194,14 @@ class ChunkReader:
         """Return the memory of the mapped files to the system, for a reader of very large ones."""
         for segment in self.segments:
             segment.release()
+
+    def check(self) -> None:
+        """Read all segments, also those that were checked before. Raise `StaleSnapshotError` for damage."""
+        try:
+            for segment in self.segments:
+                segment.check()
+        except ValueError as error:
+            raise StaleSnapshotError(f"the snapshot in {self.directory} cannot be used: {error}") from error
 
     def is_current(self) -> bool:
         """Return whether no newer state has replaced this one."""

@@ -16,11 +16,11 @@ from memkit.embedding.models import space
 from memkit.embedding.remote import PROVIDERS
 from memkit.index import damage, index_lock, manifest
 from memkit.index.catalog import collection_name
-from memkit.index.manifest import Manifest
+from memkit.index.manifest import Manifest, stat_of
 from memkit.index.store import Store
 from memkit.settings import EmbeddingSettings, Settings
 from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient
-from tests.memory import FakeEmbedder
+from tests.memory import FakeEmbedder, flip_byte
 
 
 def database(patient: Patient) -> Path:
@@ -95,6 +95,19 @@ def test_a_half_written_snapshot(indexed: Patient) -> None:
     path.write_bytes(path.read_bytes()[:-100])
     finding = indexed.finding("snapshot-damaged")
     assert str(path.parent) in finding.what
+    expect_fixed(indexed, finding)
+
+
+def test_a_bit_that_the_disk_lost(indexed: Patient) -> None:
+    """The file has the stat that it had when it was written, so searches do not check it again."""
+    path, place = segment(indexed), manifest_file(indexed).parent
+    flip_byte(place, "chunks")
+    found = Manifest.read(place)
+    stats = {path.stem: stat_of(path.stat())}
+    manifest_file(indexed).write_bytes(dataclasses.replace(found, segments=stats).to_bytes())
+    assert indexed.memory.snapshot
+    finding = indexed.finding("snapshot-damaged")
+    assert f"{path.name} is damaged" in finding.what
     expect_fixed(indexed, finding)
 
 
