@@ -19,7 +19,8 @@ from memkit.errors import DamagedFileError, NotFoundError
 from memkit.files import RefusedFileError, inside, make_private_directory, read_regular
 from memkit.hook.project import Project, Registry
 from memkit.index.chunk import digest
-from memkit.index.reader import ChunkReader, Stat, stat_of
+from memkit.index.manifest import Stat, stat_of
+from memkit.index.reader import ChunkReader
 from memkit.index.scanner import (
     SUFFIXES,
     Unreadable,

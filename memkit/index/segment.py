@@ -23,6 +23,7 @@ from memkit.files import create_private
 from memkit.index.chunk import CHUNK_FIELDS, Chunk
 from memkit.index.lexical import ARRAYS, Arrays, Postings, join_arrays, make_arrays
 from memkit.index.lexical import signature as signature_of
+from memkit.index.manifest import SUFFIX, Run, Stat
 from memkit.index.reader import (
     ALIGNMENT,
     CHUNKS,
@@ -31,10 +32,7 @@ from memkit.index.reader import (
     IDS,
     OFFSET_TYPE,
     OFFSETS,
-    SUFFIX,
     ChunkSegment,
-    Run,
-    Stat,
 )
 from memkit.index.store import Row
 from memkit.state import parse_json
@@ -73,7 +71,8 @@ class Segment(ChunkSegment):
     """One segment with its arrays, all mapped.
 
     `columns` is aligned to the chunks. `owners` maps each row of `vectors` to its chunk: a chunk has one
-    vector per window, or none if it is not embedded.
+    vector per window, or none if it is not embedded. `signature` is that of its postings, see
+    `lexical.signature`.
     """
 
     checked = (*ChunkSegment.checked, NAMES, *_OWN_ARRAYS, *ARRAYS)
@@ -88,12 +87,10 @@ class Segment(ChunkSegment):
         self.vectors: NDArray[np.float32] = self._padded[: len(self.owners)]
         self.arrays: Arrays = {name: arrays[name] for name in ARRAYS}
         self.postings = Postings(self.arrays)
+        self.signature = str(self.properties["lexical"])
         self.names: Names = parse_json(bytes(self.section(NAMES)))
-
-    @property
-    def signature(self) -> str:
-        """The signature of its postings, see `lexical.signature`."""
-        return str(self.properties["lexical"])
+        if {len(self.columns), len(arrays["lengths"])} != {len(self)}:
+            raise ValueError(f"{path.name} is damaged")
 
     def similarities(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the inner product of each vector with `vector`."""
@@ -115,8 +112,9 @@ class Segment(ChunkSegment):
     def _array(self, name: str) -> Any:
         section = self.sections[name]
         dtype = DTYPE if section.dtype == "columns" else np.dtype(section.dtype)
-        if dtype.hasobject:
-            raise ValueError(f"{self.path.name} holds objects")
+        kinds = {"columns": "V", "vectors": "f"}.get(name, "iu")
+        if dtype.kind not in kinds or dtype.hasobject:
+            raise ValueError(f"{self.path.name} has {name} of another type")
         return np.frombuffer(self.section(name), dtype).reshape(section.shape)
 
 

@@ -23,16 +23,18 @@ from memkit.errors import IndexStoreError, StaleSnapshotError
 from memkit.files import make_private_directory, write_durably
 from memkit.index.damage import remove_path
 from memkit.index.lexical import JoinedPostings, LexicalIndex, signature
-from memkit.index.reader import (
-    CURRENT,
+from memkit.index.manifest import (
+    MANIFEST,
+    OLD_CURRENT,
     SUFFIX,
-    ChunkReader,
     Entry,
+    Manifest,
     Run,
     Stat,
-    manifest_bytes,
+    is_old_directory,
     stat_of,
 )
+from memkit.index.reader import ChunkReader
 from memkit.index.segment import Columns, Names, Segment, join_columns, write_rows
 from memkit.index.store import Row
 
@@ -61,11 +63,6 @@ class Snapshot(ChunkReader):
 
     def _open(self, path: Path, sound: Stat) -> Segment:
         return Segment(path, sound)
-
-    @property
-    def sound(self) -> dict[str, Stat]:
-        """The stat of the file of each segment."""
-        return {one.name: one.stat for one in self.segments}
 
     @functools.cached_property
     def _joined(self) -> Columns:
@@ -258,33 +255,26 @@ def write_manifest(
     entries: Mapping[str, Entry],
     collection: str = "",
     name: str = "",
-    sound: Mapping[str, Stat] | None = None,
+    known: Mapping[str, Stat] | None = None,
 ) -> None:
     """Make these entries of these segments the current state; remove all other segments.
 
     Segments without an entry are left out. `collection` identifies the collection of the store that holds
-    the same chunks. `name` is that of the current state, if its chunks stay as they are. `sound` has the
+    the same chunks. `name` is that of the current state, if its chunks stay as they are. `known` has the
     stats of segments that were checked; the others have just been written. Raise `IndexStoreError`.
     """
     used = sorted({one.segment for one in entries.values() if one.first < one.last})
     number = {old: new for new, old in enumerate(used)}
     names = [segments[one] for one in used]
-    known = sound or {}
-    manifest = {
-        "name": name or uuid.uuid4().hex,
-        "root": root,
-        "collection": collection,
-        "segments": names,
-        "sources": {
-            source: entry._replace(segment=number.get(entry.segment, 0))
-            for source, entry in sorted(entries.items())
-        },
+    numbered = {
+        source: entry._replace(segment=number.get(entry.segment, 0)) for source, entry in entries.items()
     }
     try:
-        manifest["sound"] = {
-            name: known.get(name) or stat_of(os.stat(directory / f"{name}{SUFFIX}")) for name in names
+        stats = {
+            one: (known or {}).get(one) or stat_of(os.stat(directory / f"{one}{SUFFIX}")) for one in names
         }
-        write_durably(str(directory / CURRENT), manifest_bytes(manifest))
+        manifest = Manifest(name or uuid.uuid4().hex, root, collection, stats, numbered)
+        write_durably(str(directory / MANIFEST), manifest.to_bytes())
     except OSError as error:
         raise unwritable(directory, error) from error
     with contextlib.suppress(OSError):
@@ -306,11 +296,14 @@ def unwritable(directory: Path, error: OSError) -> IndexStoreError:
 
 
 def remove_others(directory: Path, names: Sequence[str]) -> None:
-    """Remove all segments of a collection except `names`, and what killed writers and older versions left."""
+    """Remove all segments of a collection except `names`, and what killed writers and older versions left.
+
+    What a reader keeps open on Windows stays until the next call.
+    """
     kept = {f"{name}{SUFFIX}" for name in names}
     for other in directory.iterdir():
-        if other.is_dir() and not other.is_symlink():
+        if is_old_directory(other):
             shutil.rmtree(other, ignore_errors=True)
-        elif other.suffix in (SUFFIX, ".tmp") and other.name not in kept:
+        elif other.name == OLD_CURRENT or (other.suffix in (SUFFIX, ".tmp") and other.name not in kept):
             with contextlib.suppress(OSError):
                 other.unlink()

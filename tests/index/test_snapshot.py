@@ -90,13 +90,14 @@ def test_a_replaced_snapshot_can_still_be_read(tmp_path: Path) -> None:
 
 def test_old_snapshots_are_removed(tmp_path: Path) -> None:
     written(tmp_path, rows_of(DAYS))
-    (tmp_path / "half-written").mkdir()
+    (tmp_path / "0123456789ab-01234567").mkdir()  # of an older version
+    (tmp_path / "current").write_text("0123456789ab-01234567")
     (tmp_path / ".abc.tmp").touch()
     (tmp_path / "half.segment").touch()
     (tmp_path / "topics.json").touch()  # not of the index
     (segment,) = written(tmp_path, rows_of(DAYS)).segments
-    assert {path.name for path in tmp_path.iterdir()} == {"current", segment.path.name, "topics.json"}
-    assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "current", segment.path))
+    assert {path.name for path in tmp_path.iterdir()} == {"manifest", segment.path.name, "topics.json"}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "manifest", segment.path))
 
 
 def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
@@ -194,7 +195,7 @@ def test_chunks_are_read_without_what_ranks_them(tmp_path: Path, sound: Memory, 
         assert chunks is None
 
 
-@pytest.mark.parametrize("victim", ["current", "chunks", "ids", "offsets", "vectors", "slots", "names"])
+@pytest.mark.parametrize("victim", ["manifest", "chunks", "ids", "offsets", "vectors", "slots", "names"])
 def test_a_damaged_snapshot_is_rebuilt(sound: Memory, victim: str) -> None:
     memory = Memory(sound.home, sound.project, FakeEmbedder(window=60))
     expected, answers = memory.contents(), memory.answers(QUERIES)
