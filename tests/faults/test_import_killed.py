@@ -20,7 +20,7 @@ from tests.faults.stage import QUICK, REPOSITORY, Stage, entries, session_id, wa
 
 SESSIONS = 8 if IN_CI else 4
 TURNS = 3
-KILLS = 20 if IN_CI else 2
+KILLS = 8 if IN_CI else 2
 
 
 @pytest.fixture
