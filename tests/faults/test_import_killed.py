@@ -74,7 +74,10 @@ def remembered(stage: Stage) -> dict[str, object]:
     ]
     return {
         "days": {
-            str(day): day.read_bytes() for root in roots for day in root.glob(".memkit/memory/*")
+            # Not what a killed writer left unfinished, which the doctor removes.
+            str(day): day.read_bytes()
+            for root in roots
+            for day in root.glob(".memkit/memory/*.md")
         },
         "archive": {name: archive.turns(name) for name in sorted(archive.sessions())},
         "chunks": sorted(
