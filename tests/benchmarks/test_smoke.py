@@ -210,10 +210,8 @@ def test_hooks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
 
 @only_in_ci
 def test_redaction(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    import redaction
-
-    monkeypatch.setattr(redaction, "MEGABYTE", 2_000)
-    assert json.loads(run("redaction", ["--only", "corpus", "--json"], monkeypatch, capsys))
+    arguments = ["--only", "corpus", "--bytes", "2000", "--json"]
+    assert json.loads(run("redaction", arguments, monkeypatch, capsys))
 
 
 @only_in_ci

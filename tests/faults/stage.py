@@ -171,7 +171,7 @@ class Stage:
         status = self.memkit("status")
         assert (status["waiting"], status["failed"], status["hook_errors"]) == (0, [], 0)
         assert not list(Path(self.home.spool, "claimed").iterdir())
-        assert not unindexed.roots(self.home)
+        wait_for(lambda: not unindexed.roots(self.home), "the last index pass")
         assert status["index"]["in_step"]
         assert QUICK or status["index"]["missing"] == 0
 

@@ -21,7 +21,7 @@ from tests.faults.stage import QUICK, REPOSITORY, Stage, entries, session_id, wa
 
 SESSIONS = 8 if IN_CI else 4
 TURNS = 3
-KILLS = 20 if IN_CI else 2
+KILLS = 8 if IN_CI else 2
 
 
 @pytest.fixture
@@ -74,7 +74,10 @@ def remembered(stage: Stage) -> dict[str, object]:
     snapshots = [Snapshot(path.parent) for path in places]
     return {
         "days": {
-            str(day): day.read_bytes() for root in roots for day in root.glob(".memkit/memory/*")
+            # Not what a killed writer left unfinished, which the doctor removes.
+            str(day): day.read_bytes()
+            for root in roots
+            for day in root.glob(".memkit/memory/*.md")
         },
         "archive": {name: archive.turns(name) for name in sorted(archive.sessions())},
         "chunks": sorted((chunk for one in snapshots for chunk in one.chunks()), key=repr),
