@@ -3,7 +3,8 @@
     python benchmarks/scale.py [--chunks 1000,10000,100000] [--write] [--json]
 
 For each size: build, update of one file, stages of a search, memory, disk; the same text in plain
-rank-bm25, bm25s, and SQLite FTS5; whole processes; and once the speed of indexing next to the bare encoder.
+rank-bm25, bm25s, and SQLite FTS5; whole processes; up to 10,000 chunks, the service under load; and once the
+speed of indexing next to the bare encoder.
 `--write` puts the figures into docs/benchmarks.md and draws docs/scale.png. Needs the model in MEMKIT_HOME
 (any `memkit search` fetches it) and the dependency group `benchmarks`.
 """
@@ -29,6 +30,8 @@ from synthetic import SyntheticMemory  # noqa: E402
 
 ENGINES = ("memkit", "rank-bm25", "bm25s", "fts5")
 THROUGHPUT_CHUNKS = 512
+TURNS = 200
+REQUESTS = 5000
 
 
 def child(script: str, *arguments: object) -> dict[str, Any]:
@@ -43,7 +46,7 @@ def measure(chunks: int) -> dict[str, Any]:
     """Return all figures for one size."""
     with tempfile.TemporaryDirectory(prefix="memkit-scale-") as name:
         place = Path(name).resolve()
-        figures = child("growth", "--chunks", chunks, "--place", place)
+        figures = child("growth", "--chunks", chunks, "--place", place, "--turns", TURNS)
         memory, days = place / "project" / ".memkit" / "memory", figures["days"]
         figures["engines"] = [
             child("rivals", "--engine", engine, "--memory", memory, "--days", days)
@@ -51,6 +54,8 @@ def measure(chunks: int) -> dict[str, Any]:
         ]
         questions = SyntheticMemory().questions(days, 50)
         figures["processes"] = processes.measure(place, questions)
+        if chunks <= scale_report.BAR_CHUNKS:
+            figures["load"] = child("service", "--load", place, "--requests", REQUESTS)
     return figures
 
 
