@@ -12,6 +12,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,15 @@ from memkit.index.store import Row
 
 STARTED = "started"
 """The file that exists while the store may hold other chunks than the current state."""
+
+
+MANY_VECTORS = 50_000
+"""From this many vectors on, their products are computed in several threads: below, that takes longer."""
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count(), "products")
 
 
 class Snapshot(ChunkReader):
@@ -111,14 +121,13 @@ class Snapshot(ChunkReader):
 
     def similarities(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the inner product of `vector` with each vector, in the order of `owners`."""
-        products: dict[int, NDArray[np.float32]] = {}
-        parts = [np.zeros(0, np.float32)]
-        for run, first, last in self._vector_runs:
-            if first == last:
-                continue
-            if run.segment not in products:
-                products[run.segment] = self.segments[run.segment].similarities(vector)
-            parts.append(products[run.segment][first:last])
+        numbers = sorted({run.segment for run, first, last in self._vector_runs if first < last})
+        # numpy lets other threads run meanwhile.
+        many = _threads().map if len(self.owners) >= MANY_VECTORS else map
+        found = many(lambda number: self.segments[number].similarities(vector), numbers)
+        products = dict(zip(numbers, found, strict=True))
+        runs = (one for one in self._vector_runs if one[1] < one[2])
+        parts = [np.zeros(0, np.float32), *(products[run.segment][first:last] for run, first, last in runs)]
         return np.concatenate(parts)
 
     def vectors_at(self, position: int) -> NDArray[np.float32]:
