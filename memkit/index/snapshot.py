@@ -66,7 +66,8 @@ class Snapshot(ChunkReader):
         """
         super().__init__(directory, earlier)
         self.language = language or "english"
-        if language is not None and any(one.signature != signature(language) for one in self.segments):
+        signatures = {one.signature for one in self.segments}
+        if language is not None and signatures and signatures != {signature(language)}:
             raise StaleSnapshotError(
                 f"the snapshot in {directory} cannot be used: its terms are of another version or language"
             )
