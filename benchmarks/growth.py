@@ -214,7 +214,6 @@ def updates(place: Place, embedder: Embedder, turns: int) -> dict[str, Any]:
             "on_disk_mb": resources.written(to_disk=True) - on_disk,
             "turn_mb": statistics.median(written),
             "most_mb": max(written),
-            "peak_mb": resources.own_peak(),
         }
     for _ in range(UPDATES + 1):
         word = append()
