@@ -12,6 +12,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,15 @@ STARTED = "started"
 """The file that exists while the store may hold other chunks than the current state."""
 
 
+MANY_VECTORS = 50_000
+"""From this many vectors on, their products are computed in several threads: below, that takes longer."""
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count(), "products")
+
+
 class Snapshot(ChunkReader):
     """The chunks of a project with the arrays that rank them, all aligned to the positions of the chunks."""
 
@@ -56,7 +66,8 @@ class Snapshot(ChunkReader):
         """
         super().__init__(directory, earlier)
         self.language = language or "english"
-        if language is not None and any(one.signature != signature(language) for one in self.segments):
+        signatures = {one.signature for one in self.segments}
+        if language is not None and signatures and signatures != {signature(language)}:
             raise StaleSnapshotError(
                 f"the snapshot in {directory} cannot be used: its terms are of another version or language"
             )
@@ -111,14 +122,13 @@ class Snapshot(ChunkReader):
 
     def similarities(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the inner product of `vector` with each vector, in the order of `owners`."""
-        products: dict[int, NDArray[np.float32]] = {}
-        parts = [np.zeros(0, np.float32)]
-        for run, first, last in self._vector_runs:
-            if first == last:
-                continue
-            if run.segment not in products:
-                products[run.segment] = self.segments[run.segment].similarities(vector)
-            parts.append(products[run.segment][first:last])
+        numbers = sorted({run.segment for run, first, last in self._vector_runs if first < last})
+        # numpy lets other threads run meanwhile.
+        many = _threads().map if len(self.owners) >= MANY_VECTORS else map
+        found = many(lambda number: self.segments[number].similarities(vector), numbers)
+        products = dict(zip(numbers, found, strict=True))
+        runs = (one for one in self._vector_runs if one[1] < one[2])
+        parts = [np.zeros(0, np.float32), *(products[run.segment][first:last] for run, first, last in runs)]
         return np.concatenate(parts)
 
     def vectors_at(self, position: int) -> NDArray[np.float32]:

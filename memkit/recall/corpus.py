@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from itertools import groupby
 from pathlib import PurePosixPath
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +20,6 @@ from memkit.recall.results import Filters, is_at
 from memkit.recall.selection import BulletIndex
 from memkit.recall.superseded import SupersededIndex
 from memkit.settings import SearchSettings
-
-MANY_VECTORS = 50_000
-"""From this many vectors on, a product in several threads is worth its cost.
-
-Below, the threads of OpenBLAS, which wait for the next product by spinning, slow everything else down. A
-search of 10,000 chunks takes 6.9 ms with one thread and 7.5 with two, on a busy machine 9 and 16. A search
-of 100,000 takes 45 and 32.
-"""
 
 DOMAIN_BOOST = 1.3
 """Factor for a chunk about the domain of the file being edited."""
@@ -58,7 +49,7 @@ class Corpus:
             self.columns["length"], self.columns["entry"], self.columns["session"]
         )
         self._parts = [_LexicalPart(one) for one in self.snapshots]
-        _limit_threads(sum(len(one.owners) for one in self.snapshots))
+        _use_one_thread()
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -223,18 +214,15 @@ class Corpus:
 
 
 @functools.cache
-def _blas() -> tuple[Any, int]:
-    """Return the controller of numpy's threads, and how many there were at first."""
+def _use_one_thread() -> None:
+    """Have OpenBLAS compute in one thread.
+
+    Its threads wait for the next product by spinning, which slows everything else down: on a busy machine the
+    products of a search of 100,000 chunks took six times the processor time. See `Snapshot.similarities`.
+    """
     from threadpoolctl import ThreadpoolController
 
-    controller = ThreadpoolController().select(user_api="blas")
-    return controller, max((one["num_threads"] for one in controller.info()), default=1)
-
-
-def _limit_threads(vectors: int) -> None:
-    """Set the number of threads for a product of this many `vectors`: one, or all processors."""
-    controller, most = _blas()
-    controller.limit(limits=1 if vectors < MANY_VECTORS else most)
+    ThreadpoolController().select(user_api="blas").limit(limits=1)
 
 
 class _LexicalPart:

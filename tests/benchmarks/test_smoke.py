@@ -245,19 +245,23 @@ def test_timelines(tmp_path: Path) -> None:
 def test_scale(
     home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Runs `growth`, `rivals`, `processes`, and `throughput` as well."""
+    """Runs `growth`, `rivals`, `processes`, `service`, and `throughput` as well."""
     import processes
     import scale
 
     engines = [one for one in scale.ENGINES if one != "bm25s" or importlib.util.find_spec("bm25s")]
     monkeypatch.setattr(scale, "ENGINES", engines)
-    monkeypatch.setattr(scale, "THROUGHPUT_CHUNKS", 8)
+    for name in ("THROUGHPUT_CHUNKS", "TURNS", "REQUESTS"):
+        monkeypatch.setattr(scale, name, 8)
     monkeypatch.setattr(processes, "RUNS", 1)
     figures = json.loads(run("scale", ["--chunks", "40", "--json"], monkeypatch, capsys))
     (size,) = figures["sizes"]
     assert size["chunks"] >= 40
     assert len(size["engines"]) == len(engines)
     assert size["processes"]["commands"]["search"] > 0
+    assert size["day"]["turns"] == 9
+    assert size["load"]["errors"] == []
+    assert len(list(scale.scale_report.tables(figures))) > 3
 
 
 @only_in_ci
