@@ -36,8 +36,8 @@ WAIT_SECONDS = 60.0
 """The time that a task waits for another process that writes. Then the next task does its work."""
 
 PASS_SECONDS = 3.0
-"""The least time from one pass over a project to the next one that nobody waits for. That one does the work of
-all that were asked for meanwhile.
+"""The least time from one pass over a project to the next one that nobody waits for. That one does the work
+of all that were asked for meanwhile.
 """
 
 
