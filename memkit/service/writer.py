@@ -126,11 +126,8 @@ class Writer:
         if captured.cancelled():
             done.cancel()
             return
-        error = captured.exception()
-        if error is not None:
-            done.set_exception(error)
-            return
-        report, left = captured.result()
+        error = captured.exception()  # as if another process captures for long; it may have left marks
+        report, left = (WorkReport(), set[str]()) if error is not None else captured.result()
         passes = {root: self.index(root, soon=soon) for root in unindexed.roots(self._home)}
         is_first = threading.Lock()
 
@@ -141,6 +138,9 @@ class Writer:
                     done.cancel()
                     return
                 failed = _add_passes(report, passes)
+                if error is not None:
+                    done.set_exception(error)
+                    return
                 note_left(self._home, left | failed)
                 done.set_result(report)
 

@@ -126,9 +126,9 @@ def test_killed_and_resumed_is_undisturbed(stage: Stage) -> None:
     assert resumed or not IN_CI  # two kills may both come before the first transcript is done
 
 
-@pytest.mark.parametrize("with_service", [False, True])
+@pytest.mark.parametrize("with_service", [False, pytest.param(True, marks=only_in_ci)])
 def test_a_live_turn_is_captured_between_two_sessions(stage: Stage, with_service: bool) -> None:
-    """By the import, or by a service that waits for the lock. A service indexes it, too."""
+    """By the import, or by a service that waits for the lock."""
     if with_service:
         stage.environment["MEMKIT_SERVICE_ENABLED"] = "true"
         stage.memkit("service", "start")
@@ -146,8 +146,6 @@ def test_a_live_turn_is_captured_between_two_sessions(stage: Stage, with_service
             if not any(text(live, 0)[1] in day.read_text() for day in days):
                 continue
             assert imported < SESSIONS
-            if with_service:
-                wait_for(lambda: text(live, 0)[1] in str(indexed(stage)), "it to be indexed")
             break
     else:
         pytest.fail("the turn was not captured")
@@ -158,12 +156,3 @@ def test_a_live_turn_is_captured_between_two_sessions(stage: Stage, with_service
         stage.memkit("service", "stop")
     wait_for(lambda: not list(stage.processes()), "the last process to leave")
     stage.check_nothing_waits()
-
-
-def indexed(stage: Stage) -> list[str]:
-    """The text of every chunk of the project's index, if it has one."""
-    return [
-        chunk.content
-        for path in Path(stage.home.index).glob("snapshots/*/current")
-        for chunk in Snapshot(path.parent).chunks()
-    ]
