@@ -104,8 +104,11 @@ HOME_FILES = (
     FileKind("run/left.json", "a worker that a hook left to the service", is_derived=True),
     FileKind("run/serve-keys.lock", "lock of the keys of the HTTP API", is_derived=True),
     FileKind("run/service.*", "how to reach the service", is_derived=True),
-    FileKind("run/index.holder", "who holds the index lock", is_derived=True),
+    FileKind("run/import.lock", "lock of the import", is_derived=True),
+    FileKind("run/*.holder", "who holds a lock", is_derived=True),
+    FileKind("run/*.queue", "who gets a lock next", is_derived=True),
     FileKind("run/index.lock", "lock of the index", is_derived=True),
+    FileKind("run/capture.lock", "lock of capture", is_derived=True),
 )  # fmt: skip
 """All files except the memories. Uninstall removes them in this order: what memkit needs comes last."""
 

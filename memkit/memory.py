@@ -507,7 +507,7 @@ class Memory:
 
         self._check_remembers("to add to a session")
         event = Event(session, role, text, time, tool)
-        with self.index_lock():
+        with self.capture_lock():
             return ingest(self.home, self.project, self.settings, event)
 
     def _check_remembers(self, purpose: str) -> None:
@@ -682,20 +682,26 @@ class Memory:
         JobBook(self.home).update(job_named(name).name, paused=paused)
         return self.jobs()[name]
 
+    def capture_lock(self) -> AbstractContextManager[None]:
+        """Hold the lock of capture. Raise `IndexBusyError` after `wait_seconds`."""
+        from memkit.locks import capture_lock
+
+        return capture_lock(self.home, self.wait_seconds, self.announce)
+
     def index_lock(self) -> AbstractContextManager[None]:
         """Hold the lock of the index. Raise `IndexBusyError` after `wait_seconds`."""
-        from memkit.index import index_lock
+        from memkit.locks import index_lock
 
         return index_lock(self.home, self.wait_seconds, self.announce)
 
     @contextmanager
     def exclusive_lock(self) -> Iterator[None]:
-        """Hold the locks of the index and of model calls, for a change of the whole memory."""
+        """Hold the locks of model calls, capture, and the index, for a change of the whole memory."""
         from memkit.ipc.stop import stop_hung_service
         from memkit.llm.calls import calls_lock
 
         stop_hung_service(self.home, self.announce)  # it may hold the lock of model calls
-        with calls_lock(self.home, self.wait_seconds), self.index_lock():
+        with calls_lock(self.home, self.wait_seconds), self.capture_lock(), self.index_lock():
             yield
 
     @property

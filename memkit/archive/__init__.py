@@ -1,6 +1,6 @@
 """The archive: the redacted exchanges of each session, kept after Claude Code has deleted its own.
 
-One file per session in `MEMKIT_HOME/archive`. Writers hold the index lock; readers need none.
+One file per session in `MEMKIT_HOME/archive`. Writers hold the capture lock; readers need none.
 """
 
 from __future__ import annotations

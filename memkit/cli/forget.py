@@ -185,7 +185,7 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
     )
     with progress_bar(context, "auditing", is_counted=False):
         if fix:
-            with context.index_lock():
+            with context.capture_lock(), context.index_lock():
                 report = audit.fix()
         else:
             report = audit.search()

@@ -146,7 +146,7 @@ def _choose_folder(context: Context, folder: str) -> None:
     from memkit.maintenance.folder import choose_folder
 
     folder, shared = folder.rstrip("/").removeprefix("./"), context.settings().memory.shared
-    with context.index_lock():  # what captures sessions holds it, too
+    with context.capture_lock():
         context.project = choose_folder(context.project, folder, context.home, shared=shared)
     context.memory().index()
     hidden = "" if shared or git_directory_of(context.project.root) is None else ", which git ignores"
@@ -167,7 +167,11 @@ def _merge(context: Context, path: str, remove: bool) -> None:
         raise MemkitError(f"{target.root} already has that memory")
     settings = context.settings()
     removed = 0
-    with progress_bar(context, "merging", is_counted=False), context.index_lock():
+    with (
+        progress_bar(context, "merging", is_counted=False),
+        context.capture_lock(),
+        context.index_lock(),
+    ):
         merged = merge(source, target, context.home, context.memory().journal)
         _record_moves(context, {os.path.realpath(os.path.expanduser(path)), source.root}, target)
         sync_project(target, context.home, settings, announce=context.say)

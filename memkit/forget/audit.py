@@ -113,7 +113,7 @@ Place = Callable[[SecretFinder, bool], object]
 """A function that visits a file with text, or a part of one.
 
 It passes the text to the finder. If the second argument is True, it also writes the redacted text back; the
-caller then holds the index lock. Raises `MemkitError`, `OSError`.
+caller then holds both locks. Raises `MemkitError`, `OSError`.
 """
 
 
@@ -349,7 +349,7 @@ class Audit:
         return report
 
     def fix(self) -> AuditReport:
-        """Redact the findings, also in the files of the index. The caller holds the index lock.
+        """Redact the findings, also in the files of the index. The caller holds both locks.
 
         Do not change Markdown that memkit did not write. A killed fix can run again. Raise
         `IndexStoreError`, `EmbeddingError`.

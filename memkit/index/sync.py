@@ -28,6 +28,7 @@ from memkit.index.reader import open_current
 from memkit.index.snapshot import STARTED, Snapshot
 from memkit.index.store import Store, directory
 from memkit.index.update import OtherLengthError, Progress, Update, Vectors
+from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.settings.load import Settings
 
@@ -52,7 +53,8 @@ def sync_project(
     """Update the project's index once. The caller holds the index lock.
 
     `rebuild` starts from nothing; `compare` reads the whole snapshot and compares it with the store. Without
-    `files` and `embedder`, read and load them when needed. Raise `IndexStoreError`, `EmbeddingError`.
+    `files` and `embedder`, read and load them when needed. Who gives `files` claims the mark of the project
+    before reading them; see `memkit.ipc.unindexed`. Raise `IndexStoreError`, `EmbeddingError`.
     """
     find = None if embedder is None else lambda: (embedder, "")
     with Indexer(project, home, settings, find_embedder=find, announce=announce) as indexer:
@@ -131,6 +133,7 @@ class Indexer:
         if compare:
             self._drop_if_damaged()
         if files is None:
+            unindexed.claim(self.home, self.project.root)
             files = read_files(self.project, self.home, self.settings, self.snapshot())
         made: Vectors = {}
 

@@ -22,9 +22,9 @@ from memkit.environment import installed_launcher
 from memkit.errors import MemkitError
 from memkit.home_files import HOME_FILES, PROJECT_FILES, TEMPORARY, FileKind, top_names
 from memkit.hook.project import Project
-from memkit.index import index_lock
 from memkit.ipc import address
 from memkit.ipc.stop import stop
+from memkit.locks import capture_lock, index_lock, lock_files
 from memkit.paths import Home
 from memkit.processes import is_locked
 
@@ -211,7 +211,7 @@ def uninstall(
     stop(home)
     report = UninstallReport(problems=_uninstall_plugins(plugins))
     stop(home)  # a hook may have started it again
-    with index_lock(home, LOCK_SECONDS):
+    with capture_lock(home, LOCK_SECONDS), index_lock(home, LOCK_SECONDS):
         for number, path in enumerate(own.removed):
             progress(number, len(own.removed))
             _remove(path, report)
@@ -219,7 +219,10 @@ def uninstall(
             address.remove(home)
         except OSError as error:
             report.problems.append(f"the socket of the service: {error.strerror or error}")
-        Path(home.index_holder).unlink(missing_ok=True)  # taking the lock wrote it
+        made = [*map(Path, lock_files(home)), *Path(home.run).glob("*.holder")]
+        for path in made:  # by taking the locks
+            with contextlib.suppress(OSError):
+                path.unlink()
         for directory in (*own.directories, Path(home.root)):
             with contextlib.suppress(OSError):  # it is not empty; what stays was reported
                 directory.rmdir()

@@ -192,12 +192,15 @@ class SearchClient:
                 logger.debug("capturing without the service: %s", reason)
                 if isinstance(reason, ServiceUnavailable) and reason.reason == "late":
                     return
-        from memkit.capture.worker import take_in
+        from memkit.capture.worker import WorkReport, take_in
+        from memkit.locks import capture_lock
+
+        def settings_of(project: Project) -> Settings:
+            return load.load(self._home, project).settings
 
         try:
-            take_in(
-                self._home, lambda project: load.load(self._home, project).settings, CAPTURE_SECONDS
-            )
+            with capture_lock(self._home, CAPTURE_SECONDS):
+                take_in(self._home, settings_of, WorkReport())
         except (MemkitError, OSError) as error:  # the answer's note shows what still waits
             logger.warning("cannot capture waiting events: %s", error)
 

@@ -26,6 +26,7 @@ from memkit.index.catalog import also_searched, project_names
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.memory_files import CurrentFiles
 from memkit.index.snapshot import Snapshot
+from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.recall import fusion
 from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of
@@ -464,6 +465,7 @@ def _open_updated(
         with index_lock(home, seconds, announce):
             # Another process may have written meanwhile.
             newest = open_snapshot(project, home, settings, earlier=snapshot)
+            unindexed.claim(home, project.root)
             files = read_files(project, home, settings, newest)
             if not _is_current(project, newest, files, settings, embedder):
                 report = sync_project(
