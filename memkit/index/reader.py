@@ -169,38 +169,25 @@ class ChunkSegment:
         _release(self.data)
 
 
-class ChunkReader:
-    """The chunks of a project as a search sees them, in the order (source, start_line), with their ids."""
+class IndexState:
+    """What the manifest says about the index of a project: its memory files, and how many chunks they have.
 
-    segments: Sequence[ChunkSegment]
+    To read this alone takes no longer when the chunks are many.
+    """
 
-    def __init__(self, directory: Path, earlier: ChunkReader | None = None) -> None:
-        """Open the current state in `directory`; take open segments from `earlier`.
-
-        Raise `StaleSnapshotError`.
-        """
+    def __init__(self, directory: Path) -> None:
+        """Read the manifest in `directory`. Raise `StaleSnapshotError`."""
         self.directory = directory
-        known = {} if earlier is None else {one.name: one for one in earlier.segments}
         try:
             self.manifest = _read_manifest(directory)
-            self.segments = [
-                known.get(name) or self._open(directory / f"{name}{SUFFIX}")
-                for name in self.manifest["segments"]
-            ]
             self.entries = {
                 source: Entry(*values)._replace(stat=tuple(values[-1]))
                 for source, values in self.manifest["sources"].items()
             }
             self.runs = runs_of(self.entries)
-            self._starts = [run.start for run in self.runs]
-            if any(run.last > len(self.segments[run.segment]) for run in self.runs):
-                raise ValueError("its segments are too short")
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise_if_exhausted(error)
             raise StaleSnapshotError(f"the snapshot in {directory} cannot be used: {error}") from error
-
-    def _open(self, path: Path) -> ChunkSegment:
-        return ChunkSegment(path)
 
     def __len__(self) -> int:
         return self.runs[-1].start + self.runs[-1].last - self.runs[-1].first if self.runs else 0
@@ -212,11 +199,6 @@ class ChunkReader:
     def name(self) -> str:
         """The name of this state. No other one of any directory has it."""
         return str(self.manifest["name"])
-
-    def release(self) -> None:
-        """Return the memory of the mapped files to the system, for a reader of very large ones."""
-        for segment in self.segments:
-            segment.release()
 
     def is_current(self) -> bool:
         """Return whether no newer state has replaced this one."""
@@ -241,6 +223,39 @@ class ChunkReader:
     def fingerprint(self) -> str:
         """A digest of the indexed memory files: another one means other chunks."""
         return digest(json.dumps(sorted(self.sources.items())))
+
+
+class ChunkReader(IndexState):
+    """The chunks of a project as a search sees them, in the order (source, start_line), with their ids."""
+
+    segments: Sequence[ChunkSegment]
+
+    def __init__(self, directory: Path, earlier: ChunkReader | None = None) -> None:
+        """Open the current state in `directory`; take open segments from `earlier`.
+
+        Raise `StaleSnapshotError`.
+        """
+        super().__init__(directory)
+        known = {} if earlier is None else {one.name: one for one in earlier.segments}
+        try:
+            self.segments = [
+                known.get(name) or self._open(directory / f"{name}{SUFFIX}")
+                for name in self.manifest["segments"]
+            ]
+            self._starts = [run.start for run in self.runs]
+            if any(run.last > len(self.segments[run.segment]) for run in self.runs):
+                raise ValueError("its segments are too short")
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            raise_if_exhausted(error)
+            raise StaleSnapshotError(f"the snapshot in {directory} cannot be used: {error}") from error
+
+    def _open(self, path: Path) -> ChunkSegment:
+        return ChunkSegment(path)
+
+    def release(self) -> None:
+        """Return the memory of the mapped files to the system, for a reader of very large ones."""
+        for segment in self.segments:
+            segment.release()
 
     def place(self, position: int) -> tuple[int, int]:
         """Return the number of the segment that has the chunk at `position`, and its place there.

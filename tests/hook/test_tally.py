@@ -125,7 +125,7 @@ def test_damaged_counts_are_made_again(stage: Stage, content: str) -> None:
     home, project = Home(str(stage.home)), Project(str(stage.project))
     expected = tally(home, project)
     Path(home.run, "tally", f"{digest16(project.root)}.json").write_text(content)
-    assert tally(home, project) == expected == (1, 1, "2026-09-20", "09:00", True)
+    assert tally(home, project) == expected == (1, 1, 0, 0, "2026-09-20", "2026-09-20", "09:00", True)
 
 
 def test_a_large_memory_is_counted_in_several_goes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
