@@ -12,6 +12,7 @@ from memkit.cli.context import Context, command, iso_day_named
 from memkit.errors import MemkitError, NotFoundError
 from memkit.processes import find_program
 
+
 @command("remember")
 @click.argument("text")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word to find the note by; repeatable.")

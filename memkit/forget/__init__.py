@@ -12,6 +12,7 @@ from pathlib import Path
 
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
+from memkit.capture.project_list import remembered_projects
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.embedding.models import space
 from memkit.errors import MemkitError
@@ -62,7 +63,7 @@ def forget(
     spool.recover(home)
     found = find_locations(home, project, selection)
     unfinished = tombstones.begin(found.forgotten)
-    found = find_locations(home, project, ForgetSelection(unfinished, selection.passages))
+    found = find_locations(home, project, replace(selection, forgotten=unfinished, everywhere=False))
     problems = _Eraser(home, found, settings_of, settings_of(project).index.uri, announce).run()
     if not problems:
         tombstones.finish()
@@ -242,6 +243,6 @@ def purge_index(
         drop_outdated(directory, chunks.fingerprint)
         if directory.name not in current and holds_text(chunks):
             delete_collection(home, uri, directory.name)
-    erase_timelines(home)  # made again from the days
+    erase_timelines(home, remembered_projects(home))
     if not erase_deleted(home, uri):
         announce(f"the Chroma server {uri} may keep deleted text in its own files; run `chroma vacuum` there")

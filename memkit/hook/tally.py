@@ -41,8 +41,8 @@ TITLE_BYTES = 64 * 1024
 class Tally(NamedTuple):
     """The number of sessions, days, turns, and notes, and the times of the first and the newest entry.
 
-    The first is an ISO day; the newest are a `day` and a `minute`. "" means that there is none. There are more
-    sessions, turns, and notes if the count is not complete yet.
+    These are an ISO day, and a `day` and a `minute`, "" if there is none. There are more sessions, turns, and
+    notes if the count is not complete yet.
     """
 
     sessions: int = 0

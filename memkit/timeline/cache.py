@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from glob import escape, glob
 from typing import Annotated
@@ -62,6 +62,10 @@ class Counts(msgspec.Struct, frozen=True):
 
 class _CountedDay(msgspec.Struct, frozen=True):
     summary: Counts
+
+
+class _Stamps(msgspec.Struct):
+    stamps: dict[str, Stamp]
 
 
 class _MonthFile(msgspec.Struct):
@@ -217,6 +221,18 @@ class MonthCache:
         except OSError as error:  # a full disk: the answer needs no cache
             logger.warning("cannot keep the timeline of %s: %s", month, error)
 
+    def drop_stale(self) -> None:
+        """Remove all files but those of months whose days are as they were read. Raise `OSError`."""
+        present = self._stamps()
+        for name in os.listdir(self._directory):
+            path = os.path.join(self._directory, name)
+            try:
+                kept = msgspec.json.decode(read_regular(path), type=_Stamps).stamps
+            except (OSError, msgspec.DecodeError):
+                kept = {}
+            if not kept or present.get(name.removesuffix(_SUFFIX)) != kept:
+                os.unlink(path)
+
     def _drop_others(self, present: Mapping[str, object]) -> None:
         """Remove the files of months that have no day left."""
         for path in glob(os.path.join(escape(self._directory), f"*{_SUFFIX}")):
@@ -243,8 +259,20 @@ def directory_of_timelines(home: Home) -> str:
     return os.path.join(home.index, "timeline")
 
 
-def erase_timelines(home: Home) -> None:
-    """Remove what is kept of all timelines; the next look at one makes it again. Raise `OSError`."""
+def erase_timelines(home: Home, projects: Iterable[Project]) -> None:
+    """Remove what is kept of all timelines, except what the days of `projects` say as they are now.
+
+    The next look at a timeline makes it again. Raise `OSError`.
+    """
     directory = inside(directory_of_timelines(home), home.root)
-    if os.path.isdir(directory):
-        shutil.rmtree(directory)
+    if not os.path.isdir(directory):
+        return
+    known = {digest16(project.root): project for project in projects}
+    for name in os.listdir(directory):
+        path = os.path.join(directory, name)
+        if name in known and os.path.isdir(path) and not os.path.islink(path):
+            MonthCache(known[name], home, logger.info).drop_stale()
+        elif os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
