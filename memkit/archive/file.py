@@ -179,7 +179,7 @@ class ArchiveFile:
         """Return the IDs of all turns, and perhaps other ones: this is far faster than reading the turns."""
         found: set[str] = set()
         for _, _, text in _frames(self._read()):
-            found |= {str(_decoded(one)) for one in set(_ID.findall(text))}
+            found.update(map(_decoded, _ID.findall(text)))
         return frozenset(found)
 
     def damaged(self) -> int:
@@ -331,9 +331,12 @@ def _json_line(value: dict[str, Any]) -> bytes:
     return text.encode("utf-8", "replace") + b"\n"
 
 
-def _decoded(text: bytes) -> Any:
+def _decoded(text: bytes) -> str:
+    """Return a string by its JSON."""
+    if b"\\" not in text:
+        return text[1:-1].decode("utf-8", "replace")
     try:
-        return parse_json(text)
+        return str(parse_json(text))
     except ValueError:  # in a line that is no JSON, and so no turn
         return ""
 

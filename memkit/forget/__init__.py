@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.project_list import remembered_projects
@@ -63,11 +65,17 @@ def forget(
     spool.recover(home)
     found = find_locations(home, project, selection)
     unfinished = tombstones.begin(found.forgotten)
-    found = find_locations(home, project, replace(selection, forgotten=unfinished, everywhere=False))
+    if selection.everywhere or _named(unfinished) != _named(selection.forgotten):
+        found = find_locations(home, project, replace(selection, forgotten=unfinished, everywhere=False))
     problems = _Eraser(home, found, settings_of, settings_of(project).index.uri, announce).run()
     if not problems:
         tombstones.finish()
     return problems
+
+
+def _named(forgotten: Forgotten) -> Forgotten:
+    """Return what decides where to search: not where something was found, and when."""
+    return msgspec.structs.replace(forgotten, minutes=frozenset(), roots=frozenset())
 
 
 class _Eraser:

@@ -174,11 +174,11 @@ class _Finder:
         covered = {
             (journal, day): self._covered(journal.project, day, journal.day(day))
             for journal, day in named
-            if self._may_hold(self._mentions.of_memory(journal, journal.path(day)))
+            if self._may_hold(self._mentions.of_day(journal, day))
         }
         self._share()
         for journal, day in named:
-            if self._may_hold(self._mentions.of_memory(journal, journal.path(day))):
+            if self._may_hold(self._mentions.of_day(journal, day)):
                 self._search_day(journal, day, *covered.get((journal, day), ([], [], False)))
         for journal in journals:
             if any(p.whole and p.project == journal.project.root for p in self._forgotten.periods):
@@ -196,12 +196,11 @@ class _Finder:
         """Return whether a file may hold something to forget, as far as it is known by now."""
         if self._forgotten.periods:
             return True
-        own = Ids()
-        for ids in self._only.values():
-            own |= ids
-        parts = (self._turns | own.turns, self._grips | own.grips, self._notes | own.notes,
-                 self._facts | own.facts)  # fmt: skip
-        return not all(map(mentioned.ids.isdisjoint, parts))
+        own = (self._turns, self._grips, self._notes, self._facts)
+        if not all(map(mentioned.ids.isdisjoint, own)):
+            return True
+        others = self._only.values()
+        return any(mentioned.ids & (one.turns | one.grips | one.notes | one.facts) for one in others)
 
     def _old_rollups(self) -> Iterator[Path]:
         """Yield copies of the rollups of days that lose something: nothing tells what a title rests on."""

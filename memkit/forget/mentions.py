@@ -34,23 +34,27 @@ class Mentions:
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, ...], Mentioned]] = {}
 
-    def of_memory(self, journal: Journal, path: Path) -> Mentioned:
+    def of_day(self, journal: Journal, day: str) -> Mentioned:
+        """Return the IDs in a day of a memory. Raise `JournalError`."""
+        return self._of(journal.project.day_file(day), lambda: _in_markdown(journal.text(f"{day}.md")))
+
+    def of_file(self, journal: Journal, path: Path) -> Mentioned:
         """Return the IDs in a Markdown file of a memory. Raise `JournalError`."""
-        return self._of(path, lambda: _in_markdown(journal.text(path)))
+        return self._of(str(path), lambda: _in_markdown(journal.text(path)))
 
     def of_archive(self, archive: Archive, session: str) -> Mentioned:
         """Return the IDs of the turns of an archived session, and perhaps others. Raise `ArchiveError`."""
-        return self._of(archive.path(session), lambda: Mentioned(archive.ids(session)))
+        return self._of(str(archive.path(session)), lambda: Mentioned(archive.ids(session)))
 
-    def _of(self, path: Path, read: Callable[[], Mentioned]) -> Mentioned:
+    def _of(self, path: str, read: Callable[[], Mentioned]) -> Mentioned:
         before = _stamp(path)
-        known = self._known.get(str(path))
+        known = self._known.get(path)
         if before and known is not None and known[0] == before:
             return known[1]
         now, found = time.time_ns(), read()
         is_settled = bool(before) and max(before[:2]) + RACY_NS < now
         if is_settled and _stamp(path) == before:
-            self._known[str(path)] = before, found
+            self._known[path] = before, found
         return found
 
 
@@ -61,7 +65,7 @@ def _in_markdown(text: str) -> Mentioned:
     return Mentioned(frozenset({*ids, *listed}), any(key == "fact" for key, _ in pairs))
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
+def _stamp(path: str) -> tuple[int, ...]:
     """Return what changes with each write of a file; () if there is none."""
     try:
         found = stat(path)

@@ -50,7 +50,7 @@ def find_facts(
     is_touched = journal.project.root in forgotten.roots
     chunks: _CitedChunks | None = None
     for path in journal.markdown():
-        if not mentions.of_memory(journal, path).has_fact:
+        if not mentions.of_file(journal, path).has_fact:
             continue
         found = {}
         for _, one in read_facts(path):

@@ -169,7 +169,7 @@ class _Memory:
 
     def entry(self, name: str) -> Forgotten | None:
         for day in self._days:
-            if name not in self._mentions.of_memory(self._journal, self._journal.path(day)).ids:
+            if name not in self._mentions.of_day(self._journal, day).ids:
                 continue
             content = self._journal.day(day)
             for section in content.sections:
@@ -180,7 +180,7 @@ class _Memory:
             if any(bullet.id == name for _, bullet in read_bullets(content.lines)):
                 return Forgotten(grips=frozenset({name}))
         for path in self._journal.markdown():
-            is_mentioned = name in self._mentions.of_memory(self._journal, path).ids
+            is_mentioned = name in self._mentions.of_file(self._journal, path).ids
             if is_mentioned and any(fact.id == name for _, fact in read_facts(path)):
                 return Forgotten(facts=frozenset({name}))
         return None
