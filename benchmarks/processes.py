@@ -1,9 +1,10 @@
 """Measure whole `memkit …` processes, on a memory made by `growth.py` or on one of many years.
 
-    python benchmarks/processes.py [--days N] [--write] [--json]
+    python benchmarks/processes.py [--days N] [--place DIRECTORY] [--write] [--json]
 
-It makes a memory of so many days, without vectors, and measures the commands whose cost must not follow the
-memory: seconds, and peak memory. `--write` puts the figures into docs/benchmarks.md.
+It makes a memory of so many days, without vectors, or takes the one it made in `DIRECTORY`. Then it measures
+the commands whose cost must not follow the memory: seconds, and peak memory. `--write` puts the figures into
+docs/benchmarks.md.
 
 All start through `bin/memkit` with `MEMKIT_PYTHON`, so each includes two interpreter starts. The bare
 interpreter is measured in between, to give a ratio on slow or busy machines.
@@ -18,6 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ import report  # noqa: E402
 import resources  # noqa: E402
 from synthetic import SyntheticMemory, write_home  # noqa: E402
 
+from memkit.hook.project import Project  # noqa: E402
+from memkit.hook.tally import full_tally  # noqa: E402
 from memkit.ipc import spool  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 
@@ -173,11 +177,14 @@ class Years(Shell):
         super().__init__(place)
         self.home = Home(self.environment["MEMKIT_HOME"])
         memory = SyntheticMemory(turns_a_session=TURNS_A_SESSION)
-        self.sizes = write_home(memory, self.project, self.home.root, days, STATES)
+        if not self.project.exists():
+            write_home(memory, self.project, self.home.root, days, STATES)
+            Path(self.home.root, "config.toml").write_text('[embedding]\nprovider = "none"\n', "utf-8")
+            self.memkit("index")
+            self.memkit("timeline")  # an import makes it, too
+            self.memkit(*self.capture())  # the first one also records what of the memory is the home's own
+        self.sizes = full_tally(self.home, Project(str(self.project)))._asdict()
         self.newest = self.project / ".memkit" / "memory" / memory.day(days - 1)[0]
-        Path(self.home.root, "config.toml").write_text('[embedding]\nprovider = "none"\n', "utf-8")
-        self.memkit("index")
-        self.captured = 0
 
     def turn(self) -> str:
         """Return the ID of the last turn of the newest day."""
@@ -185,8 +192,7 @@ class Years(Shell):
 
     def capture(self) -> list[str]:
         """Spool the end of a turn of a new session; return the command that captures it."""
-        self.captured += 1
-        path = _transcript(self.project.parent, f"f0e1d2c3-0000-4000-8000-1{self.captured:011d}", 1)
+        path = _transcript(self.project.parent, str(uuid.uuid4()), 1)
         event = {"event": "Stop", "session": path.stem, "cwd": str(self.project), "time": time.time()}
         spool.put(self.home, {**event, "transcript": str(path)})
         return ["work"]
@@ -202,10 +208,10 @@ class Years(Shell):
         return self.memkit(*command)
 
 
-def measure_years(days: int, runs: int) -> dict[str, Any]:
+def measure_years(days: int, runs: int, place: Path | None = None) -> dict[str, Any]:
     """Return the figures of `YEARS_BARS` on a memory of so many days, without the service."""
     with tempfile.TemporaryDirectory(prefix="memkit-years-") as name:
-        years = Years(Path(name).resolve(), days)
+        years = Years((place or Path(name)).resolve(), days)
         bare, found = [], dict[str, list[resources.Finished]]()
         for command in YEARS_BARS:
             for _ in range(1 if command.startswith("audit") else runs):
@@ -252,10 +258,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the commands on a memory of many years.")
     parser.add_argument("--days", type=int, default=DAYS)
     parser.add_argument("--runs", type=int, default=YEARS_RUNS)
+    parser.add_argument("--place", type=Path, metavar="DIRECTORY", help="keep the memory there")
     parser.add_argument("--write", action="store_true", help="into docs/")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    figures = measure_years(arguments.days, arguments.runs)
+    figures = measure_years(arguments.days, arguments.runs, arguments.place)
     print(json.dumps(figures) if arguments.json else years_markdown(figures))
     if arguments.write:
         report.replace_section("years", years_markdown(figures))
