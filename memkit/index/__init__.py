@@ -35,7 +35,7 @@ from memkit.processes import is_locked
 if TYPE_CHECKING:
     from filelock import FileLock
 
-    from memkit.index.catalog import known_projects, open_chunks, open_snapshot, open_state
+    from memkit.index.catalog import known_projects, open_chunks, open_manifest, open_snapshot
     from memkit.index.memory_files import is_up_to_date, read_files
     from memkit.index.scanner import scan
     from memkit.index.sync import Indexer, sync_project
@@ -51,8 +51,8 @@ __all__ = [
     "is_up_to_date",
     "known_projects",
     "open_chunks",
+    "open_manifest",
     "open_snapshot",
-    "open_state",
     "read_files",
     "scan",
     "sync_project",
@@ -63,8 +63,8 @@ _MODULES = {
     "is_up_to_date": "memory_files",
     "known_projects": "catalog",
     "open_chunks": "catalog",
+    "open_manifest": "catalog",
     "open_snapshot": "catalog",
-    "open_state": "catalog",
     "read_files": "memory_files",
     "scan": "scanner",
     "sync_project": "sync",

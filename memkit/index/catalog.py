@@ -16,7 +16,8 @@ from memkit.errors import MemkitError
 from memkit.files import make_private_directory, read_head, write_durably
 from memkit.hook.project import Project, Registry, digest16, registry_path
 from memkit.index.chunk import digest
-from memkit.index.reader import ChunkReader, IndexState, open_current, root_of
+from memkit.index.manifest import Manifest, root_of
+from memkit.index.reader import ChunkReader, open_current
 from memkit.paths import Home
 from memkit.projects import changing
 from memkit.projects.git import normalize_remote, remote_of
@@ -65,9 +66,9 @@ def open_chunks(project: Project, home: Home, settings: Settings) -> ChunkReader
     return open_current(_directory(project, home, settings), ChunkReader)
 
 
-def open_state(project: Project, home: Home, settings: Settings) -> IndexState | None:
+def open_manifest(project: Project, home: Home, settings: Settings) -> Manifest | None:
     """As `open_snapshot`, for what the manifest says alone: it opens no segment."""
-    return open_current(_directory(project, home, settings), IndexState)
+    return open_current(_directory(project, home, settings), Manifest.read)
 
 
 def _directory(project: Project, home: Home, settings: Settings) -> Path:
