@@ -192,8 +192,7 @@ class Update:
         """Yield the chunks of all files that are not kept, without vectors, some files at a time.
 
         Unchanged files that wait for vectors come last and are not parsed again. Without an embedder they
-        stay as they are, however many there are. The second value is the part of the files that has been
-        read.
+        stay as they are. The second value is the part of the files that has been read.
         """
         base, last = self.base, self.last
         sources = {source for source in self.files if source not in self.kept}
@@ -219,7 +218,8 @@ class Update:
             if len(batch) >= SEGMENT_CHUNKS:
                 yield batch, number / len(everything)
                 batch = []
-            if not batch and self._find_embedder() is None:
+            # Unless in step, the store may hold vectors that only `_with_vectors` brings into the snapshot.
+            if not batch and self.is_in_step and self._find_embedder() is None:
                 self.kept |= {one for one in self.waiting if one >= source}
                 return
             rows = self._rows_of(source)
