@@ -55,7 +55,6 @@ YEARS_BARS: dict[str, tuple[float | None, float | None]] = {
     "doctor": (3.0, None),
     "doctor --deep": (None, None),
     "forget": (3.0, None),
-    "audit": (None, None),
 }
 """Limits in seconds and MB for whole processes on a memory of many years, in the order in which they run."""
 
@@ -214,7 +213,7 @@ def measure_years(days: int, runs: int, place: Path | None = None) -> dict[str, 
         years = Years((place or Path(name)).resolve(), days)
         bare, found = [], dict[str, list[resources.Finished]]()
         for command in YEARS_BARS:
-            for _ in range(1 if command.startswith("audit") else runs):
+            for _ in range(runs if any(YEARS_BARS[command]) else 1):
                 bare.append(years.python("-c", "pass").seconds)
                 found.setdefault(command, []).append(years.measure(command))
         return {
@@ -225,6 +224,7 @@ def measure_years(days: int, runs: int, place: Path | None = None) -> dict[str, 
             "commands": {
                 one: {
                     "seconds": statistics.median(run.seconds for run in done),
+                    "cpu_seconds": statistics.median(run.cpu for run in done),
                     "peak_mb": max(run.peak for run in done),
                 }
                 for one, done in found.items()
@@ -241,7 +241,8 @@ def years_markdown(figures: dict[str, Any]) -> str:
         is_held = all(limit is None or value <= limit for value, limit in pairs)
         shown = [f"≤ {limit:g} {unit}" for limit, unit in zip(limits, ("s", "MB"), strict=True) if limit]
         held = ("yes" if is_held else "**no**") if shown else ""
-        rows.append([name, f"{found['seconds']:.2f}", f"{found['peak_mb']:.0f}", ", ".join(shown), held])
+        numbers = [f"{found[one]:.2f}" for one in ("seconds", "cpu_seconds")]
+        rows.append([name, *numbers, f"{found['peak_mb']:.0f}", ", ".join(shown), held])
     return "\n\n".join(
         [
             "### A memory of many years",
@@ -249,7 +250,7 @@ def years_markdown(figures: dict[str, Any]) -> str:
             f"{figures['turns']:,} turns of {figures['sessions']:,} sessions on {figures['days']:,} days, "
             "without vectors and without the service. Whole processes, each of two interpreter starts; the "
             f"bare interpreter took {figures['bare_seconds'] * 1000:.0f} ms.",
-            report.table(("command", "s", "peak, MB", "limit", "held"), rows),
+            report.table(("command", "s", "CPU, s", "peak, MB", "limit", "held"), rows),
         ]
     )
 
