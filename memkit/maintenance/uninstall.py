@@ -219,7 +219,9 @@ def uninstall(
             address.remove(home)
         except OSError as error:
             report.problems.append(f"the socket of the service: {error.strerror or error}")
-        Path(home.index_holder).unlink(missing_ok=True)  # taking the lock wrote it
+        for path in (home.index_holder, home.index_lock):  # taking the lock may have made them
+            with contextlib.suppress(OSError):
+                os.unlink(path)
         for directory in (*own.directories, Path(home.root)):
             with contextlib.suppress(OSError):  # it is not empty; what stays was reported
                 directory.rmdir()

@@ -141,6 +141,13 @@ def gather(
     projects = [project]
     if all_projects:
         projects = list(dict.fromkeys([project, *known_projects(home)]))
+    sizes = {
+        "memory": sum(directory_bytes(one.memory) for one in projects),
+        "archive": directory_bytes(home.archive),
+        "index": directory_bytes(home.index),
+        "models": directory_bytes(home.models),
+        "environment": directory_bytes(home.environments),
+    }
     tally = Tally()
     problems: list[str] = []
 
@@ -158,13 +165,7 @@ def gather(
         tally,
         total(call for call in calls if all_projects or call.project == project.root),
         usage(home, midnight(since) if since else 0.0),
-        {
-            "memory": sum(directory_bytes(one.memory) for one in projects),
-            "archive": directory_bytes(home.archive),
-            "index": directory_bytes(home.index),
-            "models": directory_bytes(home.models),
-            "environment": directory_bytes(home.environments),
-        },
+        sizes,
         tuple(problems),
     )
 
