@@ -219,9 +219,9 @@ def uninstall(
             address.remove(home)
         except OSError as error:
             report.problems.append(f"the socket of the service: {error.strerror or error}")
-        for path in (home.index_holder, home.index_lock):  # taking the lock may have made them
+        for name in (home.index_holder, home.index_lock):  # taking the lock may have made them
             with contextlib.suppress(OSError):
-                os.unlink(path)
+                os.unlink(name)
         for directory in (*own.directories, Path(home.root)):
             with contextlib.suppress(OSError):  # it is not empty; what stays was reported
                 directory.rmdir()
