@@ -647,15 +647,15 @@ class Memory:
 
         `missing` chunks have no vector yet. `in_step` is whether it is up to date with the files.
         """
-        from memkit.index import is_up_to_date, open_chunks, read_files
+        from memkit.index import is_up_to_date, open_manifest, read_files
 
-        chunks = open_chunks(self.project, self.home, self.settings)
-        files = read_files(self.project, self.home, self.settings, chunks)
+        state = open_manifest(self.project, self.home, self.settings)
+        files = read_files(self.project, self.home, self.settings, state)
         return {
             "files": len(files),
-            "chunks": 0 if chunks is None else len(chunks),
-            "missing": 0 if chunks is None else chunks.missing,
-            "in_step": not files if chunks is None else is_up_to_date(chunks, files, self.settings),
+            "chunks": 0 if state is None else state.chunks,
+            "missing": 0 if state is None else state.missing,
+            "in_step": not files if state is None else is_up_to_date(state, files, self.settings),
             "model": self.settings.embedding.model,
         }
 

@@ -60,7 +60,8 @@ def _show(section: Section) -> None:
         where = f"{quote(session)} " if session else ""
         line = f"original exchange: memkit transcript {where}--turn {quote(turn)}"
         if turn in section["missing"]:
-            line = f"(turn {turn} cannot be read: the archive of its session is damaged; see `memkit doctor`)"
+            damage = "the archive of its session is damaged; see `memkit doctor --deep`"
+            line = f"(turn {turn} cannot be read: {damage})"
         echo(line, dim=True)
     if session and section["transcript"] is None and not section["archived"]:
         echo("(its transcript is no longer on this machine)", dim=True)
@@ -139,7 +140,7 @@ def _origin(context: Context, exchange: Exchange) -> list[str]:
         lines.append(line)
     if damaged := original.damaged_bytes:
         missing = f", including turns {', '.join(exchange.missing)}" if exchange.missing else ""
-        context.say(f"{damaged:,} bytes of this archive cannot be read{missing}; see `memkit doctor`")
+        context.say(f"{damaged:,} bytes of this archive cannot be read{missing}; see `memkit doctor --deep`")
     return [styled(line, dim=True) for line in lines]
 
 

@@ -177,13 +177,14 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
     """
     from memkit.forget.audit import Audit
 
-    audit = Audit(
-        context.home,
-        None if all_projects else context.project,
-        functools.cache(context.settings_of),
-        context.say,
-    )
-    with progress_bar(context, "auditing", is_counted=False):
+    with progress_bar(context, "auditing") as progress:
+        audit = Audit(
+            context.home,
+            None if all_projects else context.project,
+            functools.cache(context.settings_of),
+            context.say,
+            progress,
+        )
         if fix:
             with context.capture_lock(), context.index_lock():
                 report = audit.fix()

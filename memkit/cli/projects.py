@@ -90,7 +90,8 @@ def _list(context: Context) -> None:
 
 def _show(project: ListedProject) -> None:
     last = f", last {project.last}" if project.last else ""
-    echo(f"{project.name}: {plural(project.days, 'day')}, {plural(project.turns, 'turn')}{last}")
+    notes = f", {plural(project.notes, 'note')}" if project.notes else ""
+    echo(f"{project.name}: {plural(project.days, 'day')}, {plural(project.turns, 'turn')}{notes}{last}")
     gone = "" if project.exists else " (gone)"
     remote = f", git remote {project.remote}" if project.remote else ""
     echo(f"    {project.root}{gone}{remote}")

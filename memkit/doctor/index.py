@@ -47,14 +47,14 @@ def check_snapshot(subject: Subject) -> Iterator[Finding]:
 
 def check_edits(subject: Subject) -> Iterator[Finding]:
     """Check that the index is up to date, with a vector for every chunk."""
-    files = read_files(subject.project, subject.home, subject.settings)
+    snapshot = _snapshot(subject)
+    files = read_files(subject.project, subject.home, subject.settings, snapshot)
     for line in files.problems:
         fix = "make it readable, or mount its disk; then run `memkit index`"
         if line == files.added_paths_problem:
             fix = RESTORE
         yield make_finding("memory-unreadable", what=one_line(line.split("; ")[0]), fix=fix)
     root = subject.project.root
-    snapshot = _snapshot(subject)
     if snapshot is None:
         if files:
             what = f"{root} has {plural(len(files), 'memory file')} but no index"

@@ -10,8 +10,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
+from memkit.capture.project_list import remembered_projects
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.embedding.models import space
 from memkit.errors import MemkitError
@@ -62,11 +65,17 @@ def forget(
     spool.recover(home)
     found = find_locations(home, project, selection)
     unfinished = tombstones.begin(found.forgotten)
-    found = find_locations(home, project, ForgetSelection(unfinished, selection.passages))
+    if selection.everywhere or _named(unfinished) != _named(selection.forgotten):
+        found = find_locations(home, project, replace(selection, forgotten=unfinished, everywhere=False))
     problems = _Eraser(home, found, settings_of, settings_of(project).index.uri, announce).run()
     if not problems:
         tombstones.finish()
     return problems
+
+
+def _named(forgotten: Forgotten) -> Forgotten:
+    """Return what decides where to search: not where something was found, and when."""
+    return msgspec.structs.replace(forgotten, minutes=frozenset(), roots=frozenset())
 
 
 class _Eraser:
@@ -241,6 +250,6 @@ def purge_index(
         drop_outdated(directory, chunks.fingerprint)
         if directory.name not in current and holds_text(chunks):
             delete_collection(home, uri, directory.name)
-    erase_timelines(home)  # made again from the days
+    erase_timelines(home, remembered_projects(home))
     if not erase_deleted(home, uri):
         announce(f"the Chroma server {uri} may keep deleted text in its own files; run `chroma vacuum` there")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -33,9 +33,12 @@ from memkit.paths import Home
 from memkit.privacy.redact import MARK, redact, visible
 from memkit.settings.load import Settings
 from memkit.state import parse_json
-from memkit.text import one_line
+from memkit.text import one_line, plural
 from memkit.topics.files import NAME, read_derived
 from memkit.topics.kept import kept_files, redact_kept, write_kept
+
+MANY = 10_000
+"""From so many files and chunks on, which take some seconds, the user is told what takes time."""
 
 Redact = Callable[[str], str]
 
@@ -296,10 +299,19 @@ def temporary_files(where: str, directory: str) -> Iterator[Place]:
             yield _text_file(where, path)
 
 
-def search_places(places: Iterator[Place], finder: SecretFinder, problems: list[str]) -> list[Place]:
-    """Return the places with findings. Append a line to `problems` for each place that cannot be read."""
+def search_places(
+    places: Iterable[Place],
+    finder: SecretFinder,
+    problems: list[str],
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[Place]:
+    """Return the places with findings. Append a line to `problems` for each place that cannot be read.
+
+    `progress` gets the number of places before each.
+    """
     found = []
-    for place in places:
+    for number, place in enumerate(places):
+        progress(number)
         before = len(finder.found)
         try:
             place(finder, False)
@@ -330,10 +342,15 @@ class Audit:
         project: Project | None,
         settings_of: Callable[[Project], Settings],
         announce: Callable[[str], None],
+        progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
-        """Audit `project`, or all projects if None. `announce` takes a line about each slow step."""
+        """Audit `project`, or all projects if None. `announce` takes a line about each slow step.
+
+        `progress` gets the number of files and indexed chunks that were read, and of all.
+        """
         self._home = home
         self._announce = announce
+        self._progress = progress
         self._roots = None if project is None else {project.root}
         projects = all_projects(home) if project is None else [project]
         self._projects = [(one, settings_of(one)) for one in projects]
@@ -381,16 +398,28 @@ class Audit:
     def _search(self, report: AuditReport) -> list[Place]:
         """Record all findings in `report`. Return the places of those outside of the index."""
         finder = SecretFinder(self._redact)
-        places = search_places(self._places(report.problems), finder, report.problems)
-        for directory in snapshots_of(self._home, self._roots):
-            chunks = open_current(directory, ChunkReader)
-            for chunk in chunks.stored_chunks() if chunks is not None else ():
+        places = list(self._places(report.problems))
+        directories = snapshots_of(self._home, self._roots)
+        readers = [open_current(directory, ChunkReader) for directory in directories]
+        chunks = sum(len(segment) for one in readers if one is not None for segment in one.segments)
+        if len(places) + chunks >= MANY:
+            self._announce(f"reading {plural(len(places), 'file')} and {plural(chunks, 'indexed chunk')}")
+
+        def note(done: int) -> None:
+            self._progress(done, len(places) + chunks)
+
+        found = search_places(places, finder, report.problems, note)
+        done = len(places)
+        for directory, reader in zip(directories, readers, strict=True):
+            for chunk in reader.stored_chunks() if reader is not None else ():
+                note(done)
+                done += 1
                 finder.lines_of("index", chunk.source)(chunk.start_line, chunk.content)
             topics = read_derived(directory / NAME)  # a fix removes them
             for topic in topics.topics if topics is not None else ():
                 finder.at("index", str(directory / NAME))(", ".join((topic.label, *topic.words)))
         report.found = finder.found
-        return places
+        return found
 
     def _places(self, problems: list[str]) -> Iterator[Place]:
         for project, settings in self._projects:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import msgspec
 from memkit import anchors
 from memkit.archive import Archive
 from memkit.capture.project_list import remembered_projects
+from memkit.forget.mentions import Mentioned
 from memkit.forget.old_versions import FactLocation, find_facts, find_old_versions
 from memkit.forget.selection import ForgetSelection, Passage
 from memkit.hook.entries import days
@@ -133,7 +134,7 @@ def find_locations(home: Home, project: Project, selection: ForgetSelection) -> 
     """
     found = _Finder(home, project, selection).run()
     if selection.everywhere:  # again, with all IDs of the first run
-        whole = ForgetSelection(found.forgotten, selection.passages, everywhere=True)
+        whole = replace(selection, forgotten=found.forgotten)
         found = _Finder(home, project, whole).run()
     return found
 
@@ -146,6 +147,7 @@ class _Finder:
         self._home = home
         self._everywhere = selection.everywhere
         self._forgotten = forgotten
+        self._mentions = selection.mentions
         self._found = Locations(forgotten, selection.passages)
         self._turns = set(forgotten.turns)
         self._minutes = set(forgotten.minutes)
@@ -164,14 +166,20 @@ class _Finder:
     def run(self) -> Locations:
         self._search_archive()
         journals = [Journal(one) for one in sorted(self._projects, key=lambda one: one.root)]
-        covered = {
-            (journal, day): self._covered(journal.project, day, journal.day(day))
+        named = [
+            (journal, day)
             for journal in journals
             for day in (*days(journal.project), *journal.renamed_days())
+        ]
+        covered = {
+            (journal, day): self._covered(journal.project, day, journal.day(day))
+            for journal, day in named
+            if self._may_hold(self._mentions.of_day(journal, day))
         }
         self._share()
-        for (journal, day), (turns, notes, whole) in covered.items():
-            self._search_day(journal, day, turns, notes, whole)
+        for journal, day in named:
+            if self._may_hold(self._mentions.of_day(journal, day)):
+                self._search_day(journal, day, *covered.get((journal, day), ([], [], False)))
         for journal in journals:
             if any(p.whole and p.project == journal.project.root for p in self._forgotten.periods):
                 own = {journal.path(day) for day in days(journal.project)}
@@ -183,6 +191,16 @@ class _Finder:
         found = find_old_versions(self._home, self._found.forgotten, names, self._found.sessions)
         self._found.old_versions = list(dict.fromkeys([*found, *self._old_rollups()]))
         return self._found
+
+    def _may_hold(self, mentioned: Mentioned) -> bool:
+        """Return whether a file may hold something to forget, as far as it is known by now."""
+        if self._forgotten.periods:
+            return True
+        own = (self._turns, self._grips, self._notes, self._facts)
+        if not all(map(mentioned.ids.isdisjoint, own)):
+            return True
+        others = self._only.values()
+        return any(mentioned.ids & (one.turns | one.grips | one.notes | one.facts) for one in others)
 
     def _old_rollups(self) -> Iterator[Path]:
         """Yield copies of the rollups of days that lose something: nothing tells what a title rests on."""
@@ -225,6 +243,8 @@ class _Finder:
         archive = Archive(self._home)
         covered: set[str] = set()
         for session in archive.sessions():
+            if not self._may_hold(self._mentions.of_archive(archive, session)):
+                continue
             turns = self._archive[session] = {}
             for turn in archive.versions(session):
                 root = Project.at_root(turn.project, self._home).root if turn.project else ""
@@ -346,7 +366,7 @@ class _Finder:
         for journal in journals:
             own = [one for one in self._passages if one.project == journal.project]
             forgotten = self._found.forgotten.within(journal.project.root)
-            self._found.facts += find_facts(self._home, journal, forgotten, own)
+            self._found.facts += find_facts(self._home, journal, forgotten, own, self._mentions)
         for one in self._found.facts:
             if is_scoped:
                 self._add_own(one.project.root, Ids(facts=frozenset(one.facts)))

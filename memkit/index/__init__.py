@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from memkit.locks import index_lock
 
 if TYPE_CHECKING:
-    from memkit.index.catalog import known_projects, open_chunks, open_snapshot
+    from memkit.index.catalog import known_projects, open_chunks, open_manifest, open_snapshot
     from memkit.index.memory_files import is_up_to_date, read_files
     from memkit.index.scanner import scan
     from memkit.index.sync import Indexer, sync_project
@@ -36,6 +36,7 @@ __all__ = [
     "is_up_to_date",
     "known_projects",
     "open_chunks",
+    "open_manifest",
     "open_snapshot",
     "read_files",
     "scan",
@@ -47,6 +48,7 @@ _MODULES = {
     "is_up_to_date": "memory_files",
     "known_projects": "catalog",
     "open_chunks": "catalog",
+    "open_manifest": "catalog",
     "open_snapshot": "catalog",
     "read_files": "memory_files",
     "scan": "scanner",

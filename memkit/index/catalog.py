@@ -16,7 +16,7 @@ from memkit.errors import MemkitError
 from memkit.files import make_private_directory, read_head, write_durably
 from memkit.hook.project import Project, Registry, digest16, registry_path
 from memkit.index.chunk import digest
-from memkit.index.manifest import root_of
+from memkit.index.manifest import Manifest, root_of
 from memkit.index.reader import ChunkReader, open_current
 from memkit.paths import Home
 from memkit.projects import changing
@@ -64,6 +64,11 @@ def open_snapshot(
 def open_chunks(project: Project, home: Home, settings: Settings) -> ChunkReader | None:
     """As `open_snapshot`, for the chunks alone: it imports no numpy."""
     return open_current(_directory(project, home, settings), ChunkReader)
+
+
+def open_manifest(project: Project, home: Home, settings: Settings) -> Manifest | None:
+    """As `open_snapshot`, for what the manifest says alone: it opens no segment."""
+    return open_current(_directory(project, home, settings), Manifest.read)
 
 
 def _directory(project: Project, home: Home, settings: Settings) -> Path:

@@ -84,6 +84,21 @@ class Manifest:
     segments: Mapping[str, Stat]
     entries: Mapping[str, Entry]
 
+    @property
+    def sources(self) -> dict[str, str]:
+        """The state of each indexed memory file by source, see `memory_files.state_of`."""
+        return {source: entry.state for source, entry in self.entries.items()}
+
+    @property
+    def chunks(self) -> int:
+        """The number of chunks."""
+        return sum(entry.last - entry.first for entry in self.entries.values())
+
+    @property
+    def missing(self) -> int:
+        """The number of chunks that are not embedded."""
+        return sum(entry.waiting for entry in self.entries.values())
+
     def to_bytes(self) -> bytes:
         """Return the content of `MANIFEST`."""
         value = {

@@ -19,7 +19,7 @@ from memkit.errors import DamagedFileError, NotFoundError
 from memkit.files import RefusedFileError, inside, make_private_directory, read_regular
 from memkit.hook.project import Project, Registry
 from memkit.index.chunk import digest
-from memkit.index.manifest import Stat, stat_of
+from memkit.index.manifest import Manifest, Stat, stat_of
 from memkit.index.reader import ChunkReader
 from memkit.index.scanner import (
     SUFFIXES,
@@ -156,7 +156,7 @@ def _has_openclaw_days(root: str, exclude: Sequence[str]) -> bool:
 
 
 def read_files(
-    project: Project, home: Home, settings: Settings, known: ChunkReader | None = None
+    project: Project, home: Home, settings: Settings, known: ChunkReader | Manifest | None = None
 ) -> CurrentFiles:
     """Find the memory files of a project. The result lists what cannot be read. Raise `NewerFileError`.
 
@@ -190,7 +190,7 @@ def read_files(
     return files
 
 
-def is_up_to_date(snapshot: ChunkReader, files: CurrentFiles, settings: Settings) -> bool:
+def is_up_to_date(snapshot: ChunkReader | Manifest, files: CurrentFiles, settings: Settings) -> bool:
     """Return whether the snapshot was made from exactly these files, chunked as the settings say.
 
     Files that cannot be read count as unchanged.

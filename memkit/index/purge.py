@@ -111,7 +111,7 @@ def usage_of(path: Path) -> IndexUsage | None:
         size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     except (OSError, sqlite3.Error) as error:
         raise IndexStoreError(
-            f"the index {path} cannot be measured ({error}); run `memkit doctor`"
+            f"the index {path} cannot be measured ({error}); run `memkit doctor --deep`"
         ) from error
     names = tuple(name for name, _, _ in collections)
     rows = sum(count for _, _, count in collections)

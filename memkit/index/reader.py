@@ -215,12 +215,12 @@ class ChunkReader:
     @property
     def sources(self) -> dict[str, str]:
         """The state of each indexed memory file by source, see `memory_files.state_of`."""
-        return {source: entry.state for source, entry in self.entries.items()}
+        return self.manifest.sources
 
     @property
     def missing(self) -> int:
         """The number of chunks that are not embedded."""
-        return sum(entry.waiting for entry in self.entries.values())
+        return self.manifest.missing
 
     @property
     def fingerprint(self) -> str:

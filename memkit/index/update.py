@@ -89,10 +89,12 @@ class Update:
         self.state = state_of(files, self.settings)
         self.stats = {source: file.stat for source, file in files.items()}
         self.kept: frozenset[str] = frozenset()  # sources whose chunks stay as they are
+        self.waiting: frozenset[str] = frozenset()  # unchanged ones with chunks to embed
         if base is not None:
             known = base.sources
             self.state |= {name: known[name] for name in known if files.is_unreadable(name)}
             self.kept = base.unchanged(self.state)
+            self.waiting = base.waiting(self.state)
         self.is_in_step = is_in_step and base is not None
         self.has_begun = False
         self.segments = [] if base is None else [one.name for one in base.segments]
@@ -166,21 +168,22 @@ class Update:
 
     def _read_store(self) -> None:
         """Find out what the store holds, and collect the vectors that are known."""
-        base = self.base
-        changed = [] if base is None else [name for name in base.entries if name not in self.kept]
-        for source in changed:
-            for row in self._rows_of(source):
-                if row.vectors is not None:
-                    self.known[row.chunk.text_number] = row.vectors
-                if self.is_in_step:
-                    self.before[row.id] = self.store.describe(row)
+        if not self.is_in_step:
+            self.before = self.store.stored()
+            for id, metadata in self.before.items():
+                number, windows = text_number(metadata), metadata.get("windows")
+                if number is not None and windows:
+                    self.in_store[number] = (id, int(windows))
+        entries = {} if self.base is None else self.base.entries
+        for source in entries.keys() - self.kept - self.waiting:
+            rows = self._rows_of(source)
+            self.known |= {row.chunk.text_number: row.vectors for row in rows if row.vectors is not None}
+            self._note_stored(rows)
+
+    def _note_stored(self, rows: list[Row]) -> None:
+        """Note that the store holds these rows of the snapshot, if it is in step with it."""
         if self.is_in_step:
-            return
-        self.before = self.store.stored()
-        for id, metadata in self.before.items():
-            number, windows = text_number(metadata), metadata.get("windows")
-            if number is not None and windows:
-                self.in_store[number] = (id, int(windows))
+            self.before |= {row.id: self.store.describe(row) for row in rows}
 
     def _rows_of(self, source: str) -> list[Row]:
         return [] if self.base is None else self.base.rows_of(source)
@@ -188,26 +191,40 @@ class Update:
     def _batches(self) -> Iterator[tuple[list[Row], float]]:
         """Yield the chunks of all files that are not kept, without vectors, some files at a time.
 
-        Unchanged files that wait for vectors are not parsed again. The second value is the part of the files
-        that has been read.
+        Unchanged files that wait for vectors come last and are not parsed again. Without an embedder they
+        stay as they are. The second value is the part of the files that has been read.
         """
         base, last = self.base, self.last
         sources = {source for source in self.files if source not in self.kept}
         known: Mapping[str, Entry] = {} if last is None else last.entries
         unreadable = {name for name in known if name not in self.kept and self.files.is_unreadable(name)}
+        everything = (sources | unreadable | self.waiting) - self.kept
+        changed = sorted(everything - self.waiting)
         batch: list[Row] = []
-        for number, source in enumerate(sorted(sources | unreadable), 1):
+        for number, source in enumerate(changed, 1):
             if source in unreadable:
                 self.state.setdefault(source, "unreadable")
                 rows = last.rows_of(source) if last is not None else []
                 batch += rows if base is not None else [replace(row, vectors=None) for row in rows]
-            elif base is not None and known.get(source, _NEW).state == self.state[source]:
-                batch += base.rows_of(source)
             else:
                 batch += self._chunks_of(source)
             if len(batch) >= SEGMENT_CHUNKS:
-                yield batch, number / len(sources | unreadable)
+                yield batch, number / len(everything)
                 batch = []
+        if batch:
+            yield batch, len(changed) / len(everything)
+        batch = []
+        for number, source in enumerate(sorted(self.waiting), len(changed)):
+            if len(batch) >= SEGMENT_CHUNKS:
+                yield batch, number / len(everything)
+                batch = []
+            # Unless in step, the store may hold vectors that only `_with_vectors` brings into the snapshot.
+            if not batch and self.is_in_step and self._find_embedder() is None:
+                self.kept |= {one for one in self.waiting if one >= source}
+                return
+            rows = self._rows_of(source)
+            self._note_stored(rows)
+            batch += rows
         if batch:
             yield batch, 1.0
 

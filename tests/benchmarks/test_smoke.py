@@ -228,6 +228,17 @@ def test_throughput(
     assert json.loads(run("throughput", ["--chunks", "8"], monkeypatch, capsys))
 
 
+@only_in_ci
+def test_years(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a few days every command does its work; there is no model to load."""
+    import processes
+
+    figures = json.loads(run("processes", ["--days", "3", "--runs", "1", "--json"], monkeypatch, capsys))
+    assert figures["commands"].keys() == processes.YEARS_BARS.keys()
+    assert figures["turns"] > figures["sessions"] > 3
+    assert "| forget |" in processes.years_markdown(figures)
+
+
 def test_timelines(tmp_path: Path) -> None:
     """An added turn changes the file of its month, and no other."""
     growth = importlib.import_module("growth")

@@ -25,6 +25,7 @@ from memkit.index import update as update_module
 from memkit.index.catalog import collection_name
 from memkit.index.chunk import Chunk
 from memkit.index.damage import in_use_marker
+from memkit.index.snapshot import Snapshot
 from memkit.index.store import Store
 from memkit.ipc import unindexed
 from memkit.paths import Home
@@ -421,6 +422,25 @@ def test_without_weights_and_then_with(
     assert (report.missing, report.embedded, report.added) == (0, 6, 0)
     assert list(memory.contents()) == ids
     fresh = make_memory(tmp_path / "fresh", embedder=embedder)
+    fresh.project = memory.project
+    fresh.sync()
+    assert memory.contents() == fresh.contents()
+
+
+def test_what_waits_for_a_model_is_not_read_in_vain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = make_memory(tmp_path, DAYS, embedding={"provider": "none"})
+    memory.sync(embedder=None)
+    read: list[str] = []
+    rows_of = Snapshot.rows_of
+    monkeypatch.setattr(Snapshot, "rows_of", lambda self, name: read.append(name) or rows_of(self, name))
+    memory.write("2026-11-20.md", memory.path("2026-11-20.md").read_text() + "\nOne more line.\n")
+    report = memory.sync(embedder=None)
+    assert report.missing == report.chunks
+    assert {name.rpartition("/")[2] for name in read} == {"2026-11-20.md"}
+    report = memory.sync()
+    assert (report.missing, report.embedded) == (0, report.chunks)
+    memory.sync(compare=True)
+    fresh = make_memory(tmp_path / "fresh", embedder=memory.embedder)
     fresh.project = memory.project
     fresh.sync()
     assert memory.contents() == fresh.contents()
