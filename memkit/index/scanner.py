@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from memkit.hook import team
+
 logger = logging.getLogger(__name__)
 
 SUFFIXES = (".md", ".markdown")
@@ -71,6 +73,9 @@ def scan(
     own name does not appear under the link's. A configured path may itself be hidden or a link. But a link
     below `root` must lead to a target below `root`: it may have come with the repository.
 
+    The team's folder is found only where it is a configured path itself, and there only the files that
+    `team.is_readable` accepts.
+
     `exclude` has globs as in gitignore. One without a slash matches the name of any file or directory, one
     with a slash the whole source. A trailing slash matches directories only, and `*` also matches slashes.
     Nothing below an excluded directory is found.
@@ -95,8 +100,19 @@ def scan(
         else:
             files = _files([(base, source)])
         for file in files:
-            found.setdefault(file.real, file)
+            if not _is_team(root, file) or (
+                source == team.TEAM and team.is_readable(str(root), file.source, file.real)
+            ):
+                found.setdefault(file.real, file)
     yield from sorted(found.values(), key=lambda file: file.source)
+
+
+def _is_team(root: Path, file: SourceFile) -> bool:
+    """Return whether a file is in the team's folder, or a link leads to one there."""
+    if team.is_team(file.source):
+        return True
+    real = os.path.relpath(file.real, os.path.realpath(root)) if ".memkit" in file.real.casefold() else ""
+    return team.is_team(real.replace(os.sep, "/"))
 
 
 def _absolute(path: Path) -> Path:

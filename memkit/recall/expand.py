@@ -102,7 +102,7 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
         raise NotFoundError(
             f"{path} cannot be read: {error.strerror}; run `memkit index` to update the index"
         ) from error
-    text, _ = decode(data)
+    text, _ = decode(data, chunk.source)
     document = Document(text)
     is_unchanged = hashlib.sha256(data).hexdigest() == chunk.source_hash
     start, end = _bounds(document, chunk, path, is_unchanged)
