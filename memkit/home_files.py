@@ -99,6 +99,7 @@ HOME_FILES = (
     FileKind("run/import.jsonl", "files that an import has read", is_derived=True),
     FileKind("run/import-offered/**", "projects where memkit offered an import", is_derived=True),
     FileKind("run/off-said/**", "projects where memkit reported that it is off", is_derived=True),
+    FileKind("run/team-said/**", "clones where memkit reported a shared memory", is_derived=True),
     FileKind("run/*-notice", "when memkit reported a problem of the environment", is_derived=True),
     FileKind("run/checked", "when a hook last looked for waiting events", is_derived=True),
     FileKind("run/left.json", "a worker that a hook left to the service", is_derived=True),

@@ -30,6 +30,8 @@ _GROUPS = {
         "import": ("importing", "Import existing Claude Code sessions."),
         "summarize": ("summarize", "Summarize sessions with a model."),
         "compact": ("summarize", "Condense the memory into lasting facts."),
+        "share": ("share", "Share entries with everybody who has the repository."),
+        "unshare": ("share", "Take back what you shared."),
         "forget": ("forget", "Erase something permanently."),
         "on": ("projects", "Remember this project's sessions again."),
         "off": ("projects", "Stop remembering this project's sessions."),

@@ -204,6 +204,7 @@ def _answer_start(
         lines.insert(0, "memkit: cannot remember this session: " + unwritable(problem, home.root))
     try:
         first = [notices.environment_notice(home), notices.import_notice(home, transcript)]
+        first.append(notices.team_notice(home, project))
         lines = [*filter(None, first), *lines]
     except OSError as error:  # the session still gets its facts
         log_failure("SessionStart", error)
@@ -216,16 +217,19 @@ def _start_text(home: Home, project: Project, chosen: str) -> str:
     from memkit.hook.entries import HOOK_BYTES, OwnEntries
     from memkit.hook.guide import guide
     from memkit.hook.quotes import session_facts
+    from memkit.hook.team import newest_lines
 
     own = OwnEntries(home, project.root, HOOK_BYTES)
     if chosen == "guide":
-        return guide(home, project, own)
-    if chosen == "entries":
-        return session_facts(project, ENTRIES_CHARACTERS, own)
-    if chosen == "both":
+        text = guide(home, project, own)
+    elif chosen == "entries":
+        text = session_facts(project, ENTRIES_CHARACTERS, own)
+    elif chosen == "both":
         opening = guide(home, project, own, with_facts=False)
-        return session_facts(project, len(opening) + ENTRIES_CHARACTERS, own, opening)
-    return ""
+        text = session_facts(project, len(opening) + ENTRIES_CHARACTERS, own, opening)
+    else:
+        return ""
+    return text + newest_lines(home, project.root)
 
 
 def _announce(

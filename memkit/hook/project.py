@@ -45,9 +45,10 @@ class Registry:
     """The user's choices for projects, and where they moved: `MEMKIT_HOME/projects/registry.json`.
 
     Five tables by a project's root: the root whose memory it shares, its name, where it moved, the folder of
-    its new days, and the token of a clone whose team's memory the user trusts (see `memkit.hook.team`). `problem` says why the file could not be read; then all tables are empty. Losing
-    the file loses no memory: directories are then projects of their own again, with their own names, and
-    days in OpenClaw's folder are files that are only searched.
+    its new days, and the token of a clone whose team's memory the user trusts (see `memkit.hook.team`).
+    `problem` says why the file could not be read; then all tables are empty. Losing the file loses no memory:
+    directories are then projects of their own again, with their own names, days in OpenClaw's folder are
+    files that are only searched, and no clone is trusted.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The files that a user shares with the team: `.memkit/team/AUTHOR/YYYY-MM-DD.md`, one for each day of sharing.
+"""What a user shares with the team: `.memkit/team/AUTHOR/YYYY-MM-DD.md`, a file for each day of sharing.
 
     # 2026-11-20
 
@@ -21,7 +21,13 @@ from pathlib import Path
 
 from memkit import anchors
 from memkit.errors import JournalError
-from memkit.files import RefusedFileError, make_private_directory, read_regular, sync_directory, write_durably
+from memkit.files import (
+    RefusedFileError,
+    make_private_directory,
+    read_regular,
+    sync_directory,
+    write_durably,
+)
 from memkit.hook import team
 from memkit.hook.project import Project
 from memkit.journal.day_file import encoded

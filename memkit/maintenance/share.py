@@ -27,7 +27,7 @@ from memkit.privacy.leaks import find_leaks
 from memkit.projects.git import is_ignored, tracked_below
 from memkit.projects.team import author_folder
 from memkit.recall.names import Entry, find_entry
-from memkit.text import one_line, plural
+from memkit.text import one_line
 
 MOST_NAMED = 5
 """The reasons for a refusal that are named."""
@@ -56,7 +56,9 @@ class ShareReport:
         return {
             "path": self.path,
             "author": self.author,
-            "entries": [{"key": one.key, "origin": one.origin, "heading": one.heading} for one in self.entries],
+            "entries": [
+                {"key": one.key, "origin": one.origin, "heading": one.heading} for one in self.entries
+            ],
             "already_shared": self.known,
             "text": self.text,
             "ignored_by_git": self.is_ignored,
@@ -92,7 +94,8 @@ def share(
 ) -> ShareReport:
     """Add the entries with these ids to the author's file of today.
 
-    Refuse all of them if one holds what must not be shared. `shared` is as for `Journal`. Raise `MemkitError`.
+    Refuse all of them if one holds what must not be shared. `shared` is as for `Journal`. Raise
+    `MemkitError`.
     """
     project = journal.project
     author = author_folder(project.root)
@@ -150,13 +153,9 @@ def _matches(
             )
         path = str(Path(journal.project.root, chunk.source))
         lines = range(chunk.start_line, chunk.end_line + 1)
-        return [one for one in own if one.path == path and one.start in lines or _holds(one, path, lines)]
+        return [one for one in own if one.path == path and one.start < lines.stop and lines.start <= one.end]
     origins = {one.origin for one in _entries(journal, chunks, name)} - {""}
     return [one for one in own if one.origin in origins]
-
-
-def _holds(entry: WrittenEntry, path: str, lines: range) -> bool:
-    return entry.path == path and entry.start <= lines.start <= entry.end
 
 
 def _refuse_leaks(entries: Sequence[SharedEntry], patterns: Sequence[Pattern[str]]) -> None:
@@ -260,10 +259,3 @@ def _words(heading: str) -> str:
 
 def _dated(day: str, words: str) -> str:
     return f"{day} {words}".strip() if _DAY.match(f"# {day}") else words
-
-
-def summary(report: ShareReport) -> str:
-    """Return what was shared, in words."""
-    count = plural(len(report.entries), "entry", "entries")
-    known = f", {report.known} shared before" if report.known else ""
-    return f"{count} added to {report.path}{known}"

@@ -22,8 +22,12 @@ LEAST_RANDOM = 20
 """Characters of a string from which on it may be a key."""
 
 _EMAIL = re.compile(r"[\w.+%-]+@(?:[\w-]+\.)+[A-Za-z]{2,}")
-_HOME = re.compile(r"(?:/home|/Users|/export/home|/var/home)/(?!Shared\b)[\w.-]+|[A-Za-z]:[\\/]+Users[\\/]+\w|/root/")
-_ADDRESS = re.compile(r"(?<![\w.:])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\d)|(?<![\w:])(?:f[cd][0-9a-f]{2}|fe80):[0-9a-f:]+")
+_HOME = re.compile(
+    r"(?:/home|/Users|/export/home|/var/home)/(?!Shared\b)[\w.-]+|[A-Za-z]:[\\/]+Users[\\/]+\w|/root/"
+)
+_ADDRESS = re.compile(
+    r"(?<![\w.:])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\d)|(?<![\w:])(?:f[cd][0-9a-f]{2}|fe80):[0-9a-f:]+"
+)
 _HOST = re.compile(
     r"(?<![\w./-])[a-z0-9][\w-]*(?:\.[\w-]+)*\.(?:local|localdomain|internal|intranet|corp|lan|private|home)"
     r"(?![\w-]|\.\w|\()",
@@ -52,10 +56,10 @@ def find_leaks(text: str, patterns: Sequence[Pattern[str]] = ()) -> list[Leak]:
     found = [Leak(what, number) for number, line in enumerate(text.split("\n"), 1) for what in _in_line(line)]
     shown, redacted = visible(text), redact(text, patterns)
     if shown != redacted:
-        same = os.path.commonprefix([shown, redacted])
+        same = next((n for n, (a, b) in enumerate(zip(shown, redacted, strict=False)) if a != b), 0)
         kinds = Counter(MARK.findall(redacted)) - Counter(MARK.findall(shown))
         what = f"a secret ({next(iter(kinds), 'secret')})"
-        found.append(Leak(what, same.count("\n") + 1))
+        found.append(Leak(what, shown.count("\n", 0, same) + 1))
     return sorted(set(found), key=lambda one: (one.line, one.what))
 
 

@@ -57,6 +57,7 @@ class SearchResult(BaseModel):
     merged: list[MergedResult]
     superseded: Reference | None = Field(None, description="A later fact because of which it no longer holds")
     git: dict[str, Any] | None = Field(None, description="Changes of the repository since")
+    team: dict[str, Any] | None = Field(None, description="Who shared it in the repository, in which commit")
     changed_by: Reference | None = Field(None, description="A later entry that changes what it says")
     scores: ResultScores
     excerpt: dict[str, Any] | None = Field(None, description="The lines for a person to read")
