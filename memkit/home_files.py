@@ -118,7 +118,8 @@ PROJECT_FILES = (
     FileKind(".memkit/journal.lock", "lock of the memory", is_derived=True),
 )
 """The files of one project. Your own memory is `memory/` in the home. A project without a directory has its
-`.memkit` in `projects/NAME/` of the home. Days in OpenClaw's folder are OpenClaw's files, too."""
+`.memkit` in `projects/NAME/` of the home. Days in OpenClaw's folder are OpenClaw's files, too. What people
+share in `.memkit/team` belongs to the repository: no backup holds it, and no uninstall removes it."""
 
 
 def kind_of(path: str, table: tuple[FileKind, ...] = HOME_FILES) -> FileKind | None:

@@ -148,8 +148,7 @@ def _matches(
         place = team_file(chunk.source)
         if place is None or place.author != author:
             raise MemkitError(
-                f"{chunk.source} is {place.author if place else 'somebody'}'s, and only they can unshare it; "
-                "`git rm` and a commit remove it for everybody"
+                f"{chunk.source} is {place.author if place else 'somebody'}'s, and only they can unshare it"
             )
         path = str(Path(journal.project.root, chunk.source))
         lines = range(chunk.start_line, chunk.end_line + 1)

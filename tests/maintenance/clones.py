@@ -48,9 +48,13 @@ class Person:
         return found
 
     @property
+    def project(self) -> Project:
+        return Project.remembering(str(self.root), self.home)
+
+    @property
     def memory(self) -> Memory:
         """A new one: it reads everything again."""
-        return Memory(Project.remembering(str(self.root), self.home), home=self.home)
+        return Memory(self.project, home=self.home)
 
     @property
     def files(self) -> list[Path]:
