@@ -143,8 +143,8 @@ def _show(found: Locations, root: str) -> None:
     for _, shared in found.team:
         echo(f"{shared.path}:{shared.start}  {plain(shared.heading)}")
     if found.team:
-        count = plural(len(found.team), "shared copy", "shared copies")
-        echo(f"{count} to be removed from the working tree. Git's history keeps what was committed.")
+        copies = plural(len(found.team), "shared copy", "shared copies")
+        echo(f"{copies} to be removed from the working tree. Git's history keeps what was committed.")
     if not found:
         echo("The memory holds none of that, and an import would leave it out.")
         return

@@ -93,8 +93,9 @@ class _Eraser:
         problems = []
         for root in sorted(self._forgotten.roots):
             unindexed.mark(self._home, root)  # after a kill, the next process updates the index
-        for step in (self._team, self._old_versions, self._markdown, self._titles, self._days, self._facts,
-                     self._archive, self._old_text, self._summary_queue, self._index, self._topics):  # fmt: skip
+        for step in (self._team, self._old_versions, self._markdown, self._titles, self._days,
+                     self._facts, self._archive, self._old_text, self._summary_queue, self._index,
+                     self._topics):  # fmt: skip
             try:
                 step()
             except (MemkitError, OSError) as error:  # continue with the other places
