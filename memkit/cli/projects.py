@@ -169,7 +169,7 @@ def _trust(context: Context, *, is_trusted: bool) -> None:
         raise MemkitError("run `memkit projects trust` in a terminal of your own, outside of Claude Code")
     names = context.memory().trust_team(is_trusted=is_trusted)
     root = context.project.root
-    by = f", so far by {', '.join(names)}" if names else ", so far by nobody"
+    by = f": {', '.join(names)}" if names else ""
     said = f"memkit now searches what people share in {root}{by}. `memkit projects distrust` ends that."
     context.report(
         {"root": root, "trusted": is_trusted, "authors": names},

@@ -21,7 +21,7 @@ def share_command(context: Context, ids: tuple[str, ...], dry_run: bool) -> None
     refused.
 
     Colleagues find the entries when they have pulled them and, once for each clone, run
-    `memkit projects trust`.
+    `memkit projects trust`. `memkit unshare ID` takes back what you shared.
 
     \b
       memkit share 82c57f55 --dry-run

@@ -91,13 +91,15 @@ def off_notice(home: Home, project: Project) -> str | None:
 
 def team_notice(home: Home, project: Project) -> str | None:
     """Return, once for each clone, a line that people share a memory in it. Raise `OSError`."""
-    if not os.path.isdir(os.path.join(project.root, TEAM_DIRECTORY)):  # most projects
+    said, name = os.path.join(home.run, "team-said"), digest16(project.root)
+    shared = os.path.join(project.root, TEAM_DIRECTORY)
+    if not os.path.isdir(shared) or os.path.exists(os.path.join(said, name)):
         return None
     from memkit.hook import team
 
     if team.is_trusted(home, project.root) or not (names := team.authors(project.root)):
         return None
-    if not _is_first(os.path.join(home.run, "team-said"), digest16(project.root)):
+    if not _is_first(said, name):
         return None
     people = "1 person shares" if len(names) == 1 else f"{len(names)} people share"
     return (

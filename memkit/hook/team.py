@@ -94,10 +94,20 @@ def is_trusted(home: Home, root: str) -> bool:
     return token in read_git_file(os.path.join(directory, TOKEN_FILE), _MOST_TOKENS_BYTES).split()
 
 
-def team_files(root: str) -> list[str]:
-    """Return the sources of the team's files at `root`, oldest day first, without those that are not read."""
-    found = [source for source, real in _walk(root) if is_readable(root, source, real)]
-    return sorted(found, key=lambda source: source[-13:])[-MOST_FILES:]
+def team_files(root: str, most: int = MOST_FILES) -> list[str]:
+    """Return the sources of the newest of the team's files at `root`, oldest day first."""
+    found: list[str] = []
+    for source in sorted(_walk(root), key=by_day, reverse=True):
+        if len(found) == most:
+            break
+        if is_readable(root, source, _real(root, source)):
+            found.append(source)
+    return found[::-1]
+
+
+def by_day(source: str) -> tuple[str, str]:
+    """Return a key that sorts the files of the team by day, then by author."""
+    return source.rpartition("/")[2], source
 
 
 def authors(root: str) -> list[str]:
@@ -108,9 +118,9 @@ def authors(root: str) -> list[str]:
 def problems(root: str) -> list[TeamProblem]:
     """Return what is in the team's folder and not read, or is in conflict."""
     found = []
-    for source, real in _walk(root):
+    for source in _walk(root):
         path = os.path.join(root, *source.split("/"))
-        if not is_readable(root, source, real):
+        if not is_readable(root, source, _real(root, source)):
             found.append(TeamProblem(path, "it is a link, a day of the future, or named otherwise"))
             continue
         try:
@@ -125,15 +135,19 @@ def problems(root: str) -> list[TeamProblem]:
     return found
 
 
-def _walk(root: str) -> Iterator[tuple[str, str]]:
-    """Yield the sources of all Markdown files two levels below the team's folder, with their real paths."""
+def _real(root: str, source: str) -> str:
+    return os.path.realpath(os.path.join(root, *source.split("/")))
+
+
+def _walk(root: str) -> Iterator[str]:
+    """Yield the sources of all Markdown files two levels below the team's folder."""
     top = os.path.join(root, TEAM_DIRECTORY)
     if os.path.realpath(top) != os.path.join(os.path.realpath(root), TEAM_DIRECTORY):
         return
     for author in _names(top):
         for name in _names(os.path.join(top, author)):
             if name.endswith(".md"):
-                yield f"{TEAM}/{author}/{name}", os.path.realpath(os.path.join(top, author, name))
+                yield f"{TEAM}/{author}/{name}"
 
 
 def _names(directory: str) -> list[str]:
@@ -158,7 +172,7 @@ def newest_lines(home: Home, root: str) -> str:
     if not os.path.isdir(os.path.join(root, TEAM_DIRECTORY)) or not is_trusted(home, root):
         return ""
     lines: list[str] = []
-    for source in reversed(team_files(root)[-_SHOWN_FILES:]):
+    for source in reversed(team_files(root, _SHOWN_FILES)):
         for words in reversed(_headings(root, source)):
             if len(lines) < _SHOWN_ENTRIES:
                 lines.append(words)

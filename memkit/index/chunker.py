@@ -36,8 +36,8 @@ def chunk_file(file: MemoryFile, settings: Settings) -> tuple[list[Chunk], int]:
 def decode(data: bytes, source: str = "") -> tuple[str, int]:
     """Return the text of a file, and the number of invalid UTF-8 sequences that became U+FFFD.
 
-    Drop a byte order mark at the start. In the team's folder, drop all that could make its text pass for
-    another: anchors, and characters that nobody sees. Lines keep their numbers.
+    Drop a byte order mark at the start. In the team's folder, also drop anchors and invisible characters, so
+    that no text can pass for another. Lines keep their numbers.
     """
     text = data.decode("utf-8", "replace")
     # A U+FFFD in the file starts with a lead byte, so no invalid sequence can include part of it.

@@ -104,7 +104,10 @@ def scan(
                 source == team.TEAM and team.is_readable(str(root), file.source, file.real)
             ):
                 found.setdefault(file.real, file)
-    yield from sorted(found.values(), key=lambda file: file.source)
+    shared = sorted((one.source for one in found.values() if team.is_team(one.source)), key=team.by_day)
+    left_out = frozenset(shared[: -team.MOST_FILES])
+    ordered = sorted(found.values(), key=lambda file: file.source)
+    yield from (file for file in ordered if file.source not in left_out)
 
 
 def _is_team(root: Path, file: SourceFile) -> bool:

@@ -41,7 +41,7 @@ _LEAST_ID = 4
 class ShareReport:
     """What `memkit share` added to a file, and how many entries were shared already.
 
-    `text` is exactly what was added at its end. `is_ignored` tells that git does not see the file.
+    `text` is exactly what was added at its end. `is_ignored` is whether git ignores the file.
     """
 
     path: str
@@ -158,11 +158,11 @@ def _matches(
 
 
 def _refuse_leaks(entries: Sequence[SharedEntry], patterns: Sequence[Pattern[str]]) -> None:
-    """Raise `MemkitError` if an entry holds what must not be shared. It says what and where in one line."""
+    """Raise `MemkitError` if an entry holds what must not be shared, with kind and place in one line."""
     found = [
         f"{leak.what} in line {leak.line} of {one.origin or repr(one.heading[:30])}"
         for one in entries
-        for leak in find_leaks(one.text, patterns)
+        for leak in find_leaks(f"{one.heading}\n\n{one.body}", patterns)
     ]
     if found:
         more = f", and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""

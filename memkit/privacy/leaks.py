@@ -29,7 +29,7 @@ _ADDRESS = re.compile(
     r"(?<![\w.:])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\d)|(?<![\w:])(?:f[cd][0-9a-f]{2}|fe80):[0-9a-f:]+"
 )
 _HOST = re.compile(
-    r"(?<![\w./-])[a-z0-9][\w-]*(?:\.[\w-]+)*\.(?:local|localdomain|internal|intranet|corp|lan|private|home)"
+    r"(?<![\w./-])[a-z0-9][\w-]*(?:\.[\w-]+)*\.(?:local|localdomain|internal|intranet|corp|lan|home\.arpa)"
     r"(?![\w-]|\.\w|\()",
     re.IGNORECASE,
 )
