@@ -195,6 +195,8 @@ class _Finder:
         self._found.old_versions = list(dict.fromkeys([*found, *self._old_rollups()]))
         for journal in journals:
             self._found.team += self._in_team(journal.project)
+        shared = {project.root for project, _ in self._found.team}
+        self._update_forgotten(self._found.forgotten.roots | shared)
         return self._found
 
     def _in_team(self, project: Project) -> Iterator[tuple[Project, WrittenEntry]]:

@@ -136,6 +136,14 @@ class ErasedLines(BaseModel):
     end_line: int
 
 
+class SharedCopy(BaseModel):
+    """An entry that the user shared in the repository."""
+
+    path: str
+    line: int
+    key: str
+
+
 class Erasure(BaseModel):
     """The entries that were erased, or would be."""
 
@@ -152,6 +160,7 @@ class Erasure(BaseModel):
     old_versions: list[str]
     projects: dict[str, int] = Field(description="The number of turns and notes, by root")
     shared: dict[str, int]
+    team: list[SharedCopy] = Field(description="The user's own copies in the repository")
 
 
 class IndexOfWords(BaseModel):
