@@ -31,6 +31,8 @@ def check_snapshot(subject: Subject) -> Iterator[Finding]:
     """Check the snapshot that searches read."""
     try:
         snapshot = open_snapshot(subject.project, subject.home, subject.settings, strict=True)
+        if snapshot is not None:
+            snapshot.check()
     except ForeignSnapshotError as error:
         yield make_finding("snapshot-foreign", what=error)
         return

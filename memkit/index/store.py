@@ -53,12 +53,22 @@ PLACEHOLDER_DIMENSIONS = 384
 ANSWER_SECONDS = 5.0
 """The time limit for a first answer of a Chroma server; Chroma's client would wait forever."""
 
+_EMBEDDED_GRAPH = {"max_neighbors": 4, "ef_construction": 8}
+"""How an embedded Chroma connects vectors.
+
+Searches read the vectors of the segments, so nothing asks an embedded Chroma for neighbors. Good ones cost a
+first build three times the processor time, and each new vector changes more of the files.
+"""
+
 _LIST_FIELDS = {"turns": "turns", "citations": "grips"}  # field: name in Chroma
 _FILTER_FIELDS = ("source", "session", "kind", "branch")
 _PLAIN_FIELDS = tuple(
     field.name for field in fields(Chunk) if field.name not in ("content", "source_hash", *_LIST_FIELDS)
 )
 """The fields of a chunk that rows carry on a server; an embedded store has `_FILTER_FIELDS` alone."""
+
+_OLD_FIELD = "breadcrumb"
+"""A field of embedded rows with text, as older versions wrote them."""
 
 _OWNER = re.compile(r"[0-9a-f]{32}")
 
@@ -112,6 +122,7 @@ class Store:
         self._path = path = directory(home, uri)
         self._owner = owner_of(home) if path is None else ""
         self._prefix = f"{self._owner}:" if self._owner else ""
+        self._had_text = False  # whether an older version wrote rows of an embedded store, with their text
         try:
             self._client = _embedded_client(path) if path is not None else _remote_client(home, uri)
             self._collection: Collection = _call(
@@ -131,9 +142,9 @@ class Store:
         """Close Chroma's client."""
         _call(self._client.close)  # type: ignore[attr-defined]  # Chroma's protocol lacks it
         if self._path is not None:
-            from memkit.index.purge import trim_vector_files  # which imports this module
+            from memkit.index import purge  # which imports this module
 
-            _call(trim_vector_files, path=self._path)
+            _call(purge.erase_files if self._had_text else purge.trim_vector_files, path=self._path)
             in_use_marker(self._path).unlink(missing_ok=True)
 
     @property
@@ -170,6 +181,7 @@ class Store:
                 windows.append(name)
             else:
                 found[name] = dict(metadata or {})
+                self._had_text |= not self._owner and _OLD_FIELD in found[name]
         self._delete([name for name in windows if name.partition("#")[0] not in found])
         have = Counter(name.partition("#")[0] for name in windows)
         for name, metadata in found.items():
@@ -375,9 +387,8 @@ def _collection(client: ClientAPI, name: str, owner: str, rebuild: bool) -> Coll
         client.delete_collection(name)
     # Vectors have length 1, so the inner product is the cosine. With the cosine metric, Chroma would
     # scale them again and return others than it was given.
-    return client.get_or_create_collection(
-        name, embedding_function=None, configuration={"hnsw": {"space": "ip"}}
-    )
+    graph: Any = {"space": "ip"} if owner else {"space": "ip", **_EMBEDDED_GRAPH}
+    return client.get_or_create_collection(name, embedding_function=None, configuration={"hnsw": graph})
 
 
 def _find(client: ClientAPI, name: str) -> Collection | None:

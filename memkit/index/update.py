@@ -12,8 +12,8 @@ from memkit.index import SyncReport
 from memkit.index.catalog import other_collections, snapshot_directory
 from memkit.index.chunk_embedder import ChunkEmbedder
 from memkit.index.chunker import chunk_file
+from memkit.index.manifest import Entry
 from memkit.index.memory_files import CurrentFiles, file_state, state_of
-from memkit.index.reader import Entry
 from memkit.index.segment import Segment, write_rows
 from memkit.index.snapshot import (
     STARTED,
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 BATCH_CHUNKS = 100
 """Chunks to embed and write at once. A kill or a refusal by a provider loses at most one batch."""
 
-SEGMENT_CHUNKS = 8192
+SEGMENT_CHUNKS = 4096
 """A pass holds about so many chunks in memory, and writes them as one segment."""
 
 Progress = Callable[[int, int], None]
@@ -154,14 +154,15 @@ class Update:
         identity = "" if self.store.is_shared else self.store.identity
         if base is not None and (base.entries, base.root) == (self.entries, root):
             is_marked = (self.directory / STARTED).exists()
-            if not is_marked and base.manifest["collection"] == identity:
+            if not is_marked and base.manifest.collection == identity:
                 remove_others(self.directory, self.segments)  # a killed pass or merge may have left some
                 return
             name = base.name
         else:
             name = ""
         prepare(self.directory)
-        write_manifest(self.directory, root, self.segments, self.entries, identity, name)
+        known = {} if base is None else {one.name: one.stat for one in base.segments}
+        write_manifest(self.directory, root, self.segments, self.entries, identity, name, known)
 
     def _read_store(self) -> None:
         """Find out what the store holds, and collect the vectors that are known."""
@@ -342,10 +343,14 @@ class Update:
         if not rows:
             return
         self._begin()
-        # A chunk is written window by window. Delete a replaced one first, or a kill would mix the two.
-        replaced = {row.id: _held(self.before[row.id]) for row in rows if row.id in self.before}
-        self.store.delete(replaced)
-        self.store.put(rows)
+        self.store.put([row for row in rows if row.id not in self.before])
+        # A chunk is written window by window. Delete a replaced one first, or a kill would mix the two. If
+        # there is no snapshot, its vectors exist nowhere else, so do it in small batches.
+        replaced = [row for row in rows if row.id in self.before]
+        for start in range(0, len(replaced), BATCH_CHUNKS):
+            batch = replaced[start : start + BATCH_CHUNKS]
+            self.store.delete({row.id: _held(self.before[row.id]) for row in batch})
+            self.store.put(batch)
 
     def _write_segment(self, rows: list[Row]) -> None:
         """Write a segment of the files that have changed or gained vectors."""
