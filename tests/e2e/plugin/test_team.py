@@ -17,10 +17,12 @@ ARRIVES = (
     "printf '# 2026-01-02\\n\\n## Port\\n\\nThe gateway listens on 7443.\\n' > .memkit/team/jo-doe-1234/2026-01-02.md"
 )
 
+SETTINGS = '[service]\nenabled = false\n[embedding]\nprovider = "none"\n'
+
 
 def test_a_pulled_file_is_indexed_during_the_session(api: MessagesApi, user: MemkitUser) -> None:
     home, root = Home(str(user.home.memkit_home)), user.home.project
-    (user.home.memkit_home / "config.toml").write_text("[service]\nenabled = false\n")
+    (user.home.memkit_home / "config.toml").write_text(SETTINGS)
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     (root / ".memkit" / "team").mkdir(parents=True)
     user.run("projects", "trust")
@@ -39,4 +41,3 @@ def test_a_pulled_file_is_indexed_during_the_session(api: MessagesApi, user: Mem
     api.script = script
     user.home.run_prompt("Go on please.", "--allowedTools", "Bash")
     assert "7443" in shared()[0]
-    user.wait_until_remembered()
