@@ -74,13 +74,14 @@ def team_file(source: str) -> TeamFile | None:
     return TeamFile(match[1], match[2]) if match else None
 
 
-def is_readable(root: str, source: str, real: str) -> bool:
+def is_readable(real_root: str, source: str, real: str) -> bool:
     """Return whether a path in the team's folder is one of its files: no link, and no day of the future.
 
-    `real` is where links lead. A day may begin in another time zone first.
+    `real_root` is the real path of the project's root, `real` that of the file. A day may begin in another
+    time zone first.
     """
     found = team_file(source)
-    if found is None or real != os.path.join(os.path.realpath(root), *source.split("/")):
+    if found is None or real != os.path.join(real_root, *source.split("/")):
         return False
     return found.date <= time.strftime("%Y-%m-%d", time.gmtime(time.time() + _DAY_SECONDS))
 
@@ -97,10 +98,11 @@ def is_trusted(home: Home, root: str) -> bool:
 def team_files(root: str, most: int = MOST_FILES) -> list[str]:
     """Return the sources of the newest of the team's files at `root`, oldest day first."""
     found: list[str] = []
+    real_root = os.path.realpath(root)
     for source in sorted(_walk(root), key=by_day, reverse=True):
         if len(found) == most:
             break
-        if is_readable(root, source, _real(root, source)):
+        if is_readable(real_root, source, _real(root, source)):
             found.append(source)
     return found[::-1]
 
@@ -117,10 +119,10 @@ def authors(root: str) -> list[str]:
 
 def problems(root: str) -> list[TeamProblem]:
     """Return what is in the team's folder and not read, or is in conflict."""
-    found = []
+    found, real_root = [], os.path.realpath(root)
     for source in _walk(root):
         path = os.path.join(root, *source.split("/"))
-        if not is_readable(root, source, _real(root, source)):
+        if not is_readable(real_root, source, _real(root, source)):
             found.append(TeamProblem(path, "it is a link, a day of the future, or named otherwise"))
             continue
         try:

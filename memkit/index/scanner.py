@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from memkit.hook import team
+from memkit.paths import TEAM_DIRECTORY
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +82,8 @@ def scan(
     Nothing below an excluded directory is found.
     """
     found: dict[str, SourceFile] = {}
+    real_root = os.path.realpath(root)
+    folder = os.path.join(real_root, TEAM_DIRECTORY, "").casefold()
     noted: Unreadable = {} if unreadable is None else unreadable
     for configured in paths:
         base = _absolute(root / configured)
@@ -100,9 +103,7 @@ def scan(
         else:
             files = _files([(base, source)])
         for file in files:
-            if not _is_team(root, file) or (
-                source == team.TEAM and team.is_readable(str(root), file.source, file.real)
-            ):
+            if _may_be_found(file, source, real_root, folder):
                 found.setdefault(file.real, file)
     shared = sorted((one.source for one in found.values() if team.is_team(one.source)), key=team.by_day)
     left_out = frozenset(shared[: -team.MOST_FILES])
@@ -110,12 +111,11 @@ def scan(
     yield from (file for file in ordered if file.source not in left_out)
 
 
-def _is_team(root: Path, file: SourceFile) -> bool:
-    """Return whether a file is in the team's folder, or a link leads to one there."""
-    if team.is_team(file.source):
+def _may_be_found(file: SourceFile, configured: str, real_root: str, folder: str) -> bool:
+    """Return whether a file is outside of the team's `folder`, or one of its files found as such."""
+    if not team.is_team(file.source) and not file.real.casefold().startswith(folder):  # a link may lead there
         return True
-    real = os.path.relpath(file.real, os.path.realpath(root)) if ".memkit" in file.real.casefold() else ""
-    return team.is_team(real.replace(os.sep, "/"))
+    return configured == team.TEAM and team.is_readable(real_root, file.source, file.real)
 
 
 def _absolute(path: Path) -> Path:

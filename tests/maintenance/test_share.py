@@ -139,7 +139,8 @@ def test_a_strangers_team_is_read_only_when_trusted(alex: Person) -> None:
     assert not alex.found("which port does the gateway listen on")
     assert team.newest_lines(alex.home, str(alex.root)) == ""
     # Settings that come with the repository cannot name the folder either.
-    for paths in ('[".memkit"]', '[".memkit/team"]', '["."]', '[".MEMKIT/Team/../team"]'):
+    (alex.root / "docs").symlink_to(".memkit/team/mallory-0bad")
+    for paths in ('[".memkit"]', '["docs"]', '[".memkit/team"]', '["."]', '[".MEMKIT/Team/../team"]'):
         (alex.root / ".memkit.toml").write_text(f"[memory]\npaths = {paths}\n")
         assert not alex.found("which port does the gateway listen on"), paths
     (alex.root / ".memkit.toml").unlink()
