@@ -99,6 +99,7 @@ HOME_FILES = (
     FileKind("run/import.jsonl", "files that an import has read", is_derived=True),
     FileKind("run/import-offered/**", "projects where memkit offered an import", is_derived=True),
     FileKind("run/off-said/**", "projects where memkit reported that it is off", is_derived=True),
+    FileKind("run/team-said/**", "clones where memkit reported a shared memory", is_derived=True),
     FileKind("run/*-notice", "when memkit reported a problem of the environment", is_derived=True),
     FileKind("run/checked", "when a hook last looked for waiting events", is_derived=True),
     FileKind("run/left.json", "a worker that a hook left to the service", is_derived=True),
@@ -120,7 +121,8 @@ PROJECT_FILES = (
     FileKind(".memkit/journal.lock", "lock of the memory", is_derived=True),
 )
 """The files of one project. Your own memory is `memory/` in the home. A project without a directory has its
-`.memkit` in `projects/NAME/` of the home. Days in OpenClaw's folder are OpenClaw's files, too."""
+`.memkit` in `projects/NAME/` of the home. Days in OpenClaw's folder are OpenClaw's files, too. What people
+share in `.memkit/team` belongs to the repository: no backup holds it, and no uninstall removes it."""
 
 
 def kind_of(path: str, table: tuple[FileKind, ...] = HOME_FILES) -> FileKind | None:

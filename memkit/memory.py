@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from memkit.index.update import Progress
     from memkit.journal import Journal
     from memkit.journal.digest import Note
+    from memkit.maintenance.share import ShareReport, UnshareReport
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
     from memkit.recall.expand import Section
@@ -550,6 +551,51 @@ class Memory:
                 f"not everything was erased: {'; '.join(problems)}; "
                 "fix these problems; then the user can finish it with `memkit forget`"
             )
+
+    def share(self, *ids: str, dry_run: bool = False) -> ShareReport:
+        """Add entries to what you share in the repository: `memory.share("82c57f55", dry_run=True).text`.
+
+        Each id names a search result, a session, a turn, a bullet, a note, or a fact. All are refused if one
+        holds a secret, an e-mail address, a path in a home, a private host, or a random string. Sharing an
+        entry twice changes nothing. With `dry_run`, return what would be added.
+        """
+        from memkit.index import open_chunks
+        from memkit.ipc import unindexed
+        from memkit.maintenance.share import share
+
+        if not dry_run:
+            unindexed.mark(self.home, self.project.root)
+        return share(
+            self.journal,
+            open_chunks(self.project, self.home, self.settings),
+            ids,
+            self.settings.capture.compiled_patterns(),
+            shared=self.settings.memory.shared,
+            dry_run=dry_run,
+        )
+
+    def unshare(self, *ids: str, dry_run: bool = False) -> UnshareReport:
+        """Remove entries from what you share: `memory.unshare("82c57f55")`. Git's history keeps them.
+
+        `ids` are as for `share`, or those of the shared entries.
+        """
+        from memkit.index import open_chunks
+        from memkit.ipc import unindexed
+        from memkit.maintenance.share import unshare
+
+        if not dry_run:
+            unindexed.mark(self.home, self.project.root)
+        chunks = open_chunks(self.project, self.home, self.settings)
+        return unshare(self.journal, chunks, ids, shared=self.settings.memory.shared, dry_run=dry_run)
+
+    def trust_team(self, *, is_trusted: bool = True) -> list[str]:
+        """Search what people share in this clone, or no longer: `memory.trust_team()`. Return the authors."""
+        from memkit.hook.team import authors
+        from memkit.projects.team import distrust, trust
+
+        (trust if is_trusted else distrust)(self.home, self.project.root)
+        self.index()
+        return authors(self.project.root)
 
     def index(self, *, rebuild: bool = False, progress: Progress | None = None) -> SyncReport:
         """Update the search index from the Markdown: `memory.index().added` counts the new chunks.

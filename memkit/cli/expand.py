@@ -51,6 +51,8 @@ def _show(section: Section) -> None:
     echo(f"{section['path']}:{section['start_line']}-{section['end_line']}", dim=True)
     if session:
         echo(f"session {session}{f', branch {branch}' if branch else ''}", dim=True)
+    if section.get("team"):
+        echo(one_line(section["team"]["line"]), fg="magenta")
     if section.get("git"):
         echo(f"git: {one_line(section['git']['line'])}", fg="magenta")
     echo(f"\n{section['content']}\n")

@@ -140,6 +140,11 @@ def _show(found: Locations, root: str) -> None:
     facts = [pair for location in found.facts for pair in location.facts.items()]
     for name, line in facts:
         click.echo(f"{styled(name, fg='cyan')}  {plain(line)}")
+    for _, shared in found.team:
+        echo(f"{shared.path}:{shared.start}  {plain(shared.heading)}")
+    if found.team:
+        copies = plural(len(found.team), "shared copy", "shared copies")
+        echo(f"{copies} to be removed from the working tree. Git's history keeps what was committed.")
     if not found:
         echo("The memory holds none of that, and an import would leave it out.")
         return

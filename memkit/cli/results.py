@@ -98,6 +98,8 @@ def _show_hit(result: Result, excerpt: Excerpt, columns: int, lines: int) -> Non
             if line:
                 click.echo(f"{_INDENT}{styled(arrow, dim=True)}{_marked(fit(line, room), words)}")
             arrow = " " * len(arrow)
+    if result.team_line:
+        echo(_INDENT + fit(plain(result.team_line), columns - len(_INDENT)), fg="magenta")
     if result.git_line:
         echo(_INDENT + fit(plain(f"git: {result.git_line}"), columns - len(_INDENT)), fg="magenta")
 
@@ -144,6 +146,8 @@ def show_full(answer: Answer, root: str) -> None:
         echo(f"{place}  relevance {result.relevance:.2f}  score {result.score:.3f}", dim=True)
         if result.mark:
             echo(result.mark, fg="magenta")
+        if result.team_line:
+            echo(result.team_line, fg="magenta")
         if result.git_line:
             echo(f"git: {result.git_line}", fg="magenta")
         if result.turn_entries:

@@ -52,6 +52,7 @@ CHECKS = (
     Check(installation.check_versions, hourly=True),
     Check(home_checks.check_writing, hourly=True),
     Check(home_checks.check_memory, of_project=True, hourly=True),
+    Check(home_checks.check_team, of_project=True),
     Check(home_checks.check_git, of_project=True, hourly=True),
     Check(home_checks.check_registry, hourly=True),
     Check(home_checks.check_owner, hourly=True),

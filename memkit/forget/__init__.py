@@ -33,8 +33,10 @@ from memkit.ipc import spool, unindexed
 from memkit.journal import Journal
 from memkit.journal.day_edits import Removal
 from memkit.journal.day_summaries import turns_of
+from memkit.journal.team import TeamFolder
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
+from memkit.projects.team import author_folder
 from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
@@ -100,8 +102,9 @@ class _Eraser:
         problems = []
         for root in sorted(self._forgotten.roots):
             unindexed.mark(self._home, root)  # after a kill, the next process updates the index
-        for step in (self._old_versions, self._markdown, self._titles, self._days, self._facts, self._archive,
-                     self._old_text, self._summary_queue, self._index, self._topics):  # fmt: skip
+        for step in (self._team, self._old_versions, self._markdown, self._titles, self._days,
+                     self._facts, self._archive, self._old_text, self._summary_queue, self._index,
+                     self._topics):  # fmt: skip
             try:
                 step()
             except (MemkitError, OSError) as error:  # continue with the other places
@@ -110,6 +113,13 @@ class _Eraser:
 
     def _journal(self, project: Project) -> Journal:
         return Journal(project, shared=self._settings_of(project).memory.shared)
+
+    def _team(self) -> None:
+        """Remove the user's own copies from the working trees. What is committed stays in git."""
+        for project in dict.fromkeys(project for project, _ in self._found.team):
+            keys = {one.key for other, one in self._found.team if other == project}
+            shared = self._settings_of(project).memory.shared
+            TeamFolder(project, author_folder(project.root), shared=shared).remove(keys)
 
     def _old_versions(self) -> None:
         for path in self._found.old_versions:

@@ -21,6 +21,7 @@ from memkit.forget import OLD_TEXT_FIELDS, purge_index, remove_old_text
 from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.entries import days
 from memkit.hook.project import Project, digest16
+from memkit.hook.team import team_files
 from memkit.index import read_files
 from memkit.index.catalog import snapshots_of
 from memkit.index.chunker import decode
@@ -434,6 +435,9 @@ class Audit:
             files = read_files(project, self._home, settings)
             for source in files:
                 if source not in written:
+                    yield _foreign_markdown(Path(project.root, source))
+            for source in team_files(project.root):  # in a clone that is not trusted, the index lacks them
+                if source not in files:
                     yield _foreign_markdown(Path(project.root, source))
             problems += [f"{line} ({project.root})" for line in files.problems]
         yield from places_in_home(self._home, self._roots)

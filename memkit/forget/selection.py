@@ -23,6 +23,7 @@ from memkit.files import read_regular
 from memkit.forget.mentions import Mentions
 from memkit.hook.entries import days
 from memkit.hook.project import Project, Registry
+from memkit.hook.team import is_team
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
 from memkit.journal import Journal
@@ -225,6 +226,11 @@ class _Memory:
 
     def _passage(self, chunk: Chunk) -> Passage:
         path = Path(self.project.root, chunk.source)
+        if is_team(chunk.source):
+            raise MemkitError(
+                f"{chunk.source}:{chunk.start_line} belongs to the repository; `memkit unshare` takes back "
+                "what you shared"
+            )
         if not path.resolve().is_relative_to(self._directory.resolve()):
             raise MemkitError(
                 f"{path}:{chunk.start_line}-{chunk.end_line} is in a file of your own, which memkit does not "

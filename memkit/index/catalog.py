@@ -15,6 +15,7 @@ from memkit.embedding.models import space
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory, read_head, write_durably
 from memkit.hook.project import Project, Registry, digest16, registry_path
+from memkit.hook.team import is_trusted as is_trusted_team
 from memkit.index.chunk import digest
 from memkit.index.manifest import Manifest, root_of
 from memkit.index.reader import ChunkReader, open_current
@@ -98,7 +99,8 @@ def index_key(project: Project, home: Home, settings: Settings) -> str:
         settings.index,
         settings.search.language,
     )
-    return digest(repr((identity(project, home), project.folder, deciding)))
+    is_trusted = is_trusted_team(home, project.root)
+    return digest(repr((identity(project, home), project.folder, is_trusted, deciding)))
 
 
 def other_collections(project: Project, home: Home, name: str) -> list[str]:

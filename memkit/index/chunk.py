@@ -11,7 +11,7 @@ LABEL = re.compile(r"^\*\*(?:Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
 """The labels that memkit writes before the parts of a turn."""
 
 _TIME = re.compile(r"\A\d\d:\d\d ")
-KINDS = ("turn", "summary", "fact", "unverified", "instruction", "note")
+KINDS = ("turn", "summary", "fact", "unverified", "instruction", "note", "team")
 
 LEADING_HEADINGS = re.compile(r"\A(?:#{1,6} .*\n?|\s*\n)+")
 """The headings at the start of a chunk's content, with blank lines between them."""
@@ -32,7 +32,8 @@ class Chunk:
         end_line: last line, inclusive.
         content_hash: SHA-256 of `content`, first 16 hex characters.
         kind: "turn", "summary" (a bullet with a citation), "fact" (of a compaction), "unverified" (a
-            summary or fact that its sources do not cover), "instruction", or "note".
+            summary or fact that its sources do not cover), "instruction", "note", or "team" (what somebody
+            shared in the repository; see `memkit.hook.team`).
         date: ISO date of the text, or "".
         session: session id from the journal's anchors, or "".
         turns: id of the turn that the text is, or ids of the turns that it rests on.

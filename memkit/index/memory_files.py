@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from memkit.errors import DamagedFileError, NotFoundError
-from memkit.files import RefusedFileError, inside, make_private_directory, read_regular
+from memkit.files import MOST_BYTES, RefusedFileError, inside, make_private_directory, read_regular
+from memkit.hook import team
 from memkit.hook.project import Project, Registry
 from memkit.index.chunk import digest
 from memkit.index.manifest import Manifest, Stat, stat_of
@@ -72,12 +73,16 @@ class MemoryFile:
     @property
     def data(self) -> bytes:
         """The bytes, read now if need be. Raise `OSError`."""
-        return read_regular(self.path) if self.kept is None else self.kept
+        return read_regular(self.path, self._most) if self.kept is None else self.kept
+
+    @property
+    def _most(self) -> int:
+        return team.MOST_BYTES if team.is_team(self.source) else MOST_BYTES
 
     def load(self) -> MemoryFile:
         """Return the file as it is now, with its bytes in memory. Raise `OSError`."""
         found, now = os.stat(self.path), time.time_ns()
-        data = read_regular(self.path)
+        data = read_regular(self.path, self._most)
         is_settled = max(found.st_mtime_ns, found.st_ctime_ns) + RACY_NS < now
         stat = stat_of(found) if is_settled and len(data) == found.st_size else ()
         return MemoryFile(self.source, self.path, hashlib.sha256(data).hexdigest(), stat, data)
@@ -120,13 +125,24 @@ def memory_paths(project: Project, home: Home, settings: Settings) -> Sequence[s
     """
     own = _own_paths(project, home, settings)
     try:
-        return [*own, *added_paths(home, project)]
+        return [*own, *(one for one in added_paths(home, project) if not _is_team_path(project, one))]
     except DamagedFileError as error:
         logger.warning("%s", error)
         return own
 
 
 def _own_paths(project: Project, home: Home, settings: Settings) -> Sequence[str]:
+    """Return the paths that the settings name, and the team's folder in a clone that the user trusts."""
+    # A repository's settings cannot name the team's folder: they come with it.
+    paths = [one for one in _chosen_paths(project, home, settings) if not _is_team_path(project, one)]
+    return [*paths, team.TEAM] if team.is_trusted(home, project.root) else paths
+
+
+def _is_team_path(project: Project, path: str) -> bool:
+    return any(map(team.is_team, sources_of(Path(project.root), [path])))
+
+
+def _chosen_paths(project: Project, home: Home, settings: Settings) -> Sequence[str]:
     # memory.paths is relative to a project. The memory home has only one place.
     if project.root == home.root:
         return [home.memory]
@@ -171,6 +187,7 @@ def read_files(
     except DamagedFileError as error:
         logger.warning("%s", error)
         files.added_paths_problem = str(error)
+    added = [one for one in added if not _is_team_path(project, one)]
     for found in scan(root, [*own, *added], exclude=exclude, unreadable=files.unreadable):
         try:
             # The scan followed links, and checked where they lead.

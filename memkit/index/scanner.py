@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from memkit.hook import team
+from memkit.paths import TEAM_DIRECTORY
+
 logger = logging.getLogger(__name__)
 
 SUFFIXES = (".md", ".markdown")
@@ -71,11 +74,16 @@ def scan(
     own name does not appear under the link's. A configured path may itself be hidden or a link. But a link
     below `root` must lead to a target below `root`: it may have come with the repository.
 
+    The team's folder is found only where it is a configured path itself, and there only the files that
+    `team.is_readable` accepts.
+
     `exclude` has globs as in gitignore. One without a slash matches the name of any file or directory, one
     with a slash the whole source. A trailing slash matches directories only, and `*` also matches slashes.
     Nothing below an excluded directory is found.
     """
     found: dict[str, SourceFile] = {}
+    real_root = os.path.realpath(root)
+    folder = os.path.join(real_root, TEAM_DIRECTORY, "").casefold()
     noted: Unreadable = {} if unreadable is None else unreadable
     for configured in paths:
         base = _absolute(root / configured)
@@ -95,8 +103,19 @@ def scan(
         else:
             files = _files([(base, source)])
         for file in files:
-            found.setdefault(file.real, file)
-    yield from sorted(found.values(), key=lambda file: file.source)
+            if _may_be_found(file, source, real_root, folder):
+                found.setdefault(file.real, file)
+    shared = sorted((one.source for one in found.values() if team.is_team(one.source)), key=team.by_day)
+    left_out = frozenset(shared[: -team.MOST_FILES])
+    ordered = sorted(found.values(), key=lambda file: file.source)
+    yield from (file for file in ordered if file.source not in left_out)
+
+
+def _may_be_found(file: SourceFile, configured: str, real_root: str, folder: str) -> bool:
+    """Return whether a file is outside of the team's `folder`, or one of its files found as such."""
+    if not team.is_team(file.source) and not file.real.casefold().startswith(folder):  # a link may lead there
+        return True
+    return configured == team.TEAM and team.is_readable(real_root, file.source, file.real)
 
 
 def _absolute(path: Path) -> Path:

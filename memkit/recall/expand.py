@@ -52,10 +52,11 @@ class Section(_Section, total=False):
     `content` is the text of the file now, without anchors. Lines are 1-based and inclusive. `transcript` is
     the path of Claude Code's transcript. If that is gone, it is None, `archived` is whether the archive
     has the session, and `missing` lists turns that a damaged archive lost. `git` has the marks from git, if
-    there are any; see `memkit.recall.git_marks`.
+    there are any; see `memkit.recall.git_marks`. `team` says who shared it; see `memkit.recall.team`.
     """
 
     git: dict[str, Any]
+    team: dict[str, Any]
 
 
 def expand_known(
@@ -102,7 +103,7 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
         raise NotFoundError(
             f"{path} cannot be read: {error.strerror}; run `memkit index` to update the index"
         ) from error
-    text, _ = decode(data)
+    text, _ = decode(data, chunk.source)
     document = Document(text)
     is_unchanged = hashlib.sha256(data).hexdigest() == chunk.source_hash
     start, end = _bounds(document, chunk, path, is_unchanged)

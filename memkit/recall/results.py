@@ -106,7 +106,8 @@ class Result:
     `superseded` has the date, text, and id of a later fact because of which it no longer holds.
     `changed_by` has those of a later entry that changes what it says; its text is the sentence that does.
     `excerpt` is for a person; it is None unless the request asks for it. `git` has the marks from git, see
-    `memkit.recall.git_marks`.
+    `memkit.recall.git_marks`. `team` says who shared it, if somebody did: author, day, commit, and a line;
+    see `memkit.recall.team`.
     """
 
     id: str
@@ -124,6 +125,7 @@ class Result:
     explanation: dict[str, Any] = field(default_factory=dict)
     excerpt: Excerpt | None = None
     git: dict[str, Any] = field(default_factory=dict)
+    team: dict[str, Any] = field(default_factory=dict)
 
     @property
     def now(self) -> str:
@@ -146,6 +148,11 @@ class Result:
     def git_line(self) -> str:
         """The marks from git in words, on one line; or ""."""
         return one_line(str(self.git.get("line", "")), NOTE_CHARACTERS)
+
+    @property
+    def team_line(self) -> str:
+        """Who shared it, on one line; or ""."""
+        return one_line(str(self.team.get("line", "")), NOTE_CHARACTERS)
 
     @property
     def node(self) -> str:
@@ -181,6 +188,7 @@ class Result:
             "merged": self.merged,
             **({"superseded": self.superseded} if self.superseded else {}),
             **({"git": self.git} if self.git else {}),
+            **({"team": self.team} if self.team else {}),
             **({"changed_by": self.changed_by} if self.changed_by else {}),
             "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
             **({"explanation": self.explanation} if self.explanation else {}),

@@ -39,6 +39,7 @@ from memkit.recall.pieces import fill, joined
 from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
 from memkit.recall.selection import ChangingEntry, Place, Selection
 from memkit.recall.superseded import SupersedingFact
+from memkit.recall.team import shared_by
 from memkit.settings import SearchSettings, Settings, load
 from memkit.text import one_line
 
@@ -152,7 +153,7 @@ class Searcher:
         corpus, near = self.corpus, found.raisable & (found.relevance >= NEAREST_RELEVANCE)
         for place, chunk in self._turns(self._places(found, request, near), MOST_NEAREST):
             name = corpus.id(place.position)[:SHOWN_ID_CHARACTERS]
-            text = chunk.heading or one_line(chunk.content, NOTE_CHARACTERS)
+            text = _title(chunk)
             yield Line(chunk.date, text, name, chunk.session, corpus.root(place.position))
 
     def dated(self, filters: Filters) -> list[Line]:
@@ -165,7 +166,7 @@ class Searcher:
             chunk = corpus.chunk(position)
             if not chunk.is_bare:
                 name = corpus.id(position)[:SHOWN_ID_CHARACTERS]
-                text = chunk.heading or one_line(chunk.content, NOTE_CHARACTERS)
+                text = _title(chunk)
                 found.append(Line(chunk.date, text, name, chunk.session, corpus.root(position)))
         return sorted(found, key=lambda one: one.time)
 
@@ -252,6 +253,7 @@ class Searcher:
                 changed_by=_mark(corpus, place.changed_by),
                 explanation=_explain(found, position, place.score) if request.explain else {},
                 excerpt=self._excerpt(place, chunk, request.query) if request.excerpts else None,
+                team=shared_by(chunk.source) if chunk.kind == "team" else {},
             )
 
     def _turns(self, ranked: Iterator[tuple[Place, Chunk]], size: int) -> Iterator[tuple[Place, Chunk]]:
@@ -329,6 +331,12 @@ class Searcher:
             bullet = next(map(corpus.chunk, bullets), None)
             outcome = outcome_of(corpus.turn_text(place.position), bullet)
         return make_excerpt(chunk, outcome, corpus.lexical_of(place.position), question)
+
+
+def _title(chunk: Chunk) -> str:
+    """Return the heading of a chunk, or its text; with the author if somebody else shared it."""
+    title = chunk.heading or one_line(chunk.content, NOTE_CHARACTERS)
+    return f"{shared_by(chunk.source).get('author', '')}: {title}" if chunk.kind == "team" else title
 
 
 def _mark(corpus: Corpus, newer: SupersedingFact | ChangingEntry | None) -> dict[str, str]:

@@ -167,9 +167,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     read = memory_files.read_regular
 
-    def note(path: str) -> bytes:
+    def note(path: str, most: int) -> bytes:
         names.append(Path(path).name)
-        return read(path)
+        return read(path, most)
 
     monkeypatch.setattr(memory_files, "read_regular", note)
     return names
