@@ -161,7 +161,7 @@ def _index(subject: Subject, is_rebuild: bool) -> str:
         )
     chunks = plural(report.chunks, "chunk")
     lines.append(f"{chunks} of {subject.project.root} indexed, {report.embedded} embedded")
-    return "; ".join([*lines, *filter(None, [report.degraded])])
+    return "; ".join([*lines, *filter(None, [report.degraded, report.away])])
 
 
 def _collection_name(subject: Subject) -> str:

@@ -468,6 +468,7 @@ def _open_updated(
                 )
                 if report.degraded and embedder is not None:
                     notes.append(report.degraded)
+                notes += filter(None, [report.away])
     except (IndexStoreError, EmbeddingError) as error:
         if snapshot is None or isinstance(error, NoDescriptorsError):
             raise

@@ -212,7 +212,7 @@ class OpenProjects:
                 raise
             notes.append(f"the newest entries may be missing: {error}")
         else:
-            notes += filter(None, [report.degraded])
+            notes += filter(None, [report.degraded, report.away])
             notes += [f"{line}; searched its old text" for line in report.unreadable]
 
     def _read(
