@@ -140,6 +140,7 @@ class OpenProjects:
         return combine(
             project,
             self._home,
+            settings,
             search,
             open_one,
             lambda: self._models.find(settings.embedding),
