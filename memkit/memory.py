@@ -461,9 +461,10 @@ class Memory:
                 f"{self.project.root} has no day, session, turn, or result {name!r}; "
                 "`memkit sessions` and `memkit search` list them"
             ) from error
+        author, text = section.get("author", ""), section["content"]
         return Entry(
             "result", section["id"], section["path"], section["start_line"], section["session"],
-            tuple(section["turns"]), section["content"],
+            tuple(section["turns"]), f"From {author}:\n\n{text}" if author else text,
         )  # fmt: skip
 
     def _find_period(self, name: str) -> Entry | None:

@@ -36,8 +36,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaServer]:
         yield running
 
 
+SLOW_SECONDS = 30.0
+"""What a busy machine may take to answer."""
+
+
 @pytest.fixture
-def server(running: ChromaServer) -> str:
+def server(running: ChromaServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(server_module, "ANSWER_SECONDS", SLOW_SECONDS)
     server_module.reset()
     return running.uri
 
@@ -299,8 +304,9 @@ def test_without_the_server_everything_is_found_here(tmp_path: Path, state: str)
         assert uri in str(caught.value)
 
 
-def test_what_the_server_missed_is_sent_later(tmp_path: Path) -> None:
+def test_what_the_server_missed_is_sent_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only that: nothing is embedded again, and rows that did not change are not read."""
+    monkeypatch.setattr(server_module, "ANSWER_SECONDS", SLOW_SECONDS)
     (tmp_path / "data").mkdir()
     with chroma_server(tmp_path / "data") as running, closing(Proxy(running.uri)) as proxy:
         server_module.reset()

@@ -16,9 +16,8 @@ from memkit.recall.expand import expand_known
 from memkit.recall.layout import lay_out
 from memkit.recall.results import Answer, Filters, SearchRequest
 from memkit.recall.search import open_searcher
-from memkit.settings.load import Settings
 from tests.chroma_server import ChromaServer, chroma_server, free_port, silent_server
-from tests.index.test_server import cloned, collection_of, configure
+from tests.index.test_server import SLOW_SECONDS, cloned, collection_of
 from tests.memory import Memory
 
 MAYA = """# 2026-11-18
@@ -49,6 +48,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaServer]:
 @pytest.fixture
 def team(tmp_path: Path, running: ChromaServer, monkeypatch: pytest.MonkeyPatch) -> tuple[Memory, Memory]:
     """Two clones of one repository with other days."""
+    monkeypatch.setattr(server_module, "ANSWER_SECONDS", SLOW_SECONDS)
     server_module.reset()
     repository = tmp_path.name
     maya = cloned(tmp_path / "Maya", running.uri, repository=repository, **{"2026-11-18.md": MAYA})
