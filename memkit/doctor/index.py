@@ -133,7 +133,7 @@ def check_server(subject: Subject) -> Iterator[Finding]:
     from memkit.index.server import connect
 
     parts = urlsplit(uri)
-    if parts.scheme == "http" and not parts.hostname not in LOOPBACK:
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         yield make_finding("server-unencrypted", uri=uri)
     snapshot, count = _snapshot(subject), 0
     if snapshot is not None:

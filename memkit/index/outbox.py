@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 UNSENT = "unsent"
+VERSION = 1
 
 Value = TypeVar("Value")
 
@@ -108,9 +109,10 @@ class Outbox(Store):
 
 
 def read_unsent(directory: Path) -> frozenset[str] | None:
-    """Return the memory files whose rows wait for the server; None if the record is damaged: all may."""
+    """Return the memory files whose rows wait for the server; None if all may: the record is unreadable."""
     try:
-        return frozenset(map(str, parse_json((directory / UNSENT).read_bytes())["sources"]))
+        value = parse_json((directory / UNSENT).read_bytes())
+        return frozenset(map(str, value["sources"])) if value["version"] == VERSION else None
     except FileNotFoundError:
         return frozenset()
     except (OSError, ValueError, KeyError, TypeError):
@@ -120,7 +122,7 @@ def read_unsent(directory: Path) -> frozenset[str] | None:
 def write_unsent(directory: Path, sources: Collection[str]) -> None:
     """Record durably which memory files wait. Raise `OSError`."""
     if sources:
-        data = json.dumps({"version": 1, "sources": sorted(sources)}).encode("ascii")
+        data = json.dumps({"version": VERSION, "sources": sorted(sources)}).encode("ascii")
         write_durably(str(directory / UNSENT), data)
     else:
         with contextlib.suppress(FileNotFoundError):

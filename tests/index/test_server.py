@@ -15,6 +15,8 @@ import msgspec
 import pytest
 from chromadb.api.models.Collection import Collection
 
+from memkit.doctor import open_subject
+from memkit.doctor.index import check_server
 from memkit.embedding.models import space
 from memkit.errors import IndexStoreError
 from memkit.index import is_up_to_date, read_files
@@ -23,6 +25,8 @@ from memkit.index.catalog import collection_name
 from memkit.index.outbox import UNSENT
 from memkit.index.purge import delete_collection
 from memkit.index.store import Store
+from memkit.maintenance.backup import back_up
+from memkit.maintenance.restore import open_backup
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from tests.chroma_server import ChromaServer, Proxy, chroma_server, free_port, silent_server
@@ -342,3 +346,43 @@ def test_what_the_server_missed_is_sent_later(tmp_path: Path, monkeypatch: pytes
         assert not [one for one in rows.values() if "2026-11-18" in one["source"]]
         assert not list(Path(memory.home.index).rglob(UNSENT))
         assert_costs_nothing(memory)
+
+
+def test_doctor_says_whether_the_server_answers_and_what_waits(tmp_path: Path, server: str) -> None:
+    memory = cloned(tmp_path / "one", server, *DAYS, repository="doctor")
+    configure(memory, f"index.uri = '{server}'\n")
+    memory.sync()
+    subject = open_subject(memory.home, memory.project)
+    assert [*check_server(subject)] == []
+    server_module.reset()
+    away = f"http://127.0.0.1:{free_port()}"
+    configure(memory, f"index.uri = '{away}'\n")
+    memory.settings = msgspec.convert({"index": {"uri": away}}, Settings)
+    waiting = memory.sync().unsent
+    (found,) = check_server(open_subject(memory.home, memory.project))
+    assert found.code == "server-away"
+    assert f"{waiting} chunks" in found.what
+    assert waiting == len(memory.contents())
+    configure(memory, f"index.uri = '{server}'\n")  # it is back, and has not been sent anything
+    (found,) = check_server(open_subject(memory.home, memory.project))
+    assert found.code == "server-waiting"
+    configure(memory, "index.uri = 'http://chroma.example.com:8000'\n")
+    codes = [one.code for one in check_server(open_subject(memory.home, memory.project))]
+    assert codes == ["server-unencrypted", "server-away"]
+
+
+def test_a_restored_home_is_another_one(tmp_path: Path, server: str) -> None:
+    """The machine of the backup may live on: two with one id would delete each other's rows."""
+    memory = cloned(tmp_path / "one", server, *DAYS, repository="restored")
+    memory.sync()
+    backup = tmp_path / "backup.tar.zst"
+    back_up(memory.home, [memory.project], backup)
+    restored = cloned(tmp_path / "two", server, repository="restored")
+    with open_backup(restored.home, backup) as found:
+        found.move({memory.project.root: restored.project.root})
+        found.apply(settings_of=lambda _: restored.settings)
+    restored.sync()
+    assert restored.contents().keys() == memory.contents().keys()
+    assert Path(restored.home.owner).read_text() != Path(memory.home.owner).read_text()
+    assert len(rows_on(server, memory)) == 2 * len(memory.contents())
+    assert_costs_nothing(memory)
