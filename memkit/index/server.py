@@ -148,8 +148,8 @@ def _target(home: Home, uri: str) -> _Target:
     token = token or settings.keys.chroma
     if own.token_env and not token:
         raise IndexStoreError(
-            f"index.token_env names {own.token_env}, which is not set here; set it, or run `memkit config "
-            "set keys.chroma` in your own terminal"
+            f"index.token_env names {own.token_env}, which is not set here; set it, or run "
+            "`memkit config set keys.chroma` in your own terminal"
         )
     value = f"Bearer {token}" if own.token_header.lower() == "authorization" else token
     parts = urlsplit(uri)
