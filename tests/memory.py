@@ -18,7 +18,8 @@ from memkit.embedding import Embedder, load_embedder
 from memkit.hook.project import Project
 from memkit.index import SyncReport, index_lock, open_snapshot, sync_project
 from memkit.index.chunk import Chunk
-from memkit.index.reader import SUFFIX, ChunkSegment
+from memkit.index.manifest import SUFFIX
+from memkit.index.reader import ChunkSegment
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.recall.results import Answer, SearchRequest
@@ -133,8 +134,8 @@ class Memory:
 
 
 def flip_byte(directory: Path, part: str) -> None:
-    """Change one byte of an index in `directory`: of the manifest (`current`), or of a section of a segment."""
-    if part == "current":
+    """Change one byte of an index in `directory`: of the manifest (`manifest`), or of a section of a segment."""
+    if part == "manifest":
         path = next(directory.rglob(part))
         place = path.stat().st_size // 2
     else:

@@ -36,6 +36,8 @@ def check_snapshot(subject: Subject) -> Iterator[Finding]:
     """Check the snapshot that searches read."""
     try:
         snapshot = open_snapshot(subject.project, subject.home, subject.settings, strict=True)
+        if snapshot is not None:
+            snapshot.check()
     except ForeignSnapshotError as error:
         yield make_finding("snapshot-foreign", what=error)
         return
@@ -138,7 +140,7 @@ def check_server(subject: Subject) -> Iterator[Finding]:
     snapshot, count = _snapshot(subject), 0
     if snapshot is not None:
         unsent = read_unsent(snapshot.directory)
-        collection = "" if unsent is None else str(snapshot.manifest["collection"])
+        collection = "" if unsent is None else snapshot.manifest.collection
         count = waiting_chunks(snapshot.entries, collection, unsent or ())
     waiting, root = plural(count, "chunk"), subject.project.root
     try:

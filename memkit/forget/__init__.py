@@ -237,10 +237,9 @@ def purge_index(
             current.add(collection_name(project, home, space(settings.embedding)))
     for directory in snapshots_of(home, roots):
         chunks = open_current(directory, ChunkReader)
-        if chunks is None:  # it cannot be read
+        if chunks is None or not erase_dead(directory):  # it cannot be read
             shutil.rmtree(directory, ignore_errors=True)
             continue
-        erase_dead(directory)
         drop_outdated(directory, chunks.fingerprint)
         if directory.name not in current and holds_text(chunks):
             delete_collection(home, uri, directory.name)

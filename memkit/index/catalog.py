@@ -16,7 +16,8 @@ from memkit.errors import MemkitError
 from memkit.files import make_private_directory, read_head, write_durably
 from memkit.hook.project import Project, Registry, digest16, registry_path
 from memkit.index.chunk import digest
-from memkit.index.reader import ChunkReader, open_current, root_of
+from memkit.index.manifest import root_of
+from memkit.index.reader import ChunkReader, open_current
 from memkit.paths import Home
 from memkit.projects import changing
 from memkit.projects.git import normalize_remote, remote_of

@@ -19,6 +19,7 @@ from memkit.errors import DamagedFileError, NotFoundError
 from memkit.files import RefusedFileError, inside, make_private_directory, read_regular
 from memkit.hook.project import Project, Registry
 from memkit.index.chunk import digest
+from memkit.index.manifest import Stat, stat_of
 from memkit.index.reader import ChunkReader
 from memkit.index.scanner import (
     SUFFIXES,
@@ -54,9 +55,6 @@ RACY_NS = 2_000_000_000
 """A file that changed in so many nanoseconds before it was read may change again without a new time, as on a
 file system with coarse times. So its `Stat` is not known."""
 
-Stat = tuple[int, ...]
-"""Size, times of change in nanoseconds, and inode of a file. Equal ones mean equal bytes; () is unknown."""
-
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
@@ -81,12 +79,8 @@ class MemoryFile:
         found, now = os.stat(self.path), time.time_ns()
         data = read_regular(self.path)
         is_settled = max(found.st_mtime_ns, found.st_ctime_ns) + RACY_NS < now
-        stat = _stat_of(found) if is_settled and len(data) == found.st_size else ()
+        stat = stat_of(found) if is_settled and len(data) == found.st_size else ()
         return MemoryFile(self.source, self.path, hashlib.sha256(data).hexdigest(), stat, data)
-
-
-def _stat_of(found: os.stat_result) -> Stat:
-    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
 @dataclass(eq=False)
@@ -183,7 +177,7 @@ def read_files(
             file = MemoryFile(found.source, found.real, "")
             entry = entries.get(found.source)
             stat = entry.stat if entry is not None else ()
-            if entry is not None and stat and stat == _stat_of(os.stat(found.real)):
+            if entry is not None and stat and stat == stat_of(os.stat(found.real)):
                 file = replace(file, hash=entry.state.partition(":")[0], stat=stat)
             else:
                 file = replace(file.load(), kept=None)

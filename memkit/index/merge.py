@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from memkit.index.reader import Entry, Run, open_current, runs_of
+from memkit.index.manifest import Entry, Run, runs_of
+from memkit.index.reader import open_current
 from memkit.index.segment import write_merged
 from memkit.index.snapshot import Snapshot, remove_others, unwritable, write_manifest
 
@@ -46,23 +47,26 @@ def merge(snapshot: Snapshot, *groups: list[int]) -> None:
             names.append(write_merged(directory, snapshot.segments, runs))
     except OSError as error:
         raise unwritable(directory, error) from error
-    write_manifest(directory, snapshot.root, names, entries, str(snapshot.manifest["collection"]))
+    known = {one.name: one.stat for one in snapshot.segments}
+    write_manifest(directory, snapshot.root, names, entries, snapshot.manifest.collection, known=known)
 
 
-def erase_dead(directory: Path) -> None:
+def erase_dead(directory: Path) -> bool:
     """Remove from the files of a collection all chunks that no search finds any more.
 
-    The caller holds the index lock. A killed call can be repeated. Raise `IndexStoreError`.
+    Return False if they cannot be read. The caller holds the index lock. A killed call can be repeated. Raise
+    `IndexStoreError`.
     """
     snapshot = open_current(directory, Snapshot)
     if snapshot is None:
-        return
+        return False
     live = live_chunks(snapshot)
     dead = [number for number, one in enumerate(snapshot.segments) if live[number] < len(one)]
     if dead:
         merge(snapshot, *([number] for number in dead))
     else:
         remove_others(directory, [one.name for one in snapshot.segments])
+    return True
 
 
 def live_chunks(snapshot: Snapshot) -> list[int]:

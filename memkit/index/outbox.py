@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from memkit.errors import IndexStoreError
 from memkit.files import write_durably
-from memkit.index.reader import Entry
+from memkit.index.manifest import Entry
+from memkit.index.reader import ChunkReader
 from memkit.index.store import Metadata, Row, Store
 from memkit.state import parse_json
 
@@ -117,6 +118,11 @@ def read_unsent(directory: Path) -> frozenset[str] | None:
         return frozenset()
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def is_sent(snapshot: ChunkReader) -> bool:
+    """Return whether the server is known to have all rows of a snapshot."""
+    return bool(snapshot.manifest.collection) and not (snapshot.directory / UNSENT).exists()
 
 
 def write_unsent(directory: Path, sources: Collection[str]) -> None:

@@ -1,13 +1,14 @@
 """Segments with all that a search needs: chunks, columns, vectors, and postings. Write and merge them.
 
 A segment holds the chunks of some memory files, in the order (source, start_line). `reader` describes the
-file. It is not forced to the disk: the checksums reveal what a power cut damages.
+file.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import os
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from memkit.files import create_private
 from memkit.index.chunk import CHUNK_FIELDS, Chunk
 from memkit.index.lexical import ARRAYS, Arrays, Postings, join_arrays, make_arrays
 from memkit.index.lexical import signature as signature_of
+from memkit.index.manifest import SUFFIX, Run, Stat
 from memkit.index.reader import (
     ALIGNMENT,
     CHUNKS,
@@ -30,9 +32,7 @@ from memkit.index.reader import (
     IDS,
     OFFSET_TYPE,
     OFFSETS,
-    SUFFIX,
     ChunkSegment,
-    Run,
 )
 from memkit.index.store import Row
 from memkit.state import parse_json
@@ -71,14 +71,15 @@ class Segment(ChunkSegment):
     """One segment with its arrays, all mapped.
 
     `columns` is aligned to the chunks. `owners` maps each row of `vectors` to its chunk: a chunk has one
-    vector per window, or none if it is not embedded.
+    vector per window, or none if it is not embedded. `signature` is that of its postings, see
+    `lexical.signature`.
     """
 
     checked = (*ChunkSegment.checked, NAMES, *_OWN_ARRAYS, *ARRAYS)
 
-    def __init__(self, path: Path) -> None:
-        """Map the segment at `path`. Raise `OSError`, `ValueError`, `KeyError`, `TypeError`."""
-        super().__init__(path)
+    def __init__(self, path: Path, sound: Stat = ()) -> None:
+        """Map the segment at `path`, see `ChunkSegment`."""
+        super().__init__(path, sound)
         arrays = {name: self._array(name) for name in (*_OWN_ARRAYS, *ARRAYS)}
         self.columns = arrays["columns"]
         self.owners = arrays["owners"]
@@ -86,12 +87,10 @@ class Segment(ChunkSegment):
         self.vectors: NDArray[np.float32] = self._padded[: len(self.owners)]
         self.arrays: Arrays = {name: arrays[name] for name in ARRAYS}
         self.postings = Postings(self.arrays)
+        self.signature = str(self.properties["lexical"])
         self.names: Names = parse_json(bytes(self.section(NAMES)))
-
-    @property
-    def signature(self) -> str:
-        """The signature of its postings, see `lexical.signature`."""
-        return str(self.properties["lexical"])
+        if {len(self.columns), len(arrays["lengths"])} != {len(self)}:
+            raise ValueError(f"{path.name} is damaged")
 
     def similarities(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the inner product of each vector with `vector`."""
@@ -113,8 +112,9 @@ class Segment(ChunkSegment):
     def _array(self, name: str) -> Any:
         section = self.sections[name]
         dtype = DTYPE if section.dtype == "columns" else np.dtype(section.dtype)
-        if dtype.hasobject:
-            raise ValueError(f"{self.path.name} holds objects")
+        kinds = {"columns": "V", "vectors": "f"}.get(name, "iu")
+        if dtype.kind not in kinds or dtype.hasobject:
+            raise ValueError(f"{self.path.name} has {name} of another type")
         return np.frombuffer(self.section(name), dtype).reshape(section.shape)
 
 
@@ -253,6 +253,8 @@ def _write_sections(
         footer = json.dumps({**properties, "sections": sections}).encode("ascii")
         file.write(footer)
         file.write((FOOTER % (len(footer), zlib.crc32(footer))).encode("ascii"))
+        file.flush()
+        os.fsync(file.fileno())  # the manifest will say that it is sound
 
 
 def _bytes_of(buffers: Sequence[Any]) -> Iterator[Any]:

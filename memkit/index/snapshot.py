@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,18 @@ from memkit.errors import IndexStoreError, StaleSnapshotError
 from memkit.files import make_private_directory, write_durably
 from memkit.index.damage import remove_path
 from memkit.index.lexical import JoinedPostings, LexicalIndex, signature
-from memkit.index.reader import CURRENT, SUFFIX, ChunkReader, Entry, Run, manifest_bytes
+from memkit.index.manifest import (
+    MANIFEST,
+    OLD_CURRENT,
+    SUFFIX,
+    Entry,
+    Manifest,
+    Run,
+    Stat,
+    is_old_directory,
+    stat_of,
+)
+from memkit.index.reader import ChunkReader
 from memkit.index.segment import Columns, Names, Segment, join_columns, write_rows
 from memkit.index.store import Row
 
@@ -49,8 +61,8 @@ class Snapshot(ChunkReader):
                 f"the snapshot in {directory} cannot be used: its terms are of another version or language"
             )
 
-    def _open(self, path: Path) -> Segment:
-        return Segment(path)
+    def _open(self, path: Path, sound: Stat) -> Segment:
+        return Segment(path, sound)
 
     @functools.cached_property
     def _joined(self) -> Columns:
@@ -247,28 +259,26 @@ def write_manifest(
     entries: Mapping[str, Entry],
     collection: str = "",
     name: str = "",
+    known: Mapping[str, Stat] | None = None,
 ) -> None:
     """Make these entries of these segments the current state; remove all other segments.
 
     Segments without an entry are left out. `collection` identifies the collection of the store that holds
-    the same chunks. `name` is that of the current state, if its chunks stay as they are. Raise
-    `IndexStoreError`.
+    the same chunks. `name` is that of the current state, if its chunks stay as they are. `known` has the
+    stats of segments that were checked; the others have just been written. Raise `IndexStoreError`.
     """
     used = sorted({one.segment for one in entries.values() if one.first < one.last})
     number = {old: new for new, old in enumerate(used)}
     names = [segments[one] for one in used]
-    manifest = {
-        "name": name or uuid.uuid4().hex,
-        "root": root,
-        "collection": collection,
-        "segments": names,
-        "sources": {
-            source: entry._replace(segment=number.get(entry.segment, 0))
-            for source, entry in sorted(entries.items())
-        },
+    numbered = {
+        source: entry._replace(segment=number.get(entry.segment, 0)) for source, entry in entries.items()
     }
     try:
-        write_durably(str(directory / CURRENT), manifest_bytes(manifest))
+        stats = {
+            one: (known or {}).get(one) or stat_of(os.stat(directory / f"{one}{SUFFIX}")) for one in names
+        }
+        manifest = Manifest(name or uuid.uuid4().hex, root, collection, stats, numbered)
+        write_durably(str(directory / MANIFEST), manifest.to_bytes())
     except OSError as error:
         raise unwritable(directory, error) from error
     with contextlib.suppress(OSError):
@@ -290,11 +300,14 @@ def unwritable(directory: Path, error: OSError) -> IndexStoreError:
 
 
 def remove_others(directory: Path, names: Sequence[str]) -> None:
-    """Remove all segments of a collection except `names`, and what killed writers and older versions left."""
+    """Remove all segments of a collection except `names`, and what killed writers and older versions left.
+
+    What a reader keeps open on Windows stays until the next call.
+    """
     kept = {f"{name}{SUFFIX}" for name in names}
     for other in directory.iterdir():
-        if other.is_dir() and not other.is_symlink():
+        if is_old_directory(other):
             shutil.rmtree(other, ignore_errors=True)
-        elif other.suffix in (SUFFIX, ".tmp") and other.name not in kept:
+        elif other.name == OLD_CURRENT or (other.suffix in (SUFFIX, ".tmp") and other.name not in kept):
             with contextlib.suppress(OSError):
                 other.unlink()

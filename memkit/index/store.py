@@ -58,6 +58,9 @@ _PLAIN_FIELDS = tuple(
 )
 """The fields of a chunk that rows carry on a server; an embedded store has `_FILTER_FIELDS` alone."""
 
+_OLD_FIELD = "breadcrumb"
+"""A field of embedded rows with text, as older versions wrote them."""
+
 _OWNER = re.compile(r"[0-9a-f]{32}")
 
 
@@ -116,6 +119,7 @@ class Store:
         self._owner = owner_of(home) if path is None else ""
         self._author = author
         self._prefix = f"{self._owner}:" if self._owner else ""
+        self._had_text = False  # whether an older version wrote rows of an embedded store, with their text
         try:
             self._client = _embedded_client(path) if path is not None else _remote_client(home, uri)
             self._collection: Collection = _call(
@@ -135,9 +139,9 @@ class Store:
         """Close Chroma's client."""
         _call(self._client.close)  # type: ignore[attr-defined]  # Chroma's protocol lacks it
         if self._path is not None:
-            from memkit.index.purge import trim_vector_files  # which imports this module
+            from memkit.index import purge  # which imports this module
 
-            _call(trim_vector_files, path=self._path)
+            _call(purge.erase_files if self._had_text else purge.trim_vector_files, path=self._path)
             in_use_marker(self._path).unlink(missing_ok=True)
 
     @property
@@ -176,6 +180,7 @@ class Store:
                 windows.append(name)
             else:
                 found[name] = dict(metadata or {})
+                self._had_text |= not self._owner and _OLD_FIELD in found[name]
         self._delete([name for name in windows if name.partition("#")[0] not in found])
         have = Counter(name.partition("#")[0] for name in windows)
         for name, metadata in found.items():

@@ -16,11 +16,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from memkit.embedding.models import space
-from memkit.errors import IndexStoreError
+from memkit.errors import IndexStoreError, StaleSnapshotError
 from memkit.hook.project import Project
 from memkit.index import SyncReport
 from memkit.index.catalog import collection_name, snapshot_directory
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
+from memkit.index.manifest import MANIFEST
 from memkit.index.memory_files import CurrentFiles, read_files
 from memkit.index.merge import due, merge
 from memkit.index.outbox import Outbox, read_unsent
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+
 def sync_project(
     project: Project,
     home: Home,
@@ -51,7 +53,7 @@ def sync_project(
 ) -> SyncReport:
     """Update the project's index once. The caller holds the index lock.
 
-    `rebuild` starts from nothing; `compare` compares all chunks of the store with the snapshot. Without
+    `rebuild` starts from nothing; `compare` reads the whole snapshot and compares it with the store. Without
     `files` and `embedder`, read and load them when needed. Raise `IndexStoreError`, `EmbeddingError`.
     """
     find = None if embedder is None else lambda: (embedder, "")
@@ -128,6 +130,8 @@ class Indexer:
         `rebuild` and `compare` are as for `sync_project`. Raise `IndexStoreError`, `EmbeddingError`.
         """
         self._compares = compare
+        if compare:
+            self._drop_if_damaged()
         if files is None:
             files = read_files(self.project, self.home, self.settings, self.snapshot())
         made: Vectors = {}
@@ -147,6 +151,16 @@ class Indexer:
             if not self._set_aside_if_damaged():
                 raise
             return run(rebuild=rebuild, reuse=not rebuild)
+
+    def _drop_if_damaged(self) -> None:
+        """Remove the current state if it is damaged, so that the pass makes a new one."""
+        snapshot = self.snapshot()
+        try:
+            if snapshot is not None:
+                snapshot.check()
+        except StaleSnapshotError as error:
+            logger.warning("%s; it is rebuilt", error)
+            (snapshot_directory(self.home, self.name) / MANIFEST).unlink(missing_ok=True)
 
     def is_merge_due(self) -> bool:
         """Return whether there are segments to merge."""
@@ -216,7 +230,7 @@ class Indexer:
         """Return whether the store holds exactly the chunks of the snapshot, but for those that wait."""
         if isinstance(store, Outbox):
             # Without the server, what it holds is compared later.
-            is_same = store.is_away or last.manifest["collection"] == store.identity
+            is_same = store.is_away or last.manifest.collection == store.identity
             is_known = store.is_away or self._unsent(last) is not None
             return is_same and is_known and not self._compares
         if self._compares or (last.directory / STARTED).exists():
@@ -224,7 +238,7 @@ class Indexer:
         if self._checked == last.name:
             return True
         rows = len(last.owners) + last.missing
-        return last.manifest["collection"] == store.identity and store.count() == rows
+        return last.manifest.collection == store.identity and store.count() == rows
 
     def _set_aside_if_damaged(self) -> bool:
         is_ours = not self.settings.index.uri

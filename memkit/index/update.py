@@ -12,9 +12,9 @@ from memkit.index import SyncReport
 from memkit.index.catalog import other_collections, snapshot_directory
 from memkit.index.chunk_embedder import ChunkEmbedder
 from memkit.index.chunker import chunk_file
+from memkit.index.manifest import Entry
 from memkit.index.memory_files import CurrentFiles, file_state, state_of
 from memkit.index.outbox import waiting_chunks, write_unsent
-from memkit.index.reader import Entry
 from memkit.index.segment import Segment, write_rows
 from memkit.index.snapshot import (
     STARTED,
@@ -162,14 +162,15 @@ class Update:
             write_unsent(self.directory, unsent)
         if base is not None and (base.entries, base.root) == (self.entries, root):
             is_marked = (self.directory / STARTED).exists()
-            if not is_marked and base.manifest["collection"] == identity:
+            if not is_marked and base.manifest.collection == identity:
                 remove_others(self.directory, self.segments)  # a killed pass or merge may have left some
                 return
             name = base.name
         else:
             name = ""
         prepare(self.directory)
-        write_manifest(self.directory, root, self.segments, self.entries, identity, name)
+        known = {} if base is None else {one.name: one.stat for one in base.segments}
+        write_manifest(self.directory, root, self.segments, self.entries, identity, name, known)
 
     def _sent(self) -> tuple[str, frozenset[str]]:
         """Return which collection holds the chunks now, "" if that is unknown, and the files that wait."""
@@ -181,7 +182,7 @@ class Update:
         if base is None or not self.is_in_step or self.is_all_unsent:
             identity, unsent = "", frozenset()
         else:
-            identity = str(base.manifest["collection"])
+            identity = base.manifest.collection
             unsent |= (self.state.keys() | base.entries.keys()) - self.kept
         self.report.unsent = waiting_chunks(self.entries, identity, unsent)
         if self.report.unsent:
@@ -373,10 +374,14 @@ class Update:
         if not rows:
             return
         self._begin()
-        # A chunk is written window by window. Delete a replaced one first, or a kill would mix the two.
-        replaced = {row.id: _held(self.before[row.id]) for row in rows if row.id in self.before}
-        self.store.delete(replaced)
-        self.store.put(rows)
+        self.store.put([row for row in rows if row.id not in self.before])
+        # A chunk is written window by window. Delete a replaced one first, or a kill would mix the two. If
+        # there is no snapshot, its vectors exist nowhere else, so do it in small batches.
+        replaced = [row for row in rows if row.id in self.before]
+        for start in range(0, len(replaced), BATCH_CHUNKS):
+            batch = replaced[start : start + BATCH_CHUNKS]
+            self.store.delete({row.id: _held(self.before[row.id]) for row in batch})
+            self.store.put(batch)
 
     def _write_segment(self, rows: list[Row]) -> None:
         """Write a segment of the files that have changed or gained vectors."""

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memkit.index import Indexer, index_lock, merge, open_snapshot, update
+from memkit.index.manifest import SUFFIX, Entry, runs_of
 from memkit.index.merge import choose, erase_dead
-from memkit.index.reader import SUFFIX, runs_of
 from memkit.index.snapshot import STARTED
 from memkit.index.store import Store
 from memkit.paths import Home
@@ -173,8 +173,6 @@ def test_days_of_turns_leave_few_segments_and_copy_little() -> None:
 
 def test_runs_join_neighbors() -> None:
     memory = {"b": (0, 0, 2), "c": (0, 2, 5), "d": (1, 0, 1), "e": (0, 5, 6), "a": (1, 1, 1)}
-    from memkit.index.reader import Entry
-
     entries = {name: Entry("", *place) for name, place in memory.items()}
     assert [tuple(run) for run in runs_of(entries)] == [(0, 0, 5, 0), (1, 0, 1, 5), (0, 5, 6, 6)]
 
@@ -262,7 +260,7 @@ def test_killed_processes_leave_the_old_or_the_new_state(tmp_path: Path, start: 
         assert in_store(tried) == in_store(fresh)
         assert not (tried.snapshot.directory / STARTED).exists()
         names = {path.name for path in tried.snapshot.directory.iterdir()}
-        assert names == {"current", *(segment.path.name for segment in tried.snapshot.segments)}
+        assert names == {"manifest", *(segment.path.name for segment in tried.snapshot.segments)}
     else:
         pytest.fail("the pass has more steps than this test kills")
     assert kills > 2

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from memkit.cli.results import show_full, show_short
 from memkit.errors import NotFoundError
 from memkit.index import server as server_module
 from memkit.index.colleagues import Colleagues, Conditions, colleagues_of
@@ -65,7 +66,9 @@ def ask(memory: Memory, query: str, **options: object) -> Answer:
     return searcher.answer(SearchRequest(query, **options))  # type: ignore[arg-type]
 
 
-def test_a_search_finds_what_a_colleague_wrote(team: tuple[Memory, Memory]) -> None:
+def test_a_search_finds_what_a_colleague_wrote(
+    team: tuple[Memory, Memory], capsys: pytest.CaptureFixture[str]
+) -> None:
     maya, omar = team
     answer = ask(omar, "which queue does the invoice exporter read", excerpts=True)
     assert not answer.degraded
@@ -78,6 +81,9 @@ def test_a_search_finds_what_a_colleague_wrote(team: tuple[Memory, Memory]) -> N
     text = lay_out(answer, 2000, omar.project.root)
     assert 'author="Author Maya"' in text
     assert "Those with an author are a colleague's." in text
+    for show in (show_short, show_full):
+        show(answer, omar.project.root)
+        assert "Author Maya: " in capsys.readouterr().out
     own = ask(omar, "where do the gateway certificates live").results[0]
     assert own.author == ""
     assert "author" not in own.as_dict()

@@ -149,13 +149,13 @@ def test_a_project_that_was_moved_is_found_once(
     assert found(one)["database"].project == "elsewhere"
 
 
-@pytest.mark.parametrize("victim", ["current", "chunks", "columns", "names"])
+@pytest.mark.parametrize("victim", ["manifest", "chunks", "columns", "names"])
 def test_a_damaged_index_of_another_project(one: Memory, two: Memory, victim: str) -> None:
     """It is made anew or, if not even its root can be read, left out until it is searched there."""
     one.sync(embedder=None)
     two.sync(embedder=None)
     flip_byte(two.snapshot.directory, victim)
-    expected = {"gateway"} if victim == "current" else {"gateway", "database"}
+    expected = {"gateway"} if victim == "manifest" else {"gateway", "database"}
     assert found(one).keys() == expected
     assert found(two).keys() == {"gateway", "database"}
     assert found(one).keys() == {"gateway", "database"}
