@@ -24,6 +24,7 @@ from memkit.hook.project import Project
 from memkit.index.catalog import COLLECTION_PREFIX, collection_name, holder_of
 from memkit.index.chunk import CHUNK_FIELDS, KINDS, SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.lexical import LexicalIndex
+from memkit.index.quotas import fit_document, fit_metadata
 from memkit.index.segment import Columns, Names, make_columns
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
@@ -250,7 +251,8 @@ def _row(name: str, metadata: Any, text: Any, cosine: float = 0.0) -> ColleagueR
     match = _ROW.fullmatch(name)
     if match is None or not isinstance(metadata, Mapping) or not isinstance(text, str) or not text:
         return None
-    values: dict[str, Any] = {one: _of_type(metadata, one, str, "") for one in _TEXTS}
+    # A server of one's own keeps no quotas: whoever writes there may write anything.
+    values = fit_metadata({one: _of_type(metadata, one, str, "") for one in _TEXTS})
     values |= {one: max(0, _of_type(metadata, one, int, 0)) for one in _NUMBERS}
     values |= {one: _of_type(metadata, one, bool, False) for one in ("whole", "instruction")}
     if values["kind"] not in KINDS:
@@ -267,7 +269,7 @@ def _row(name: str, metadata: Any, text: Any, cosine: float = 0.0) -> ColleagueR
     return ColleagueRow(
         match["chunk"],
         one_line(_of_type(metadata, "author", str, ""), _AUTHOR_CHARACTERS) or UNNAMED,
-        Chunk(content=text, source_hash="", **values),
+        Chunk(content=fit_document(text), source_hash="", **values),
         cosine,
         number if isinstance(number, int) else None,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import memkit
 from memkit.cli.results import show_full, show_short
 from memkit.errors import NotFoundError
 from memkit.index import server as server_module
@@ -208,3 +209,16 @@ def test_without_the_server_a_search_answers_from_here(
         assert len(asked) == 1  # the pass waits for it, the search then knows
         assert server_module.ANSWER_SECONDS <= 1
         assert taken < 20  # not forever; benchmarks/server.py has the time
+
+
+def test_the_transcript_of_a_colleague_fails_plainly(
+    team: tuple[Memory, Memory], running: ChromaServer
+) -> None:
+    _, omar = team
+    memory = memkit.Memory(omar.project, home=omar.home, settings_of=lambda _: omar.settings)
+    with pytest.raises(NotFoundError, match="a colleague's is on the colleague's machine"):
+        memory.transcript("aaaa0001-0000-4000-8000-000000000001")
+    (found, *_) = ask(omar, "which queue does the invoice exporter read").results
+    shown = memory.show(found.id)
+    assert shown.path == ""
+    assert shown.markdown.startswith("From Author Maya:\n\n")
