@@ -51,6 +51,13 @@ BATCH_ROWS = 1000
 PLACEHOLDER_DIMENSIONS = 384
 """The length of placeholder vectors in a new collection, as of the default model."""
 
+_EMBEDDED_GRAPH = {"max_neighbors": 4, "ef_construction": 8}
+"""How an embedded Chroma connects vectors.
+
+Searches read the vectors of the segments, so nothing asks an embedded Chroma for neighbors. Good ones cost a
+first build three times the processor time, and each new vector changes more of the files.
+"""
+
 _LIST_FIELDS = {"turns": "turns", "citations": "grips"}  # field: name in Chroma
 _FILTER_FIELDS = ("source", "session", "kind", "branch")
 _PLAIN_FIELDS = tuple(
@@ -374,9 +381,8 @@ def _collection(client: ClientAPI, name: str, owner: str, rebuild: bool) -> Coll
         client.delete_collection(name)
     # Vectors have length 1, so the inner product is the cosine. With the cosine metric, Chroma would
     # scale them again and return others than it was given.
-    return client.get_or_create_collection(
-        name, embedding_function=None, configuration={"hnsw": {"space": "ip"}}
-    )
+    graph: Any = {"space": "ip"} if owner else {"space": "ip", **_EMBEDDED_GRAPH}
+    return client.get_or_create_collection(name, embedding_function=None, configuration={"hnsw": graph})
 
 
 def _find(client: ClientAPI, name: str) -> Collection | None:

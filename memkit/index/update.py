@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 BATCH_CHUNKS = 100
 """Chunks to embed and write at once. A kill or a refusal by a provider loses at most one batch."""
 
-SEGMENT_CHUNKS = 8192
+SEGMENT_CHUNKS = 4096
 """A pass holds about so many chunks in memory, and writes them as one segment."""
 
 Progress = Callable[[int, int], None]

@@ -161,7 +161,12 @@ class SearchClient:
         return [self._project, *others]
 
     def _open(self) -> Searcher:
-        from memkit.recall.search import open_searcher
+        from memkit.embedding import start_loading
+
+        find_model = None
+        if self._settings.search.mode != "lexical":
+            find_model = start_loading(self._home, self._settings.embedding, self._announce)
+        from memkit.recall.search import open_searcher  # while the model loads
 
         if self._settings.service.enabled:
             try:
@@ -174,6 +179,7 @@ class SearchClient:
             self._settings,
             announce=self._announce,
             all_projects=self._all_projects,
+            find_model=find_model,
         )
 
     def _capture_events(self) -> None:

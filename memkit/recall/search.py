@@ -410,8 +410,11 @@ def open_searcher(
     announce: Callable[[str], None] = logger.info,
     *,
     all_projects: bool = False,
+    find_model: FindModel | None = None,
 ) -> Searcher:
     """Return a searcher over the project and the user's memory, or over all projects.
+
+    `find_model` returns the embedder, or None with the reason, for modes that need one.
 
     Index edited files first. If that fails, if another process holds the index for too long, or if the
     model is not available, search the existing index and explain it in the searcher's `notes`. Raise
@@ -420,19 +423,21 @@ def open_searcher(
     notes: list[str] = []
 
     @functools.cache
-    def find_model() -> tuple[Embedder | None, str]:
+    def model() -> tuple[Embedder | None, str]:
         if settings.search.mode == "lexical" or settings.embedding.provider == "none":
             return None, ""
+        if find_model is not None:
+            return find_model()
         from memkit.embedding import find_embedder
 
         return find_embedder(home, settings.embedding, announce)
 
     def open_one(one: Project) -> Snapshot | None:
         own = settings if one == project else load.load(home, one).settings
-        return _open_updated(one, home, own, find_model, announce, notes)
+        return _open_updated(one, home, own, model, announce, notes)
 
     return combine(
-        project, home, settings, settings.search, open_one, find_model, notes, all_projects=all_projects
+        project, home, settings, settings.search, open_one, model, notes, all_projects=all_projects
     )
 
 
