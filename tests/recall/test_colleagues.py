@@ -12,6 +12,7 @@ import pytest
 import memkit
 from memkit.cli.results import show_full, show_short
 from memkit.errors import NotFoundError
+from memkit.index import colleagues as colleagues_module
 from memkit.index import server as server_module
 from memkit.index.colleagues import Colleagues, Conditions, colleagues_of
 from memkit.recall.expand import expand_known
@@ -103,7 +104,12 @@ def test_expand_shows_what_the_server_holds(team: tuple[Memory, Memory]) -> None
         expand_known(omar.project, omar.home, lambda _: omar.settings, "0" * 12)
 
 
-def test_filters_reach_the_server(team: tuple[Memory, Memory]) -> None:
+@pytest.mark.parametrize("rows", [100, 2])
+def test_filters_apply_here_and_on_the_server(
+    team: tuple[Memory, Memory], rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server applies them if too few of the nearest rows meet them, or if most rows are one's own."""
+    monkeypatch.setattr(colleagues_module, "NEAREST_ROWS", rows)
     _, omar = team
     query = "which queue does the invoice exporter read"
     session = "aaaa0001-0000-4000-8000-000000000001"
