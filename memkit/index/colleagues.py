@@ -104,8 +104,8 @@ class Colleagues:
             return []
         cosines: dict[str, float] = {}
         rows: dict[str, tuple[Any, Any]] = {}
-        # A filter that most rows pass costs Chroma far more than the search: 2.2 s at 100,000 rows, not 0.14, on a busy machine.
-        # So ask without one first, and again only if too few of what came back are of use.
+        # A filter that most rows pass costs Chroma far more than the search: at 100,000 rows, on a busy
+        # machine, 2.2 s instead of 0.14. So ask without one first, and again only if too few rows are of use.
         asked, owned = self._query(collection, vector, {})
         found = [one for one in asked if conditions.meets(one[1])]
         if len(found) < ENOUGH_ROWS and len(asked) + owned == NEAREST_ROWS:
