@@ -244,7 +244,8 @@ def markdown(figures: dict[str, Any]) -> str:
         "approximate index with an exact scan; random vectors are its worst case, since nine of the ten have "
         f"nothing to do with the question.\n\n{report.table(header, rows)}\n\n"
         f"Without the server, asking it costs a search {slow}; the limit is {AWAY_LIMIT:.0f} s. "
-        "Memory and disk grow with the rows. `--chunks 1000000` needs 8 GB of disk and some hours to write the rows."
+        "Memory and disk grow with the rows. `--chunks 1000000` needs 8 GB of disk, and some hours to write "
+        "the rows."
     )
 
 
