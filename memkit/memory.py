@@ -187,11 +187,17 @@ class Memory:
             memory.transcript("8bb06550", turn="8b52f4fb")    # one turn and the messages around it
         """
         from memkit.recall.transcript import locate, read_exchange
+        from memkit.settings import is_server
 
         chunks = functools.cache(self._chunks)
-        original = locate(
-            self.home, self.project, session, turn, chunks, other_projects=self.other_projects
-        )
+        try:
+            original = locate(
+                self.home, self.project, session, turn, chunks, other_projects=self.other_projects
+            )
+        except NotFoundError as error:
+            if not is_server(self.settings.index.uri):
+                raise
+            raise NotFoundError(f"{error}; a colleague's is on the colleague's machine") from error
         return read_exchange(self.home, original, turn, context, self._redact, chunks)
 
     def cite(self, citation: str, context: int = 3) -> Citation:
@@ -456,9 +462,10 @@ class Memory:
                 f"{self.project.root} has no day, session, turn, or result {name!r}; "
                 "`memkit sessions` and `memkit search` list them"
             ) from error
+        author, text = section.get("author", ""), section["content"]
         return Entry(
             "result", section["id"], section["path"], section["start_line"], section["session"],
-            tuple(section["turns"]), section["content"],
+            tuple(section["turns"]), f"From {author}:\n\n{text}" if author else text,
         )  # fmt: skip
 
     def _find_period(self, name: str) -> Entry | None:

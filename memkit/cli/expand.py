@@ -48,7 +48,9 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
 def _show(section: Section) -> None:
     session, branch = section["session"], section["branch"]
     click.echo(f"{styled(section['id'], fg='cyan')}  {styled(section['breadcrumb'], bold=True)}")
-    echo(f"{section['path']}:{section['start_line']}-{section['end_line']}", dim=True)
+    author = section.get("author", "")
+    place = f"{section['path'] or section['source']}:{section['start_line']}-{section['end_line']}"
+    echo(f"{place}, of {author}" if author else place, dim=True)
     if session:
         echo(f"session {session}{f', branch {branch}' if branch else ''}", dim=True)
     if section.get("team"):
@@ -56,6 +58,9 @@ def _show(section: Section) -> None:
     if section.get("git"):
         echo(f"git: {one_line(section['git']['line'])}", fg="magenta")
     echo(f"\n{section['content']}\n")
+    if author:
+        echo(f"(the rest of its file and its transcript are on the machine of {author})", dim=True)
+        return
     for citation in section["citations"]:
         echo(f"proof of a bullet: memkit cite {quote(citation)}", dim=True)
     for turn in section["turns"]:

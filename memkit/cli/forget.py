@@ -119,7 +119,7 @@ def _select(
         since, until = map(day_named, days)
         return selection.of_days(project, home, since, until, now)
     if query is not None:
-        ids = tuple(result.id for result in memory.search(query, k).results)
+        ids = tuple(result.id for result in memory.search(query, k).results if not result.author)
         if not ids:
             raise MemkitError("nothing found for that query; `memkit search --all` shows the nearest entries")
     if not ids:

@@ -86,6 +86,7 @@ CHECKS = (
     Check(index.check_snapshot, of_project=True),
     Check(index.check_store, of_project=True, deep=True),
     Check(index.check_edits, of_project=True),
+    Check(index.check_server, of_project=True),
     Check(index.check_gone_projects),
 )
 """In the order in which findings of the same level are printed."""

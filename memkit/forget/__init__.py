@@ -17,7 +17,7 @@ from memkit.archive.turn import ArchivedTurn
 from memkit.capture.project_list import remembered_projects
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.embedding.models import space
-from memkit.errors import MemkitError
+from memkit.errors import IndexStoreError, MemkitError
 from memkit.files import sync_directory, write_durably
 from memkit.forget.locations import Locations, find_locations
 from memkit.forget.old_versions import names_forgotten
@@ -246,11 +246,13 @@ def purge_index(
     An index that no project reads, because of another model or a missing directory, is dropped if
     `holds_text`. `roots` limits this to some projects. Raise `IndexStoreError`, `EmbeddingError`.
     """
-    current = set()
+    current, away = set(), ""
     for project, settings in projects:
         if Path(project.root).is_dir():
             announce(f"updating the index of {project.root}")
-            sync_project(project, home, settings, announce=announce)
+            report = sync_project(project, home, settings, announce=announce)
+            if report.away:  # what waits there is deleted with the next contact; until then this is not done
+                away = report.away
             current.add(collection_name(project, home, space(settings.embedding)))
     for directory in snapshots_of(home, roots):
         chunks = open_current(directory, ChunkReader)
@@ -261,5 +263,7 @@ def purge_index(
         if directory.name not in current and holds_text(chunks):
             delete_collection(home, uri, directory.name)
     erase_timelines(home, remembered_projects(home))
+    if away:
+        raise IndexStoreError(f"forgotten text may still be on the server: {away}")
     if not erase_deleted(home, uri):
         announce(f"the Chroma server {uri} may keep deleted text in its own files; run `chroma vacuum` there")

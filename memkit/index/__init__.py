@@ -60,9 +60,9 @@ _MODULES = {
 class SyncReport:
     """The changes of one pass over a project's memory files.
 
-    `missing` chunks have no vector yet, for the reason in `degraded`. `replaced` counts by source the bytes
-    that were not UTF-8. `unreadable` has one line for each path that could not be read; the index keeps
-    its text.
+    `missing` chunks have no vector yet, for the reason in `degraded`. `unsent` ones are not on the server
+    yet, for the reason in `away`. `replaced` counts by source the bytes that were not UTF-8. `unreadable` has
+    one line for each path that could not be read; the index keeps its text.
     """
 
     root: str
@@ -73,6 +73,8 @@ class SyncReport:
     embedded: int = 0
     missing: int = 0
     degraded: str = ""
+    unsent: int = 0
+    away: str = ""
     replaced: dict[str, int] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
 

@@ -223,14 +223,14 @@ def state_of(files: CurrentFiles, settings: Settings) -> dict[str, str]:
 
 
 def file_state(file: MemoryFile, settings: Settings) -> str:
-    """Return the hash of a file, combined with the chunker's settings and `index.uri`.
+    """Return the hash of a file, combined with the chunker's settings and the place of the store.
 
     A change of any of these makes the indexed chunks of the file out of date.
     """
     cut = settings.chunking
     suffix = f"{cut.max_characters}-{cut.min_characters}-{cut.overlap_lines}"
     if settings.index.uri:
-        suffix += f"-{digest(settings.index.uri)[:16]}"
+        suffix += f"-{digest(settings.index.place)[:16]}"
     return f"{file.hash}:{suffix}"
 
 

@@ -165,6 +165,10 @@ class Snapshot(ChunkReader):
             np.concatenate(lengths),
         )
 
+    def author(self, position: int) -> str:
+        """Return the name of the colleague who has the chunk at `position`; "" if this home has it."""
+        return ""
+
     def rows(self) -> list[Row]:
         """Return all chunks."""
         return [

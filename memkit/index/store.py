@@ -11,7 +11,9 @@ them, rows carry their text and all that a result shows.
 
 Several memory homes may share one Chroma server, and even one collection there: two clones of a repository
 have the same one. So on a server each row carries the id of its home (`owner`), in its metadata and before
-its own id. A home reads and deletes its own rows only. An embedded store belongs to one home.
+its own id, and the name of the person (`author`). A home changes its own rows only, and never deletes a
+collection: another home may be writing to it. `memkit.index.colleagues` reads the rows of others. An embedded
+store belongs to one home.
 """
 
 from __future__ import annotations
@@ -25,16 +27,15 @@ from dataclasses import dataclass, fields
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
 
 from memkit.embedding import import_chroma
 from memkit.errors import IndexStoreError
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
-from memkit.index.chunk import Chunk, number_of_text
+from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk, number_of_text
 from memkit.index.damage import PAGE_ROWS, in_use_marker
+from memkit.index.quotas import MOST_ROWS, fit_document, fit_list, fit_metadata
 from memkit.paths import Home
-from memkit.settings import CLOUD
-from memkit.settings.load import KEY_VARIABLES, find_key, how_to_set, with_keys
+from memkit.settings import is_server
 from memkit.text import one_line, shorten
 
 if TYPE_CHECKING:
@@ -49,9 +50,6 @@ BATCH_ROWS = 1000
 
 PLACEHOLDER_DIMENSIONS = 384
 """The length of placeholder vectors in a new collection, as of the default model."""
-
-ANSWER_SECONDS = 5.0
-"""The time limit for a first answer of a Chroma server; Chroma's client would wait forever."""
 
 _EMBEDDED_GRAPH = {"max_neighbors": 4, "ef_construction": 8}
 """How an embedded Chroma connects vectors.
@@ -113,14 +111,20 @@ class Store:
     `IndexStoreError`.
     """
 
-    def __init__(self, home: Home, uri: str, name: str, *, rebuild: bool = False) -> None:
-        """Open or create the collection `name`; `rebuild` empties it first.
+    problem = ""
+    """Why nothing is written any more, see `memkit.index.outbox`."""
+
+    def __init__(
+        self, home: Home, uri: str, name: str, *, rebuild: bool = False, author: str = ""
+    ) -> None:
+        """Open or create the collection `name`; `rebuild` empties it first. Rows on a server name `author`.
 
         `uri` is empty for the directory under the memory home, or another path, or the
         `http(s)://host:port` of a Chroma server, or `cloud`.
         """
         self._path = path = directory(home, uri)
         self._owner = owner_of(home) if path is None else ""
+        self._author = author
         self._prefix = f"{self._owner}:" if self._owner else ""
         self._had_text = False  # whether an older version wrote rows of an embedded store, with their text
         try:
@@ -167,15 +171,17 @@ class Store:
         """Return the number of all rows, those of other homes too."""
         return int(_call(self._collection.count))
 
-    def stored(self) -> dict[str, Metadata]:
-        """Return the metadata of all chunks by id; remove incomplete ones that a killed run left.
+    def stored(self, source: str = "") -> dict[str, Metadata]:
+        """Return the metadata of all chunks by id, or of those of a file; remove what a killed run left.
 
         A chunk that lost a window counts as not embedded. Rows that memkit did not write count as chunks, so
         that the caller deletes them.
         """
         found: dict[str, Metadata] = {}
         windows: list[str] = []
-        for own, metadata in _call(_all_metadata, collection=self._collection, owner=self._owner):
+        for own, metadata in _call(
+            _all_metadata, collection=self._collection, owner=self._owner, source=source
+        ):
             name = own.removeprefix(self._prefix)
             if "#" in name:
                 windows.append(name)
@@ -196,8 +202,9 @@ class Store:
         names = _PLAIN_FIELDS if self._owner else _FILTER_FIELDS
         found: Metadata = {name: getattr(chunk, name) for name in names}
         if self._owner:
-            found |= {stored: ",".join(getattr(chunk, name)) for name, stored in _LIST_FIELDS.items()}
-            found["owner"] = self._owner
+            found |= {stored: fit_list(getattr(chunk, name)) for name, stored in _LIST_FIELDS.items()}
+            found |= {"owner": self._owner, "author": self._author, "short": row.id[:SHOWN_ID_CHARACTERS]}
+            found = fit_metadata(found)
         return {
             **found,
             "day": date.fromisoformat(chunk.date).toordinal() if chunk.date else 0,
@@ -213,7 +220,7 @@ class Store:
         names = [_window(chunk, n) for chunk, count in windows.items() for n in range(count)]
         rows: dict[str, Any] = {}
         for batch in self._batches(names):
-            got = _call(self._collection.get, ids=batch, include=["embeddings"])
+            got = _call(self._collection.get, ids=batch, limit=len(batch), include=["embeddings"])
             own = (row.removeprefix(self._prefix) for row in got["ids"])
             rows |= zip(own, got["embeddings"], strict=True)
         found = {}
@@ -225,8 +232,12 @@ class Store:
 
     def _batches(self, ids: Sequence[str]) -> Iterator[list[str]]:
         """Yield ids as Chroma has them, as many as one call takes."""
-        for start in range(0, len(ids), BATCH_ROWS):
-            yield [f"{self._prefix}{row}" for row in ids[start : start + BATCH_ROWS]]
+        for start in range(0, len(ids), self._batch_rows):
+            yield [f"{self._prefix}{row}" for row in ids[start : start + self._batch_rows]]
+
+    @property
+    def _batch_rows(self) -> int:
+        return MOST_ROWS if self._owner else BATCH_ROWS
 
     def put(self, rows: Sequence[Row]) -> None:
         """Write rows. A row must not have fewer windows than the one with the same id that it replaces."""
@@ -241,12 +252,14 @@ class Store:
         for row in rows:
             own = placeholder if row.vectors is None else row.vectors
             for number in reversed(range(len(own))):
-                metadata: Metadata = {"window": number} if number else self.describe(row)
-                if self._owner:
-                    metadata |= {"owner": self._owner}
-                text = row.chunk.content if self._owner and not number else ""
+                metadata = self.describe(row)
+                if number and self._owner:  # what the filters of others' searches need
+                    metadata = {name: metadata[name] for name in (*_FILTER_FIELDS, "day", "owner")}
+                if number:
+                    metadata = {**(metadata if self._owner else {}), "window": number}
+                text = fit_document(row.chunk.content) if self._owner and not number else ""
                 batch.add(f"{self._prefix}{_window(row.id, number)}", own[number], metadata, text)
-                if len(batch.ids) == BATCH_ROWS:
+                if len(batch.ids) == self._batch_rows:
                     self._upsert(batch)
                     batch = _Batch()
         self._upsert(batch)
@@ -295,7 +308,7 @@ class Store:
 
 def directory(home: Home, uri: str) -> Path | None:
     """Return the directory of an embedded index; None for a server or the cloud."""
-    if uri == CLOUD or urlsplit(uri).scheme in ("http", "https"):
+    if is_server(uri):
         return None
     return Path(uri).expanduser() if uri else Path(home.index) / "chroma"
 
@@ -347,28 +360,9 @@ def _embedded_client(path: Path) -> ClientAPI:
 
 
 def _remote_client(home: Home, uri: str) -> ClientAPI:
-    settings = _chroma_settings()
-    key = ""
-    if uri == CLOUD:
-        key = find_key(with_keys(os.environ, home), KEY_VARIABLES["chroma"], IndexStoreError)
-        if not key:
-            raise IndexStoreError(f"Chroma Cloud needs a key; {how_to_set('chroma')}")
-    import chromadb
-    import httpx  # Chroma's own
+    from memkit.index.server import connect  # httpx, which an embedded store need not import
 
-    parts = urlsplit(uri)
-    is_safe = parts.scheme == "https"
-    port = parts.port or (443 if is_safe else 8000)
-    heartbeat = f"{uri.rstrip('/').removesuffix(f':{port}')}:{port}/api/v2/heartbeat"
-    try:
-        if uri == CLOUD:
-            return chromadb.CloudClient(api_key=key, settings=settings)
-        httpx.get(heartbeat, timeout=ANSWER_SECONDS, verify=is_safe).raise_for_status()
-        return chromadb.HttpClient(str(parts.hostname), port, is_safe, settings=settings)
-    except Exception as error:
-        raise IndexStoreError(
-            f"cannot reach the Chroma server of index.uri = {uri!r}: {_in_one_line(error)}"
-        ) from error
+    return cast("ClientAPI", connect(home, uri))
 
 
 def _forget_clients() -> None:
@@ -381,7 +375,7 @@ def _forget_clients() -> None:
 def _collection(client: ClientAPI, name: str, owner: str, rebuild: bool) -> Collection:
     if rebuild:
         _drop(client, name, owner)
-    old = _find(client, name)
+    old = None if owner else _find(client, name)  # another home may be about to write to one on a server
     # A collection that has held a vector accepts no other length, even when it is empty.
     if old is not None and not old.get(limit=1, include=[])["ids"]:  # much faster than counting
         client.delete_collection(name)
@@ -406,33 +400,23 @@ def _drop(client: ClientAPI, name: str, owner: str) -> None:
     if old is None:
         return
     if owner:
-        ids = _all_ids(old, owner)
-        for start in range(0, len(ids), BATCH_ROWS):
-            old.delete(ids=ids[start : start + BATCH_ROWS])
-        if old.get(limit=1, include=[])["ids"]:
-            return
-    client.delete_collection(name)
+        ids = [row for row, _ in _all_metadata(old, owner)]
+        for start in range(0, len(ids), MOST_ROWS):
+            old.delete(ids=ids[start : start + MOST_ROWS])
+    else:
+        client.delete_collection(name)
 
 
-def _all_ids(collection: Collection, owner: str) -> list[str]:
-    """Return the ids of all rows, or of all rows of `owner`."""
-    where: dict[str, Any] = {"where": {"owner": owner}} if owner else {}
-    ids: list[str] = []
-    while True:
-        page = collection.get(limit=PAGE_ROWS, offset=len(ids), include=[], **where)["ids"]
-        ids += page
-        if len(page) < PAGE_ROWS:
-            return ids
-
-
-def _all_metadata(collection: Collection, owner: str) -> list[tuple[str, Any]]:
-    """Return the ids of all rows, or of all rows of `owner`, with their metadata."""
-    where: dict[str, Any] = {"where": {"owner": owner}} if owner else {}
+def _all_metadata(collection: Collection, owner: str, source: str = "") -> list[tuple[str, Any]]:
+    """Return the ids of all rows, or of all rows of `owner` or `source`, with their metadata."""
+    named = [{name: one} for name, one in (("owner", owner), ("source", source)) if one]
+    where: dict[str, Any] = {"$and": named} if len(named) > 1 else (named[0] if named else {})
+    rows = MOST_ROWS if owner else PAGE_ROWS
     found: list[tuple[str, Any]] = []
     while True:
-        page = collection.get(limit=PAGE_ROWS, offset=len(found), include=["metadatas"], **where)
+        page = collection.get(limit=rows, offset=len(found), include=["metadatas"], where=where or None)
         found += zip(page["ids"], page["metadatas"] or [], strict=True)
-        if len(page["ids"]) < PAGE_ROWS:
+        if len(page["ids"]) < rows:
             return found
 
 

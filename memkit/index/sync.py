@@ -24,12 +24,14 @@ from memkit.index.damage import in_use_marker, set_aside_if_damaged
 from memkit.index.manifest import MANIFEST
 from memkit.index.memory_files import CurrentFiles, read_files
 from memkit.index.merge import due, merge
+from memkit.index.outbox import Outbox, read_unsent
 from memkit.index.reader import open_current
 from memkit.index.snapshot import STARTED, Snapshot
 from memkit.index.store import Store, directory
 from memkit.index.update import OtherLengthError, Progress, Update, Vectors
 from memkit.ipc import unindexed
 from memkit.paths import Home
+from memkit.projects.git import author_of
 from memkit.settings.load import Settings
 
 if TYPE_CHECKING:
@@ -192,22 +194,49 @@ class Indexer:
             self.close()
         try:
             if self._store is None:
-                uri = self.settings.index.uri
-                self._store = Store(self.home, uri, self.name, rebuild=rebuild)
+                self._store = self._open_store(rebuild)
                 self._checked = ""
             in_step = last is not None and reuse and self._is_in_step(self._store, last)
-            update = Update(self, self._store, files, made, last, reuse=reuse, is_in_step=in_step)
+            unsent = self._unsent(last)
+            update = Update(
+                self, self._store, files, made, last, reuse=reuse, is_in_step=in_step, unsent=unsent
+            )
             report = update.run(progress)
             self._reopen()
             self._checked = "" if self._snapshot is None else self._snapshot.name
+            if self._store.problem:  # the next pass tries again
+                self.close()
             return report
         except BaseException:
             self.close()
             raise
 
+    def _open_store(self, rebuild: bool) -> Store:
+        uri, author = self.settings.index.uri, ""
+        if self._path is None:
+            author = author_of(self.project.root)
+
+        def open_store() -> Store:
+            return Store(self.home, uri, self.name, rebuild=rebuild, author=author)
+
+        return Outbox(open_store) if self._path is None else open_store()
+
+    def _unsent(self, last: Snapshot | None) -> frozenset[str] | None:
+        """Return the memory files whose rows may differ on the server; None if all may."""
+        if self._path is not None:
+            return frozenset()
+        if last is None or (last.directory / STARTED).exists():
+            return None
+        return read_unsent(last.directory)
+
     def _is_in_step(self, store: Store, last: Snapshot) -> bool:
-        """Return whether the store holds exactly the chunks of the snapshot."""
-        if self._compares or store.is_shared or (last.directory / STARTED).exists():
+        """Return whether the store holds exactly the chunks of the snapshot, but for those that wait."""
+        if isinstance(store, Outbox):
+            # Without the server, what it holds is compared later.
+            is_same = store.is_away or last.manifest.collection == store.identity
+            is_known = store.is_away or self._unsent(last) is not None
+            return is_same and is_known and not self._compares
+        if self._compares or (last.directory / STARTED).exists():
             return False
         if self._checked == last.name:
             return True

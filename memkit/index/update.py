@@ -14,6 +14,7 @@ from memkit.index.chunk_embedder import ChunkEmbedder
 from memkit.index.chunker import chunk_file
 from memkit.index.manifest import Entry
 from memkit.index.memory_files import CurrentFiles, file_state, state_of
+from memkit.index.outbox import waiting_chunks, write_unsent
 from memkit.index.segment import Segment, write_rows
 from memkit.index.snapshot import (
     STARTED,
@@ -28,6 +29,7 @@ from memkit.index.snapshot import (
 )
 from memkit.index.store import PLACEHOLDER_DIMENSIONS, Metadata, Row, Store, text_number
 from memkit.ipc import unindexed
+from memkit.text import plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +65,8 @@ class Update:
     The store is to hold the chunks of the files, as the next snapshot does. `last` is the current snapshot:
     it has the text of files that cannot be read now and, with `reuse`, all chunks of unchanged files. With
     `is_in_step`, the store is known to hold exactly its chunks; else this compares all of them. `made`
-    collects the vectors of the chunks in work, so that a second attempt need not embed them again.
+    collects the vectors of the chunks in work, so that a second attempt need not embed them again. A server
+    may lack the rows of the files in `unsent`; None stands for all.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class Update:
         *,
         reuse: bool,
         is_in_step: bool,
+        unsent: frozenset[str] | None = frozenset(),
     ) -> None:
         self.indexer = indexer
         self.settings = indexer.settings
@@ -96,6 +100,8 @@ class Update:
             self.kept = base.unchanged(self.state)
             self.waiting = base.waiting(self.state)
         self.is_in_step = is_in_step and base is not None
+        self.is_all_unsent = unsent is None
+        self.unsent = unsent or frozenset()
         self.has_begun = False
         self.segments = [] if base is None else [one.name for one in base.segments]
         self.entries: dict[str, Entry] = {}
@@ -115,9 +121,8 @@ class Update:
         self._read_store()
         for batch, share in self._batches():
             self._index(batch, share, progress)
-        if not self.is_in_step:
-            for source in sorted(self.kept):
-                self._write_changed(self._rows_of(source))
+        for source in sorted(self.kept & self.unsent if self.is_in_step else self.kept):
+            self._write_changed(self._rows_of(source))
         stale = self.before.keys() - self.seen
         gone = {id: self.before[id] for id in stale if not self._is_kept_in_store(self.before[id])}
         if gone:
@@ -129,7 +134,7 @@ class Update:
         report.chunks = sum(entry.last - entry.first for entry in self.entries.values())
         report.missing = sum(entry.waiting for entry in self.entries.values())
         self._commit()
-        if report.chunks and not report.missing and not self.files.problems:
+        if report.chunks and not report.missing and not self.files.problems and not self.store.problem:
             # All chunks are in this collection: remove those made with other settings.
             for other in other_collections(self.indexer.project, self.indexer.home, self.indexer.name):
                 self.store.drop(other)
@@ -153,7 +158,10 @@ class Update:
                 entry = Entry(state)
             stat = self.stats.get(source, ())
             self.entries[source] = entry._replace(stat=stat or entry.stat)
-        identity = "" if self.store.is_shared else self.store.identity
+        identity, unsent = self._sent()
+        if unsent != self.unsent:
+            prepare(self.directory)
+            write_unsent(self.directory, unsent)
         if base is not None and (base.entries, base.root) == (self.entries, root):
             is_marked = (self.directory / STARTED).exists()
             if not is_marked and base.manifest.collection == identity:
@@ -166,23 +174,47 @@ class Update:
         known = {} if base is None else {one.name: one.stat for one in base.segments}
         write_manifest(self.directory, root, self.segments, self.entries, identity, name, known)
 
+    def _sent(self) -> tuple[str, frozenset[str]]:
+        """Return which collection holds the chunks now, "" if that is unknown, and the files that wait."""
+        identity = self.store.identity
+        problem = self.store.problem
+        if not problem:
+            return identity, frozenset()
+        base, unsent = self.base, self.unsent
+        if base is None or not self.is_in_step or self.is_all_unsent:
+            identity, unsent = "", frozenset()
+        else:
+            identity = base.manifest.collection
+            unsent |= (self.state.keys() | base.entries.keys()) - self.kept
+        self.report.unsent = waiting_chunks(self.entries, identity, unsent)
+        if self.report.unsent:
+            waiting = f"{plural(self.report.unsent, 'chunk')} will be sent later"
+            self.report.away = f"{problem}; {waiting}"
+        return identity, unsent
+
     def _read_store(self) -> None:
         """Find out what the store holds, and collect the vectors that are known."""
         if not self.is_in_step:
-            self.before = self.store.stored()
-            for id, metadata in self.before.items():
-                number, windows = text_number(metadata), metadata.get("windows")
-                if number is not None and windows:
-                    self.in_store[number] = (id, int(windows))
+            self._take(self.store.stored())
+        for source in sorted(self.unsent) if self.is_in_step else ():
+            self._take(self.store.stored(source))
         entries = {} if self.base is None else self.base.entries
         for source in entries.keys() - self.kept - self.waiting:
             rows = self._rows_of(source)
             self.known |= {row.chunk.text_number: row.vectors for row in rows if row.vectors is not None}
-            self._note_stored(rows)
+            self._note_stored(source, rows)
 
-    def _note_stored(self, rows: list[Row]) -> None:
+    def _take(self, stored: Mapping[str, Metadata]) -> None:
+        """Take in what the store holds."""
+        self.before |= stored
+        for id, metadata in stored.items():
+            number, windows = text_number(metadata), metadata.get("windows")
+            if number is not None and windows:
+                self.in_store[number] = (id, int(windows))
+
+    def _note_stored(self, source: str, rows: list[Row]) -> None:
         """Note that the store holds these rows of the snapshot, if it is in step with it."""
-        if self.is_in_step:
+        if self.is_in_step and source not in self.unsent:
             self.before |= {row.id: self.store.describe(row) for row in rows}
 
     def _rows_of(self, source: str) -> list[Row]:
@@ -223,7 +255,7 @@ class Update:
                 self.kept |= {one for one in self.waiting if one >= source}
                 return
             rows = self._rows_of(source)
-            self._note_stored(rows)
+            self._note_stored(source, rows)
             batch += rows
         if batch:
             yield batch, 1.0

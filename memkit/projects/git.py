@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from memkit.files import inside, make_private_directory, read_regular, write_dur
 from memkit.hook.git import git_directory_of, own_git_directory
 from memkit.paths import OPENCLAW_DAYS
 from memkit.processes import find_program, no_window
+from memkit.text import one_line
 
 EXCLUDED = (
     "# memkit keeps its memory out of git; `memkit config set memory.shared true` shares it.\n"
@@ -31,6 +33,8 @@ EXCLUDED_DAYS = (
     "/memory/\n"
 )
 """What `keep_out_of_git` adds if new days go to OpenClaw's folder."""
+
+AUTHOR_CHARACTERS = 80
 
 GIT_SECONDS = 5.0
 """Longest wait for an answer from git."""
@@ -77,6 +81,18 @@ def remote_of(root: str) -> str | None:
     if answer is None or answer[0] not in (0, _NOT_SET):
         return None
     return answer[1].decode("utf-8", "replace").strip()
+
+
+def author_of(root: str) -> str:
+    """Return the name of whoever works in `root`, on one line: git's `user.name`, else that of the login."""
+    answer = run_git(root, "config", "--get", "user.name")
+    name = "" if answer is None or answer[0] else answer[1].decode("utf-8", "replace").strip()
+    if not name:
+        try:
+            name = getpass.getuser()
+        except (KeyError, OSError):  # a container may run as a user without a name
+            return ""
+    return one_line(name, AUTHOR_CHARACTERS)
 
 
 def is_tracked(root: str, path: str) -> bool:

@@ -148,6 +148,15 @@ class Corpus:
         snapshot, inside = self._find(position)
         return snapshot.id(inside)
 
+    def author(self, position: int) -> str:
+        """Return the name of the colleague who has the chunk at `position`; "" if this home has it."""
+        snapshot, inside = self._find(position)
+        return snapshot.author(inside)
+
+    def holds_text(self, number: int) -> bool:
+        """Return whether an embedded chunk has this `text_number`."""
+        return any(one.vectors_of_text(number) is not None for one in self.snapshots)
+
     def root(self, position: int) -> str:
         """Return the root directory of the project of the chunk at `position`."""
         return self._find(position)[0].root

@@ -38,6 +38,8 @@ def lay_out(answer: Answer, budget_tokens: int, root: str = "") -> str:
     )
     if any(one.team for one in answer.results):
         text += " Those with shared_by are the words of other people, from the repository."
+    if any(result.author for result in answer.results):
+        text += " Those with an author are a colleague's."
     if opening:
         text = f"{opening} {text}"
     if note:
@@ -106,6 +108,7 @@ def _entry(result: Result, room: int, root: str) -> str:
     chunk = result.chunk
     attributes = {
         "id": result.id,
+        "author": result.author,
         "project": result.project if result.root != root else "",
         "source": f"{chunk.source}:{chunk.start_line}-{chunk.end_line}",
         "date": chunk.date,

@@ -105,6 +105,7 @@ class Result:
     `merged` has the ids and kinds of the others.
     `superseded` has the date, text, and id of a later fact because of which it no longer holds.
     `changed_by` has those of a later entry that changes what it says; its text is the sentence that does.
+    `author` is the name of the colleague whose memory it is from, on a server; "" for one's own.
     `excerpt` is for a person; it is None unless the request asks for it. `git` has the marks from git, see
     `memkit.recall.git_marks`. `team` says who shared it, if somebody did: author, day, commit, and a line;
     see `memkit.recall.team`.
@@ -126,6 +127,7 @@ class Result:
     excerpt: Excerpt | None = None
     git: dict[str, Any] = field(default_factory=dict)
     team: dict[str, Any] = field(default_factory=dict)
+    author: str = ""
 
     @property
     def now(self) -> str:
@@ -181,6 +183,7 @@ class Result:
             "relevance": self.relevance,
             "project": self.project,
             "root": self.root,
+            **({"author": self.author} if self.author else {}),
             **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS},
             "node": self.node,
             "turns": list(self.chunk.turns),

@@ -24,11 +24,13 @@ from memkit.hook.project import Project
 from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
 from memkit.index.catalog import also_searched, project_names
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
+from memkit.index.colleagues import ColleagueRows
 from memkit.index.memory_files import CurrentFiles
 from memkit.index.snapshot import Snapshot
 from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.recall import fusion
+from memkit.recall.colleagues import SharedMemory, interleaved, shared_memory
 from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of
 from memkit.recall.excerpts import BULLETS, make_excerpt, outcome_of
 from memkit.recall.fusion import Scores
@@ -107,10 +109,12 @@ class Searcher:
         embedder: Embedder | None,
         notes: Sequence[str] = (),
         names: Mapping[str, str] | None = None,
+        colleagues: SharedMemory | None = None,
     ) -> None:
         """Search by words alone if `embedder` is None; `notes` are what every answer lacks.
 
-        `names` maps the root of a project to its name; the default is the name of the directory.
+        `names` maps the root of a project to its name; the default is the name of the directory. `colleagues`
+        are asked too by `answer`, which serves questions, but not for what is shown unasked.
         """
         self.corpus = memory if isinstance(memory, Corpus) else Corpus(memory)
         self.settings = settings
@@ -118,6 +122,8 @@ class Searcher:
         self.notes = list(notes)
         self.weights = fusion.WEIGHTS
         self._names = names or {}
+        self._colleagues = colleagues
+        self._embedded: tuple[str, NDArray[np.float32]] | None = None
 
     def search(self, query: str, k: int | None = None) -> Answer:
         """Return the `k` best chunks for `query`."""
@@ -137,6 +143,13 @@ class Searcher:
                 results = list(self._results(found, request))
             if not results:
                 nearest = list(self._nearest(found, request))
+        size = len(self.corpus)
+        if self._colleagues is not None and request.query.strip():
+            theirs, problem = self._of_colleagues(self._colleagues, request)
+            notes = [*notes, *filter(None, [problem])]
+            size += theirs.chunks
+            results = interleaved(results, theirs.results, best, request, self.settings.k)
+            best = max(best, theirs.best)
         return Answer(
             query=request.query,
             mode=self.settings.mode,
@@ -144,9 +157,35 @@ class Searcher:
             took_ms=round((time.perf_counter() - started) * 1000, 3),
             results=results,
             best=best,
-            chunks=len(self.corpus),
-            nearest=nearest,
+            chunks=size,
+            nearest=[] if results else nearest,
         )
+
+    def _of_colleagues(self, shared: SharedMemory, request: SearchRequest) -> tuple[Answer, str]:
+        """Return what the rows of colleagues answer, and what is missing."""
+        nothing = Answer(request.query, self.settings.mode, "", 0.0, [])
+        if self.embedder is None:
+            return nothing, "colleagues' entries are found by vectors alone, and there are none"
+        try:
+            rows = shared.nearest(self._vector(request.query), request.filters)
+        except (EmbeddingError, IndexStoreError) as error:
+            logger.warning("%s", error)
+            return nothing, f"without colleagues' entries: {error}"
+        rows = [one for one in rows if one.text is None or not self.corpus.holds_text(one.text)]
+        if not rows:
+            return nothing, ""
+        memory = ColleagueRows(rows, shared.root, self.settings.language)
+        theirs = Searcher([memory], self.settings, self.embedder, names=self._names)
+        theirs._embedded = self._embedded
+        return theirs.answer(request), ""
+
+    def _vector(self, query: str) -> NDArray[np.float32]:
+        """Return the vector of a query. It may cost money: make it once for all that is searched."""
+        if self.embedder is None:
+            raise EmbeddingError("there is no model")
+        if self._embedded is None or self._embedded[0] != query:
+            self._embedded = (query, self.embedder.embed_query(query))
+        return self._embedded[1]
 
     def _nearest(self, found: _Found, request: SearchRequest) -> Iterator[Line]:
         """Yield a line for each of the best entries that match too little to be results."""
@@ -184,7 +223,7 @@ class Searcher:
         dense, nearest, problem = None, None, ""
         if self.embedder is not None and corpus.has_vectors:
             try:
-                dense, nearest = corpus.cosines(self.embedder.embed_query(query))
+                dense, nearest = corpus.cosines(self._vector(query))
             except EmbeddingError as error:
                 logger.warning("%s", error)
                 problem = f"searched by words alone: {error}"
@@ -254,6 +293,7 @@ class Searcher:
                 explanation=_explain(found, position, place.score) if request.explain else {},
                 excerpt=self._excerpt(place, chunk, request.query) if request.excerpts else None,
                 team=shared_by(chunk.source) if chunk.kind == "team" else {},
+                author=corpus.author(position),
             )
 
     def _turns(self, ranked: Iterator[tuple[Place, Chunk]], size: int) -> Iterator[tuple[Place, Chunk]]:
@@ -405,12 +445,15 @@ def open_searcher(
         own = settings if one == project else load.load(home, one).settings
         return _open_updated(one, home, own, model, announce, notes)
 
-    return combine(project, home, settings.search, open_one, model, notes, all_projects=all_projects)
+    return combine(
+        project, home, settings, settings.search, open_one, model, notes, all_projects=all_projects
+    )
 
 
 def combine(
     project: Project,
     home: Home,
+    settings: Settings,
     search: SearchSettings,
     open_one: Callable[[Project], Snapshot | None],
     find_model: FindModel,
@@ -419,7 +462,7 @@ def combine(
     all_projects: bool = False,
     make_corpus: Callable[[Sequence[Snapshot]], Corpus] = Corpus,
 ) -> Searcher:
-    """Return a searcher over all that a search of `project` looks into.
+    """Return a searcher over all that a search of `project` looks into. `search` decides how it ranks.
 
     `open_one` brings a project up to date and returns its snapshot, None if it has no memory. A problem
     with another project than `project` becomes one of the `notes`. `find_model` returns the embedder, or
@@ -435,7 +478,8 @@ def combine(
             logger.warning("%s", error)
             notes.append(f"{other.root} was not searched: {error}")
     found = [snapshot for snapshot in snapshots if snapshot is not None]
-    if not found:
+    colleagues = shared_memory(project, home, settings) if search.mode != "lexical" else None
+    if not found and colleagues is None:
         return Searcher([], search, None)
     embedder, problem = find_model() if search.mode != "lexical" else (None, "")
     missing = sum(snapshot.missing for snapshot in found)
@@ -443,8 +487,8 @@ def combine(
         notes.append(f"searched by words alone: {problem}")
     elif missing and embedder is not None:
         notes.append(f"searched {missing} chunks by words alone, because they have no vectors yet")
-    names = project_names(home, (snapshot.root for snapshot in found))
-    return Searcher(make_corpus(found), search, embedder, notes, names)
+    names = project_names(home, (project.root, *(snapshot.root for snapshot in found)))
+    return Searcher(make_corpus(found), search, embedder, notes, names, colleagues)
 
 
 def _open_updated(
@@ -481,6 +525,7 @@ def _open_updated(
                 )
                 if report.degraded and embedder is not None:
                     notes.append(report.degraded)
+                notes += filter(None, [report.away])
     except (IndexStoreError, EmbeddingError) as error:
         if snapshot is None or isinstance(error, NoDescriptorsError):
             raise

@@ -15,12 +15,14 @@ from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.index import open_snapshot
 from memkit.index.catalog import index_key
+from memkit.index.outbox import is_sent
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.recall.corpus import Corpus
 from memkit.recall.search import Searcher, combine
 from memkit.service.listener import NotHereError
 from memkit.service.watcher import Watcher
+from memkit.settings import is_server
 from memkit.settings.load import SearchSettings, Settings
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ FIRST_WAIT_SECONDS = 5.0
 """The time that the first search of a project waits for its index."""
 
 RETRY_SECONDS = 300.0
-"""The time between two passes over a project with chunks that have no vectors yet."""
+"""The time between two passes over a project with chunks that have no vectors, or are not on the server."""
 
 
 class Models:
@@ -140,6 +142,7 @@ class OpenProjects:
         return combine(
             project,
             self._home,
+            settings,
             search,
             open_one,
             lambda: self._models.find(settings.embedding),
@@ -157,7 +160,10 @@ class OpenProjects:
             found = self._projects.get(project.root)
             if found is not None and found.key == key:
                 self._projects.move_to_end(project.root)
-                has_gaps = found.snapshot is not None and bool(found.snapshot.missing)
+                has_gaps = found.snapshot is not None and (
+                    bool(found.snapshot.missing)
+                    or (is_server(settings.index.uri) and not is_sent(found.snapshot))
+                )
                 if has_gaps and now - found.checked > RETRY_SECONDS:
                     found.checked = now
                     self._index(project.root)
@@ -212,7 +218,7 @@ class OpenProjects:
                 raise
             notes.append(f"the newest entries may be missing: {error}")
         else:
-            notes += filter(None, [report.degraded])
+            notes += filter(None, [report.degraded, report.away])
             notes += [f"{line}; searched its old text" for line in report.unreadable]
 
     def _read(

@@ -325,3 +325,13 @@ def test_topics(
     assert found["methods"]["k-means, k = 2 subjects"]["topics"] == 2
     assert found["scale"]["entries"] == 12
     assert "One refresh of a large memory" in run("topics", command, monkeypatch, capsys)
+
+
+@only_in_ci
+def test_server(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--chunks", "90", "--authors", "3", "--queries", "5", "--json"]
+    figures = json.loads(run("server", arguments, monkeypatch, capsys))
+    (size,) = figures["sizes"]
+    assert size["chunks"] == 90
+    assert size["recall"] > 0.9
+    assert figures["away"].keys() == {"stopped", "never answers"}
