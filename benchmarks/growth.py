@@ -172,7 +172,7 @@ def searches(snapshot: Snapshot, embedder: Embedder, questions: Sequence[str]) -
 def updates(place: Place, embedder: Embedder, turns: int) -> dict[str, Any]:
     """Return the seconds from an appended turn until a search finds it, in a warm process.
 
-    `update` and `searchable` keep the index open for a day of so many `turns`, as the service does. The day
+    `update` and `searchable` keep the index open for a day of `turns` turns, as the service does. The day
     includes the merges between turns. `opened` opens and closes Chroma each time, as a single command does.
     """
     path = max(place.memory.iterdir())

@@ -2,7 +2,7 @@
 
     python benchmarks/processes.py [--days N] [--place DIRECTORY] [--write] [--json]
 
-It makes a memory of so many days, without vectors, or takes the one it made in `DIRECTORY`. Then it measures
+It makes a memory of N days, without vectors, or takes the one it made in `DIRECTORY`. Then it measures
 the commands whose cost must not follow the memory: seconds, and peak memory. `--write` puts the figures into
 docs/benchmarks.md.
 
@@ -208,7 +208,7 @@ class Years(Shell):
 
 
 def measure_years(days: int, runs: int, place: Path | None = None) -> dict[str, Any]:
-    """Return the figures of `YEARS_BARS` on a memory of so many days, without the service."""
+    """Return the figures of `YEARS_BARS` on a memory of `days` days, without the service."""
     with tempfile.TemporaryDirectory(prefix="memkit-years-") as name:
         years = Years((place or Path(name)).resolve(), days)
         bare, found = [], dict[str, list[resources.Finished]]()

@@ -108,7 +108,7 @@ def session_of(author: int, number: int) -> str:
 
 
 def questions(authors: int, each: int, count: int) -> NDArray[np.float32]:
-    """Return vectors that are near rows of authors other than the first, who asks."""
+    """Return vectors that are near rows of all authors but the first: author 0 asks the questions."""
     chance = np.random.default_rng(1_000_000)
     found = []
     for _ in range(count):
@@ -131,7 +131,7 @@ def exact(asked: NDArray[np.float32], authors: int, each: int) -> list[list[str]
 
 
 class Vectors:
-    """Stands in for the model: a question is the number of its vector."""
+    """Replaces the model: a question is the number of its vector."""
 
     name, dimensions = "random", DIMENSIONS
 

@@ -187,7 +187,7 @@ def write_memory(memory: SyntheticMemory, directory: Path, chunks: int) -> int:
 
 
 def write_home(memory: SyntheticMemory, root: Path, home: str, days: int, states: int) -> dict[str, int]:
-    """Write so many days of a project, and for each session an archive. Return what there is of each kind.
+    """Write `days` days of a project, and an archive for each session. Return the number of each kind.
 
     The last `states` sessions also have a state file: the daily tidying removes those of older ones.
     """

@@ -1,8 +1,9 @@
 """The two locks of a memory home.
 
-Who captures turns holds the capture lock: it covers the spool, session states, archive, and the turns of the
-journal. Who writes the index holds the index lock. So a turn's Markdown never waits for an index pass. Who
-needs both takes the capture lock first: the other way around, two processes could wait for each other.
+A process that captures turns holds the capture lock: it covers the spool, session states, archive, and the
+turns of the journal. A process that writes the index holds the index lock. So a turn's Markdown never waits
+for an index pass. A process that needs both takes the capture lock first: otherwise two processes could wait
+for each other.
 
 A process that waits for a lock is the next one to get it, even if the holder asks for it again at once.
 """
@@ -84,7 +85,7 @@ def _hold(
 
 
 def _acquire(lock: FileLock, queue: FileLock, seconds: float) -> None:
-    """Take the lock, in the queue for it: who holds that is the next one."""
+    """Take the lock. The process that holds the queue's lock gets it next."""
     deadline = time.monotonic() + seconds
     with queue.acquire(timeout=seconds):
         lock.acquire(timeout=max(0.0, deadline - time.monotonic()))

@@ -11,7 +11,7 @@ MEMORY_DIRECTORY = os.path.join(".memkit", "memory")
 """The memory of a project, relative to its root."""
 
 TEAM_DIRECTORY = os.path.join(".memkit", "team")
-"""What people share with everybody who has the repository, relative to the root of a project."""
+"""The folder of entries that people share through the repository, relative to the root of a project."""
 
 OPENCLAW_DAYS, OPENCLAW_FACTS = "memory", "MEMORY.md"
 """Where OpenClaw keeps its memory in a project: a directory with `YYYY-MM-DD.md`, and lasting facts."""

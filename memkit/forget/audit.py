@@ -39,7 +39,7 @@ from memkit.topics.files import NAME, read_derived
 from memkit.topics.kept import kept_files, redact_kept, write_kept
 
 MANY = 10_000
-"""From so many files and chunks on, which take some seconds, the user is told what takes time."""
+"""From this number of files and chunks on, which take some seconds, tell the user what takes time."""
 
 Redact = Callable[[str], str]
 

@@ -29,7 +29,7 @@ class Mentioned(NamedTuple):
 
 
 class Mentions:
-    """What each file mentions, as long as it keeps its size, times, and inode. Nothing is kept on disk."""
+    """The IDs that each file mentions, kept in memory while its size, times, and inode stay the same."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, ...], Mentioned]] = {}

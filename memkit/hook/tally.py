@@ -74,7 +74,7 @@ class _Day(NamedTuple):
 def tally(home: Home, project: Project, most: int | None = None) -> Tally:
     """Count what a project's memory holds; read at most about `most` bytes, by default `MOST_BYTES`.
 
-    What cannot be read is not counted.
+    Leave out files that cannot be read.
     """
     path = _path(home, project)
     known = _read(path)

@@ -77,8 +77,8 @@ def team_file(source: str) -> TeamFile | None:
 def is_readable(real_root: str, source: str, real: str) -> bool:
     """Return whether a path in the team's folder is one of its files: no link, and no day of the future.
 
-    `real_root` is the real path of the project's root, `real` that of the file. A day may begin in another
-    time zone first.
+    `real_root` is the real path of the project's root, and `real` the real path of the file. Tomorrow is
+    allowed: it may have begun in a colleague's time zone.
     """
     found = team_file(source)
     if found is None or real != os.path.join(real_root, *source.split("/")):

@@ -1,8 +1,8 @@
-"""What others keep in the same collection on a server: their rows for a question, and one row by its id.
+"""Read colleagues' rows in a collection on a server: those near a question, and one by its id.
 
-Rows of others are text from strangers, like everything in a memory: they are shown as data, with whose they
-are, and no value of theirs becomes a path or a filter. The rows of this home are not asked for: the segments
-have them, and rank them exactly.
+Their text is untrusted, like everything in a memory: it is shown as data, with the author's name, and none of
+its values becomes a path or a filter. The rows of this home are left out: the segments have them, and rank
+them exactly.
 """
 
 from __future__ import annotations

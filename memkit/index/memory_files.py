@@ -53,8 +53,8 @@ _DAY_NAME = re.compile(r"\d{4}-\d\d-\d\d\.md", re.ASCII)
 
 
 RACY_NS = 2_000_000_000
-"""A file that changed in so many nanoseconds before it was read may change again without a new time, as on a
-file system with coarse times. So its `Stat` is not known."""
+"""A file that changed less than this many nanoseconds before it was read may change again without a new time,
+as on a file system with coarse times. So its `Stat` is not kept."""
 
 
 @dataclass(frozen=True, slots=True)

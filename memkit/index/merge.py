@@ -16,12 +16,12 @@ from memkit.index.segment import write_merged
 from memkit.index.snapshot import Snapshot, remove_others, unwritable, write_manifest
 
 FULL_CHUNKS = 4096
-"""A segment with so many chunks that count is not merged with others."""
+"""A segment with at least this many live chunks is not merged with others."""
 
 SMALL_CHUNKS = 32
 FACTOR = 4
 """Segments of up to `SMALL_CHUNKS` are of one size, then those of up to `FACTOR` times as many, and so on.
-So many of one size are merged."""
+`FACTOR` segments of one size are merged."""
 
 
 def due(snapshot: Snapshot) -> list[int]:

@@ -1,6 +1,6 @@
-"""What one call to a Chroma server may hold: no more than Chroma Cloud accepts, on any server.
+"""Limits for calls to a Chroma server: those of Chroma Cloud, on any server.
 
-https://docs.trychroma.com/cloud/quotas-limits has them. A call that exceeds one is refused as a whole.
+Source: https://docs.trychroma.com/cloud/quotas-limits. The cloud refuses a call as a whole if it exceeds one.
 """
 
 from __future__ import annotations

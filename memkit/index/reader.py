@@ -53,7 +53,7 @@ OFFSETS = "offsets"
 OFFSET_TYPE: Final = "q"
 
 ALIGNMENT = 64
-"""Each section of a segment starts at a multiple of so many bytes."""
+"""Each section of a segment starts at a multiple of this many bytes."""
 
 FOOTER = "%010d %010d\n"
 """The end of a segment: length and checksum of the JSON object before it, which lists the sections."""

@@ -220,7 +220,7 @@ def _walk(
                 elif is_directory:
                     directories.append((Path(entry), name))
                 elif stat.S_ISREG(mode) and is_markdown(entry.name):
-                    # What is no link has the real path of its directory: resolving each takes 50 µs.
+                    # A regular file has the real path of its directory. Resolving each path takes 50 µs.
                     yield SourceFile(entry.path, name, os.path.join(real, entry.name))
         inside = [link for link in sorted(links) if _leads_inside(link[0], boundary)]
         directories = [link for link in reversed(inside) if os.path.isdir(link[0])]

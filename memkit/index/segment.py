@@ -52,7 +52,7 @@ DTYPE = np.dtype(
 """
 
 ROWS_AT_ONCE = 4
-"""Vectors are padded with zeros to a multiple of so many.
+"""The number of vectors is padded with zeros to a multiple of this.
 
 OpenBLAS multiplies four rows at once, and those that are left over in another order of additions. Without a
 rest, a vector has the same cosine in every segment, to the bit.
@@ -254,7 +254,7 @@ def _write_sections(
         file.write(footer)
         file.write((FOOTER % (len(footer), zlib.crc32(footer))).encode("ascii"))
         file.flush()
-        os.fsync(file.fileno())  # the manifest will say that it is sound
+        os.fsync(file.fileno())  # the manifest will record it as checked
 
 
 def _bytes_of(buffers: Sequence[Any]) -> Iterator[Any]:
@@ -320,7 +320,7 @@ def join_columns(parts: Sequence[Columns]) -> Columns:
 def _renumbered(
     numbers: NDArray[np.int32], names: Sequence[str], known: dict[str, int]
 ) -> NDArray[np.int32]:
-    """Return `numbers` of `names` as numbers of `known`, which takes in new ones as they occur."""
+    """Return `numbers` of `names` as numbers of `known`; add new names to `known` as they occur."""
     first = np.full(len(names) + 1, len(numbers))
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # of several, the last assignment stays
     used = np.flatnonzero(first[:-1] < len(numbers))

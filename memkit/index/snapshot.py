@@ -282,8 +282,8 @@ def write_manifest(
     """Make these entries of these segments the current state; remove all other segments.
 
     Segments without an entry are left out. `collection` identifies the collection of the store that holds
-    the same chunks. `name` is that of the current state, if its chunks stay as they are. `known` has the
-    stats of segments that were checked; the others have just been written. Raise `IndexStoreError`.
+    the same chunks. Pass the current state's `name` to keep it if no chunk changes. `known` has the stats
+    of the segments that were checked; the others have just been written. Raise `IndexStoreError`.
     """
     used = sorted({one.segment for one in entries.values() if one.first < one.last})
     number = {old: new for new, old in enumerate(used)}
@@ -320,7 +320,7 @@ def unwritable(directory: Path, error: OSError) -> IndexStoreError:
 def remove_others(directory: Path, names: Sequence[str]) -> None:
     """Remove all segments of a collection except `names`, and what killed writers and older versions left.
 
-    What a reader keeps open on Windows stays until the next call.
+    On Windows, files that a reader has open stay until the next call.
     """
     kept = {f"{name}{SUFFIX}" for name in names}
     for other in directory.iterdir():

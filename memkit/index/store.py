@@ -52,10 +52,10 @@ PLACEHOLDER_DIMENSIONS = 384
 """The length of placeholder vectors in a new collection, as of the default model."""
 
 _EMBEDDED_GRAPH = {"max_neighbors": 4, "ef_construction": 8}
-"""How an embedded Chroma connects vectors.
+"""The graph of an embedded Chroma: as small as possible.
 
-Searches read the vectors of the segments, so nothing asks an embedded Chroma for neighbors. Good ones cost a
-first build three times the processor time, and each new vector changes more of the files.
+Searches read vectors from the segments, so nothing asks an embedded Chroma for neighbors. The default graph
+costs a first build three times the processor time, and each new vector changes more of its files.
 """
 
 _LIST_FIELDS = {"turns": "turns", "citations": "grips"}  # field: name in Chroma

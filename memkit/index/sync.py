@@ -93,7 +93,7 @@ class Indexer:
         self._store: Store | None = None
         self._snapshot: Snapshot | None = None
         self._compares = False
-        self._checked = ""  # the name of the snapshot that the open store is in step with
+        self._checked = ""  # the name of the snapshot whose chunks the open store is known to hold
 
     def __enter__(self) -> Indexer:
         return self

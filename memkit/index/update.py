@@ -43,7 +43,7 @@ BATCH_CHUNKS = 100
 """Chunks to embed and write at once. A kill or a refusal by a provider loses at most one batch."""
 
 SEGMENT_CHUNKS = 4096
-"""A pass holds about so many chunks in memory, and writes them as one segment."""
+"""A pass holds about this many chunks in memory, and writes them as one segment."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of chunks embedded so far, and the total as far as it is known."""
@@ -205,7 +205,7 @@ class Update:
             self._note_stored(source, rows)
 
     def _take(self, stored: Mapping[str, Metadata]) -> None:
-        """Take in what the store holds."""
+        """Note rows that the store holds."""
         self.before |= stored
         for id, metadata in stored.items():
             number, windows = text_number(metadata), metadata.get("windows")

@@ -48,7 +48,7 @@ _HIDE_ALL = "*\n"
 _PRIVATE_IGNORE = "*\n!/team/\n!/team/**\n"
 _SHARED_IGNORE = "*\n!.gitignore\n!memory/\n!memory/**\n!/team/\n!/team/**\n"
 _EARLIER_IGNORES = ("", _HIDE_ALL, "*\n!.gitignore\n!memory/\n!memory/**\n")
-"""What memkit wrote into `.memkit/.gitignore` before there was a team's folder."""
+"""The content of `.memkit/.gitignore` by versions without a team's folder."""
 
 _UNTIL = re.compile(r"-until-\d{4}-\d\d-\d\d-[0-9a-f]{8}$")
 _UNSAFE = re.compile(r"[^\w.-]+")

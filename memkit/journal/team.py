@@ -1,4 +1,4 @@
-"""What a user shares with the team: `.memkit/team/AUTHOR/YYYY-MM-DD.md`, a file for each day of sharing.
+"""The files that a user shares: `.memkit/team/AUTHOR/YYYY-MM-DD.md`, one for each day of sharing.
 
     # 2026-11-20
 

@@ -42,7 +42,7 @@ _LEAST_CHANGES = 0.3
 
 
 class Leak(NamedTuple):
-    """What must not be shared, and the line of the text (from 1). Never the text itself."""
+    """The kind of text that must not be shared, and its line (from 1). Never the text itself."""
 
     what: str
     line: int

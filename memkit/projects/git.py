@@ -26,7 +26,7 @@ _EARLIER_EXCLUDED = (
     "# memkit keeps its memory out of git; `memkit config set memory.shared true` shares it.\n"
     "/.memkit/\n"
 )
-"""What it added before there was a team's folder."""
+"""The lines that versions without a team's folder added."""
 
 EXCLUDED_DAYS = (
     "# memkit keeps the days in memory/ out of git; `memkit config set memory.shared true` shares them.\n"
@@ -84,7 +84,7 @@ def remote_of(root: str) -> str | None:
 
 
 def author_of(root: str) -> str:
-    """Return the name of whoever works in `root`, on one line: git's `user.name`, else that of the login."""
+    """Return the user's name in one line: git's `user.name` in `root`, else the login name."""
     answer = run_git(root, "config", "--get", "user.name")
     name = "" if answer is None or answer[0] else answer[1].decode("utf-8", "replace").strip()
     if not name:

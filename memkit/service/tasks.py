@@ -143,7 +143,7 @@ class Tasks:
         self._has_lock = False
         try:
             self._before_release()
-        except Exception:  # the next task starts anew
+        except Exception:  # the next task starts a new one
             logger.exception("what the tasks left open could not be closed")
         finally:
             self._held.close()

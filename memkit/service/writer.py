@@ -1,4 +1,4 @@
-"""What the service writes: one thread captures turns, another one updates the index.
+"""Write for the service: one thread captures turns, another one updates the index.
 
 Each holds a lock of its own, so a turn's Markdown never waits for an index pass.
 """
@@ -36,8 +36,8 @@ WAIT_SECONDS = 60.0
 """The time that a task waits for another process that writes. Then the next task does its work."""
 
 PASS_SECONDS = 3.0
-"""The least time from one pass over a project to the next one that nobody waits for. That one does the work
-of all that were asked for meanwhile.
+"""The least time between two passes over a project, unless a search waits for one. The second does the work
+of all requests since the first.
 """
 
 
@@ -72,7 +72,7 @@ class Writer:
     def index(self, root: str, *, soon: bool = False) -> Future[SyncReport]:
         """Update the index of the project at `root`, at once unless that was done just now.
 
-        Somebody who waits for it, as for a search, needs it `soon`: at once in any case.
+        With `soon`, as for a search that waits, update it at once in any case.
         """
         try:
             unindexed.mark(self._home, root)  # the task may never get the lock

@@ -212,7 +212,7 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def place(self) -> str:
-        """What identifies the store: its address, and on a server the tenant and the database."""
+        """The identity of the store: its address, and on a server the tenant and the database."""
         named = [self.tenant, self.database] if is_server(self.uri) else []
         return "/".join([self.uri, *named]) if any(named) else self.uri
 

@@ -12,7 +12,7 @@ from memkit.journal.turn_parts import read_turn
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """What one day file holds: turns, words asked and answered, bullets of models, and sessions by ID.
+    """Counts of one day file: turns, words asked and answered, bullets of models, and sessions by ID.
 
     `hours` counts turns by the hour (0 to 23) in which they began, if their heading has a time. `files` has
     for each path the numbers of edits and of all calls of tools.
