@@ -254,10 +254,10 @@ def test_stop_spools_what_matters_privately_and_starts_a_worker(stage: Stage) ->
 
 
 def test_no_second_worker_while_one_holds_the_lock(stage: Stage) -> None:
-    from memkit.index import index_lock
+    from memkit.locks import capture_lock
     from memkit.paths import Home
 
-    with index_lock(Home(str(stage.home)), 0):
+    with capture_lock(Home(str(stage.home)), 0):
         stage.run("stop", stage.event("Stop", last_assistant_message="one"))
     assert stage.started == []
     stage.run("stop", stage.event("Stop", last_assistant_message="two"))
