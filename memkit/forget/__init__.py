@@ -69,6 +69,8 @@ def forget(
     unfinished = tombstones.begin(found.forgotten)
     if selection.everywhere or _named(unfinished) != _named(selection.forgotten):
         found = find_locations(home, project, replace(selection, forgotten=unfinished, everywhere=False))
+    else:
+        found.forgotten |= unfinished  # a place that an earlier run emptied is not found again
     problems = _Eraser(home, found, settings_of, settings_of(project).index.uri, announce).run()
     if not problems:
         tombstones.finish()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from memkit.index.manifest import MANIFEST
 from memkit.index.reader import ChunkReader
 from memkit.ipc import unindexed
 from memkit.journal.day_file import DayFile
@@ -163,8 +164,8 @@ class Stage:
 
     def chunks(self) -> list[dict[str, Any]]:
         """Everything in the index."""
-        (pointer,) = Path(self.home.index, "snapshots").glob("*/current")
-        return [dataclasses.asdict(chunk) for chunk in ChunkReader(pointer.parent).chunks()]
+        (manifest,) = Path(self.home.index, "snapshots").glob(f"*/{MANIFEST}")
+        return [dataclasses.asdict(chunk) for chunk in ChunkReader(manifest.parent).chunks()]
 
     def check_nothing_waits(self) -> None:
         """All that was told is in the journal, all of the journal in the index."""
