@@ -1,6 +1,6 @@
 """Measure one size of memory in its own process: build, update, search, memory, and disk.
 
-    python benchmarks/growth.py --chunks N --place DIRECTORY [--timeline DAYS]
+    python benchmarks/growth.py --chunks N --place DIRECTORY [--turns N] [--timeline DAYS]
 
 `DIRECTORY/project` gets a synthetic memory and `DIRECTORY/home` its index. Both stay for later measurements.
 Prints one JSON object. The memory's vectors are random (see `RandomEmbedder`). Questions and added turns get
@@ -47,6 +47,8 @@ from memkit.timeline.view import view  # noqa: E402
 
 QUESTIONS = 100
 UPDATES = 5
+TURNS = 200
+"""The turns of a busy day."""
 WINDOW_CHARACTERS = 800
 """Characters of synthetic text in one window of the model: 254 tokens of about 3.1 characters."""
 
@@ -167,14 +169,16 @@ def searches(snapshot: Snapshot, embedder: Embedder, questions: Sequence[str]) -
     return {name: resources.percentiles(values) for name, values in found.items()}
 
 
-def updates(place: Place, embedder: Embedder) -> dict[str, Any]:
+def updates(place: Place, embedder: Embedder, turns: int) -> dict[str, Any]:
     """Return the seconds from an appended turn until a search finds it, in a warm process.
 
-    `update` and `searchable` keep the index open, as the service does. `opened` opens and closes Chroma each
-    time, as a single command does.
+    `update` and `searchable` keep the index open for a day of `turns` turns, as the service does. The day
+    includes the merges between turns. `opened` opens and closes Chroma each time, as a single command does.
     """
     path = max(place.memory.iterdir())
     found: dict[str, list[float]] = {"update": [], "searchable": [], "opened": []}
+    written: list[float] = []
+    merges = 0
 
     def append() -> str:
         word = f"appendix{uuid.uuid4().hex[:8]}quagga"
@@ -189,14 +193,28 @@ def updates(place: Place, embedder: Embedder) -> dict[str, Any]:
         assert word in answer.results[0].chunk.content
 
     with place.indexer(embedder) as indexer:
-        for _ in range(UPDATES + 1):
+        indexer.sync()
+        begun, on_disk = resources.written(), resources.written(to_disk=True)
+        for _ in range(turns + 1):
             word = append()
-            started = time.perf_counter()
+            started, before = time.perf_counter(), resources.written()
             report = indexer.sync()
+            written.append(resources.written() - before)
             found["update"].append(time.perf_counter() - started)
             search(indexer.snapshot(), word)
             found["searchable"].append(time.perf_counter() - started)
             assert report.embedded <= 2
+            if indexer.is_merge_due():
+                indexer.merge()
+                merges += 1
+        day = {
+            "turns": len(written),
+            "merges": merges,
+            "written_mb": resources.written() - begun,
+            "on_disk_mb": resources.written(to_disk=True) - on_disk,
+            "turn_mb": statistics.median(written),
+            "most_mb": max(written),
+        }
     for _ in range(UPDATES + 1):
         word = append()
         started = time.perf_counter()
@@ -204,7 +222,8 @@ def updates(place: Place, embedder: Embedder) -> dict[str, Any]:
         search(place.snapshot(), word)
         found["opened"].append(time.perf_counter() - started)
     # The first one imports modules.
-    return {name: resources.percentiles(seconds[1:]) for name, seconds in found.items()}
+    times = {name: resources.percentiles(seconds[1:]) for name, seconds in found.items()}
+    return {**times, "day": day}
 
 
 def timelines(place: Path) -> dict[str, Any]:
@@ -261,6 +280,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure one size of memory.")
     parser.add_argument("--chunks", type=int, default=1000)
     parser.add_argument("--place", type=Path, required=True)
+    parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--timeline", type=int, metavar="DAYS", help="measure the timeline alone")
     arguments = parser.parse_args()
     if arguments.timeline:
@@ -271,21 +291,24 @@ def main() -> None:
     place, memory = Place(arguments.place.resolve()), SyntheticMemory()
     days = write_memory(memory, place.memory, arguments.chunks)
     build, report = resources.timed(place.sync, RandomEmbedder())
-    indexing_peak = resources.own_peak()
+    indexing_peak, written = resources.own_peak(), resources.written()
+    on_disk = resources.written(to_disk=True)
     snapshot = place.snapshot()
     embedder = load_embedder(place.home, EmbeddingSettings(download=False))
     questions = memory.questions(days, QUESTIONS)
     figures = {
         "chunks": report.chunks,
-        "vectors": len(snapshot.vectors),
+        "vectors": len(snapshot.owners),
         "days": days,
         "build_seconds": build,
         "build_peak_mb": indexing_peak,
+        "build_written_mb": written,
+        "build_on_disk_mb": on_disk,
         "markdown_mb": resources.disk(place.memory),
         "chroma_mb": resources.disk(Path(place.home.index, "chroma")),
-        "snapshot_mb": resources.disk(snapshot.path),
+        "snapshot_mb": resources.disk(snapshot.directory),
         "stages": searches(snapshot, embedder, questions),
-        **updates(place, embedder),
+        **updates(place, embedder, arguments.turns),
         **timelines(arguments.place.resolve()),
     }
     print(json.dumps(figures))

@@ -43,8 +43,8 @@ import msgspec  # noqa: E402
 
 from memkit.embedding import Embedder, load_embedder  # noqa: E402
 from memkit.hook.project import Project  # noqa: E402
-from memkit.index.chunk import Chunk, digest, open_current  # noqa: E402
-from memkit.index.lexical import LexicalIndex  # noqa: E402
+from memkit.index.chunk import Chunk, digest  # noqa: E402
+from memkit.index.reader import open_current  # noqa: E402
 from memkit.index.snapshot import Snapshot, write_snapshot  # noqa: E402
 from memkit.index.store import Row  # noqa: E402
 from memkit.paths import Home  # noqa: E402
@@ -95,8 +95,7 @@ def utterance_snapshot(
     for chunk, own in zip(chunks, windows, strict=True):
         rows.append(Row(chunk.id("m"), chunk, vectors[position : position + len(own)]))
         position += len(own)
-    lexical = LexicalIndex("english").updated((row.id, row.chunk.lexical_text) for row in rows)
-    write_snapshot(directory, rows, lexical, {}, embedder.dimensions, "")
+    write_snapshot(directory, rows, {}, embedder.dimensions, "")
     snapshot = open_current(directory, lambda path: Snapshot(path, "english"))
     assert snapshot is not None
     return snapshot

@@ -1,4 +1,10 @@
-"""Measure whole `memkit …` processes on a memory made by `growth.py`.
+"""Measure whole `memkit …` processes, on a memory made by `growth.py` or on one of many years.
+
+    python benchmarks/processes.py [--days N] [--place DIRECTORY] [--write] [--json]
+
+It makes a memory of N days, without vectors, or takes the one it made in `DIRECTORY`. Then it measures
+the commands whose cost must not follow the memory: seconds, and peak memory. `--write` puts the figures into
+docs/benchmarks.md.
 
 All start through `bin/memkit` with `MEMKIT_PYTHON`, so each includes two interpreter starts. The bare
 interpreter is measured in between, to give a ratio on slow or busy machines.
@@ -6,17 +12,51 @@ interpreter is measured in between, to give a ratio on slow or busy machines.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
 import sys
+import tempfile
+import time
+import uuid
 from pathlib import Path
 from typing import Any
 
-import resources
-
 REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(REPOSITORY), str(Path(__file__).resolve().parent)]
+
+import report  # noqa: E402
+import resources  # noqa: E402
+from synthetic import SyntheticMemory, write_home  # noqa: E402
+
+from memkit.hook.project import Project  # noqa: E402
+from memkit.hook.tally import full_tally  # noqa: E402
+from memkit.ipc import spool  # noqa: E402
+from memkit.paths import Home  # noqa: E402
+
 RUNS = 9
+
+DAYS = 3000
+TURNS_A_SESSION = (3, 9)
+"""About 21 turns a day: 63,000 in 3,000 days."""
+
+STATES = 300
+"""Sessions with a state file: those of about three months."""
+
+YEARS_RUNS = 3
+
+YEARS_BARS: dict[str, tuple[float | None, float | None]] = {
+    "status": (0.5, None),
+    "projects": (0.5, None),
+    "stats": (0.5, None),
+    "remember": (0.5, 300.0),
+    "captured turn": (0.5, 300.0),
+    "doctor": (3.0, None),
+    "doctor --deep": (None, None),
+    "forget": (3.0, None),
+}
+"""Limits in seconds and MB for whole processes on a memory of many years, in the order in which they run."""
 
 BARS_SECONDS = {
     "--help": 0.1,
@@ -105,11 +145,13 @@ def measure(place: Path, questions: list[str]) -> dict[str, Any]:
     }
 
 
-def _transcript(place: Path) -> Path:
-    """Return a transcript of usual length: 200 exchanges."""
-    path = place / "f0e1d2c3-0000-4000-8000-000000000001.jsonl"
+def _transcript(
+    place: Path, session: str = "f0e1d2c3-0000-4000-8000-000000000001", exchanges: int = 200
+) -> Path:
+    """Return a transcript, by default of usual length."""
+    path = place / f"{session}.jsonl"
     lines = []
-    for number in range(200):
+    for number in range(exchanges):
         shared = {
             "sessionId": path.stem,
             "cwd": str(place / "project"),
@@ -125,3 +167,108 @@ def _transcript(place: Path) -> Path:
         ]
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     return path
+
+
+class Years(Shell):
+    """A memory of many years below `place`, without vectors."""
+
+    def __init__(self, place: Path, days: int) -> None:
+        super().__init__(place)
+        self.home = Home(self.environment["MEMKIT_HOME"])
+        memory = SyntheticMemory(turns_a_session=TURNS_A_SESSION)
+        if not self.project.exists():
+            write_home(memory, self.project, self.home.root, days, STATES)
+            Path(self.home.root, "config.toml").write_text('[embedding]\nprovider = "none"\n', "utf-8")
+            self.memkit("index")
+            self.memkit("timeline")  # an import makes it, too
+            self.memkit(*self.capture())  # the first one also records what of the memory is the home's own
+        self.sizes = full_tally(self.home, Project(str(self.project)))._asdict()
+        self.newest = self.project / ".memkit" / "memory" / memory.day(days - 1)[0]
+
+    def turn(self) -> str:
+        """Return the ID of the last turn of the newest day."""
+        return self.newest.read_text(encoding="utf-8").rpartition("<!-- turn:")[2].split(" ")[0]
+
+    def capture(self) -> list[str]:
+        """Spool the end of a turn of a new session; return the command that captures it."""
+        path = _transcript(self.project.parent, str(uuid.uuid4()), 1)
+        event = {"event": "Stop", "session": path.stem, "cwd": str(self.project), "time": time.time()}
+        spool.put(self.home, {**event, "transcript": str(path)})
+        return ["work"]
+
+    def measure(self, name: str) -> resources.Finished:
+        """Run one of `YEARS_BARS` as a whole process."""
+        arguments = {
+            "captured turn": self.capture,
+            "forget": lambda: ["forget", "--yes", self.turn()],
+            "remember": lambda: ["remember", f"The port of note {time.time_ns()} is 7443."],
+        }
+        command = arguments[name]() if name in arguments else name.split()
+        return self.memkit(*command)
+
+
+def measure_years(days: int, runs: int, place: Path | None = None) -> dict[str, Any]:
+    """Return the figures of `YEARS_BARS` on a memory of `days` days, without the service."""
+    with tempfile.TemporaryDirectory(prefix="memkit-years-") as name:
+        years = Years((place or Path(name)).resolve(), days)
+        bare, found = [], dict[str, list[resources.Finished]]()
+        for command in YEARS_BARS:
+            for _ in range(runs if any(YEARS_BARS[command]) else 1):
+                bare.append(years.python("-c", "pass").seconds)
+                found.setdefault(command, []).append(years.measure(command))
+        return {
+            **years.sizes,
+            "machine": report.machine(),
+            "load": os.getloadavg()[0],
+            "bare_seconds": statistics.median(bare),
+            "commands": {
+                one: {
+                    "seconds": statistics.median(run.seconds for run in done),
+                    "cpu_seconds": statistics.median(run.cpu for run in done),
+                    "peak_mb": max(run.peak for run in done),
+                }
+                for one, done in found.items()
+            },
+        }
+
+
+def years_markdown(figures: dict[str, Any]) -> str:
+    """Return the section of docs/benchmarks.md."""
+    rows = []
+    for name, found in figures["commands"].items():
+        limits = YEARS_BARS[name]
+        pairs = zip((found["seconds"], found["peak_mb"]), limits, strict=True)
+        is_held = all(limit is None or value <= limit for value, limit in pairs)
+        shown = [f"≤ {limit:g} {unit}" for limit, unit in zip(limits, ("s", "MB"), strict=True) if limit]
+        held = ("yes" if is_held else "**no**") if shown else ""
+        numbers = [f"{found[one]:.2f}" for one in ("seconds", "cpu_seconds")]
+        rows.append([name, *numbers, f"{found['peak_mb']:.0f}", ", ".join(shown), held])
+    return "\n\n".join(
+        [
+            "### A memory of many years",
+            f"`python benchmarks/processes.py --write`; {figures['machine']}, load {figures['load']:.1f}; "
+            f"{figures['turns']:,} turns of {figures['sessions']:,} sessions on {figures['days']:,} days, "
+            "without vectors and without the service. Whole processes, each of two interpreter starts; the "
+            f"bare interpreter took {figures['bare_seconds'] * 1000:.0f} ms.",
+            report.table(("command", "s", "CPU, s", "peak, MB", "limit", "held"), rows),
+        ]
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure the commands on a memory of many years.")
+    parser.add_argument("--days", type=int, default=DAYS)
+    parser.add_argument("--runs", type=int, default=YEARS_RUNS)
+    parser.add_argument("--place", type=Path, metavar="DIRECTORY", help="keep the memory there")
+    parser.add_argument("--write", action="store_true", help="into docs/")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    figures = measure_years(arguments.days, arguments.runs, arguments.place)
+    print(json.dumps(figures) if arguments.json else years_markdown(figures))
+    if arguments.write:
+        report.replace_section("years", years_markdown(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,6 +1,7 @@
 """Measure how many secrets redaction finds, how many look-alikes it touches, and how fast it is.
 
-    python benchmarks/redaction.py [--seed N] [--only text|code|base64|pathological|found|corpus] [--json]
+    python benchmarks/redaction.py [--seed N] [--only text|code|base64|pathological|found|corpus]
+                                   [--bytes N] [--json]
 
 The tests' generators make the secrets at run time. The limits: 98 % of the secrets found, at most 1 % of the
 look-alikes touched, 1 MB of text or code in at most 1 s.
@@ -23,6 +24,8 @@ from memkit.privacy.redact import redact  # noqa: E402
 from tests.privacy import secrets_corpus, secrets_made  # noqa: E402
 
 MEGABYTE = 1_000_000
+
+KINDS = ("text", "code", "base64", "pathological")
 SECRETS = 2100
 LOOK_ALIKES = 2200
 _BEGIN, _END = "-----BEGIN PRIVATE " + "KEY-----", "-----END PRIVATE " + "KEY-----"
@@ -84,8 +87,8 @@ PATHOLOGICAL = (
 """Texts on which a backtracking or quadratic search would never finish."""
 
 
-def texts(seed: int) -> dict[str, list[str]]:
-    """Return texts of one megabyte by kind. Every hundredth line holds a secret."""
+def texts(seed: int, size: int) -> dict[str, list[str]]:
+    """Return texts of `size` characters by kind. Every hundredth line holds a secret."""
     make = secrets_made.Maker(seed)
     prose = [f"{make.words(' ', 12).capitalize()}." for _ in range(12_000)]
     prose[::100] = [one.text for one in secrets_made.secrets(seed, len(prose[::100]))]
@@ -93,25 +96,25 @@ def texts(seed: int) -> dict[str, list[str]]:
     # An unclosed tag would hide the rest.
     code = "\n".join(path.read_text(encoding="utf-8") for path in sources).replace("<private>", "")
     return {
-        "text": [_filled("\n".join(prose))],
-        "code": [_filled(code)],
-        "base64": [make.base64(MEGABYTE * 3 // 4), make.text(MEGABYTE, secrets_made.HEX)],
-        "pathological": [_filled(unit) for unit in PATHOLOGICAL],
+        "text": [_filled("\n".join(prose), size)],
+        "code": [_filled(code, size)],
+        "base64": [make.base64(size * 3 // 4), make.text(size, secrets_made.HEX)],
+        "pathological": [_filled(unit, size) for unit in PATHOLOGICAL],
     }
 
 
-def _filled(text: str) -> str:
-    return (text * (MEGABYTE // len(text) + 1))[:MEGABYTE]
+def _filled(text: str, size: int) -> str:
+    return (text * (size // len(text) + 1))[:size]
 
 
-def speed(kind: str, seed: int) -> dict[str, float]:
+def speed(kind: str, seed: int, size: int) -> dict[str, float]:
     """Return megabytes per second over all texts of a kind, and for the slowest of them."""
-    seconds = []
-    for text in texts(seed)[kind]:
+    seconds, megabytes = [], size / MEGABYTE
+    for text in texts(seed, size)[kind]:
         started = time.perf_counter()
         redact(text)
         seconds.append(time.perf_counter() - started)
-    return {"mb_per_second": len(seconds) / sum(seconds), "slowest": 1 / max(seconds)}
+    return {"mb_per_second": len(seconds) * megabytes / sum(seconds), "slowest": megabytes / max(seconds)}
 
 
 def found(seed: int) -> dict[str, Any]:
@@ -149,15 +152,18 @@ def _shares(kinds: list[str], of: list[str]) -> dict[str, float]:
 
 
 def main() -> None:
+    measure = {"found": found, "corpus": corpus}
     parser = argparse.ArgumentParser(description="Measure what redaction finds and how fast it is.")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=["text", "code", "base64", "pathological", "found", "corpus"])
+    parser.add_argument("--only", choices=[*KINDS, *measure])
+    parser.add_argument("--bytes", type=int, default=MEGABYTE, help="size of each text")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    kinds = [arguments.only] if arguments.only else [*texts(arguments.seed), "found", "corpus"]
-    measure = {"found": found, "corpus": corpus}
+    kinds = [arguments.only] if arguments.only else [*KINDS, *measure]
     figures: dict[str, Any] = {
-        kind: measure[kind](arguments.seed) if kind in measure else speed(kind, arguments.seed)
+        kind: measure[kind](arguments.seed)
+        if kind in measure
+        else speed(kind, arguments.seed, arguments.bytes)
         for kind in kinds
     }
     if arguments.json:

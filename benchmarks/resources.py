@@ -35,6 +35,22 @@ def own_peak() -> float:
     return megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
+def written(*, to_disk: bool = False) -> float:
+    """Return the megabytes that this process has written so far; 0 where the system does not count them.
+
+    That is all that it gave to the system: temporary files, and a page as often as it is written. `to_disk`
+    counts what the system had to bring to a disk.
+    """
+    try:
+        lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0.0
+    counts = {name: int(value) for name, value in (line.split(": ") for line in lines)}
+    if to_disk:
+        return (counts["write_bytes"] - counts["cancelled_write_bytes"]) / 1e6
+    return counts["wchar"] / 1e6
+
+
 def disk(path: Path) -> float:
     """Return the size of a file, or of all files below a directory, in MB."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]

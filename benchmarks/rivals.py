@@ -49,8 +49,7 @@ class Engine(Protocol):
 
 class Memkit:
     def build(self, texts: Sequence[str], directory: Path) -> None:
-        documents = ((f"{number:07d}", text) for number, text in enumerate(texts))
-        self._index = LexicalIndex().updated(documents)
+        self._index = LexicalIndex.of(texts)
 
     def search(self, question: str) -> Sequence[int]:
         return _best(self._index.query(question).scores)

@@ -14,6 +14,15 @@ BAR_CHUNKS = 10_000
 BARS_MS = {10_000: {"whole": 10.0, "bm25": 1.0}, 100_000: {"whole": 30.0, "bm25": 5.0}}
 """Limits of a search in a warm process, and of BM25 alone, at the median, by size."""
 
+TURN_SECONDS = 0.3
+TURN_MB = 5.0
+DAY_MB = 1000.0
+BUILD_MB = 600.0
+COLD_SECONDS = 0.6
+SERVICE_MB = 450.0
+CHROMA_MB = 70.0
+"""Limits that hold at 10,000 and at 100,000 chunks; the last two at 10,000."""
+
 NOTE = (
     "Text: a synthetic memory (benchmarks/synthetic.py). The vectors of its chunks are random; those of "
     "questions, of added turns and of the comparison with the bare encoder are the model's. BM25's own "
@@ -53,20 +62,32 @@ def bars(figures: Figures) -> Iterator[Bar]:
                     f"search in a warm process, {asked:,} chunks", whole, limits["whole"], "ms"
                 )
                 yield Bar(f"BM25 query alone, {asked:,} chunks", bm25, limits["bm25"], "ms")
+                yield from _growth_bars(size)
         if _is_about(asked, BAR_CHUNKS):
             unchanged, process = size["processes"]["unchanged"], size["processes"]
             yield Bar("re-index of an unchanged tree", unchanged["seconds"], 2.0, "s")
             yield Bar("… chunks embedded", unchanged["embedded"], 0, "")
             yield Bar("… model loaded", unchanged["model_loaded"], 0, "")
-            yield Bar(
-                "appended turn searchable, warm", size["searchable"]["p50_ms"] / 1000, 0.3, "s"
-            )
             yield Bar("memory of a process that searches", process["search_peak_mb"], 450, "MB")
+            yield Bar("memory of the service after many clients", size["load"]["after_mb"], SERVICE_MB, "MB")
+            yield Bar("Chroma on disk", size["chroma_mb"], CHROMA_MB, "MB")
             for command, limit in BARS_SECONDS.items():
                 seconds = process["commands"][command]
                 yield Bar(f"memkit {command}, whole process", seconds, limit, "s")
     ratio = figures["throughput"]["ratio"]
     yield Bar("indexing against the bare encoder", ratio, 0.8, "×", is_least=True)
+
+
+def _growth_bars(size: Figures) -> Iterator[Bar]:
+    """Return the limits of what may not grow with the memory."""
+    day = size["day"]
+    yield Bar("… appended turn searchable, warm", size["searchable"]["p50_ms"] / 1000, TURN_SECONDS, "s")
+    yield Bar("… written by a turn, median", day["turn_mb"], TURN_MB, "MB")
+    yield Bar("… written by a turn, the most", day["most_mb"], TURN_MB, "MB")
+    yield Bar(f"… written by {day['turns']} turns and their merges", day["written_mb"], DAY_MB, "MB")
+    yield Bar("… memory of a first build", size["build_peak_mb"], BUILD_MB, "MB")
+    cold = size["processes"]["commands"]["search"]
+    yield Bar("… memkit search without the service", cold, COLD_SECONDS, "s")
 
 
 def _is_about(found: int, wanted: int) -> bool:
@@ -127,9 +148,13 @@ def tables(figures: Figures) -> Iterator[Table]:
             row("vectors", lambda size: f"{size['vectors']:,}"),
             row("building without the model, s", lambda size: f"{size['build_seconds']:.1f}"),
             row("… memory, MB", lambda size: f"{size['build_peak_mb']:.0f}"),
+            row("… written to files / to disk, MB", lambda size: _written(size, "build_")),
             row("update of one file, ms", lambda size: both(size["update"])),
             row("… and found by a search, ms", lambda size: both(size["searchable"])),
             row("… with Chroma opened for it, ms", lambda size: both(size["opened"])),
+            row("… median and most written, MB", lambda size: _turn(size["day"])),
+            row("a day of turns, written to files / to disk, MB", lambda size: _written(size["day"])),
+            row("… merges", lambda size: f"{size['day']['merges']}"),
             row("markdown, MB", lambda size: f"{size['markdown_mb']:.1f}"),
             row("Chroma, MB", lambda size: f"{size['chroma_mb']:.1f}"),
             row("snapshot, MB", lambda size: f"{size['snapshot_mb']:.1f}"),
@@ -153,6 +178,14 @@ def tables(figures: Figures) -> Iterator[Table]:
 def _room(engine: Figures) -> str:
     disk = f"{engine['disk_mb']:.1f}" if engine["disk_mb"] else "–"
     return f"{engine['build_seconds']:.1f}, {engine['peak_mb']:.0f}, {disk}"
+
+
+def _written(found: Figures, prefix: str = "") -> str:
+    return f"{found[f'{prefix}written_mb']:.0f} / {found[f'{prefix}on_disk_mb']:.0f}"
+
+
+def _turn(day: Figures) -> str:
+    return f"{day['turn_mb']:.2f}, {day['most_mb']:.1f}"
 
 
 def _process(size: Figures, name: str) -> str:

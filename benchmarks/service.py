@@ -1,9 +1,11 @@
 """Measure how fast the service answers, what it costs when idle, and how soon it finds a change.
 
     python benchmarks/service.py [--chunks 10000] [--runs 40] [--write] [--json]
+    python benchmarks/service.py --load DIRECTORY [--requests 5000]
 
 Whole processes alternate with `python3 -c pass`, so that a busy machine slows both. `--write` puts the
-figures into docs/benchmarks.md. Needs the model in MEMKIT_HOME (any `memkit search` fetches it).
+figures into docs/benchmarks.md. `--load` measures many clients alone, on a memory made by `growth.py`, and
+prints JSON. Needs the model in MEMKIT_HOME (any `memkit search` fetches it).
 """
 
 from __future__ import annotations
@@ -198,7 +200,7 @@ def meanwhile(function: Callable[[], Any]) -> Iterator[list[int]]:
         future.result()
 
 
-def load(service: Service, questions: list[str]) -> dict[str, Any]:
+def load(service: Service, questions: list[str], requests: int) -> dict[str, Any]:
     """Measure many clients at once while the index changes."""
     newest = max(service.memory.iterdir())
 
@@ -219,7 +221,7 @@ def load(service: Service, questions: list[str]) -> dict[str, Any]:
         list(clients.map(one, range(CLIENTS * 4)))
         before, started = service.megabytes, time.perf_counter()
         with meanwhile(change) as passes:
-            found = list(clients.map(one, range(REQUESTS)))
+            found = list(clients.map(one, range(requests)))
         seconds, after = time.perf_counter() - started, service.megabytes
     took = [value for value in found if isinstance(value, float)]
     return {
@@ -309,7 +311,7 @@ def measure(chunks: int, runs: int) -> dict[str, Any]:
             figures["processes"] = processes(service, questions, runs)
             figures["saves"] = saves(service)
             figures["checkout"] = checkout(service)
-            figures["load"] = load(service, questions)
+            figures["load"] = load(service, questions, REQUESTS)
     with tempfile.TemporaryDirectory(prefix="memkit-bench-") as name:
         stage = hooks.Stage(Path(name).resolve(), hooks.interpreter("python3"))
         figures["hooks"] = hooks.measure(stage, runs)
@@ -377,9 +379,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the service.")
     parser.add_argument("--chunks", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--load", type=Path, metavar="DIRECTORY", help="measure many clients alone")
+    parser.add_argument("--requests", type=int, default=REQUESTS, help="of many clients alone")
     parser.add_argument("--write", action="store_true", help="into docs/")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    if arguments.load:
+        with Service(arguments.load.resolve()) as service:
+            days = len(list(service.memory.iterdir()))
+            questions = SyntheticMemory().questions(days, 50)
+            print(json.dumps(load(service, questions, arguments.requests)))
+        return 0
     figures = {"machine": report.machine(), **measure(arguments.chunks, arguments.runs)}
     print(json.dumps(figures) if arguments.json else markdown(figures))
     if arguments.write:

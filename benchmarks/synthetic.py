@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import random
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 
 SESSIONS_A_DAY = (2, 5)
@@ -87,8 +87,9 @@ class Vocabulary:
 class SyntheticMemory:
     """An endless journal. Each day depends only on the seed and the day's number."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, turns_a_session: tuple[int, int] = TURNS_A_SESSION) -> None:
         self.seed = seed
+        self._turns_a_session = turns_a_session
         self._vocabulary = Vocabulary(seed)
 
     def day(self, number: int) -> tuple[str, str]:
@@ -102,7 +103,7 @@ class SyntheticMemory:
             branch = chance.choice(BRANCHES)
             title = " ".join(self._vocabulary.words(chance, 4))
             lines += [f"## {_clock(minute)} {title} <!-- session:{name} branch:{branch} -->", ""]
-            for turn in range(chance.randint(*TURNS_A_SESSION)):
+            for turn in range(chance.randint(*self._turns_a_session)):
                 lines += [self._turn(chance, minute + turn * 10), ""]
         return f"{date}.md", "\n".join(lines)
 
@@ -183,6 +184,44 @@ def write_memory(memory: SyntheticMemory, directory: Path, chunks: int) -> int:
         if made >= chunks:
             return days
     raise AssertionError("a synthetic memory has no last day")
+
+
+def write_home(memory: SyntheticMemory, root: Path, home: str, days: int, states: int) -> dict[str, int]:
+    """Write `days` days of a project, and an archive for each session. Return the number of each kind.
+
+    The last `states` sessions also have a state file: the daily tidying removes those of older ones.
+    """
+    from memkit.archive import Archive
+    from memkit.archive.turn import ArchivedTurn
+    from memkit.capture.sessions import Session, Sessions
+    from memkit.claude_code.exchange import Message
+    from memkit.journal.day_file import DayFile
+    from memkit.paths import Home
+
+    place, archive = root / ".memkit" / "memory", Archive(Home(home))
+    place.mkdir(parents=True)
+    turns, kept = 0, dict[str, float]()
+    for name, text in islice(memory.days(), days):
+        (place / name).write_text(text, encoding="utf-8")
+        content, exchanges, session = DayFile(text), dict[str, list[ArchivedTurn]](), ""
+        for section in content.sections:
+            session = section.pairs.get("session", session)
+            if "turn" not in section.pairs:
+                continue
+            turns += 1
+            began = datetime.datetime.fromisoformat(f"{name[:10]} {section.minute}").astimezone()
+            asked, _, answered = content.text(section).partition("**Answered** ")
+            turn = section.pairs["turn"]
+            said = (Message("user", began, asked, (), turn), Message("assistant", began, answered, (), turn))
+            exchanges.setdefault(session, []).append(
+                ArchivedTurn(turn, said, time=began, project=str(root), cwd=str(root), branch="main")
+            )
+            kept[session] = began.timestamp()
+        for session, own in exchanges.items():
+            archive.append(session, own)
+    for session, ended in list(kept.items())[-states:]:
+        Sessions(Home(home)).save(Session(session, project=str(root), last_event=ended))
+    return {"days": days, "sessions": len(kept), "turns": turns}
 
 
 def _clock(minute: int) -> str:

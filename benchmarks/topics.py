@@ -43,7 +43,6 @@ from memkit.capture.capture import Capture  # noqa: E402
 from memkit.embedding import Embedder, load_embedder  # noqa: E402
 from memkit.hook.project import Project  # noqa: E402
 from memkit.index import open_snapshot, sync_project  # noqa: E402
-from memkit.index.lexical import LexicalIndex  # noqa: E402
 from memkit.index.snapshot import Snapshot, write_snapshot  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.settings import EmbeddingSettings, load  # noqa: E402
@@ -188,7 +187,7 @@ def measure(paths: Sequence[Path], embedder: Embedder, scale: int) -> dict[str, 
             },
         }
         if scale:
-            grow(snapshot, snapshot.path.parent, scale)
+            grow(snapshot, snapshot.directory, scale)
             report["scale"] = cost(mixed)
         return report
 
@@ -218,8 +217,7 @@ def grow(snapshot: Snapshot, directory: Path, entries: int) -> None:
                 noisy = vectors + random.normal(0, 0.02, vectors.shape)
                 vectors = (noisy / np.linalg.norm(noisy, axis=1, keepdims=True)).astype(np.float32)
             grown.append(dataclasses.replace(row, id=chunk.id("m"), chunk=chunk, vectors=vectors))
-    lexical = LexicalIndex("english").updated((row.id, row.chunk.lexical_text) for row in grown)
-    write_snapshot(directory, grown, lexical, {}, snapshot.vectors.shape[1], snapshot.root)
+    write_snapshot(directory, grown, {}, snapshot.dimensions or 384, snapshot.root)
 
 
 _CHILD = """

@@ -12,7 +12,7 @@ import re
 
 KEYS = (
     "session", "branch", "summary", "extract", "turn", "turns", "grip", "grips", "chunks", "fact",
-    "supersedes", "compacted", "check", "by", "note", "overview", "rollup", "memkit",
+    "supersedes", "compacted", "check", "by", "note", "overview", "rollup", "memkit", "shared", "origin",
 )  # fmt: skip
 
 END = "<!-- memkit:end -->"

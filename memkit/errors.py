@@ -70,7 +70,7 @@ class NoDescriptorsError(IndexStoreError):
 
 
 class IndexBusyError(IndexStoreError):
-    """Another process kept the index lock for too long."""
+    """Another process kept the lock of the index, or of capture, for too long."""
 
 
 class EmbeddingError(MemkitError):

@@ -69,6 +69,8 @@ HOME_FILES = (
     FileKind("index/chroma/**", "vectors", is_derived=True, has_text=True),
     FileKind("index/chroma.*/**", "a damaged index, or one under repair", is_derived=True, has_text=True),
     FileKind("index/snapshots/*/topics.json", "topics", "version", is_derived=True, has_text=True),
+    FileKind("index/snapshots/*/started", "marks a pass under way", is_derived=True),
+    FileKind("index/snapshots/*/unsent", "files whose rows wait for a server", "version", is_derived=True),
     FileKind("index/snapshots/**", "what searches read", "format", is_derived=True, has_text=True),
     FileKind("index/timeline/**", "what each day of a memory holds, in short", "version", is_derived=True,
              has_text=True),
@@ -98,13 +100,17 @@ HOME_FILES = (
     FileKind("run/import.jsonl", "files that an import has read", is_derived=True),
     FileKind("run/import-offered/**", "projects where memkit offered an import", is_derived=True),
     FileKind("run/off-said/**", "projects where memkit reported that it is off", is_derived=True),
+    FileKind("run/team-said/**", "clones where memkit reported a shared memory", is_derived=True),
     FileKind("run/*-notice", "when memkit reported a problem of the environment", is_derived=True),
     FileKind("run/checked", "when a hook last looked for waiting events", is_derived=True),
     FileKind("run/left.json", "a worker that a hook left to the service", is_derived=True),
     FileKind("run/serve-keys.lock", "lock of the keys of the HTTP API", is_derived=True),
     FileKind("run/service.*", "how to reach the service", is_derived=True),
-    FileKind("run/index.holder", "who holds the index lock", is_derived=True),
+    FileKind("run/import.lock", "lock of the import", is_derived=True),
+    FileKind("run/*.holder", "who holds a lock", is_derived=True),
+    FileKind("run/*.queue", "who gets a lock next", is_derived=True),
     FileKind("run/index.lock", "lock of the index", is_derived=True),
+    FileKind("run/capture.lock", "lock of capture", is_derived=True),
 )  # fmt: skip
 """All files except the memories. Uninstall removes them in this order: what memkit needs comes last."""
 
@@ -116,7 +122,8 @@ PROJECT_FILES = (
     FileKind(".memkit/journal.lock", "lock of the memory", is_derived=True),
 )
 """The files of one project. Your own memory is `memory/` in the home. A project without a directory has its
-`.memkit` in `projects/NAME/` of the home. Days in OpenClaw's folder are OpenClaw's files, too."""
+`.memkit` in `projects/NAME/` of the home. Days in OpenClaw's folder are OpenClaw's files, too. What people
+share in `.memkit/team` belongs to the repository: no backup holds it, and no uninstall removes it."""
 
 
 def kind_of(path: str, table: tuple[FileKind, ...] = HOME_FILES) -> FileKind | None:

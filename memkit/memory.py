@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from memkit.index.update import Progress
     from memkit.journal import Journal
     from memkit.journal.digest import Note
+    from memkit.maintenance.share import ShareReport, UnshareReport
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
     from memkit.recall.expand import Section
@@ -186,11 +187,17 @@ class Memory:
             memory.transcript("8bb06550", turn="8b52f4fb")    # one turn and the messages around it
         """
         from memkit.recall.transcript import locate, read_exchange
+        from memkit.settings import is_server
 
         chunks = functools.cache(self._chunks)
-        original = locate(
-            self.home, self.project, session, turn, chunks, other_projects=self.other_projects
-        )
+        try:
+            original = locate(
+                self.home, self.project, session, turn, chunks, other_projects=self.other_projects
+            )
+        except NotFoundError as error:
+            if not is_server(self.settings.index.uri):
+                raise
+            raise NotFoundError(f"{error}; a colleague's is on the colleague's machine") from error
         return read_exchange(self.home, original, turn, context, self._redact, chunks)
 
     def cite(self, citation: str, context: int = 3) -> Citation:
@@ -455,9 +462,10 @@ class Memory:
                 f"{self.project.root} has no day, session, turn, or result {name!r}; "
                 "`memkit sessions` and `memkit search` list them"
             ) from error
+        author, text = section.get("author", ""), section["content"]
         return Entry(
             "result", section["id"], section["path"], section["start_line"], section["session"],
-            tuple(section["turns"]), section["content"],
+            tuple(section["turns"]), f"From {author}:\n\n{text}" if author else text,
         )  # fmt: skip
 
     def _find_period(self, name: str) -> Entry | None:
@@ -507,7 +515,7 @@ class Memory:
 
         self._check_remembers("to add to a session")
         event = Event(session, role, text, time, tool)
-        with self.index_lock():
+        with self.capture_lock():
             return ingest(self.home, self.project, self.settings, event)
 
     def _check_remembers(self, purpose: str) -> None:
@@ -550,6 +558,51 @@ class Memory:
                 f"not everything was erased: {'; '.join(problems)}; "
                 "fix these problems; then the user can finish it with `memkit forget`"
             )
+
+    def share(self, *ids: str, dry_run: bool = False) -> ShareReport:
+        """Add entries to what you share in the repository: `memory.share("82c57f55", dry_run=True).text`.
+
+        Each id names a search result, a session, a turn, a bullet, a note, or a fact. All are refused if one
+        holds a secret, an e-mail address, a path in a home, a private host, or a random string. Sharing an
+        entry twice changes nothing. With `dry_run`, return what would be added.
+        """
+        from memkit.index import open_chunks
+        from memkit.ipc import unindexed
+        from memkit.maintenance.share import share
+
+        if not dry_run:
+            unindexed.mark(self.home, self.project.root)
+        return share(
+            self.journal,
+            open_chunks(self.project, self.home, self.settings),
+            ids,
+            self.settings.capture.compiled_patterns(),
+            shared=self.settings.memory.shared,
+            dry_run=dry_run,
+        )
+
+    def unshare(self, *ids: str, dry_run: bool = False) -> UnshareReport:
+        """Remove entries from what you share: `memory.unshare("82c57f55")`. Git's history keeps them.
+
+        `ids` are as for `share`, or those of the shared entries.
+        """
+        from memkit.index import open_chunks
+        from memkit.ipc import unindexed
+        from memkit.maintenance.share import unshare
+
+        if not dry_run:
+            unindexed.mark(self.home, self.project.root)
+        chunks = open_chunks(self.project, self.home, self.settings)
+        return unshare(self.journal, chunks, ids, shared=self.settings.memory.shared, dry_run=dry_run)
+
+    def trust_team(self, *, is_trusted: bool = True) -> list[str]:
+        """Search what people share in this clone, or no longer: `memory.trust_team()`. Return the authors."""
+        from memkit.hook.team import authors
+        from memkit.projects.team import distrust, trust
+
+        (trust if is_trusted else distrust)(self.home, self.project.root)
+        self.index()
+        return authors(self.project.root)
 
     def index(self, *, rebuild: bool = False, progress: Progress | None = None) -> SyncReport:
         """Update the search index from the Markdown: `memory.index().added` counts the new chunks.
@@ -647,15 +700,15 @@ class Memory:
 
         `missing` chunks have no vector yet. `in_step` is whether it is up to date with the files.
         """
-        from memkit.index import is_up_to_date, open_chunks, read_files
+        from memkit.index import is_up_to_date, open_manifest, read_files
 
-        files = read_files(self.project, self.home, self.settings)
-        chunks = open_chunks(self.project, self.home, self.settings)
+        state = open_manifest(self.project, self.home, self.settings)
+        files = read_files(self.project, self.home, self.settings, state)
         return {
             "files": len(files),
-            "chunks": 0 if chunks is None else len(chunks),
-            "missing": 0 if chunks is None else chunks.missing,
-            "in_step": not files if chunks is None else is_up_to_date(chunks, files, self.settings),
+            "chunks": 0 if state is None else state.chunks,
+            "missing": 0 if state is None else state.missing,
+            "in_step": not files if state is None else is_up_to_date(state, files, self.settings),
             "model": self.settings.embedding.model,
         }
 
@@ -682,20 +735,26 @@ class Memory:
         JobBook(self.home).update(job_named(name).name, paused=paused)
         return self.jobs()[name]
 
+    def capture_lock(self) -> AbstractContextManager[None]:
+        """Hold the lock of capture. Raise `IndexBusyError` after `wait_seconds`."""
+        from memkit.locks import capture_lock
+
+        return capture_lock(self.home, self.wait_seconds, self.announce)
+
     def index_lock(self) -> AbstractContextManager[None]:
         """Hold the lock of the index. Raise `IndexBusyError` after `wait_seconds`."""
-        from memkit.index import index_lock
+        from memkit.locks import index_lock
 
         return index_lock(self.home, self.wait_seconds, self.announce)
 
     @contextmanager
     def exclusive_lock(self) -> Iterator[None]:
-        """Hold the locks of the index and of model calls, for a change of the whole memory."""
+        """Hold the locks of model calls, capture, and the index, for a change of the whole memory."""
         from memkit.ipc.stop import stop_hung_service
         from memkit.llm.calls import calls_lock
 
         stop_hung_service(self.home, self.announce)  # it may hold the lock of model calls
-        with calls_lock(self.home, self.wait_seconds), self.index_lock():
+        with calls_lock(self.home, self.wait_seconds), self.capture_lock(), self.index_lock():
             yield
 
     @property

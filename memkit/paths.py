@@ -10,6 +10,9 @@ import os
 MEMORY_DIRECTORY = os.path.join(".memkit", "memory")
 """The memory of a project, relative to its root."""
 
+TEAM_DIRECTORY = os.path.join(".memkit", "team")
+"""The folder of entries that people share through the repository, relative to the root of a project."""
+
 OPENCLAW_DAYS, OPENCLAW_FACTS = "memory", "MEMORY.md"
 """Where OpenClaw keeps its memory in a project: a directory with `YYYY-MM-DD.md`, and lasting facts."""
 
@@ -53,7 +56,8 @@ class Home:
         self.run = os.path.join(root, "run")
         self.live = os.path.join(self.run, "live")
         self.index_lock = os.path.join(self.run, "index.lock")
-        self.index_holder = os.path.join(self.run, "index.holder")
+        self.capture_lock = os.path.join(self.run, "capture.lock")
+        self.import_lock = os.path.join(self.run, "import.lock")
         self.service_socket = os.path.join(self.run, "service.sock")
         self.service_process = os.path.join(self.run, "service.pid")
         self.service_lock = os.path.join(self.run, "service.lock")

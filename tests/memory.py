@@ -18,6 +18,8 @@ from memkit.embedding import Embedder, load_embedder
 from memkit.hook.project import Project
 from memkit.index import SyncReport, index_lock, open_snapshot, sync_project
 from memkit.index.chunk import Chunk
+from memkit.index.manifest import SUFFIX
+from memkit.index.reader import ChunkSegment
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.recall.results import Answer, SearchRequest
@@ -103,6 +105,10 @@ class Memory:
         assert found is not None
         return found
 
+    @property
+    def snapshot_or_none(self) -> Snapshot | None:
+        return open_snapshot(self.project, self.home, self.settings)
+
     def searcher(self, **options: Any) -> Searcher:
         """Over what is indexed, without indexing anything; `options` are settings of the search."""
         chosen = msgspec.structs.replace(self.settings.search, **options)
@@ -125,6 +131,20 @@ class Memory:
             [(r.id, r.score, r.lexical, r.dense, r.context) for r in self.search(query).results]
             for query in queries
         ]
+
+
+def flip_byte(directory: Path, part: str) -> None:
+    """Change one byte of an index in `directory`: of the manifest (`manifest`), or of a section of a segment."""
+    if part == "manifest":
+        path = next(directory.rglob(part))
+        place = path.stat().st_size // 2
+    else:
+        path = next(directory.rglob(f"*{SUFFIX}"))
+        section = ChunkSegment(path).sections[part]
+        place = section.start + section.bytes // 2
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
 
 
 def make_memory(

@@ -248,10 +248,10 @@ def test_a_hook_ignores_settings_in_session_variables(stage: Stage) -> None:  # 
         "HOME": str(own),
     }
     own.mkdir()
-    # An index pass under way keeps the hook from starting a worker, which would make an environment.
-    from memkit.index import index_lock
+    # A process that captures keeps the hook from starting a worker, which would make an environment.
+    from memkit.locks import capture_lock
 
-    with index_lock(Home(str(own / ".memkit")), 0):
+    with capture_lock(Home(str(own / ".memkit")), 0):
         answer = stage.run(
             "stop", stage.event("Stop", last_assistant_message="x"), environment=environment
         )

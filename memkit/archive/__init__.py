@@ -1,12 +1,13 @@
 """The archive: the redacted exchanges of each session, kept after Claude Code has deleted its own.
 
-One file per session in `MEMKIT_HOME/archive`. Writers hold the index lock; readers need none.
+One file per session in `MEMKIT_HOME/archive`. Writers hold the capture lock; readers need none.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -80,6 +81,10 @@ class Archive:
         """Yield all versions of a session's turns, including replaced ones."""
         return ArchiveFile(self.path(session)).versions()
 
+    def ids(self, session: str) -> frozenset[str]:
+        """Return the IDs of a session's turns, and perhaps other ones, without reading the turns."""
+        return ArchiveFile(self.path(session)).ids()
+
     def damaged(self, session: str) -> int:
         """Return how many bytes of a session's file cannot be read."""
         return ArchiveFile(self.path(session)).damaged()
@@ -114,19 +119,19 @@ class Archive:
 
     def sessions(self) -> Iterator[str]:
         """Yield the IDs of archived sessions. A file that cannot be read is logged and skipped."""
-        for path in self._files():
-            name = path.name.removesuffix(SUFFIX)
+        for file in self._names():
+            name = file.removesuffix(SUFFIX)
             if is_plain_name(name):
                 yield name
                 continue
             try:
-                yield ArchiveFile(path).session()
+                yield ArchiveFile(self.directory / file).session()
             except ArchiveError as error:
                 logger.warning("%s", error)
 
     def size(self) -> ArchiveSize:
         """Return the number and the bytes of archived sessions."""
-        sizes = [path.stat().st_size for path in self._files()]
+        sizes = [os.stat(os.path.join(self.directory, name)).st_size for name in self._names()]
         return ArchiveSize(len(sizes), sum(sizes))
 
     def remove_older(self, time: float) -> int:
@@ -155,4 +160,11 @@ class Archive:
         return self.directory / f"{name}{SUFFIX}"
 
     def _files(self) -> list[Path]:
-        return sorted(self.directory.glob(f"*{SUFFIX}"))
+        return [self.directory / name for name in self._names()]
+
+    def _names(self) -> list[str]:
+        try:
+            found = os.listdir(self.directory)
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in found if name.endswith(SUFFIX))

@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,7 @@ VERSION = 1
 
 _FORMAT = "memkit archive"
 _MAGIC = b"\x28\xb5\x2f\xfd"  # begins a frame: RFC 8878, section 3.1.1
+_ID = re.compile(rb'"id": ?("(?:[^"\\\n]|\\.)*")')  # inside a string, quotes have a backslash
 _LEVEL = 9
 _READ_BYTES = 64 * 1024
 
@@ -172,6 +174,13 @@ class ArchiveFile:
                 yield msgspec.convert(value, ArchivedTurn)
             except msgspec.ValidationError as error:
                 logger.warning("%s: turn %s cannot be read: %s", self.path, turn, error)
+
+    def ids(self) -> frozenset[str]:
+        """Return the IDs of all turns, and perhaps other ones: this is far faster than reading the turns."""
+        found: set[str] = set()
+        for _, _, text in _frames(self._read()):
+            found.update(map(_decoded, _ID.findall(text)))
+        return frozenset(found)
 
     def damaged(self) -> int:
         """Return how many bytes are in no whole frame, including the end of the file.
@@ -320,6 +329,16 @@ def _json_line(value: dict[str, Any]) -> bytes:
     # Not msgspec's JSON, which refuses integers of more than 64 bits: a tool's input may contain them.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace") + b"\n"
+
+
+def _decoded(text: bytes) -> str:
+    """Return a string by its JSON."""
+    if b"\\" not in text:
+        return text[1:-1].decode("utf-8", "replace")
+    try:
+        return str(parse_json(text))
+    except ValueError:  # in a line that is no JSON, and so no turn
+        return ""
 
 
 def _decode(line: bytes) -> dict[str, Any]:

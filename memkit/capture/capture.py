@@ -90,7 +90,7 @@ def project_of_event(record: dict[str, Any], home: Home) -> Project:
 
 
 class Capture:
-    """Captures turns for all projects of one memory home. The caller holds the index lock."""
+    """Captures turns for all projects of one memory home. The caller holds the capture lock."""
 
     def __init__(
         self,
@@ -321,6 +321,7 @@ class Capture:
                 known,
                 lambda digest, day: self._will_write(project.root, digest.session, day),
             )
+            unindexed.mark(self.home, project.root)  # a pass may have begun before the write
             outcome.written = len(written)
             outcome.projects.add(project.root)
             if is_live and self._wants_summary(session):
@@ -372,7 +373,7 @@ class Capture:
 
     @functools.cached_property
     def _forgotten(self) -> Forgotten:
-        """The tombstones, read once: no process adds any while this one holds the index lock."""
+        """The tombstones, read once: no process adds any while this one holds the capture lock."""
         return Tombstones(self.home).forgotten()
 
     def _is_forgotten(self, turn: Turn, project: Project) -> bool:

@@ -11,6 +11,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -19,6 +20,7 @@ from memkit import anchors
 from memkit.archive import Archive
 from memkit.capture.capture import Capture, CaptureOutcome
 from memkit.capture.sessions import Sessions
+from memkit.capture.worker import WorkReport, take_in
 from memkit.claude_code.files import (
     SESSION_PREFIX,
     Source,
@@ -33,9 +35,12 @@ from memkit.errors import ArchiveError, MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.hook.entries import days
 from memkit.hook.project import Project
+from memkit.ipc import spool
 from memkit.journal.digest import ANSWER_CHARACTERS, PROMPT_CHARACTERS, local_time
 from memkit.journal.tool_lines import MAX_TOOLS
+from memkit.locks import capture_lock
 from memkit.paths import Home
+from memkit.settings import load
 from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import midnight
@@ -50,6 +55,9 @@ ARCHIVE_SHARE = 0.12
 
 INDEX_FACTOR = 30
 """Bytes of index per byte of memory: Chroma and the snapshot take some 33 KB a chunk (measured)."""
+
+LOCK_SECONDS = 600.0
+"""The longest wait for another process that captures."""
 
 BytesRead = Callable[[int], None]
 """Reports how many bytes of all transcripts are done."""
@@ -271,13 +279,37 @@ class ImportReport:
         return total
 
 
-class Importer:
-    """One import. The caller holds the index lock, and indexes the projects afterwards."""
+@contextmanager
+def one_import(home: Home) -> Iterator[None]:
+    """Hold the lock of imports: two would share one record. Raise `MemkitError` if another one runs."""
+    from filelock import FileLock, Timeout
 
-    def __init__(self, selection: ImportSelection, settings: Settings) -> None:
+    make_private_directory(home.run)
+    try:
+        with FileLock(home.import_lock, timeout=0, mode=PRIVATE_FILE):
+            yield
+    except Timeout as error:
+        raise MemkitError("another import is running; try again when it is done") from error
+
+
+class Importer:
+    """One import. The caller holds the lock `one_import`, and indexes the projects afterwards.
+
+    It takes the capture lock for one session at a time. Before it takes it again, the turns of live sessions
+    are captured: by the service, or here.
+    """
+
+    def __init__(
+        self,
+        selection: ImportSelection,
+        settings: Settings,
+        announce: Callable[[str], None] = logger.info,
+    ) -> None:
+        """`announce` gets a line about a wait for another process."""
         self.selection = selection
         self.record = ImportRecord(selection.home, _purpose(selection))
-        self.capture = Capture(selection.home, settings, self.record.add_day)
+        self._settings = settings
+        self._announce = announce
 
     def run(self, progress: BytesRead) -> ImportReport:
         """Import everything that an interrupted run has not imported."""
@@ -290,11 +322,24 @@ class Importer:
                 self._import(source, report, lambda done, before=read: progress(before + done))  # type: ignore[misc]
             read += source.size
             progress(read)
-        try:
-            self._import_history(report.history)
-        except (MemkitError, OSError) as error:
-            report.problems.append(str(error))
+        with self.turn():
+            try:
+                self._import_history(report.history)
+            except (MemkitError, OSError) as error:
+                report.problems.append(str(error))
         return report
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Hold the capture lock, after the events of live sessions have been applied.
+
+        A hook that finds the lock held starts no worker. Raise `IndexBusyError`.
+        """
+        home = self.selection.home
+        with capture_lock(home, LOCK_SECONDS, self._announce):
+            if spool.work(home):
+                take_in(home, lambda project: load.load(home, project).settings, WorkReport())
+            yield
 
     @property
     def days(self) -> dict[str, dict[str, set[str]]]:
@@ -306,21 +351,26 @@ class Importer:
         self.record.finish()
 
     def _import(self, source: Source, report: ImportReport, progress: BytesRead) -> None:
-        project, is_wanted = self.selection.project(source), self.selection.includes
-        try:
-            outcome = self.capture.import_file(source.path, project, is_wanted, progress)
-        except (MemkitError, OSError) as error:
-            report.problems.append(str(error))
-            return
+        with self.turn():
+            project, is_wanted = self.selection.project(source), self.selection.includes
+            try:
+                outcome = self._capture().import_file(source.path, project, is_wanted, progress)
+            except (MemkitError, OSError) as error:
+                report.problems.append(str(error))
+                return
         report.files.append((source.path, outcome))
         self.record.add(source)
+
+    def _capture(self) -> Capture:
+        """Return one that knows what was forgotten until now, when the lock is held."""
+        return Capture(self.selection.home, self._settings, self.record.add_day)
 
     def _import_history(self, outcome: CaptureOutcome) -> None:
         turns: dict[Project, list[Turn]] = {}
         for prompt, project in self.selection.typed():
             turns.setdefault(project, []).append(prompt.turn)
         for project, group in turns.items():
-            outcome.add(self.capture.import_turns(group, project))
+            outcome.add(self._capture().import_turns(group, project))
 
 
 class ImportRecord:
@@ -328,7 +378,7 @@ class ImportRecord:
 
     `MEMKIT_HOME/run/import.jsonl`: a line that describes the import, one for each imported transcript, and
     one for each day of a session that gets turns. Losing it loses no turn: importing a transcript twice is
-    the same as once. The caller holds the index lock, so there is one import at a time.
+    the same as once. There is one import at a time.
 
     Attributes:
         days: the days that still need extracts, by project root and session.

@@ -68,7 +68,7 @@ class Ingested:
 
 
 def ingest(home: Home, project: Project, settings: Settings, event: Event) -> Ingested:
-    """Remember a message. The caller holds the index lock. Raise `MemkitError`."""
+    """Remember a message. The caller holds the capture lock. Raise `MemkitError`."""
     time = (event.time or datetime.now(timezone.utc)).astimezone(timezone.utc)
     _check(event, settings, time)
     capture = Capture(home, settings)

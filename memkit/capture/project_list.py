@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from memkit.capture.sessions import Sessions
-from memkit.files import MOST_BYTES
-from memkit.hook.entries import days, newest_entries
 from memkit.hook.project import OWN_FOLDER, Project, Registry
+from memkit.hook.tally import full_tally
 from memkit.index.catalog import known_roots, project_names, recorded_roots
 from memkit.paths import Home
 from memkit.projects.git import normalize_remote, remote_of
@@ -34,6 +33,7 @@ class ListedProject:
     memory: str
     days: int
     turns: int
+    notes: int
     last: str
     remote: str
     exists: bool
@@ -60,16 +60,17 @@ def list_projects(home: Home) -> list[ListedProject]:
         linked.setdefault(Project.at_root(shared, home).root, []).append(root)
     found = []
     for root, project in projects.items():
-        remembered = days(project)
+        counted = full_tally(home, project)
         remote = remote_of(root)
         found.append(
             ListedProject(
                 root=root,
                 name=names[root],
                 memory=project.memory,
-                days=len({day[:10] for day in remembered}),
-                turns=sum(1 for _ in newest_entries(project, remembered, MOST_BYTES)),
-                last=remembered[-1][:10] if remembered else "",
+                days=counted.days,
+                turns=counted.turns,
+                notes=counted.notes,
+                last=counted.day,
                 remote=normalize_remote(remote) if remote else "",
                 exists=Path(root).is_dir(),
                 folder=project.folder or OWN_FOLDER,

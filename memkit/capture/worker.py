@@ -1,7 +1,7 @@
 """The worker: apply spooled events to the journal, then update the index.
 
-One process at a time works, and holds the index lock. It ends when nothing is left to do. Slow imports
-happen under the lock: of several workers started at once, all but one leave immediately.
+One process at a time captures, and one writes the index. A worker ends when nothing is left to do. Slow
+imports happen under a lock: of several workers started at once, all but one leave immediately.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from memkit.errors import IndexBusyError, MemkitError
 from memkit.hook.project import Project
-from memkit.index import SyncReport, index_lock
+from memkit.index import SyncReport
 from memkit.ipc import launch, spool, unindexed
+from memkit.locks import capture_lock, index_lock
 from memkit.paths import Home
 from memkit.text import one_line
 
@@ -38,10 +39,6 @@ class WorkReport:
     indexed: list[SyncReport] = field(default_factory=list)
 
 
-Index = Callable[[Project, "Settings"], SyncReport]
-"""Updates the index of a project, under the index lock."""
-
-
 def work(
     home: Home,
     settings_of: Callable[[Project], Settings],
@@ -51,53 +48,50 @@ def work(
     """Work until the spool and the list of unindexed projects are empty.
 
     `settings_of` returns a project's settings. Wait at most `wait_seconds` for another process that holds
-    the index; raise `IndexBusyError` if it still does then.
+    a lock; raise `IndexBusyError` if it still does then.
     """
     report = WorkReport()
-    with index_lock(home, wait_seconds):
-        seen = work_once(home, settings_of, report)
-        note_left(home, seen)
-    # A hook that found the lock held left its event to this process.
+    seen = _work_once(home, settings_of, report, wait_seconds)
+    # A hook that found a lock held left its event to this process.
     while rest(home) - seen:
         try:
-            with index_lock(home, 0):
-                seen |= work_once(home, settings_of, report)
-                note_left(home, seen)
+            seen |= _work_once(home, settings_of, report, 0)
         except IndexBusyError:  # another worker was quicker, and finds the same work
             break
     return report
 
 
-def note_left(home: Home, seen: set[str]) -> None:
-    """Record what was left for later, and when to try it again; `seen` is what `work_once` returned."""
+def note_left(home: Home, left: set[str]) -> None:
+    """Record what was left for later, and when to try it again: names of events, and roots."""
     try:
-        launch.note_left(home, seen)
+        launch.note_left(home, left)
     except OSError as error:  # costs a process that tries in vain
         logger.warning("cannot record what is left for later: %s", error)
 
 
-def work_once(
-    home: Home,
-    settings_of: Callable[[Project], Settings],
-    report: WorkReport,
-    index: Index | None = None,
+def _work_once(
+    home: Home, settings_of: Callable[[Project], Settings], report: WorkReport, wait_seconds: float
 ) -> set[str]:
-    """Do everything that waits; return the names of events and the roots that are left for later.
+    """Do everything that waits; return the names of events and the roots that are left for later."""
+    with capture_lock(home, wait_seconds):
+        left = take_in(home, settings_of, report)
+    if unindexed.names(home):
+        with index_lock(home, wait_seconds):
+            left |= _index(home, settings_of, report)
+    note_left(home, left)
+    return left
 
-    The caller holds the index lock. `index` is `sync_project` by default.
+
+def take_in(home: Home, settings_of: Callable[[Project], Settings], report: WorkReport) -> set[str]:
+    """Apply the events that are due; return the names of those left for later.
+
+    The caller holds the capture lock.
     """
     from memkit.settings import load
 
     load.publish_hook_settings(home)
     spool.recover(home)
-    return _handle_events(home, settings_of, report) | _index(home, settings_of, report, index)
-
-
-def take_in(home: Home, settings_of: Callable[[Project], Settings], wait_seconds: float) -> None:
-    """Apply the events that are due, and index nothing. Raise `IndexBusyError` as `work` does."""
-    with index_lock(home, wait_seconds):
-        spool.recover(home)
-        _handle_events(home, settings_of, WorkReport())
+    return _handle_events(home, settings_of, report)
 
 
 def rest(home: Home) -> set[str]:
@@ -160,23 +154,16 @@ def _postpone(
 
 
 def _index(
-    home: Home,
-    settings_of: Callable[[Project], Settings],
-    report: WorkReport,
-    index: Index | None,
+    home: Home, settings_of: Callable[[Project], Settings], report: WorkReport
 ) -> set[str]:
     """Update the index of every changed project; return the roots where that failed."""
+    from memkit.index import sync_project
+
     failed: set[str] = set()
-
-    def sync(project: Project, settings: Settings) -> SyncReport:
-        from memkit.index import sync_project
-
-        return sync_project(project, home, settings)
-
     for root in unindexed.roots(home):
         try:
             project = Project(root, home)
-            report.indexed.append((index or sync)(project, settings_of(project)))
+            report.indexed.append(sync_project(project, home, settings_of(project)))
         except Exception as error:
             logger.exception("indexing %s failed", root)
             report.failures.append(f"indexing {root}: {one_line(str(error))}")

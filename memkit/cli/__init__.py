@@ -30,6 +30,7 @@ _GROUPS = {
         "import": ("importing", "Import existing Claude Code sessions."),
         "summarize": ("summarize", "Summarize sessions with a model."),
         "compact": ("summarize", "Condense the memory into lasting facts."),
+        "share": ("share", "Share entries with everybody who has the repository."),
         "forget": ("forget", "Erase something permanently."),
         "on": ("projects", "Remember this project's sessions again."),
         "off": ("projects", "Stop remembering this project's sessions."),
@@ -84,7 +85,10 @@ _INTERNAL = {
 """Commands that programs start. They work, and the manual has them, but help does not list them."""
 
 _LISTED = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
-_COMMANDS = _LISTED | _INTERNAL
+_RELATED = {"unshare": ("share", "Take back what you shared.")}
+"""Commands that the help of another one names. They work, and the manual has them."""
+
+_COMMANDS = _LISTED | _RELATED | _INTERNAL
 
 _ALIASES = {"grip": "cite", "toc": "timeline"}
 """Other names of commands. They work, but help does not list them."""
@@ -165,7 +169,7 @@ class _LazyGroup(click.Group):
 @click.version_option(memkit.__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context, assignments: tuple[str, ...]) -> None:
-    """A memory for Claude Code: it keeps every session as readable Markdown and finds it again.
+    """A memory for Claude Code: it keeps every session as Markdown, and finds it.
 
     \b
       memkit setup

@@ -38,7 +38,7 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
     path = Path(file).absolute()
     if path.exists() and not yes:
         raise MemkitError(f"{path} exists; name another file, or the user can replace it with --yes")
-    with context.index_lock():
+    with context.capture_lock():
         projects = projects_with_memory(context.home, [context.project])
         with progress_bar(context, "writing the backup", is_counted=False):
             report = back_up(context.home, projects, path)

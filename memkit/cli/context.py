@@ -106,9 +106,16 @@ class Context:
             caller=Caller(self.directory, os.environ.get(SESSION_VARIABLE, "")),
         )  # fmt: skip
 
+    def capture_lock(self) -> AbstractContextManager[None]:
+        """Hold the capture lock; as `index_lock`. Take it first if you need both."""
+        from memkit.locks import capture_lock
+        from memkit.memory import LOCK_SECONDS
+
+        return capture_lock(self.home, LOCK_SECONDS, self.say)
+
     def index_lock(self) -> AbstractContextManager[None]:
         """Hold the index lock. Raise `IndexBusyError` if another process keeps it for ten minutes."""
-        from memkit.index import index_lock
+        from memkit.locks import index_lock
         from memkit.memory import LOCK_SECONDS
 
         return index_lock(self.home, LOCK_SECONDS, self.say)

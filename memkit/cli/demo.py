@@ -99,9 +99,8 @@ def _run(context: Context, directory: Path) -> dict[str, Any]:
 
     title("2. memkit writes a Markdown page for the day and indexes it")
     with progress_bar(context, "writing and indexing", is_counted=False):
-        with memory.index_lock():
-            selection = ImportSelection(home, find_sources([transcript]), project, into=project)
-            Importer(selection, settings).run(lambda done: None)
+        selection = ImportSelection(home, find_sources([transcript]), project, into=project)
+        Importer(selection, settings).run(lambda done: None)
         memory.index()
     show(memory.day(memory.days[0]), most=14)
 

@@ -23,8 +23,9 @@ COLORS = {"error": "red", "warning": "magenta", "note": "cyan"}
 
 
 @command("doctor")
-@click.option("--fix", is_flag=True, help="Fix what can be fixed without harm.")
-def doctor_command(context: Context, fix: bool) -> None:
+@click.option("--fix", is_flag=True, help="Fix what can be fixed without harm. Includes --deep.")
+@click.option("--deep", is_flag=True, help="Also read the archive, and compare the index with the memory.")
+def doctor_command(context: Context, fix: bool, deep: bool) -> None:
     """Find problems with memkit here, explain what they mean, and how to fix them.
 
     An error loses memory or hides it from searches; a warning may lead to that; a note is harmless. The
@@ -32,18 +33,21 @@ def doctor_command(context: Context, fix: bool) -> None:
 
     \b
       memkit doctor
+      memkit doctor --deep
       memkit doctor --fix
     """
     from memkit.cli.logs import log_to_file
     from memkit.doctor import open_subject
     from memkit.doctor.capture import last_events
-    from memkit.doctor.checks import apply_fixes, examine
+    from memkit.doctor.checks import CHECKS, SHALLOW, apply_fixes, examine
 
     log_to_file(context.home)
+    deep = deep or fix
+    checks = CHECKS if deep else SHALLOW
 
     def check() -> list[Finding]:
         with progress_bar(context, "checking") as progress:
-            return examine(open_subject(context.home, context.project), progress=progress)
+            return examine(open_subject(context.home, context.project), checks, progress)
 
     findings = check()
     fixed: list[FixResult] = []
@@ -63,12 +67,15 @@ def doctor_command(context: Context, fix: bool) -> None:
             {
                 "findings": [{**dataclasses.asdict(one), "fixable": one.fixable} for one in findings],
                 "fixed": [result._asdict() for result in fixed],
+                "deep": deep,
                 "last_events": events,
                 "summaries": summaries,
             }
         )
     else:
         _show(findings, events, summaries_lines(summaries) if summaries else {})
+        if not deep:
+            echo("`memkit doctor --deep` also reads the whole archive and the vector index.")
     if any(finding.level == "error" for finding in findings):
         raise click.exceptions.Exit(1)
 

@@ -48,19 +48,27 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
 def _show(section: Section) -> None:
     session, branch = section["session"], section["branch"]
     click.echo(f"{styled(section['id'], fg='cyan')}  {styled(section['breadcrumb'], bold=True)}")
-    echo(f"{section['path']}:{section['start_line']}-{section['end_line']}", dim=True)
+    author = section.get("author", "")
+    place = f"{section['path'] or section['source']}:{section['start_line']}-{section['end_line']}"
+    echo(f"{place}, of {author}" if author else place, dim=True)
     if session:
         echo(f"session {session}{f', branch {branch}' if branch else ''}", dim=True)
+    if section.get("team"):
+        echo(one_line(section["team"]["line"]), fg="magenta")
     if section.get("git"):
         echo(f"git: {one_line(section['git']['line'])}", fg="magenta")
     echo(f"\n{section['content']}\n")
+    if author:
+        echo(f"(the rest of its file and its transcript are on the machine of {author})", dim=True)
+        return
     for citation in section["citations"]:
         echo(f"proof of a bullet: memkit cite {quote(citation)}", dim=True)
     for turn in section["turns"]:
         where = f"{quote(session)} " if session else ""
         line = f"original exchange: memkit transcript {where}--turn {quote(turn)}"
         if turn in section["missing"]:
-            line = f"(turn {turn} cannot be read: the archive of its session is damaged; see `memkit doctor`)"
+            damage = "the archive of its session is damaged; see `memkit doctor --deep`"
+            line = f"(turn {turn} cannot be read: {damage})"
         echo(line, dim=True)
     if session and section["transcript"] is None and not section["archived"]:
         echo("(its transcript is no longer on this machine)", dim=True)
@@ -139,7 +147,7 @@ def _origin(context: Context, exchange: Exchange) -> list[str]:
         lines.append(line)
     if damaged := original.damaged_bytes:
         missing = f", including turns {', '.join(exchange.missing)}" if exchange.missing else ""
-        context.say(f"{damaged:,} bytes of this archive cannot be read{missing}; see `memkit doctor`")
+        context.say(f"{damaged:,} bytes of this archive cannot be read{missing}; see `memkit doctor --deep`")
     return [styled(line, dim=True) for line in lines]
 
 

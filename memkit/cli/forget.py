@@ -119,7 +119,7 @@ def _select(
         since, until = map(day_named, days)
         return selection.of_days(project, home, since, until, now)
     if query is not None:
-        ids = tuple(result.id for result in memory.search(query, k).results)
+        ids = tuple(result.id for result in memory.search(query, k).results if not result.author)
         if not ids:
             raise MemkitError("nothing found for that query; `memkit search --all` shows the nearest entries")
     if not ids:
@@ -140,6 +140,11 @@ def _show(found: Locations, root: str) -> None:
     facts = [pair for location in found.facts for pair in location.facts.items()]
     for name, line in facts:
         click.echo(f"{styled(name, fg='cyan')}  {plain(line)}")
+    for _, shared in found.team:
+        echo(f"{shared.path}:{shared.start}  {plain(shared.heading)}")
+    if found.team:
+        copies = plural(len(found.team), "shared copy", "shared copies")
+        echo(f"{copies} to be removed from the working tree. Git's history keeps what was committed.")
     if not found:
         echo("The memory holds none of that, and an import would leave it out.")
         return
@@ -177,15 +182,16 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
     """
     from memkit.forget.audit import Audit
 
-    audit = Audit(
-        context.home,
-        None if all_projects else context.project,
-        functools.cache(context.settings_of),
-        context.say,
-    )
-    with progress_bar(context, "auditing", is_counted=False):
+    with progress_bar(context, "auditing") as progress:
+        audit = Audit(
+            context.home,
+            None if all_projects else context.project,
+            functools.cache(context.settings_of),
+            context.say,
+            progress,
+        )
         if fix:
-            with context.index_lock():
+            with context.capture_lock(), context.index_lock():
                 report = audit.fix()
         else:
             report = audit.search()

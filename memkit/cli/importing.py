@@ -119,14 +119,14 @@ def select(
 
 def run_import(context: Context, selection: ImportSelection) -> tuple[ImportReport, list[str]]:
     """Import and index; return the report, and the roots of the changed projects."""
-    from memkit.capture.importer import Importer
+    from memkit.capture.importer import Importer, one_import
     from memkit.index import sync_project
     from memkit.ipc import launch, unindexed
     from memkit.timeline.tree import open_timeline
 
     settings = context.settings()
-    with context.index_lock():
-        importer = Importer(selection, settings)
+    with one_import(context.home):
+        importer = Importer(selection, settings, context.say)
         with _reading(context, selection) as read:
             report = importer.run(read)
         _write_extracts(context, importer, report)
@@ -135,10 +135,11 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
         with progress_bar(context, "embedding") as progress:
             for project in map(Project, roots):
                 try:
-                    sync_project(
-                        project, context.home, context.settings_of(project),
-                        announce=context.say, progress=progress,
-                    )  # fmt: skip
+                    with context.index_lock():
+                        sync_project(
+                            project, context.home, context.settings_of(project),
+                            announce=context.say, progress=progress,
+                        )  # fmt: skip
                 except MemkitError as error:  # go on with the other projects
                     report.problems.append(str(error))
         importer.finish()
@@ -157,10 +158,12 @@ def _write_extracts(context: Context, importer: Importer, report: ImportReport) 
     summarizer = Summarizer(context.home, context.settings_of, Calls(context.home, find_provider))
     with progress_bar(context, "writing extracts", is_counted=False):
         for root, sessions in importer.days.items():
-            try:
-                summarizer.extract_imported(root, sessions, SummaryReport())
-            except MemkitError as error:  # the turns are written; go on with the other projects
-                report.problems.append(str(error))
+            for session, days in sessions.items():
+                with importer.turn():
+                    try:
+                        summarizer.extract_imported(root, session, days, SummaryReport())
+                    except MemkitError as error:  # the turns are written; go on with the others
+                        report.problems.append(str(error))
 
 
 @contextmanager

@@ -97,6 +97,8 @@ def _print(context: Context, report: SyncReport) -> None:
             context.say(f"{source}: {plural(count, 'byte')} not valid UTF-8, read as \ufffd")
         if report.missing:
             context.say(f"{plural(report.missing, 'chunk')} not embedded: {report.degraded}")
+        if report.away:
+            context.say(report.away)
     if report.unreadable:
         raise MemkitError(f"{'; '.join(report.unreadable)}; the index keeps their old text")
 

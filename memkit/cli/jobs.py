@@ -82,28 +82,20 @@ def _run(context: Context, name: str) -> None:
 
 
 def run_here(context: Context, names: list[str]) -> list[JobState]:
-    """Run jobs in this process, under the index lock if they need it. Return their states."""
+    """Run jobs in this process. Return their states."""
     from memkit.hook.project import Project
-    from memkit.index import index_lock, sync_project
+    from memkit.index import sync_project
+    from memkit.locks import index_lock
     from memkit.service.jobs import JobContext, job_named, run_job
 
     settings_of = functools.cache(context.settings_of)
 
     def index(project: Project) -> object:
-        return sync_project(project, context.home, settings_of(project))
-
-    def lock_and_index(project: Project) -> object:
         with index_lock(context.home, WAIT_SECONDS, context.say):
-            return index(project)
+            return sync_project(project, context.home, settings_of(project))
 
-    states = []
-    for job in map(job_named, names):
-        if job.needs_lock:
-            with index_lock(context.home, WAIT_SECONDS, context.say):
-                states.append(run_job(job, JobContext(context.home, settings_of, index)))
-        else:
-            states.append(run_job(job, JobContext(context.home, settings_of, lock_and_index)))
-    return states
+    job_context = JobContext(context.home, settings_of, index)
+    return [run_job(job, job_context) for job in map(job_named, names)]
 
 
 def _lines(job: Job, state: JobState, settings: Settings) -> list[str]:

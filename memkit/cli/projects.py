@@ -14,6 +14,7 @@ from memkit.cli.output import echo, plain, progress_bar
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.git import git_directory_of
 from memkit.hook.project import OWN_FOLDER, Project, Registry
+from memkit.hook.trust import in_session
 from memkit.paths import OPENCLAW_DAYS
 from memkit.text import one_line, plural
 
@@ -31,24 +32,28 @@ VALUES = {
 
 @command("projects")
 @click.argument(
-    "action", type=click.Choice(["list", "link", "unlink", "rename", "merge", "folder"]), default="list"
+    "action",
+    type=click.Choice(["list", "link", "unlink", "rename", "merge", "folder", "trust", "distrust"]),
+    default="list",
 )
 @click.argument("value", required=False, metavar="[PATH|NAME|FOLDER]")
 @click.option("--remove", is_flag=True, help="After `merge`: delete what was merged at its old place.")
 def projects_command(context: Context, action: str, value: str | None, remove: bool) -> None:
-    """List the remembered projects, let directories share a memory, choose the folder of new days.
+    """List the remembered projects, let directories share a memory, trust what a repository's people share.
 
     `link PATH` makes this project share the memory of the project at PATH; `unlink` ends that. `rename NAME`
     changes the name that results and lists show. `merge PATH` copies the memory of the project at PATH into
     this one, even if that directory is gone. Merging twice changes nothing more. `folder memory` has memkit
     write this project's new days to `memory/YYYY-MM-DD.md`, as OpenClaw does; `folder .memkit/memory` ends
-    that. Days stay where they are, and are remembered as before.
+    that. Days stay where they are, and are remembered as before. `trust` has memkit search what people share
+    in this clone (`memkit share`), and quote it to new sessions; `distrust` ends that.
 
     \b
       memkit projects
       memkit projects link ../shop
       memkit projects merge ~/old/shop
       memkit projects folder memory
+      memkit projects trust
     """
     if (action in VALUES) != (value is not None):
         needed = VALUES.get(action)
@@ -65,6 +70,8 @@ def projects_command(context: Context, action: str, value: str | None, remove: b
         _rename(context, str(value))
     elif action == "folder":
         _choose_folder(context, str(value))
+    elif action in ("trust", "distrust"):
+        _trust(context, is_trusted=action == "trust")
     else:
         _merge(context, str(value), remove)
 
@@ -90,7 +97,8 @@ def _list(context: Context) -> None:
 
 def _show(project: ListedProject) -> None:
     last = f", last {project.last}" if project.last else ""
-    echo(f"{project.name}: {plural(project.days, 'day')}, {plural(project.turns, 'turn')}{last}")
+    notes = f", {plural(project.notes, 'note')}" if project.notes else ""
+    echo(f"{project.name}: {plural(project.days, 'day')}, {plural(project.turns, 'turn')}{notes}{last}")
     gone = "" if project.exists else " (gone)"
     remote = f", git remote {project.remote}" if project.remote else ""
     echo(f"    {project.root}{gone}{remote}")
@@ -146,7 +154,7 @@ def _choose_folder(context: Context, folder: str) -> None:
     from memkit.maintenance.folder import choose_folder
 
     folder, shared = folder.rstrip("/").removeprefix("./"), context.settings().memory.shared
-    with context.index_lock():  # what captures sessions holds it, too
+    with context.capture_lock():
         context.project = choose_folder(context.project, folder, context.home, shared=shared)
     context.memory().index()
     hidden = "" if shared or git_directory_of(context.project.root) is None else ", which git ignores"
@@ -154,6 +162,19 @@ def _choose_folder(context: Context, folder: str) -> None:
         {"root": context.project.root, "folder": folder},
         f"New days of {context.project.root} go to {folder}/{hidden}. Days in the other folder stay there "
         "and are remembered as before.",
+    )
+
+
+def _trust(context: Context, *, is_trusted: bool) -> None:
+    if is_trusted and in_session():  # whose words may come from the repository
+        raise MemkitError("run `memkit projects trust` in a terminal of your own, outside of Claude Code")
+    names = context.memory().trust_team(is_trusted=is_trusted)
+    root = context.project.root
+    by = f": {', '.join(names)}" if names else ""
+    said = f"memkit now searches what people share in {root}{by}. `memkit projects distrust` ends that."
+    context.report(
+        {"root": root, "trusted": is_trusted, "authors": names},
+        said if is_trusted else f"memkit no longer searches what people share in {root}.",
     )
 
 
@@ -167,7 +188,11 @@ def _merge(context: Context, path: str, remove: bool) -> None:
         raise MemkitError(f"{target.root} already has that memory")
     settings = context.settings()
     removed = 0
-    with progress_bar(context, "merging", is_counted=False), context.index_lock():
+    with (
+        progress_bar(context, "merging", is_counted=False),
+        context.capture_lock(),
+        context.index_lock(),
+    ):
         merged = merge(source, target, context.home, context.memory().journal)
         _record_moves(context, {os.path.realpath(os.path.expanduser(path)), source.root}, target)
         sync_project(target, context.home, settings, announce=context.say)

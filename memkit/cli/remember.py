@@ -9,11 +9,8 @@ from datetime import date
 import click
 
 from memkit.cli.context import Context, command, iso_day_named
-from memkit.errors import IndexBusyError, MemkitError, NotFoundError
+from memkit.errors import MemkitError, NotFoundError
 from memkit.processes import find_program
-
-INDEX_SECONDS = 1.0
-"""The longest wait for the index. The service usually takes 0.3 s."""
 
 
 @command("remember")
@@ -21,7 +18,7 @@ INDEX_SECONDS = 1.0
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word to find the note by; repeatable.")
 @click.option("--user", is_flag=True, help="Add it to your own memory, which every project searches.")
 def remember_command(context: Context, text: str, tags: tuple[str, ...], user: bool) -> None:
-    """Add a note to today's memory and index it.
+    """Add a note to today's memory. The next search finds it.
 
     With `-` as TEXT, the note is read from standard input. Secrets are redacted.
 
@@ -29,19 +26,12 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
       memkit remember "The staging gateway moves to 7444 on Monday" --tag gateway
       memkit remember --user "I prefer tabs"
     """
-    from memkit.ipc import launch
-
     if user:
         context.turn_to_user_memory()
     memory = context.memory()
     note = memory.remember(sys.stdin.read() if text == "-" else text, *tags)
     try:
-        # A new service starts with what is not indexed.
-        if not (memory.settings.service.enabled and launch.start_service(context.home)):
-            memory.wait_seconds = INDEX_SECONDS
-            memory.index()
-    except IndexBusyError:  # the process that holds the lock, or the next search, does it
-        pass
+        memory.index_soon()
     except (MemkitError, OSError) as error:  # the note is durable
         context.say(f"the note is saved, but not indexed yet: {error}")
     path = str(memory.journal.path(memory.journal.day_for(note.day)))

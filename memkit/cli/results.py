@@ -47,7 +47,7 @@ def show_short(answer: Answer, root: str) -> None:
 
 
 def _group(result: Result) -> tuple[str, str, str]:
-    return result.root, result.chunk.source, result.chunk.session
+    return f"{result.root}\0{result.author}", result.chunk.source, result.chunk.session
 
 
 def _show_heading(hits: list[tuple[Result, Excerpt]], root: str, columns: int) -> None:
@@ -55,6 +55,7 @@ def _show_heading(hits: list[tuple[Result, Excerpt]], root: str, columns: int) -
     result, excerpt = hits[0]
     chunk = result.chunk
     project = f"{result.project}: " if result.root != root else ""
+    project += f"{result.author}: " if result.author else ""
     if not chunk.session:
         echo(fit(plain(project + chunk.source), columns), bold=True)
         return
@@ -84,7 +85,7 @@ def _show_hit(result: Result, excerpt: Excerpt, columns: int, lines: int) -> Non
     words = frozenset(excerpt.words)
     place = Path(result.root, chunk.source)
     shown = _marked(first, words)
-    if place.is_absolute():
+    if place.is_absolute() and not result.author:
         shown = link(shown, place, number)
     fill = " " * (room - cells(first))
     identifier = styled(result.id[:ID_CHARACTERS], fg="cyan")
@@ -98,6 +99,8 @@ def _show_hit(result: Result, excerpt: Excerpt, columns: int, lines: int) -> Non
             if line:
                 click.echo(f"{_INDENT}{styled(arrow, dim=True)}{_marked(fit(line, room), words)}")
             arrow = " " * len(arrow)
+    if result.team_line:
+        echo(_INDENT + fit(plain(result.team_line), columns - len(_INDENT)), fg="magenta")
     if result.git_line:
         echo(_INDENT + fit(plain(f"git: {result.git_line}"), columns - len(_INDENT)), fg="magenta")
 
@@ -139,11 +142,15 @@ def show_full(answer: Answer, root: str) -> None:
         heading = chunk.breadcrumb or chunk.source
         if result.root != root:
             heading = f"{result.project}: {heading}"
+        if result.author:
+            heading = f"{result.author}: {heading}"
         click.echo(f"{styled(result.id, fg='cyan')}  {styled(heading, bold=True)}")
         place = f"{chunk.source}:{chunk.start_line}-{chunk.end_line}"
         echo(f"{place}  relevance {result.relevance:.2f}  score {result.score:.3f}", dim=True)
         if result.mark:
             echo(result.mark, fg="magenta")
+        if result.team_line:
+            echo(result.team_line, fg="magenta")
         if result.git_line:
             echo(f"git: {result.git_line}", fg="magenta")
         if result.turn_entries:

@@ -50,6 +50,8 @@ def show_command(context: Context, name: str) -> None:
 
 def _origin(entry: Entry, root: str) -> list[str]:
     """Return lines on where the entry is, and where its original exchange is."""
+    if not entry.path:
+        return ["The rest of its file and its transcript are on the colleague's machine."]
     place = os.path.relpath(entry.path, root)
     lines = [f"{place}:{entry.line}" if entry.line else place]  # a period has no line of its own
     if entry.session and entry.kind == "session":

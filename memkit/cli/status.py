@@ -58,6 +58,8 @@ def status_command(context: Context) -> None:
 
 def _memory_line(value: dict[str, Any]) -> str:
     size = f"{plural(value['days'], 'day')}, {plural(value['turns'], 'turn')}"
+    if value["notes"]:
+        size += f", {plural(value['notes'], 'note')}"
     if not value["days"]:
         return size
     last = f" to {value['last']}" if value["days"] > 1 else ""
@@ -107,13 +109,13 @@ def _service_line(value: dict[str, Any]) -> str:
 
 def _status(context: Context) -> dict[str, Any]:
     from memkit.archive import Archive
-    from memkit.hook.entries import days, newest_entries
+    from memkit.hook.tally import full_tally
     from memkit.ipc import launch, spool
     from memkit.recall.usage import usage
 
     settings = context.settings()
     home, project = context.home, context.project
-    known = days(project)
+    counted = full_tally(home, project)
     archive = Archive(home).size()
     recall = usage(home)
     return {
@@ -122,10 +124,11 @@ def _status(context: Context) -> dict[str, Any]:
         "home": home.root,
         "memory": {
             "path": project.memory,
-            "days": len(known),
-            "turns": sum(1 for _ in newest_entries(project, known)),
-            "first": known[0][:10] if known else None,
-            "last": known[-1][:10] if known else None,
+            "days": counted.days,
+            "turns": counted.turns,
+            "notes": counted.notes,
+            "first": counted.first or None,
+            "last": counted.day or None,
         },
         "index": context.memory().index_status(),
         "archive": {

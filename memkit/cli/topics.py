@@ -19,7 +19,7 @@ from memkit.text import plural
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from memkit.index.chunk import ChunkReader
+    from memkit.index.reader import ChunkReader
     from memkit.topics import Topic, TopicList
 
 DEFAULT_COUNT = 20

@@ -27,8 +27,8 @@ from memkit.errors import (
     TranscriptError,
 )
 from memkit.hook.project import Project
-from memkit.index import index_lock
 from memkit.ipc import launch, spool
+from memkit.locks import capture_lock
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
@@ -247,7 +247,7 @@ def fix_archive(subject: Subject) -> str:
     patterns = subject.settings.capture.compiled_patterns()
     archive, home = Archive(subject.home), subject.home
     remembered, _ = _expiring(subject)
-    with index_lock(home, LOCK_SECONDS):
+    with capture_lock(home, LOCK_SECONDS):
         forgotten = Tombstones(home).forgotten()
         for session in remembered:
             root = Project.at_root(session.project, home).root

@@ -34,12 +34,13 @@ class Check(NamedTuple):
     """One check, of the whole home or `of_project`.
 
     An `hourly` check is cheap: the service runs it every hour. It takes no lock, reads little, and asks no
-    other process.
+    other process. A `deep` one reads all of the memory, which takes long if that is large.
     """
 
     run: Callable[[Subject], Iterable[Finding]]
     of_project: bool = False
     hourly: bool = False
+    deep: bool = False
 
 
 CHECKS = (
@@ -51,6 +52,7 @@ CHECKS = (
     Check(installation.check_versions, hourly=True),
     Check(home_checks.check_writing, hourly=True),
     Check(home_checks.check_memory, of_project=True, hourly=True),
+    Check(home_checks.check_team, of_project=True),
     Check(home_checks.check_git, of_project=True, hourly=True),
     Check(home_checks.check_registry, hourly=True),
     Check(home_checks.check_owner, hourly=True),
@@ -68,7 +70,7 @@ CHECKS = (
     Check(capture.check_waiting_events),
     Check(capture.check_transcripts, hourly=True),
     Check(capture.check_archive, hourly=True),
-    Check(capture.check_archive_files),
+    Check(capture.check_archive_files, deep=True),
     Check(capture.check_forgetting, hourly=True),
     Check(model.check_weights, hourly=True),
     Check(model.check_hashes),
@@ -82,11 +84,15 @@ CHECKS = (
     Check(model.check_budget),
     Check(model.check_given_up, hourly=True),
     Check(index.check_snapshot, of_project=True),
-    Check(index.check_store, of_project=True),
+    Check(index.check_store, of_project=True, deep=True),
     Check(index.check_edits, of_project=True),
+    Check(index.check_server, of_project=True),
     Check(index.check_gone_projects),
 )
 """In the order in which findings of the same level are printed."""
+
+SHALLOW = tuple(check for check in CHECKS if not check.deep)
+"""The checks whose time does not follow the size of the memory."""
 
 FIXES: dict[Callable[[Subject], str], set[str]] = {
     home_checks.fix_owner: {"wrong-owner"},

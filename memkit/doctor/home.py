@@ -18,6 +18,7 @@ from memkit.capture.sessions import Sessions
 from memkit.doctor import FIX, Finding, Subject, make_finding, split_advice
 from memkit.files import MOST_BYTES, PRIVATE_DIRECTORY, PRIVATE_FILE, RefusedFileError, inside
 from memkit.home_files import top_names
+from memkit.hook import team
 from memkit.hook.entries import days
 from memkit.hook.project import Project, Registry
 from memkit.ipc import spool
@@ -133,6 +134,16 @@ def _reason(path: str, root: str) -> str:
     if not stat.S_ISREG(status.st_mode):
         return "it is not a regular file"
     return f"it is larger than {MOST_BYTES:,} bytes" if status.st_size > MOST_BYTES else ""
+
+
+def check_team(subject: Subject) -> Iterator[Finding]:
+    """Find files in the team's folder that are not read or are in conflict, and one that waits for trust."""
+    root = subject.project.root
+    for path, reason in islice(team.problems(root), MAX_NAMED):
+        yield make_finding("team-file", path=path, reason=reason)
+    names = team.authors(root)
+    if names and not team.is_trusted(subject.home, root):
+        yield make_finding("team-not-trusted", root=root, people=plural(len(names), "person", "people"))
 
 
 def check_git(subject: Subject) -> Iterator[Finding]:

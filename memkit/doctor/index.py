@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from memkit.doctor import FIX, Finding, Subject, make_finding
 from memkit.embedding.models import space
@@ -12,6 +13,7 @@ from memkit.embedding.remote import PROVIDERS
 from memkit.errors import (
     ForeignSnapshotError,
     IndexBusyError,
+    IndexStoreError,
     StaleSnapshotError,
 )
 from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
@@ -21,7 +23,10 @@ from memkit.index.damage import Collection, read_all, set_aside_if_damaged
 from memkit.index.memory_files import RESTORE
 from memkit.index.snapshot import Snapshot
 from memkit.index.store import directory
+from memkit.settings import is_server
 from memkit.text import one_line, plural
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 WAIT_SECONDS = 10.0
 """The time that a check waits for another process that uses the index."""
@@ -31,6 +36,8 @@ def check_snapshot(subject: Subject) -> Iterator[Finding]:
     """Check the snapshot that searches read."""
     try:
         snapshot = open_snapshot(subject.project, subject.home, subject.settings, strict=True)
+        if snapshot is not None:
+            snapshot.check()
     except ForeignSnapshotError as error:
         yield make_finding("snapshot-foreign", what=error)
         return
@@ -45,14 +52,14 @@ def check_snapshot(subject: Subject) -> Iterator[Finding]:
 
 def check_edits(subject: Subject) -> Iterator[Finding]:
     """Check that the index is up to date, with a vector for every chunk."""
-    files = read_files(subject.project, subject.home, subject.settings)
+    snapshot = _snapshot(subject)
+    files = read_files(subject.project, subject.home, subject.settings, snapshot)
     for line in files.problems:
         fix = "make it readable, or mount its disk; then run `memkit index`"
         if line == files.added_paths_problem:
             fix = RESTORE
         yield make_finding("memory-unreadable", what=one_line(line.split("; ")[0]), fix=fix)
     root = subject.project.root
-    snapshot = _snapshot(subject)
     if snapshot is None:
         if files:
             what = f"{root} has {plural(len(files), 'memory file')} but no index"
@@ -119,6 +126,32 @@ def _compare(subject: Subject, collection: Collection) -> Iterator[Finding]:
         yield make_finding("snapshot-differs", count=plural(len(ids ^ collection.ids), "chunk"))
 
 
+def check_server(subject: Subject) -> Iterator[Finding]:
+    """Check that the Chroma server of `index.uri` can be reached, and has all rows of this home."""
+    uri = subject.settings.index.uri
+    if not is_server(uri):
+        return
+    from memkit.index.outbox import read_unsent, waiting_chunks
+    from memkit.index.server import connect
+
+    parts = urlsplit(uri)
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        yield make_finding("server-unencrypted", uri=uri)
+    snapshot, count = _snapshot(subject), 0
+    if snapshot is not None:
+        unsent = read_unsent(snapshot.directory)
+        collection = "" if unsent is None else snapshot.manifest.collection
+        count = waiting_chunks(snapshot.entries, collection, unsent or ())
+    waiting, root = plural(count, "chunk"), subject.project.root
+    try:
+        connect(subject.home, uri)
+    except IndexStoreError as error:
+        yield make_finding("server-away", what=one_line(str(error)), waiting=waiting, root=root)
+    else:
+        if count:
+            yield make_finding("server-waiting", waiting=waiting, root=root)
+
+
 def check_gone_projects(subject: Subject) -> Iterator[Finding]:
     """Find indexed projects whose directory is gone."""
     for root in known_roots(subject.home):
@@ -152,11 +185,16 @@ def _index(subject: Subject, is_rebuild: bool) -> str:
     lines: list[str] = []
     with index_lock(subject.home, WAIT_SECONDS):
         report = sync_project(
-            subject.project, subject.home, subject.settings, rebuild=is_rebuild, announce=lines.append
+            subject.project,
+            subject.home,
+            subject.settings,
+            rebuild=is_rebuild,
+            compare=True,
+            announce=lines.append,
         )
     chunks = plural(report.chunks, "chunk")
     lines.append(f"{chunks} of {subject.project.root} indexed, {report.embedded} embedded")
-    return "; ".join([*lines, *filter(None, [report.degraded])])
+    return "; ".join([*lines, *filter(None, [report.degraded, report.away])])
 
 
 def _collection_name(subject: Subject) -> str:

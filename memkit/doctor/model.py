@@ -19,7 +19,7 @@ from memkit.llm import NotConfiguredError, RateLimitedError, UnavailableError
 from memkit.llm.calls import is_budget_reached
 from memkit.llm.ledger import OK, Ledger
 from memkit.llm.models import end_of
-from memkit.settings import AUTO, CLOUD, load
+from memkit.settings import AUTO, CLOUD, is_server, load
 from memkit.settings.load import KEY_VARIABLES, find_key, with_keys
 from memkit.text import plural
 
@@ -117,6 +117,10 @@ def check_background_keys(subject: Subject) -> Iterator[Finding]:
     _ = subject.settings  # raises if they cannot be read
     settings = load.load(subject.home, environ={}).settings
     names = ["chroma" if settings.index.uri == CLOUD else ""]
+    token_env = settings.index.token_env
+    if is_server(settings.index.uri) and os.environ.get(token_env) and not settings.keys.chroma:
+        yield make_finding("background-key", name="chroma")
+        names = []
     if remote.needs_key(settings.embedding):
         names.append(settings.embedding.provider)
     if settings.summarize.is_on and not settings.summarize.base_url:

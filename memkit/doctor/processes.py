@@ -16,9 +16,9 @@ import psutil
 import memkit
 from memkit import environment
 from memkit.doctor import FIX, Finding, Subject, make_finding
-from memkit.index import Holder, holder
 from memkit.ipc import launch, stop
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
+from memkit.locks import Holder, holder, lock_files
 from memkit.paths import Home
 from memkit.processes import is_locked
 from memkit.state import release
@@ -30,7 +30,7 @@ START_SECONDS = 5.0
 POLL_SECONDS = 0.1
 
 LONG_SECONDS = 1800.0
-"""Only the first index of a very large memory holds the index lock for longer."""
+"""Only the first index of a very large memory holds its lock for longer."""
 
 LOCKS = Path("/proc/locks")
 
@@ -109,7 +109,7 @@ def remove_stale_files(subject: Subject) -> str:
 def check_locks(subject: Subject) -> Iterator[Finding]:
     """Find locks that a stopped process holds, or a child of a dead one."""
     home = subject.home
-    for path in (home.index_lock, environment.lock_file(home.root)):
+    for path in (*lock_files(home), environment.lock_file(home.root)):
         process = _locking_process(path) if is_locked(path) else None
         if process is None or process == stop.process_of(home):  # `check_service` checks the latter
             continue
@@ -123,19 +123,18 @@ def check_locks(subject: Subject) -> Iterator[Finding]:
 
 
 def check_long_lock(subject: Subject) -> Iterator[Finding]:
-    """Find a process that has held the index lock for very long."""
-    found = holder(subject.home)
-    if found is None:
-        return
-    seconds = subject.now - found.since
-    if seconds > LONG_SECONDS and _is_memkit(found):
-        yield make_finding(
-            "lock-held-long",
-            process=found.process,
-            path=subject.home.index_lock,
-            time=format_time(found.since),
-            minutes=f"{seconds / 60:.0f}",
-        )
+    """Find a process that has held a lock for very long."""
+    for path in (subject.home.capture_lock, subject.home.index_lock):
+        found = holder(path)
+        seconds = 0.0 if found is None else subject.now - found.since
+        if found is not None and seconds > LONG_SECONDS and _is_memkit(found):
+            yield make_finding(
+                "lock-held-long",
+                process=found.process,
+                path=path,
+                time=format_time(found.since),
+                minutes=f"{seconds / 60:.0f}",
+            )
 
 
 def _is_memkit(found: Holder) -> bool:

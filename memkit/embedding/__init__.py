@@ -7,6 +7,7 @@ the user can choose.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import re
@@ -87,6 +88,26 @@ def find_embedder(
     except EmbeddingError as error:
         logger.warning("%s", error)
         return None, str(error)
+
+
+def start_loading(
+    home: Home, chosen: EmbeddingSettings, announce: Callable[[str], None] | None = None
+) -> Callable[[], tuple[Embedder | None, str]]:
+    """Return a function that returns what `find_embedder` does, from the second call on the same.
+
+    A local model whose files are here loads meanwhile, in a thread: mostly outside of the interpreter.
+    """
+    from memkit.embedding import weights
+
+    find = functools.cache(lambda: find_embedder(home, chosen, announce))
+    if (chosen.provider, chosen.model) != ("local", weights.MODEL) or not weights.is_verified(home):
+        return find
+    from concurrent.futures import ThreadPoolExecutor
+
+    thread = ThreadPoolExecutor(1)
+    loading = thread.submit(find)
+    thread.shutdown(wait=False)
+    return loading.result
 
 
 def load_embedder(

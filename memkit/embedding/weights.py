@@ -143,6 +143,11 @@ def changed_files(home: Home) -> list[str]:
     return changed
 
 
+def is_verified(home: Home) -> bool:
+    """Return whether the model directory has files that were verified and have not changed since."""
+    return _was_verified(model_directory(home))
+
+
 def is_on_this_machine(home: Home) -> bool:
     """Return whether this machine has the files, without hashing them."""
     directories = [model_directory(home)]

@@ -10,11 +10,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
+from memkit.capture.project_list import remembered_projects
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.embedding.models import space
-from memkit.errors import MemkitError
+from memkit.errors import IndexStoreError, MemkitError
 from memkit.files import sync_directory, write_durably
 from memkit.forget.locations import Locations, find_locations
 from memkit.forget.old_versions import names_forgotten
@@ -23,15 +26,17 @@ from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.project import Project
 from memkit.index import sync_project
 from memkit.index.catalog import collection_name, snapshots_of
-from memkit.index.chunk import ChunkReader, open_current
+from memkit.index.merge import erase_dead
 from memkit.index.purge import delete_collection, erase_deleted
-from memkit.index.snapshot import remove_others
+from memkit.index.reader import ChunkReader, open_current
 from memkit.ipc import spool, unindexed
 from memkit.journal import Journal
 from memkit.journal.day_edits import Removal
 from memkit.journal.day_summaries import turns_of
+from memkit.journal.team import TeamFolder
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
+from memkit.projects.team import author_folder
 from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
@@ -62,11 +67,19 @@ def forget(
     spool.recover(home)
     found = find_locations(home, project, selection)
     unfinished = tombstones.begin(found.forgotten)
-    found = find_locations(home, project, ForgetSelection(unfinished, selection.passages))
+    if selection.everywhere or _named(unfinished) != _named(selection.forgotten):
+        found = find_locations(home, project, replace(selection, forgotten=unfinished, everywhere=False))
+    else:
+        found.forgotten |= unfinished  # a place that an earlier run emptied is not found again
     problems = _Eraser(home, found, settings_of, settings_of(project).index.uri, announce).run()
     if not problems:
         tombstones.finish()
     return problems
+
+
+def _named(forgotten: Forgotten) -> Forgotten:
+    """Return what decides where to search: not where something was found, and when."""
+    return msgspec.structs.replace(forgotten, minutes=frozenset(), roots=frozenset())
 
 
 class _Eraser:
@@ -91,8 +104,9 @@ class _Eraser:
         problems = []
         for root in sorted(self._forgotten.roots):
             unindexed.mark(self._home, root)  # after a kill, the next process updates the index
-        for step in (self._old_versions, self._markdown, self._titles, self._days, self._facts, self._archive,
-                     self._old_text, self._summary_queue, self._index, self._topics):  # fmt: skip
+        for step in (self._team, self._old_versions, self._markdown, self._titles, self._days,
+                     self._facts, self._archive, self._old_text, self._summary_queue, self._index,
+                     self._topics):  # fmt: skip
             try:
                 step()
             except (MemkitError, OSError) as error:  # continue with the other places
@@ -101,6 +115,13 @@ class _Eraser:
 
     def _journal(self, project: Project) -> Journal:
         return Journal(project, shared=self._settings_of(project).memory.shared)
+
+    def _team(self) -> None:
+        """Remove the user's own copies from the working trees. What is committed stays in git."""
+        for project in dict.fromkeys(project for project, _ in self._found.team):
+            keys = {one.key for other, one in self._found.team if other == project}
+            shared = self._settings_of(project).memory.shared
+            TeamFolder(project, author_folder(project.root), shared=shared).remove(keys)
 
     def _old_versions(self) -> None:
         for path in self._found.old_versions:
@@ -182,7 +203,7 @@ class _Eraser:
             gone.turns.intersection(chunk.turns)
             or gone.grips.intersection(chunk.citations)
             or any(period.project == chunks.root for period in gone.periods)
-            for chunk in chunks.chunks()
+            for chunk in chunks.stored_chunks()
         )
 
 
@@ -227,21 +248,24 @@ def purge_index(
     An index that no project reads, because of another model or a missing directory, is dropped if
     `holds_text`. `roots` limits this to some projects. Raise `IndexStoreError`, `EmbeddingError`.
     """
-    current = set()
+    current, away = set(), ""
     for project, settings in projects:
         if Path(project.root).is_dir():
             announce(f"updating the index of {project.root}")
-            sync_project(project, home, settings, announce=announce)
+            report = sync_project(project, home, settings, announce=announce)
+            if report.away:  # what waits there is deleted with the next contact; until then this is not done
+                away = report.away
             current.add(collection_name(project, home, space(settings.embedding)))
     for directory in snapshots_of(home, roots):
         chunks = open_current(directory, ChunkReader)
-        if chunks is None:  # it cannot be read
+        if chunks is None or not erase_dead(directory):  # it cannot be read
             shutil.rmtree(directory, ignore_errors=True)
             continue
-        remove_others(directory, chunks.path.name)
         drop_outdated(directory, chunks.fingerprint)
         if directory.name not in current and holds_text(chunks):
             delete_collection(home, uri, directory.name)
-    erase_timelines(home)  # made again from the days
+    erase_timelines(home, remembered_projects(home))
+    if away:
+        raise IndexStoreError(f"forgotten text may still be on the server: {away}")
     if not erase_deleted(home, uri):
         announce(f"the Chroma server {uri} may keep deleted text in its own files; run `chroma vacuum` there")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -21,10 +21,11 @@ from memkit.forget import OLD_TEXT_FIELDS, purge_index, remove_old_text
 from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.entries import days
 from memkit.hook.project import Project, digest16
+from memkit.hook.team import team_files
 from memkit.index import read_files
 from memkit.index.catalog import snapshots_of
-from memkit.index.chunk import ChunkReader, open_current
 from memkit.index.chunker import decode
+from memkit.index.reader import ChunkReader, open_current
 from memkit.ipc import spool, unindexed
 from memkit.journal import Journal
 from memkit.journal.day_edits import redact_day
@@ -33,9 +34,12 @@ from memkit.paths import Home
 from memkit.privacy.redact import MARK, redact, visible
 from memkit.settings.load import Settings
 from memkit.state import parse_json
-from memkit.text import one_line
+from memkit.text import one_line, plural
 from memkit.topics.files import NAME, read_derived
 from memkit.topics.kept import kept_files, redact_kept, write_kept
+
+MANY = 10_000
+"""From this number of files and chunks on, which take some seconds, tell the user what takes time."""
 
 Redact = Callable[[str], str]
 
@@ -113,7 +117,7 @@ Place = Callable[[SecretFinder, bool], object]
 """A function that visits a file with text, or a part of one.
 
 It passes the text to the finder. If the second argument is True, it also writes the redacted text back; the
-caller then holds the index lock. Raises `MemkitError`, `OSError`.
+caller then holds both locks. Raises `MemkitError`, `OSError`.
 """
 
 
@@ -296,10 +300,19 @@ def temporary_files(where: str, directory: str) -> Iterator[Place]:
             yield _text_file(where, path)
 
 
-def search_places(places: Iterator[Place], finder: SecretFinder, problems: list[str]) -> list[Place]:
-    """Return the places with findings. Append a line to `problems` for each place that cannot be read."""
+def search_places(
+    places: Iterable[Place],
+    finder: SecretFinder,
+    problems: list[str],
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[Place]:
+    """Return the places with findings. Append a line to `problems` for each place that cannot be read.
+
+    `progress` gets the number of places before each.
+    """
     found = []
-    for place in places:
+    for number, place in enumerate(places):
+        progress(number)
         before = len(finder.found)
         try:
             place(finder, False)
@@ -330,10 +343,15 @@ class Audit:
         project: Project | None,
         settings_of: Callable[[Project], Settings],
         announce: Callable[[str], None],
+        progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
-        """Audit `project`, or all projects if None. `announce` takes a line about each slow step."""
+        """Audit `project`, or all projects if None. `announce` takes a line about each slow step.
+
+        `progress` gets the number of files and indexed chunks that were read, and of all.
+        """
         self._home = home
         self._announce = announce
+        self._progress = progress
         self._roots = None if project is None else {project.root}
         projects = all_projects(home) if project is None else [project]
         self._projects = [(one, settings_of(one)) for one in projects]
@@ -349,7 +367,7 @@ class Audit:
         return report
 
     def fix(self) -> AuditReport:
-        """Redact the findings, also in the files of the index. The caller holds the index lock.
+        """Redact the findings, also in the files of the index. The caller holds both locks.
 
         Do not change Markdown that memkit did not write. A killed fix can run again. Raise
         `IndexStoreError`, `EmbeddingError`.
@@ -376,21 +394,33 @@ class Audit:
         return redact(text, self._patterns)
 
     def _holds_secret(self, chunks: ChunkReader) -> bool:
-        return any(self._redact(chunk.content) != visible(chunk.content) for chunk in chunks.chunks())
+        return any(self._redact(chunk.content) != visible(chunk.content) for chunk in chunks.stored_chunks())
 
     def _search(self, report: AuditReport) -> list[Place]:
         """Record all findings in `report`. Return the places of those outside of the index."""
         finder = SecretFinder(self._redact)
-        places = search_places(self._places(report.problems), finder, report.problems)
-        for directory in snapshots_of(self._home, self._roots):
-            chunks = open_current(directory, ChunkReader)
-            for chunk in chunks.chunks() if chunks is not None else ():
+        places = list(self._places(report.problems))
+        directories = snapshots_of(self._home, self._roots)
+        readers = [open_current(directory, ChunkReader) for directory in directories]
+        chunks = sum(len(segment) for one in readers if one is not None for segment in one.segments)
+        if len(places) + chunks >= MANY:
+            self._announce(f"reading {plural(len(places), 'file')} and {plural(chunks, 'indexed chunk')}")
+
+        def note(done: int) -> None:
+            self._progress(done, len(places) + chunks)
+
+        found = search_places(places, finder, report.problems, note)
+        done = len(places)
+        for directory, reader in zip(directories, readers, strict=True):
+            for chunk in reader.stored_chunks() if reader is not None else ():
+                note(done)
+                done += 1
                 finder.lines_of("index", chunk.source)(chunk.start_line, chunk.content)
             topics = read_derived(directory / NAME)  # a fix removes them
             for topic in topics.topics if topics is not None else ():
                 finder.at("index", str(directory / NAME))(", ".join((topic.label, *topic.words)))
         report.found = finder.found
-        return places
+        return found
 
     def _places(self, problems: list[str]) -> Iterator[Place]:
         for project, settings in self._projects:
@@ -405,6 +435,9 @@ class Audit:
             files = read_files(project, self._home, settings)
             for source in files:
                 if source not in written:
+                    yield _foreign_markdown(Path(project.root, source))
+            for source in team_files(project.root):  # in a clone that is not trusted, the index lacks them
+                if source not in files:
                     yield _foreign_markdown(Path(project.root, source))
             problems += [f"{line} ({project.root})" for line in files.problems]
         yield from places_in_home(self._home, self._roots)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ import msgspec
 from memkit import anchors
 from memkit.archive import Archive
 from memkit.capture.project_list import remembered_projects
+from memkit.errors import MemkitError
+from memkit.forget.mentions import Mentioned
 from memkit.forget.old_versions import FactLocation, find_facts, find_old_versions
 from memkit.forget.selection import ForgetSelection, Passage
 from memkit.hook.entries import days
@@ -23,9 +27,13 @@ from memkit.journal import Journal
 from memkit.journal.day_edits import Removal, removed_bullets
 from memkit.journal.day_file import DayFile, Section
 from memkit.journal.files import original_name, replaced_files
-from memkit.paths import Home
+from memkit.journal.team import TeamFolder, WrittenEntry
+from memkit.paths import TEAM_DIRECTORY, Home
 from memkit.privacy.tombstones import Forgotten, Ids
+from memkit.projects.team import author_folder
 from memkit.timeline.nodes import day_of, path_of
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,8 @@ class Locations:
     `files` are Markdown files that are removed. `old_versions` are copies of replaced files. `archived` are
     turns by session, and `sessions` the sessions (as in anchors) that lose turns. `shared` names, by root,
     the entries that another project keeps. `owners` are the new projects of turns that stay in the archive,
-    by session and turn.
+    by session and turn. `team` are the user's own entries in the repositories, which hold a copy of what is
+    forgotten.
     """
 
     forgotten: Forgotten
@@ -76,6 +85,7 @@ class Locations:
     sessions: set[str] = field(default_factory=set)
     shared: dict[str, frozenset[str]] = field(default_factory=dict)
     owners: dict[str, dict[str, str]] = field(default_factory=dict)
+    team: list[tuple[Project, WrittenEntry]] = field(default_factory=list)
 
     @property
     def by_project(self) -> dict[str, int]:
@@ -118,12 +128,14 @@ class Locations:
             "old_versions": [str(path) for path in self.old_versions],
             "projects": self.by_project,
             "shared": {root: len(turns) for root, turns in sorted(self.shared.items())},
+            "team": [{"path": one.path, "line": one.start, "key": one.key} for _, one in self.team],
         }
 
     def __bool__(self) -> bool:
         return bool(
             self.days or self.files or self.facts or self.archived or self.passages or self.old_versions
-        )
+            or self.team
+        )  # fmt: skip
 
 
 def find_locations(home: Home, project: Project, selection: ForgetSelection) -> Locations:
@@ -133,7 +145,7 @@ def find_locations(home: Home, project: Project, selection: ForgetSelection) -> 
     """
     found = _Finder(home, project, selection).run()
     if selection.everywhere:  # again, with all IDs of the first run
-        whole = ForgetSelection(found.forgotten, selection.passages, everywhere=True)
+        whole = replace(selection, forgotten=found.forgotten)
         found = _Finder(home, project, whole).run()
     return found
 
@@ -146,6 +158,7 @@ class _Finder:
         self._home = home
         self._everywhere = selection.everywhere
         self._forgotten = forgotten
+        self._mentions = selection.mentions
         self._found = Locations(forgotten, selection.passages)
         self._turns = set(forgotten.turns)
         self._minutes = set(forgotten.minutes)
@@ -164,14 +177,20 @@ class _Finder:
     def run(self) -> Locations:
         self._search_archive()
         journals = [Journal(one) for one in sorted(self._projects, key=lambda one: one.root)]
-        covered = {
-            (journal, day): self._covered(journal.project, day, journal.day(day))
+        named = [
+            (journal, day)
             for journal in journals
             for day in (*days(journal.project), *journal.renamed_days())
+        ]
+        covered = {
+            (journal, day): self._covered(journal.project, day, journal.day(day))
+            for journal, day in named
+            if self._may_hold(self._mentions.of_day(journal, day))
         }
         self._share()
-        for (journal, day), (turns, notes, whole) in covered.items():
-            self._search_day(journal, day, turns, notes, whole)
+        for journal, day in named:
+            if self._may_hold(self._mentions.of_day(journal, day)):
+                self._search_day(journal, day, *covered.get((journal, day), ([], [], False)))
         for journal in journals:
             if any(p.whole and p.project == journal.project.root for p in self._forgotten.periods):
                 own = {journal.path(day) for day in days(journal.project)}
@@ -182,7 +201,35 @@ class _Finder:
         names = {one.path.name for one in self._passages}
         found = find_old_versions(self._home, self._found.forgotten, names, self._found.sessions)
         self._found.old_versions = list(dict.fromkeys([*found, *self._old_rollups()]))
+        for journal in journals:
+            self._found.team += self._in_team(journal.project)
+        shared = {project.root for project, _ in self._found.team}
+        self._update_forgotten(self._found.forgotten.roots | shared)
         return self._found
+
+    def _may_hold(self, mentioned: Mentioned) -> bool:
+        """Return whether a file may hold something to forget, as far as it is known by now."""
+        if self._forgotten.periods:
+            return True
+        own = (self._turns, self._grips, self._notes, self._facts)
+        if not all(map(mentioned.ids.isdisjoint, own)):
+            return True
+        others = self._only.values()
+        return any(mentioned.ids & (one.turns | one.grips | one.notes | one.facts) for one in others)
+
+    def _in_team(self, project: Project) -> Iterator[tuple[Project, WrittenEntry]]:
+        """Yield what the user shares in a repository that is a copy of something forgotten."""
+        if not os.path.isdir(os.path.join(project.root, TEAM_DIRECTORY)):
+            return
+        try:
+            own = TeamFolder(project, author_folder(project.root), shared=False).entries()
+        except MemkitError as error:  # no repository, or git does not know who the user is
+            logger.warning("what is shared in %s is not looked at: %s", project.root, error)
+            return
+        gone = self._found.forgotten.within(project.root)
+        ids = gone.turns | gone.grips | gone.notes | gone.facts
+        is_whole = any(one.whole and one.project == project.root for one in self._forgotten.periods)
+        yield from ((project, one) for one in own if is_whole or one.origin in ids)
 
     def _old_rollups(self) -> Iterator[Path]:
         """Yield copies of the rollups of days that lose something: nothing tells what a title rests on."""
@@ -225,6 +272,8 @@ class _Finder:
         archive = Archive(self._home)
         covered: set[str] = set()
         for session in archive.sessions():
+            if not self._may_hold(self._mentions.of_archive(archive, session)):
+                continue
             turns = self._archive[session] = {}
             for turn in archive.versions(session):
                 root = Project.at_root(turn.project, self._home).root if turn.project else ""
@@ -346,7 +395,7 @@ class _Finder:
         for journal in journals:
             own = [one for one in self._passages if one.project == journal.project]
             forgotten = self._found.forgotten.within(journal.project.root)
-            self._found.facts += find_facts(self._home, journal, forgotten, own)
+            self._found.facts += find_facts(self._home, journal, forgotten, own, self._mentions)
         for one in self._found.facts:
             if is_scoped:
                 self._add_own(one.project.root, Ids(facts=frozenset(one.facts)))

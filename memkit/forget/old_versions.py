@@ -17,10 +17,12 @@ import msgspec
 
 from memkit.archive import Archive
 from memkit.errors import ArchiveError
+from memkit.forget.mentions import Mentions
 from memkit.forget.selection import Passage, read_facts
 from memkit.hook.project import Project
 from memkit.index.catalog import snapshots_of
-from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk, ChunkReader, open_current
+from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
+from memkit.index.reader import ChunkReader, open_current
 from memkit.journal import Journal
 from memkit.journal.facts import FactFile
 from memkit.journal.files import original_name, replaced_files
@@ -38,16 +40,18 @@ class FactLocation:
 
 
 def find_facts(
-    home: Home, journal: Journal, forgotten: Forgotten, passages: list[Passage]
+    home: Home, journal: Journal, forgotten: Forgotten, passages: list[Passage], mentions: Mentions
 ) -> Iterator[FactLocation]:
     """Yield the facts in one memory that are forgotten, or depend on forgotten entries or on `passages`.
 
     A fact with a full anchor may depend on more than it cites, so it is forgotten if anything of this memory
-    is. Raise `OSError`.
+    is. Raise `JournalError`, `OSError`.
     """
     is_touched = journal.project.root in forgotten.roots
     chunks: _CitedChunks | None = None
     for path in journal.markdown():
+        if not mentions.of_file(journal, path).has_fact:
+            continue
         found = {}
         for _, one in read_facts(path):
             cited = one.fact.citations

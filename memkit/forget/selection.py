@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,8 +20,10 @@ from memkit.bullets import read_bullets
 from memkit.capture.sessions import Sessions
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
 from memkit.files import read_regular
+from memkit.forget.mentions import Mentions
 from memkit.hook.entries import days
 from memkit.hook.project import Project, Registry
+from memkit.hook.team import is_team
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
 from memkit.journal import Journal
@@ -60,11 +63,13 @@ class ForgetSelection:
     """The entries and passages to forget.
 
     A period of one project covers that project only. Other projects keep their copies, unless `everywhere`.
+    `mentions` spares those that search for it later from reading every file again.
     """
 
     forgotten: Forgotten = field(default_factory=Forgotten)
     passages: list[Passage] = field(default_factory=list)
     everywhere: bool = False
+    mentions: Mentions = field(default_factory=Mentions)
 
 
 def of_everything(project: Project, home: Home, now: float) -> ForgetSelection:
@@ -119,11 +124,12 @@ class SelectionFinder:
         self._project, self._home, self._other_projects = project, home, other_projects
         self._archive = Archive(home)
         projects = dict.fromkeys([project, Project.of_user(home)])
-        self._memories = [_Memory(one, home, settings) for one in projects]
+        self._mentions = Mentions()
+        self._memories = [_Memory(one, home, settings, self._mentions) for one in projects]
 
     def select(self, names: Iterable[str]) -> ForgetSelection:
         """Return the entries with these IDs. Raise `NotFoundError`, `AmbiguousIdError`, `MemkitError`."""
-        selection = ForgetSelection()
+        selection = ForgetSelection(mentions=self._mentions)
         for name in names:
             found = next(filter(None, (memory.entry(name) for memory in self._memories)), None)
             found = found or self._archived(name) or self._chunk(name, selection)
@@ -133,6 +139,8 @@ class SelectionFinder:
     def _archived(self, name: str) -> Forgotten | None:
         """Return the turn of this ID if only the archive still has it."""
         for session in self._archive.sessions():
+            if name not in self._mentions.of_archive(self._archive, session).ids:
+                continue
             if any(turn.id == name and self._may_find(turn) for turn in self._archive.turns(session)):
                 return Forgotten(turns=frozenset({name}))
         return None
@@ -152,16 +160,19 @@ class SelectionFinder:
 class _Memory:
     """The entries of one memory, by ID."""
 
-    def __init__(self, project: Project, home: Home, settings: Settings) -> None:
+    def __init__(self, project: Project, home: Home, settings: Settings, mentions: Mentions) -> None:
         self.project = project
-        self._chunks = open_chunks(project, home, settings)
+        self._open_chunks = partial(open_chunks, project, home, settings)
         self._directory = Path(project.memory)
         self._journal = Journal(project)
-        names = (*self._journal.days(), *self._journal.renamed_days())
-        self._days = {name: self._journal.day(name) for name in names}
+        self._days = (*self._journal.days(), *self._journal.renamed_days())
+        self._mentions = mentions
 
     def entry(self, name: str) -> Forgotten | None:
-        for content in self._days.values():
+        for day in self._days:
+            if name not in self._mentions.of_day(self._journal, day).ids:
+                continue
+            content = self._journal.day(day)
             for section in content.sections:
                 if section.pairs.get("turn") == name:
                     return Forgotten(turns=frozenset({name}))
@@ -169,9 +180,10 @@ class _Memory:
                     return Forgotten(notes=frozenset({name}))
             if any(bullet.id == name for _, bullet in read_bullets(content.lines)):
                 return Forgotten(grips=frozenset({name}))
-        files = self._journal.markdown()
-        if any(fact.id == name for path in files for _, fact in read_facts(path)):
-            return Forgotten(facts=frozenset({name}))
+        for path in self._journal.markdown():
+            is_mentioned = name in self._mentions.of_file(self._journal, path).ids
+            if is_mentioned and any(fact.id == name for _, fact in read_facts(path)):
+                return Forgotten(facts=frozenset({name}))
         return None
 
     def chunk(self, name: str, selection: ForgetSelection) -> Forgotten:
@@ -179,9 +191,10 @@ class _Memory:
 
         Raise `NotFoundError`, `AmbiguousIdError`, `MemkitError`.
         """
-        if self._chunks is None:
+        chunks = self._open_chunks()
+        if chunks is None:
             raise NotFoundError(f"{self.project.root} has no index; run `memkit index`")
-        chunk = self._chunks.chunk(self._chunks.find(name))
+        chunk = chunks.chunk(chunks.find(name))
         if chunk.kind == "turn":
             return Forgotten(turns=frozenset(chunk.turns))
         facts = self._facts(chunk)
@@ -205,13 +218,19 @@ class _Memory:
     def _notes(self, chunk: Chunk) -> Iterator[str]:
         """Yield the IDs of the notes on the lines of a chunk."""
         path = Path(self.project.root, chunk.source)
-        content = self._days.get(self.project.name_at(str(path)), DayFile(""))
+        day = self.project.name_at(str(path))
+        content = self._journal.day(day) if day in self._days else DayFile("")
         for section in content.sections:
             if section.start < chunk.end_line and chunk.start_line <= section.end:
                 yield from filter(None, [section.pairs.get("note")])
 
     def _passage(self, chunk: Chunk) -> Passage:
         path = Path(self.project.root, chunk.source)
+        if is_team(chunk.source):
+            raise MemkitError(
+                f"{chunk.source}:{chunk.start_line} belongs to the repository; `memkit unshare` takes back "
+                "what you shared"
+            )
         if not path.resolve().is_relative_to(self._directory.resolve()):
             raise MemkitError(
                 f"{path}:{chunk.start_line}-{chunk.end_line} is in a file of your own, which memkit does not "

@@ -18,7 +18,7 @@ from memkit.files import make_private_directory
 from memkit.hook.git import head
 from memkit.hook.project import Project
 from memkit.hook.trust import heed_user_only, shell_is_users
-from memkit.paths import Home
+from memkit.paths import TEAM_DIRECTORY, Home
 from memkit.state import parse_json
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
@@ -141,6 +141,9 @@ def answer_event(
         # After a `cd` into another project, the same command would read that project's memory.
         return _allow_reading(data) if Project.remembering(directory, home) == project else {}
     settings = _settings(home)
+    if event == "FileChanged":
+        _take_in(home, project, _text(data.get("file_path")), settings)
+        return {}
     if event == "UserPromptSubmit":
         _hand_over(home, event, settings)
         return _answer_prompt(home, project, data, settings, afterwards)
@@ -181,6 +184,17 @@ def _spool(
         spool.put(home, record)
 
 
+def _take_in(home: Home, project: Project, path: str, settings: dict[str, Any]) -> None:
+    """Have a file of the team indexed that changed while no service watches it."""
+    from memkit.hook import team
+    from memkit.ipc import unindexed
+
+    source = os.path.relpath(os.path.realpath(path), os.path.realpath(project.root)) if path else ""
+    if team.is_team(source.replace(os.sep, "/")) and team.is_trusted(home, project.root):
+        unindexed.mark(home, project.root)
+        _hand_over(home, "FileChanged", settings)
+
+
 def _hand_over(home: Home, event: str, settings: dict[str, Any]) -> None:
     """Get waiting work done. If that fails, the next hook tries again."""
     from memkit.ipc import launch
@@ -199,11 +213,18 @@ def _answer_start(
 
     text = _start_text(home, project, settings["session_start"])
     answer = _context("SessionStart", text) if text else {}
+    if os.path.isdir(folder := os.path.join(project.root, TEAM_DIRECTORY)):  # few projects
+        from memkit.hook.team import is_trusted
+
+        if is_trusted(home, project.root):
+            output = answer.setdefault("hookSpecificOutput", {"hookEventName": "SessionStart"})
+            output["watchPaths"] = [folder]
     lines = notices.take(home, project.root)
     if problem is not None:
         lines.insert(0, "memkit: cannot remember this session: " + unwritable(problem, home.root))
     try:
         first = [notices.environment_notice(home), notices.import_notice(home, transcript)]
+        first.append(notices.team_notice(home, project))
         lines = [*filter(None, first), *lines]
     except OSError as error:  # the session still gets its facts
         log_failure("SessionStart", error)
@@ -216,16 +237,19 @@ def _start_text(home: Home, project: Project, chosen: str) -> str:
     from memkit.hook.entries import HOOK_BYTES, OwnEntries
     from memkit.hook.guide import guide
     from memkit.hook.quotes import session_facts
+    from memkit.hook.team import newest_lines
 
     own = OwnEntries(home, project.root, HOOK_BYTES)
     if chosen == "guide":
-        return guide(home, project, own)
-    if chosen == "entries":
-        return session_facts(project, ENTRIES_CHARACTERS, own)
-    if chosen == "both":
+        text = guide(home, project, own)
+    elif chosen == "entries":
+        text = session_facts(project, ENTRIES_CHARACTERS, own)
+    elif chosen == "both":
         opening = guide(home, project, own, with_facts=False)
-        return session_facts(project, len(opening) + ENTRIES_CHARACTERS, own, opening)
-    return ""
+        text = session_facts(project, len(opening) + ENTRIES_CHARACTERS, own, opening)
+    else:
+        return ""
+    return text + newest_lines(home, project.root)
 
 
 def _announce(

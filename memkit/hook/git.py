@@ -143,6 +143,26 @@ def configured_worktree(git_directory: str) -> str | None:
     return None if match is None else os.path.join(git_directory, match[1].strip('"'))
 
 
+def own_git_directory(root: str) -> str | None:
+    """Return the git directory that the worktrees of `root` share; None if it may be another repository's."""
+    marker = os.path.join(root, ".git")
+    git_directory = git_directory_of(root)
+    if git_directory is None or os.path.islink(marker):
+        return None
+    common = common_directory_of(git_directory)
+    if os.path.isdir(marker):
+        return marker if common is None and os.path.isfile(os.path.join(marker, "HEAD")) else None
+    if common is not None:
+        return common if is_linked_worktree(root, git_directory, common) else None
+    worktree = configured_worktree(git_directory)  # a submodule
+    try:
+        is_own = worktree is not None and os.path.samefile(worktree, root)
+        is_same_user = os.stat(marker).st_uid == os.stat(git_directory).st_uid
+    except (OSError, ValueError):
+        return None
+    return git_directory if is_own and is_same_user else None
+
+
 def read_git_file(path: str, most: int = 4096) -> str:
     """Return the start of a file; "" if it cannot be read."""
     try:

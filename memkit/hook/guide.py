@@ -76,11 +76,7 @@ def agent_guide(project: Project) -> str:
 
 def _size(home: Home, project: Project, names: list[str]) -> str:
     count = plural(len({name[:10] for name in names}), "day")
-    try:
-        counted = tally(home, project)
-    except OSError:  # the home cannot be written
-        return f"{count} ({_span(names)})"
-    return f"{counted.words} on {count} ({_span(names)})"
+    return f"{tally(home, project).words} on {count} ({_span(names)})"
 
 
 def _span(names: list[str]) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.hook.project import Project, digest16
-from memkit.paths import OFF_MARKER, Home
+from memkit.paths import OFF_MARKER, TEAM_DIRECTORY, Home
 from memkit.state import parse_json
 
 DEFAULT_TOKENS = 60_000
@@ -86,6 +86,25 @@ def off_notice(home: Home, project: Project) -> str | None:
     return (
         f"memkit is off in this project because of the file {os.path.join(project.root, OFF_MARKER)}; "
         "it remembers nothing here. Run `memkit on` to turn it on."
+    )
+
+
+def team_notice(home: Home, project: Project) -> str | None:
+    """Return, once for each clone, a line that people share a memory in it. Raise `OSError`."""
+    said, name = os.path.join(home.run, "team-said"), digest16(project.root)
+    shared = os.path.join(project.root, TEAM_DIRECTORY)
+    if not os.path.isdir(shared) or os.path.exists(os.path.join(said, name)):
+        return None
+    from memkit.hook import team
+
+    if team.is_trusted(home, project.root) or not (names := team.authors(project.root)):
+        return None
+    if not _is_first(said, name):
+        return None
+    people = "1 person shares" if len(names) == 1 else f"{len(names)} people share"
+    return (
+        f"memkit: {people} a memory in this repository (.memkit/team), which memkit does not read until you "
+        "trust it: read it, then run `memkit projects trust` in a terminal of your own."
     )
 
 

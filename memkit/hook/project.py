@@ -25,8 +25,8 @@ _SYSTEM_DIRECTORIES = (
 ).split()
 
 REGISTRY_VERSION = 1
-REGISTRY_MAPS = ("links", "names", "moves", "folders")
-_LATER_MAPS = frozenset({"folders"})
+REGISTRY_MAPS = ("links", "names", "moves", "folders", "trusted")
+_LATER_MAPS = frozenset({"folders", "trusted"})
 """The tables that a file of an earlier memkit lacks."""
 
 OWN_FOLDER = ".memkit/memory"
@@ -44,10 +44,11 @@ _Registry = TypeVar("_Registry", bound="Registry")
 class Registry:
     """The user's choices for projects, and where they moved: `MEMKIT_HOME/projects/registry.json`.
 
-    Four tables by a project's root: the root whose memory it shares, its name, where it moved, and the
-    folder of its new days. `problem` says why the file could not be read; then all tables are empty. Losing
-    the file loses no memory: directories are then projects of their own again, with their own names, and
-    days in OpenClaw's folder are files that are only searched.
+    Five tables by a project's root: the root whose memory it shares, its name, where it moved, the folder of
+    its new days, and the token of a clone whose team's memory the user trusts (see `memkit.hook.team`).
+    `problem` says why the file could not be read; then all tables are empty. Losing the file loses no memory:
+    directories are then projects of their own again, with their own names, days in OpenClaw's folder are
+    files that are only searched, and no clone is trusted.
     """
 
     def __init__(self) -> None:
@@ -55,6 +56,7 @@ class Registry:
         self.names: dict[str, str] = {}
         self.moves: dict[str, str] = {}
         self.folders: dict[str, str] = {}
+        self.trusted: dict[str, str] = {}
         self.problem = ""
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Count what a memory holds, for people: the line at a session's start, and the status line.
+"""Count what a memory holds, for people: at a session's start, in the status line, and for commands.
 
 The counts of each day file are kept in `run/tally/`, so that only changed files are read again.
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from typing import Any, NamedTuple
 
@@ -21,13 +22,13 @@ from memkit.paths import Home
 from memkit.state import parse_json, read_state
 from memkit.text import one_line, plural
 
-VERSION = 1
+VERSION = 2
 
 DAY_BYTES = 4 * 1024 * 1024
 """Bytes to read of one day file. A repository may bring files of any size."""
 
 MOST_BYTES = 8 * 1024 * 1024
-"""Bytes to read at once. The next count reads on."""
+"""Bytes that a hook reads at once. The next count reads on."""
 
 MOST_SESSIONS = 1000
 """Sessions to count in one day."""
@@ -38,15 +39,19 @@ TITLE_BYTES = 64 * 1024
 
 
 class Tally(NamedTuple):
-    """The number of sessions and days, and the day and minute of the newest entry, "" if there is none.
+    """The number of sessions, days, turns, and notes, and the times of the first and the newest entry.
 
-    There are more sessions if the count is not complete yet.
+    These are an ISO day, and a `day` and a `minute`, "" if there is none. There are more sessions, turns, and
+    notes if the count is not complete yet.
     """
 
-    sessions: int
-    days: int
-    day: str
-    minute: str
+    sessions: int = 0
+    days: int = 0
+    turns: int = 0
+    notes: int = 0
+    first: str = ""
+    day: str = ""
+    minute: str = ""
     is_complete: bool = True
 
     @property
@@ -55,38 +60,72 @@ class Tally(NamedTuple):
         return plural(self.sessions, "session") if self.is_complete else f"{self.sessions:,}+ sessions"
 
 
-def tally(home: Home, project: Project) -> Tally:
-    """Count the sessions of a project's memory. Raise `OSError`."""
+class _Day(NamedTuple):
+    """The counts of a day file as they are kept, with its modification time in ns and its size."""
+
+    changed: int
+    size: int
+    sessions: list[str]
+    minute: str
+    turns: int
+    notes: int
+
+
+def tally(home: Home, project: Project, most: int | None = None) -> Tally:
+    """Count what a project's memory holds; read at most about `most` bytes, by default `MOST_BYTES`.
+
+    Leave out files that cannot be read.
+    """
     path = _path(home, project)
     known = _read(path)
     names = days(project)
-    found: dict[str, list[Any]] = {}
-    room = MOST_BYTES
+    found: dict[str, _Day] = {}
+    room = MOST_BYTES if most is None else most
     for name in reversed(names):
         file = project.day_file(name)
-        status = os.stat(file)
-        stamp = [status.st_mtime_ns, status.st_size]
-        if known.get(name, [])[:2] == stamp:
-            found[name] = known[name]
-        elif room > 0:
-            data = read_head(project.real_file(file), DAY_BYTES)
-            room -= len(data)
-            found[name] = [*stamp, *_count(data)]
+        try:
+            status = os.stat(file)
+            kept = known.get(name)
+            if kept is not None and kept[:2] == (status.st_mtime_ns, status.st_size):
+                found[name] = kept
+            elif room > 0:
+                data = read_head(project.real_file(file), DAY_BYTES)
+                room -= len(data)
+                found[name] = _Day(status.st_mtime_ns, status.st_size, *_count(data))
+        except OSError:  # removed or replaced since the listing
+            continue
     if found != known:
-        make_private_directory(os.path.dirname(path))
-        text = json.dumps({"version": VERSION, "days": found})
-        write_durably(path, text.encode("ascii"))
-    sessions = {session for entry in found.values() for session in entry[2]}
-    dates = {name[:10] for name in names}
-    newest = max(dates, default="")
-    minute = max((entry[3] for name, entry in found.items() if name[:10] == newest), default="")
-    return Tally(len(sessions), len(dates), newest, minute, len(found) == len(names))
+        try:
+            make_private_directory(os.path.dirname(path))
+            write_durably(path, json.dumps({"version": VERSION, "days": found}).encode("ascii"))
+        except OSError as error:  # counting again takes longer, and the doctor reports such a home
+            import logging  # hooks rarely need it
+
+            logging.getLogger(__name__).info("the counts of %s are not kept: %s", project.root, error)
+    counted = found.values()
+    dates = sorted({name[:10] for name in names})
+    newest = dates[-1] if dates else ""
+    return Tally(
+        sessions=len({session for one in counted for session in one.sessions}),
+        days=len(dates),
+        turns=sum(one.turns for one in counted),
+        notes=sum(one.notes for one in counted),
+        first=dates[0] if dates else "",
+        day=newest,
+        minute=max((one.minute for name, one in found.items() if name[:10] == newest), default=""),
+        is_complete=len(found) == len(names),
+    )
 
 
-def _count(data: bytes) -> tuple[list[str], str]:
-    """Return the sessions of a day, and its last minute."""
+def full_tally(home: Home, project: Project) -> Tally:
+    """Count all that a project's memory holds, however long that takes."""
+    return tally(home, project, sys.maxsize)
+
+
+def _count(data: bytes) -> tuple[list[str], str, int, int]:
+    """Return the sessions of a day, its last minute, and the number of its turns and notes."""
     sessions: dict[str, None] = {}
-    last = ""
+    last, turns, notes = "", 0, 0
     for line in data.split(b"\n"):
         if not line.startswith((b"## ", b"### ")) or b"<!--" not in line:
             continue
@@ -94,22 +133,26 @@ def _count(data: bytes) -> tuple[list[str], str]:
         pairs = anchors.parse(heading)
         if pairs and _is_minute(minute := heading.lstrip("# ")[:5]):
             last = max(last, minute)
+        turns += "turn" in pairs
+        notes += "note" in pairs
         if "session" in pairs and len(sessions) < MOST_SESSIONS:
             sessions[pairs["session"][: anchors.VALUE_CHARACTERS]] = None
-    return list(sessions), last
+    return list(sessions), last, turns, notes
 
 
 def _is_minute(text: str) -> bool:
     return len(text) == 5 and text[2] == ":" and text.isascii() and (text[:2] + text[3:]).isdigit()
 
 
-def _read(path: str) -> dict[str, list[Any]]:
+def _read(path: str) -> dict[str, _Day]:
     """Return the counts as they were kept; none if there are none, or they are damaged."""
 
-    def convert(value: dict[str, Any]) -> dict[str, list[Any]]:
-        found = dict(value["days"])
-        for _, _, sessions, minute in found.values():
-            if not isinstance(minute, str) or not all(isinstance(one, str) for one in sessions):
+    def convert(value: dict[str, Any]) -> dict[str, _Day]:
+        found = {name: _Day(*one) for name, one in value["days"].items()}
+        for one in found.values():
+            numbers = (one.changed, one.size, one.turns, one.notes)
+            words = (one.minute, *one.sessions)
+            if not all(isinstance(n, int) for n in numbers) or not all(isinstance(w, str) for w in words):
                 raise TypeError("not the counts of a day")
         return found
 

@@ -15,7 +15,10 @@ from memkit.embedding.models import space
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory, read_head, write_durably
 from memkit.hook.project import Project, Registry, digest16, registry_path
-from memkit.index.chunk import ChunkReader, digest, open_current, root_of
+from memkit.hook.team import is_trusted as is_trusted_team
+from memkit.index.chunk import digest
+from memkit.index.manifest import Manifest, root_of
+from memkit.index.reader import ChunkReader, open_current
 from memkit.paths import Home
 from memkit.projects import changing
 from memkit.projects.git import normalize_remote, remote_of
@@ -40,21 +43,33 @@ _IDENTITY = re.compile(r"[0-9a-f]{16}")
 
 
 def open_snapshot(
-    project: Project, home: Home, settings: Settings, *, strict: bool = False
+    project: Project,
+    home: Home,
+    settings: Settings,
+    *,
+    strict: bool = False,
+    earlier: Snapshot | None = None,
 ) -> Snapshot | None:
     """Open the project's current snapshot, up to date or not; return None if there is no usable one.
+
+    It shares the segments that `earlier`, an open one, has too.
 
     With `strict`, raise `StaleSnapshotError` with the reason if there is one that cannot be used.
     """
     from memkit.index.snapshot import Snapshot  # numpy and BM25, only to search and to index
 
     directory, language = _directory(project, home, settings), settings.search.language
-    return open_current(directory, lambda path: Snapshot(path, language), strict=strict)
+    return open_current(directory, lambda path: Snapshot(path, language, earlier), strict=strict)
 
 
 def open_chunks(project: Project, home: Home, settings: Settings) -> ChunkReader | None:
     """As `open_snapshot`, for the chunks alone: it imports no numpy."""
     return open_current(_directory(project, home, settings), ChunkReader)
+
+
+def open_manifest(project: Project, home: Home, settings: Settings) -> Manifest | None:
+    """As `open_snapshot`, for what the manifest says alone: it opens no segment."""
+    return open_current(_directory(project, home, settings), Manifest.read)
 
 
 def _directory(project: Project, home: Home, settings: Settings) -> Path:
@@ -84,7 +99,8 @@ def index_key(project: Project, home: Home, settings: Settings) -> str:
         settings.index,
         settings.search.language,
     )
-    return digest(repr((identity(project, home), project.folder, deciding)))
+    is_trusted = is_trusted_team(home, project.root)
+    return digest(repr((identity(project, home), project.folder, is_trusted, deciding)))
 
 
 def other_collections(project: Project, home: Home, name: str) -> list[str]:

@@ -1,41 +1,17 @@
-"""Chunks, the unit of recall: pieces of Markdown files, and how a snapshot holds them.
-
-It needs the standard library alone, for commands that show text and rank nothing: importing numpy and the
-BM25 index takes 0.14 s of processor time, which is most of the time of such a command.
-"""
+"""Chunks, the unit of recall: pieces of Markdown files."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
-import logging
-import mmap
 import re
-import sys
-import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
-from typing import Any, ClassVar, Final, TypeVar
-
-from memkit.errors import (
-    AmbiguousIdError,
-    ForeignSnapshotError,
-    NotFoundError,
-    StaleSnapshotError,
-    raise_if_exhausted,
-)
-from memkit.state import parse_json
-
-logger = logging.getLogger(__name__)
 
 LABEL = re.compile(r"^\*\*(?:Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
 """The labels that memkit writes before the parts of a turn."""
 
 _TIME = re.compile(r"\A\d\d:\d\d ")
-KINDS = ("turn", "summary", "fact", "unverified", "instruction", "note")
+KINDS = ("turn", "summary", "fact", "unverified", "instruction", "note", "team")
 
 LEADING_HEADINGS = re.compile(r"\A(?:#{1,6} .*\n?|\s*\n)+")
 """The headings at the start of a chunk's content, with blank lines between them."""
@@ -56,7 +32,8 @@ class Chunk:
         end_line: last line, inclusive.
         content_hash: SHA-256 of `content`, first 16 hex characters.
         kind: "turn", "summary" (a bullet with a citation), "fact" (of a compaction), "unverified" (a
-            summary or fact that its sources do not cover), "instruction", or "note".
+            summary or fact that its sources do not cover), "instruction", "note", or "team" (what somebody
+            shared in the repository; see `memkit.hook.team`).
         date: ISO date of the text, or "".
         session: session id from the journal's anchors, or "".
         turns: id of the turn that the text is, or ids of the turns that it rests on.
@@ -135,8 +112,7 @@ class Chunk:
     @property
     def text_number(self) -> int:
         """64 signed bits, equal for equal `text`. Moved text finds its vectors by this number."""
-        key = "\n".join((self.breadcrumb, self.content_hash, str(self.whole), self.kind))
-        return int(digest(key)[:16], 16) - 2**63
+        return number_of_text(self.breadcrumb, self.content_hash, self.whole, self.kind)
 
     def id(self, model: str) -> str:
         """Return the id in the index of `model`: SHA-256, 64 hex characters."""
@@ -145,216 +121,19 @@ class Chunk:
         )
 
 
+def number_of_text(breadcrumb: str, content_hash: str, whole: bool, kind: str) -> int:
+    """Return the `text_number` of a chunk with these fields."""
+    key = "\n".join((breadcrumb, content_hash, str(whole), kind))
+    return int(digest(key)[:16], 16) - 2**63
+
+
 def digest(text: str) -> str:
     """Return the SHA-256 of `text` in UTF-8, 64 hex characters; lone surrogates are accepted."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-FORMAT = 7
 SHOWN_ID_CHARACTERS = 12
 """Characters of an id that users see. Any unique prefix is accepted, as in git."""
 
-MANIFEST = "manifest"
-CURRENT = "current"
-"""The file that names the current snapshot of a collection."""
-
-CHUNKS = "chunks.jsonl"
-IDS = "ids"
-"""The ids of all chunks, `ID_BYTES` each, without separators."""
-
-ID_BYTES = 64
-
-OFFSETS = "offsets"
-"""The start of each chunk in `CHUNKS`, and the end of the last one: `OFFSET_TYPE`, native byte order."""
-
-OFFSET_TYPE: Final = "q"
-
-_CHECKED_BYTES = 64 * 1024 * 1024
-
 CHUNK_FIELDS = {field.name: field.name for field in dataclasses.fields(Chunk)} | {"citations": "grips"}
 """The fields of a chunk, each with its name on disk. A snapshot with other fields cannot be read."""
-
-_DECODER = json.JSONDecoder()
-_TURNS = '"turns": '
-
-Opened = TypeVar("Opened")
-
-
-class ChunkReader:
-    """The chunks of a snapshot, in the order (source, start_line), with their ids."""
-
-    files: ClassVar[tuple[str, ...]] = (CHUNKS, IDS, OFFSETS)
-    """The files to read; the manifest has their checksums."""
-
-    def __init__(self, path: Path) -> None:
-        """Open the snapshot at `path`. Raise `StaleSnapshotError`."""
-        self.path = path
-        try:
-            self.manifest = _read_manifest(path)
-            # Kept open: the next writer removes the files of this snapshot.
-            self._data = {name: map_file(path / name) for name in self.files}
-            checksums = {name: _checksum(data) for name, data in self._data.items()}
-            _release(self._data[CHUNKS])
-            if checksums.items() - self.manifest["checksums"].items():
-                raise ValueError("its files are damaged")
-            self._ids = bytes(self._data[IDS])
-            self._offsets = self._data[OFFSETS].cast(OFFSET_TYPE)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise_if_exhausted(error)
-            raise StaleSnapshotError(f"snapshot {path} cannot be used: {error}") from error
-
-    def __len__(self) -> int:
-        return len(self._offsets) - 1
-
-    def __bool__(self) -> bool:
-        return True  # an empty snapshot is still one: only None means that there is none
-
-    def release(self) -> None:
-        """Return the memory of the mapped files to the system, for a reader of very large ones."""
-        for data in self._data.values():
-            _release(data)
-
-    def is_current(self) -> bool:
-        """Return whether no newer snapshot has replaced this one."""
-        return _current(self.path.parent) == self.path.name
-
-    @property
-    def root(self) -> str:
-        """The root directory of the project."""
-        return str(self.manifest["root"])
-
-    @property
-    def sources(self) -> dict[str, str]:
-        """The state of each indexed memory file by source, see `memory_files.state_of`."""
-        return dict(self.manifest["sources"])
-
-    @property
-    def missing(self) -> int:
-        """The number of chunks that are not embedded."""
-        return int(self.manifest["missing"])
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the set of ids."""
-        return str(self.manifest["fingerprint"])
-
-    def chunk(self, position: int) -> Chunk:
-        """Return the chunk at `position`."""
-        return self._chunk(self._offsets[position], self._offsets[position + 1])
-
-    def turns(self, position: int) -> list[str]:
-        """Return the turns of the chunk at `position`, ten times as fast as by reading all of it."""
-        text = str(self._data[CHUNKS][self._offsets[position] : self._offsets[position + 1]], "ascii")
-        # The quotes of the key cannot occur inside a JSON string.
-        found: list[str] = _DECODER.raw_decode(text, text.index(_TURNS) + len(_TURNS))[0]
-        return found
-
-    def chunks(self) -> list[Chunk]:
-        """Return all chunks, in order."""
-        return [self._chunk(start, end) for start, end in pairwise(self._offsets)]
-
-    def _chunk(self, start: int, end: int) -> Chunk:
-        value = parse_json(bytes(self._data[CHUNKS][start:end]))
-        value["citations"] = tuple(value.pop(CHUNK_FIELDS["citations"]))
-        return Chunk(**{**value, "turns": tuple(value["turns"])})
-
-    def id(self, position: int) -> str:
-        """Return the full id of the chunk at `position`."""
-        return self._ids[position * ID_BYTES : (position + 1) * ID_BYTES].decode("ascii")
-
-    def find(self, prefix: str) -> int:
-        """Return the position of the chunk whose id starts with `prefix`.
-
-        Raise `NotFoundError` or `AmbiguousIdError`.
-        """
-        wanted = prefix.lower().encode("ascii", "replace")
-        found: list[int] = []
-        if 0 < len(wanted) <= ID_BYTES:
-            starts = range(0, len(self._ids), ID_BYTES)
-            found = [n for n, start in enumerate(starts) if self._ids.startswith(wanted, start)]
-        if not found:
-            raise NotFoundError(f"nothing in this project has the ID {prefix!r}; `memkit search` prints IDs")
-        if len(found) > 1:
-            shown = ", ".join(
-                self.id(n)[: max(SHOWN_ID_CHARACTERS, len(prefix) + 2)] for n in found[:5]
-            )
-            raise AmbiguousIdError(f"the ID {prefix!r} matches {len(found)} entries: {shown}")
-        return found[0]
-
-
-def open_current(
-    directory: Path, open_at: Callable[[Path], Opened], *, strict: bool = False
-) -> Opened | None:
-    """Open the current snapshot in `directory` with `open_at`; return None if there is no usable one.
-
-    With `strict`, raise `StaleSnapshotError` with the reason if there is one that cannot be used.
-    """
-    name = _current(directory)
-    while name:
-        try:
-            return open_at(directory / name)
-        except StaleSnapshotError as error:
-            before, name = name, _current(directory)
-            if name != before:  # a writer has replaced it meanwhile
-                continue
-            if strict:
-                raise
-            logger.warning("%s; it is rebuilt", error)
-            return None
-    return None
-
-
-def root_of(directory: Path) -> str:
-    """Return the root of the project whose snapshots are in `directory`; "" without a current one.
-
-    Raise `NoDescriptorsError`.
-    """
-    name = _current(directory)
-    try:
-        return str(_read_manifest(directory / name)["root"]) if name else ""
-    except (OSError, ValueError, KeyError, StaleSnapshotError) as error:
-        raise_if_exhausted(error)
-        logger.info("snapshot %s cannot be read: %s", directory, error)
-        return ""
-
-
-def _checksum(data: memoryview) -> int:
-    """Return the checksum of a mapped file, without keeping all of a large one in memory."""
-    found = 0
-    for start in range(0, len(data), _CHECKED_BYTES):
-        found = zlib.crc32(data[start : start + _CHECKED_BYTES], found)
-        if len(data) > _CHECKED_BYTES:
-            _release(data)
-    return found
-
-
-def _release(data: memoryview) -> None:
-    """Return the memory of a mapped file, which was read, to the system."""
-    if sys.platform != "win32" and isinstance(data.obj, mmap.mmap):
-        data.obj.madvise(mmap.MADV_DONTNEED)
-
-
-def map_file(path: Path) -> memoryview:
-    """Return the bytes of a file, memory-mapped."""
-    with path.open("rb") as file:
-        if path.stat().st_size == 0:  # cannot be mapped
-            return memoryview(b"")
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-
-
-def _current(directory: Path) -> str:
-    try:
-        return (directory / CURRENT).read_text(encoding="ascii").strip()
-    except (OSError, ValueError) as error:
-        raise_if_exhausted(error)
-        return ""
-
-
-def _read_manifest(path: Path) -> dict[str, Any]:
-    checksum, _, data = (path / MANIFEST).read_bytes().partition(b"\n")
-    manifest: dict[str, Any] = parse_json(data)
-    if int(checksum) != zlib.crc32(data):
-        raise ValueError("its manifest is damaged")
-    if (manifest["format"], manifest["fields"]) != (FORMAT, list(CHUNK_FIELDS.values())):
-        raise ForeignSnapshotError(f"snapshot {path} is of another version of memkit")
-    return manifest

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import PurePath, PurePosixPath
 
+from memkit.hook import team
 from memkit.index.blocks import TEXT, Document, Span
 from memkit.index.chunk import Chunk, digest
 from memkit.index.memory_files import MemoryFile
 from memkit.index.sections import group_sections, is_bullet, read_sections
 from memkit.paths import MEMORY_DIRECTORY, OPENCLAW_DAYS
+from memkit.privacy.redact import visible
 from memkit.settings import ChunkingSettings, Settings
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -26,20 +28,22 @@ _JOINED = "paragraph and fence"
 
 def chunk_file(file: MemoryFile, settings: Settings) -> tuple[list[Chunk], int]:
     """Return the chunks of a memory file, and the number of its bytes that were not UTF-8."""
-    text, replaced = decode(file.data)
+    text, replaced = decode(file.data, file.source)
     chunks = chunk_markdown(text, file.source, source_hash=file.hash, options=settings.chunking)
     return chunks, replaced
 
 
-def decode(data: bytes) -> tuple[str, int]:
+def decode(data: bytes, source: str = "") -> tuple[str, int]:
     """Return the text of a file, and the number of invalid UTF-8 sequences that became U+FFFD.
 
-    Drop a byte order mark at the start.
+    Drop a byte order mark at the start. In the team's folder, also drop anchors and invisible characters, so
+    that no text can pass for another. Lines keep their numbers.
     """
     text = data.decode("utf-8", "replace")
     # A U+FFFD in the file starts with a lead byte, so no invalid sequence can include part of it.
     replaced = text.count(_REPLACEMENT) - data.count(_REPLACEMENT.encode())
-    return text.removeprefix(_BYTE_ORDER_MARK), replaced
+    text = text.removeprefix(_BYTE_ORDER_MARK)
+    return visible(team.harmless(text)) if team.is_team(source) else text, replaced
 
 
 def chunk_markdown(
@@ -70,10 +74,12 @@ def chunk_markdown(
     document = Document(text)
     packer = Packer(document, options)
     file = PurePosixPath(source)
-    is_in_memory = file.parent == _MEMORY or _OPENCLAW_DAY.fullmatch(source) is not None
+    is_team = team.is_team(source)
+    is_in_memory = is_team or file.parent == _MEMORY or _OPENCLAW_DAY.fullmatch(source) is not None
     instruction = source.endswith(".instructions.md")
     chunks: dict[tuple[int, int, str], Chunk] = {}
-    for group in group_sections(read_sections(document, file.name), options.min_characters):
+    sections = read_sections(document, file.name, is_team=is_team)
+    for group in group_sections(sections, options.min_characters):
         origin = group.origin
         pieces = packer.pack(group.spans)
         for piece in pieces:
@@ -87,7 +93,9 @@ def chunk_markdown(
             turns = [origin.turn] if origin.turn else ",".join(named).split(",")
             proofs = (pairs.get("grip", pairs.get("grips", "")) for pairs in found)
             grips = ",".join(proofs).split(",")
-            if instruction:
+            if is_team:
+                kind = "team"
+            elif instruction:
                 kind = "instruction"
             elif origin.turn:
                 kind = "turn"

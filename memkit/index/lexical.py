@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import json
+import heapq
 import math
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rank_bm25 import BM25Plus
 
-from memkit.index.tokens import Tokenizer
+from memkit.index.tokens import tokenizer_of
 
 PASSAGE_REACH = 2
 """A passage is a document with this many documents before and after it."""
 
-_EMPTY: dict[str, NDArray[Any]] = {
+Arrays = dict[str, NDArray[Any]]
+"""The postings of some documents, see `make_arrays`."""
+
+CACHED_TERMS = 64
+"""One search asks for the same few terms several times."""
+
+_EMPTY: Arrays = {
     "terms": np.zeros(0, np.uint8),  # UTF-8, in the order of the bytes
     "term_offsets": np.zeros(1, np.int64),  # of the start of each, and the end of the last
     "posting_offsets": np.zeros(1, np.int64),
@@ -32,93 +38,116 @@ _EMPTY: dict[str, NDArray[Any]] = {
 }
 
 ARRAYS = tuple(_EMPTY)
-"""The names of the arrays of an index."""
+"""The names of the arrays."""
 
 
-def fingerprint(ids: Iterable[str]) -> str:
-    """Return the SHA-256 of the sorted `ids` in hex: equal for equal sets of documents."""
-    return hashlib.sha256(json.dumps(sorted(ids)).encode()).hexdigest()
+def make_arrays(texts: Iterable[str], language: str) -> Arrays:
+    """Return the postings of `texts`; the slot of a document is its place among them."""
+    tokenize = tokenizer_of(language).tokenize
+    lengths = array("i")
+    pairs: defaultdict[str, array[int]] = defaultdict(lambda: array("i"))
+    for text in texts:
+        terms = tokenize(text)
+        for term, frequency in Counter(terms).items():
+            pairs[term].extend((len(lengths), frequency))
+        lengths.append(len(terms))
+    items = sorted((term.encode(), found) for term, found in pairs.items())
+    joined = np.frombuffer(b"".join(found for _, found in items), np.int32).reshape(-1, 2)
+    return {
+        "terms": np.frombuffer(b"".join(term for term, _ in items), np.uint8),
+        "term_offsets": _offsets([len(term) for term, _ in items]),
+        "posting_offsets": _offsets([len(found) // 2 for _, found in items]),
+        "slots": joined[:, 0].copy(),
+        "frequencies": joined[:, 1].astype(_smallest(joined[:, 1])),
+        "lengths": np.array(lengths, np.int32),
+    }
+
+
+def join_arrays(parts: Sequence[tuple[Mapping[str, NDArray[Any]], NDArray[np.int32]]]) -> Arrays:
+    """Return the postings of some documents of each part, equal to those that `make_arrays` makes of them.
+
+    Each part has arrays, and for each of its slots the new slot, or -1 for a document that is left out.
+    """
+    terms: list[list[bytes]] = []  # of each part, those of documents that stay
+    postings: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # term there, slot, frequency
+    lengths = np.zeros(sum(int(np.count_nonzero(places >= 0)) for _, places in parts), np.int32)
+    for arrays, places in parts:
+        found = places[arrays["slots"]]
+        live = np.flatnonzero(found >= 0)
+        rows = np.searchsorted(arrays["posting_offsets"], live, side="right") - 1
+        used, own = np.unique(rows, return_inverse=True)
+        starts, ends = arrays["term_offsets"][used].tolist(), arrays["term_offsets"][used + 1].tolist()
+        letters = arrays["terms"].data
+        terms.append([bytes(letters[start:end]) for start, end in zip(starts, ends, strict=True)])
+        postings.append((own, found[live], arrays["frequencies"][live]))
+        lengths[places[places >= 0]] = arrays["lengths"][places >= 0]
+    vocabulary = {term: number for number, term in enumerate(sorted(set().union(*terms)))}
+    numbers = [np.array([vocabulary[term] for term in own], np.int64) for own in terms]
+    row = _joined([known[own] for known, (own, _, _) in zip(numbers, postings, strict=True)])
+    slot = _joined([slots for _, slots, _ in postings])
+    # The rows are almost in order already, which makes a stable sort fast.
+    order = np.argsort(row * max(1, len(lengths)) + slot, kind="stable")
+    frequency = _joined([counts for _, _, counts in postings])[order]
+    return {
+        "terms": np.frombuffer(b"".join(vocabulary), np.uint8),
+        "term_offsets": _offsets([len(term) for term in vocabulary]),
+        "posting_offsets": _offsets(np.bincount(row, minlength=len(vocabulary))),
+        "slots": slot[order].astype(np.int32),
+        "frequencies": frequency.astype(_smallest(frequency)),
+        "lengths": lengths,
+    }
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def signature(language: str) -> str:
+    """Return everything that postings and scores depend on besides the documents."""
+    bm25 = PostingsBM25(Postings(_EMPTY), _EMPTY["lengths"])
+    return f"{tokenizer_of(language).signature}, BM25Plus {bm25.k1} {bm25.b} {bm25.delta}"
 
 
 class LexicalIndex:
-    """Documents with ids, found by their terms. It never changes; `updated` returns another one.
+    """Documents, found by their terms. A document's slot is its place in the order of all. It never changes.
 
-    Equal contents give bit-identical `arrays` and scores, whatever updates led to them.
+    Equal documents give bit-identical scores, however many parts hold the postings.
     """
 
     def __init__(
-        self,
-        language: str = "english",
-        list_ids: Callable[[], Sequence[str]] = tuple,
-        arrays: Mapping[str, NDArray[Any]] = _EMPTY,
+        self, language: str, postings: Postings | JoinedPostings, lengths: NDArray[np.int32]
     ) -> None:
-        """`list_ids` returns the ids sorted by code point; only an update needs them.
+        """`language` is as for `tokenizer_of`; `lengths` are those of the documents, in terms."""
+        self._size = len(lengths)
+        self._tokenizer = tokenizer_of(language)
+        self._postings = postings
+        self._bm25 = PostingsBM25(postings, lengths)
 
-        `arrays` are those of an index with the same `signature`; `language` is as for `Tokenizer`.
-        """
-        self.arrays = arrays
-        self._list_ids = list_ids
-        self._tokenizer = Tokenizer(language)
-        self._postings = Postings(arrays)
-        self._bm25 = PostingsBM25(self._postings, arrays["lengths"])
+    @classmethod
+    def of(cls, texts: Iterable[str], language: str = "english") -> LexicalIndex:
+        """Return the index of `texts`."""
+        arrays = make_arrays(texts, language)
+        return cls(language, Postings(arrays), arrays["lengths"])
 
     def __len__(self) -> int:
-        return len(self.arrays["lengths"])
-
-    @functools.cached_property
-    def ids(self) -> Sequence[str]:
-        """The ids of all documents, sorted by code point."""
-        return self._list_ids()
-
-    @property
-    def signature(self) -> str:
-        """Everything the arrays depend on besides the documents."""
-        bm25 = self._bm25
-        return f"{self._tokenizer.signature}, BM25Plus {bm25.k1} {bm25.b} {bm25.delta}"
-
-    def updated(
-        self, added: Iterable[tuple[str, str]], removed: Sequence[str] = ()
-    ) -> LexicalIndex:
-        """Return this index without the `removed` ids and with the `added` pairs of id and text.
-
-        An id may be in both. Raise `KeyError` for a removed id that is not present, `ValueError` for an
-        added one that is.
-        """
-        slots = {name: slot for slot, name in enumerate(self.ids)}
-        for name in removed:
-            del slots[name]
-        lengths = array("i", self.arrays["lengths"].tobytes())
-        pairs: defaultdict[str, array[int]] = defaultdict(lambda: array("i"))
-        for name, text in added:
-            if name in slots:
-                raise ValueError(f"The document {name!r} is already in the index.")
-            terms = self._tokenizer.tokenize(text)
-            for term, frequency in Counter(terms).items():
-                pairs[term].extend((len(lengths), frequency))
-            slots[name] = len(lengths)
-            lengths.append(len(terms))
-        if not removed and len(lengths) == len(self):
-            return self
-        ids = sorted(slots)
-        order = np.array([slots[name] for name in ids], np.int64)
-        new_slots = np.full(len(lengths), -1)
-        new_slots[order] = np.arange(len(order))
-        arrays = self._postings.updated(pairs, new_slots)
-        arrays["lengths"] = np.array(lengths)[order]
-        return LexicalIndex(self._tokenizer.language, lambda: ids, arrays)
+        return self._size
 
     def query(self, text: str) -> LexicalMatch:
         """Return the scores of all documents for `text`."""
         return self._bm25.match(self._tokenizer.question(text))
 
     def passages(self, order: ReadingOrder) -> Callable[[str], NDArray[np.float64]]:
-        """Return a function that scores the passage around each document, aligned to `ids`."""
+        """Return a function that scores the passage around each document, by slot."""
         bm25 = PassageBM25(self._bm25, order)
         return lambda text: bm25.scores(self._tokenizer.question(text))
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a part of a document."""
         return self._tokenizer.tokenize(text)
+
+    def postings(self) -> Iterator[tuple[bytes, NDArray[Any]]]:
+        """Yield each term, in the order of the bytes, and the slots of the documents that hold it."""
+        return self._postings.items()
 
     def rarities(self, text: str) -> dict[str, float]:
         """Return the terms of a question with their idf: the fewer documents hold a term, the higher."""
@@ -144,7 +173,7 @@ class LexicalIndex:
 
 @dataclass(frozen=True)
 class LexicalMatch:
-    """The result of a query, aligned to `LexicalIndex.ids`."""
+    """The result of a query, by slot."""
 
     scores: NDArray[np.float64]
     """BM25 scores: exactly 0 without any term of the query, else positive."""
@@ -158,7 +187,7 @@ class ReadingOrder:
     """The documents in the order in which they are read; passages are made of neighbors."""
 
     documents: NDArray[np.intp]
-    """The documents in order, as positions in `LexicalIndex.ids`."""
+    """The slots of the documents, in order."""
 
     sessions: NDArray[np.int32]
     """The session number of each of `documents`; no passage crosses one. -1 is a passage by itself."""
@@ -186,82 +215,66 @@ class Postings:
             begin, end = self.arrays["posting_offsets"][row : row + 2]
         return self.arrays["slots"][begin:end], self.arrays["frequencies"][begin:end]
 
-    def updated(
-        self, added: Mapping[str, array[int]], new_slots: NDArray[np.int64]
-    ) -> dict[str, NDArray[Any]]:
-        """Return the arrays with slot `i` renumbered to `new_slots[i]` (-1 drops it) and `added` postings.
-
-        `added` maps a term to slot, frequency, slot, frequency, … Equal documents give identical bytes.
-        """
-        items = sorted((term.encode(), pairs) for term, pairs in added.items())
-        old_rows, added_rows, new_terms = self._rows_of([term for term, _ in items])
-        counts = [len(pairs) // 2 for _, pairs in items]
-        old_counts = np.diff(self.arrays["posting_offsets"])
-        rows = np.concatenate([np.repeat(old_rows, old_counts), np.repeat(added_rows, counts)])
-        pairs = np.frombuffer(b"".join(pairs for _, pairs in items), np.int32).reshape(-1, 2)
-        slots = new_slots[np.concatenate([self.arrays["slots"], pairs[:, 0]])]
-        frequencies = np.concatenate([self.arrays["frequencies"], pairs[:, 1]])
-
-        live = slots >= 0
-        rows, slots, frequencies = rows[live], slots[live], frequencies[live]
-        # The rows are almost in order already, which makes a stable sort fast.
-        order = np.argsort(rows * max(1, len(new_slots)) + slots, kind="stable")
-        slots, frequencies = slots[order], frequencies[order]
-        per_term = np.bincount(rows, minlength=len(old_rows) + len(new_terms))
-        return {
-            **self._terms_with(new_terms, old_rows, per_term > 0),
-            "posting_offsets": _offsets(per_term[per_term > 0]),
-            "slots": slots.astype(np.int32),
-            "frequencies": frequencies.astype(np.min_scalar_type(frequencies.max(initial=0))),
-        }
-
-    def _rows_of(
-        self, terms: Sequence[bytes]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[tuple[int, bytes]]]:
-        """Return the rows of the old terms and of the sorted `terms` in a table that merges both.
-
-        The third value lists the new terms, each with the old row before which it goes.
-        """
-        rows: list[int] = []
-        new: list[tuple[int, bytes]] = []
-        for term in terms:
-            place = bisect_left(range(self._size), term, key=self._term)
-            rows.append(place + len(new))
-            if place == self._size or self._term(place) != term:
-                new.append((place, term))
-        old = np.arange(self._size)
-        before = np.searchsorted([place for place, _ in new], old, side="right")
-        return old + before, np.array(rows, np.int64), new
-
-    def _terms_with(
-        self,
-        new: Sequence[tuple[int, bytes]],
-        old_rows: NDArray[np.int64],
-        is_used: NDArray[np.bool_],
-    ) -> dict[str, NDArray[Any]]:
-        """Return the arrays of those old and new terms that are used."""
-        lengths = np.zeros(len(is_used), np.int64)
-        lengths[old_rows] = np.diff(self.arrays["term_offsets"])
-        lengths[np.delete(np.arange(len(is_used)), old_rows)] = [len(term) for _, term in new]
-        parts: list[bytes | memoryview] = []
-        begin = 0
-        for place, term in new:
-            end = int(self._term_offsets[place])
-            parts += [self._terms[begin:end], term]
-            begin = end
-        letters = np.frombuffer(b"".join([*parts, self._terms[begin:]]), np.uint8)
-        return {
-            "terms": letters[np.repeat(is_used, lengths)],
-            "term_offsets": _offsets(lengths[is_used]),
-        }
+    def items(self) -> Iterator[tuple[bytes, NDArray[Any]]]:
+        """Yield each term and its slots, in the order of the bytes."""
+        offsets = self.arrays["posting_offsets"].tolist()
+        for row, (begin, end) in enumerate(pairwise(offsets)):
+            yield self._term(row), self.arrays["slots"][begin:end]
 
     def _term(self, row: int) -> bytes:
         return bytes(self._terms[self._term_offsets[row] : self._term_offsets[row + 1]])
 
 
-def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+class JoinedPostings:
+    """The postings of several parts as one. Each part has for each of its slots the slot here, or -1."""
+
+    def __init__(self, parts: Sequence[tuple[Postings, NDArray[np.int32]]]) -> None:
+        self._parts = parts
+        self._found: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
+
+    def find(self, term: str) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the slots that hold `term`, part by part, and the frequency in each."""
+        found = self._found.get(term)
+        if found is None:
+            found = self._find(term)
+            if len(self._found) >= CACHED_TERMS:
+                self._found.clear()
+            self._found[term] = found
+        return found
+
+    def _find(self, term: str) -> tuple[NDArray[Any], NDArray[Any]]:
+        slots: list[NDArray[Any]] = [np.zeros(0, np.int32)]
+        frequencies: list[NDArray[Any]] = [np.zeros(0, np.uint8)]
+        for postings, places in self._parts:
+            held, counts = postings.find(term)
+            if len(held):
+                found = places[held]
+                live = found >= 0
+                slots.append(found[live])
+                frequencies.append(counts[live])
+        return np.concatenate(slots), np.concatenate(frequencies)
+
+    def items(self) -> Iterator[tuple[bytes, NDArray[Any]]]:
+        """Yield each term and its slots, in the order of the bytes."""
+
+        def of_part(postings: Postings, places: NDArray[np.int32]) -> Iterator[tuple[bytes, NDArray[Any]]]:
+            return ((term, places[slots]) for term, slots in postings.items())
+
+        merged = heapq.merge(*(of_part(*part) for part in self._parts), key=itemgetter(0))
+        for term, group in groupby(merged, key=itemgetter(0)):
+            slots = np.concatenate([slots for _, slots in group])
+            live = np.sort(slots[slots >= 0])
+            if len(live):
+                yield term, live
+
+
+def _offsets(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the offset at which each of consecutive runs starts, and the end of the last one."""
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))])
+
+
+def _smallest(numbers: NDArray[Any]) -> np.dtype[Any]:
+    return np.min_scalar_type(int(numbers.max(initial=0)))
 
 
 class PostingsBM25(BM25Plus):  # type: ignore[misc]  # rank-bm25 has no type hints
@@ -272,7 +285,7 @@ class PostingsBM25(BM25Plus):  # type: ignore[misc]  # rank-bm25 has no type hin
     document without any term of the query scores 0.
     """
 
-    def __init__(self, postings: Postings, lengths: NDArray[np.int32]) -> None:
+    def __init__(self, postings: Postings | JoinedPostings, lengths: NDArray[np.int32]) -> None:
         """`lengths` are in terms, by slot."""
         self.postings = postings
         super().__init__(lengths)
@@ -338,7 +351,7 @@ class PassageBM25:
         self._norms = bm25.k1 * (1 - bm25.b + bm25.b * lengths / (mean or 1.0))
 
     def scores(self, query: Mapping[str, float]) -> NDArray[np.float64]:
-        """Return the scores of the passages around all documents, aligned to `LexicalIndex.ids`."""
+        """Return the scores of the passages around all documents, by slot."""
         bm25 = self._bm25
         size = len(self._documents)
         scores = np.zeros(size)

@@ -10,14 +10,18 @@ import hashlib
 import logging
 import os
 import re
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from memkit.errors import DamagedFileError, NotFoundError
-from memkit.files import RefusedFileError, inside, make_private_directory, read_regular
+from memkit.files import MOST_BYTES, RefusedFileError, inside, make_private_directory, read_regular
+from memkit.hook import team
 from memkit.hook.project import Project, Registry
-from memkit.index.chunk import ChunkReader, digest
+from memkit.index.chunk import digest
+from memkit.index.manifest import Manifest, Stat, stat_of
+from memkit.index.reader import ChunkReader
 from memkit.index.scanner import (
     SUFFIXES,
     Unreadable,
@@ -48,13 +52,40 @@ _DEFAULT_PATHS = MemorySettings().paths
 _DAY_NAME = re.compile(r"\d{4}-\d\d-\d\d\.md", re.ASCII)
 
 
+RACY_NS = 2_000_000_000
+"""A file that changed less than this many nanoseconds before it was read may change again without a new time,
+as on a file system with coarse times. So its `Stat` is not kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """A memory file's path relative to the project, its bytes, and their SHA-256."""
+    """A memory file: its path relative to the project, its real path, the SHA-256 of its bytes, and its stat.
+
+    `kept` are the bytes if they are in memory.
+    """
 
     source: str
-    data: bytes
+    path: str
     hash: str
+    stat: Stat = ()
+    kept: bytes | None = None
+
+    @property
+    def data(self) -> bytes:
+        """The bytes, read now if need be. Raise `OSError`."""
+        return read_regular(self.path, self._most) if self.kept is None else self.kept
+
+    @property
+    def _most(self) -> int:
+        return team.MOST_BYTES if team.is_team(self.source) else MOST_BYTES
+
+    def load(self) -> MemoryFile:
+        """Return the file as it is now, with its bytes in memory. Raise `OSError`."""
+        found, now = os.stat(self.path), time.time_ns()
+        data = read_regular(self.path, self._most)
+        is_settled = max(found.st_mtime_ns, found.st_ctime_ns) + RACY_NS < now
+        stat = stat_of(found) if is_settled and len(data) == found.st_size else ()
+        return MemoryFile(self.source, self.path, hashlib.sha256(data).hexdigest(), stat, data)
 
 
 @dataclass(eq=False)
@@ -94,13 +125,24 @@ def memory_paths(project: Project, home: Home, settings: Settings) -> Sequence[s
     """
     own = _own_paths(project, home, settings)
     try:
-        return [*own, *added_paths(home, project)]
+        return [*own, *(one for one in added_paths(home, project) if not _is_team_path(project, one))]
     except DamagedFileError as error:
         logger.warning("%s", error)
         return own
 
 
 def _own_paths(project: Project, home: Home, settings: Settings) -> Sequence[str]:
+    """Return the paths that the settings name, and the team's folder in a clone that the user trusts."""
+    # A repository's settings cannot name the team's folder: they come with it.
+    paths = [one for one in _chosen_paths(project, home, settings) if not _is_team_path(project, one)]
+    return [*paths, team.TEAM] if team.is_trusted(home, project.root) else paths
+
+
+def _is_team_path(project: Project, path: str) -> bool:
+    return any(map(team.is_team, sources_of(Path(project.root), [path])))
+
+
+def _chosen_paths(project: Project, home: Home, settings: Settings) -> Sequence[str]:
     # memory.paths is relative to a project. The memory home has only one place.
     if project.root == home.root:
         return [home.memory]
@@ -129,8 +171,14 @@ def _has_openclaw_days(root: str, exclude: Sequence[str]) -> bool:
         return not is_gone(error) and not isinstance(error, RefusedFileError)
 
 
-def read_files(project: Project, home: Home, settings: Settings) -> CurrentFiles:
-    """Read the memory files of a project. The result lists what cannot be read. Raise `NewerFileError`."""
+def read_files(
+    project: Project, home: Home, settings: Settings, known: ChunkReader | Manifest | None = None
+) -> CurrentFiles:
+    """Find the memory files of a project. The result lists what cannot be read. Raise `NewerFileError`.
+
+    A file that has the same stat as in `known` is not read.
+    """
+    entries = {} if known is None else known.entries
     root, own, added = Path(project.root), _own_paths(project, home, settings), []
     exclude = settings.memory.exclude
     files = CurrentFiles(exclude, sources_of(root, own))
@@ -139,20 +187,27 @@ def read_files(project: Project, home: Home, settings: Settings) -> CurrentFiles
     except DamagedFileError as error:
         logger.warning("%s", error)
         files.added_paths_problem = str(error)
+    added = [one for one in added if not _is_team_path(project, one)]
     for found in scan(root, [*own, *added], exclude=exclude, unreadable=files.unreadable):
         try:
             # The scan followed links, and checked where they lead.
-            data = read_regular(os.path.realpath(found.path))
+            file = MemoryFile(found.source, found.real, "")
+            entry = entries.get(found.source)
+            stat = entry.stat if entry is not None else ()
+            if entry is not None and stat and stat == stat_of(os.stat(found.real)):
+                file = replace(file, hash=entry.state.partition(":")[0], stat=stat)
+            else:
+                file = replace(file.load(), kept=None)
         except OSError as error:
             logger.warning("cannot read %s: %s", found.path, error)
             if not is_gone(error) and not isinstance(error, RefusedFileError):
                 files.unreadable[found.source] = error.strerror or str(error)
             continue
-        files[found.source] = MemoryFile(found.source, data, hashlib.sha256(data).hexdigest())
+        files[found.source] = file
     return files
 
 
-def is_up_to_date(snapshot: ChunkReader, files: CurrentFiles, settings: Settings) -> bool:
+def is_up_to_date(snapshot: ChunkReader | Manifest, files: CurrentFiles, settings: Settings) -> bool:
     """Return whether the snapshot was made from exactly these files, chunked as the settings say.
 
     Files that cannot be read count as unchanged.
@@ -163,15 +218,20 @@ def is_up_to_date(snapshot: ChunkReader, files: CurrentFiles, settings: Settings
 
 
 def state_of(files: CurrentFiles, settings: Settings) -> dict[str, str]:
-    """Return for each file its hash, combined with the chunker's settings and `index.uri`.
+    """Return the state of each file, see `file_state`."""
+    return {file.source: file_state(file, settings) for file in files.values()}
+
+
+def file_state(file: MemoryFile, settings: Settings) -> str:
+    """Return the hash of a file, combined with the chunker's settings and the place of the store.
 
     A change of any of these makes the indexed chunks of the file out of date.
     """
     cut = settings.chunking
     suffix = f"{cut.max_characters}-{cut.min_characters}-{cut.overlap_lines}"
     if settings.index.uri:
-        suffix += f"-{digest(settings.index.uri)[:16]}"
-    return {file.source: f"{file.hash}:{suffix}" for file in files.values()}
+        suffix += f"-{digest(settings.index.place)[:16]}"
+    return f"{file.hash}:{suffix}"
 
 
 def added_paths(home: Home, project: Project) -> list[str]:

@@ -1,9 +1,10 @@
 """Keep the files of an embedded Chroma index free of deleted text, and no larger than its content explains.
 
-Chroma reclaims nothing by itself. Deleted text stays for long in the SQLite file: in the queue of vectors
-to write, in the words of the full-text table, and in free pages. Deleted vectors stay until the collection
-is rewritten. The vector files also hold the memory that Chroma had allocated for future vectors, with
-whatever the process had read before (chroma-core/chroma#7688).
+Rows hold no text of conversations, but names of files, branches, and sessions; those of older versions held
+their text. Chroma reclaims nothing by itself: what is deleted stays for long in the SQLite file, in the queue
+of vectors to write, in the words of the full-text table, and in free pages. Deleted vectors stay until the
+collection is rewritten. The vector files also hold the memory that Chroma had allocated for future vectors,
+with whatever the process had read before (chroma-core/chroma#7688).
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memkit.errors import IndexStoreError
-from memkit.index.catalog import COLLECTION_PREFIX, snapshot_directory
+from memkit.index.catalog import COLLECTION_PREFIX, snapshot_directory, snapshots_of
 from memkit.index.damage import DATABASE, damaged_copy, remove_path
+from memkit.index.merge import erase_dead
 from memkit.index.store import Store, directory
 from memkit.paths import Home
 
@@ -32,11 +34,11 @@ FREE_SHARE = 0.25
 BOUND_FACTOR = 1.5
 """An index larger than its usual size by this factor is rewritten."""
 
-# Measured: fresh indexes of 1,500 to 5,000 rows, vectors of 8 to 1,536 numbers, and texts of 60 to 1,500
-# characters take 0.60 to 0.82 of this.
+# Measured: fresh indexes of 1,500 to 5,000 rows with vectors of 8 to 1,536 numbers take 0.38 to 0.89 of
+# this. With texts of 60 to 1,500 characters, as older versions and other programs write, it is 0.72 to 0.87.
 _FIXED_BYTES = 1_000_000
-_ROW_BYTES = 3_000
-_NUMBER_BYTES = 8
+_ROW_BYTES = 1_500
+_NUMBER_BYTES = 6
 _TEXT_FACTOR = 8
 
 # Chroma reads the metadata in the queue once; only vectors are read from it again.
@@ -109,7 +111,7 @@ def usage_of(path: Path) -> IndexUsage | None:
         size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     except (OSError, sqlite3.Error) as error:
         raise IndexStoreError(
-            f"the index {path} cannot be measured ({error}); run `memkit doctor`"
+            f"the index {path} cannot be measured ({error}); run `memkit doctor --deep`"
         ) from error
     names = tuple(name for name, _, _ in collections)
     rows = sum(count for _, _, count in collections)
@@ -174,13 +176,7 @@ def erase_deleted(home: Home, uri: str) -> bool:
         remove_path(damaged_copy(path))
         for suffix in ("new", "old"):  # memkit 0.1.0 left them when it was killed during a rewrite
             remove_path(path.with_name(f"{path.name}.{suffix}"))
-        if (path / DATABASE).is_file():
-            with contextlib.closing(_connect(path, "rw")) as connection:
-                with connection:
-                    for statement in (_FORGET_QUEUE, _FORGET_COLLECTIONS, _FORGET_WORDS):
-                        connection.execute(statement)
-                connection.execute("VACUUM")
-        trim_vector_files(path)
+        erase_files(path)
     except (OSError, sqlite3.Error) as error:
         raise IndexStoreError(
             f"the index {path} still holds deleted text ({error}); try again, or the user can delete that "
@@ -189,12 +185,30 @@ def erase_deleted(home: Home, uri: str) -> bool:
     return True
 
 
+def erase_files(path: Path) -> None:
+    """Remove deleted text from Chroma's files in the directory `path`, which no process has open.
+
+    Raise `OSError`, `sqlite3.Error`.
+    """
+    if (path / DATABASE).is_file():
+        with contextlib.closing(_connect(path, "rw")) as connection:
+            with connection:
+                for statement in (_FORGET_QUEUE, _FORGET_COLLECTIONS, _FORGET_WORDS):
+                    connection.execute(statement)
+            connection.execute("VACUUM")
+    trim_vector_files(path)
+
+
 def keep_small(home: Home, uri: str, *, erase: bool = False) -> int:
-    """Rewrite an index that is larger than its content explains; return the bytes freed.
+    """Rewrite an index that is larger than its content explains; return the bytes freed of the store.
+
+    Remove deleted text from the segments of all snapshots.
 
     `uri` is the setting `index.uri`. `erase` removes deleted text from its files in any case. The caller
     holds the index lock and has no `Store` open. A killed call can be repeated. Raise `IndexStoreError`.
     """
+    for snapshots in snapshots_of(home, None):
+        erase_dead(snapshots)
     path = directory(home, uri)
     before = None if path is None else usage_of(path)
     if path is None or before is None:
@@ -206,20 +220,8 @@ def keep_small(home: Home, uri: str, *, erase: bool = False) -> int:
     # The vectors of foreign collections stay, and with them the size may.
     if after.bytes > bound(after) and all(name.startswith(COLLECTION_PREFIX) for name in after.names):
         for name in after.names:
-            _rewrite(home, uri, name)
+            with Store(home, uri, name) as store:
+                store.rewrite()
         erase_deleted(home, uri)
         after = usage_of(path) or after
     return max(0, before.bytes - after.bytes)
-
-
-def _rewrite(home: Home, uri: str, name: str) -> None:
-    """Write a collection again without deleted vectors, embedding nothing.
-
-    If this is killed, the next pass takes the vectors from the snapshot.
-    """
-    with Store(home, uri, name) as store:
-        rows = list(store.rows())
-    with Store(home, uri, name, rebuild=True) as store:
-        # The first vector decides on the length. A placeholder for a missing one should not.
-        store.put([row for row in rows if row.vectors is not None])
-        store.put([row for row in rows if row.vectors is None])

@@ -147,15 +147,18 @@ class Group:
         return all(section.origin == neighbor.origin for section in self.sections)
 
 
-def read_sections(document: Document, name: str) -> list[MarkdownSection]:
-    """Return the nonempty sections of `document`, in order; `name` is its file name."""
+def read_sections(document: Document, name: str, *, is_team: bool = False) -> list[MarkdownSection]:
+    """Return the nonempty sections of `document`, in order; `name` is its file name.
+
+    In a file of the team, the name alone gives the date, and each heading of level 2 begins an entry.
+    """
     file_date = name[:10] if name.endswith(".md") and is_iso_date(name[:10]) else ""
     current = MarkdownSection(0, "", None, Origin(file_date))
     sections = [current]
     after_bullet = False
     for span in document.blocks:
         if span.level:
-            current, after_bullet = _open_section(span, current, file_date), False
+            current, after_bullet = _open_section(span, current, file_date, is_team), False
             sections.append(current)
         for piece, is_own in _pieces(document, span):
             if after_bullet or (is_own and current.has_text):
@@ -189,7 +192,9 @@ def is_bullet(pairs: Mapping[str, str]) -> bool:
     return "fact" in pairs or ("grip" in pairs and pairs.get("by") != "extract")
 
 
-def _open_section(span: Span, current: MarkdownSection, file_date: str) -> MarkdownSection:
+def _open_section(
+    span: Span, current: MarkdownSection, file_date: str, is_team: bool
+) -> MarkdownSection:
     """Return the section under a heading. What its anchors do not state comes from the sections above it."""
     found = anchors.parse(span.title)
     heading = " ".join(anchors.strip(span.title).split())
@@ -197,7 +202,7 @@ def _open_section(span: Span, current: MarkdownSection, file_date: str) -> Markd
         heading = heading[: MAX_HEADING - 1] + "…"
     parent = next(above for above in reversed(current.path) if above.level < span.level)
     day = parent.origin.date
-    if span.level == 1:
+    if span.level == 1 and not is_team:
         day = heading if is_iso_date(heading) else file_date
     origin = Origin(
         day,
@@ -206,7 +211,7 @@ def _open_section(span: Span, current: MarkdownSection, file_date: str) -> Markd
         found.get("turn", parent.origin.turn),
         found.get("note", parent.origin.note),
     )
-    is_entry = bool(found.keys() & {"turn", "note"})
+    is_entry = bool(found.keys() & {"turn", "note"}) or (is_team and span.level == 2)
     return MarkdownSection(span.level, heading, parent, origin, standalone=is_entry)
 
 

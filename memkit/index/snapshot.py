@@ -1,22 +1,18 @@
-"""The files that searches read: chunks, vectors, and the BM25 index, derived from Chroma.
+"""One readable state of an index: the chunks, and what ranks them, over all segments.
 
-A search maps these files into memory and needs neither Chroma nor the index lock. A snapshot is written
-whole into its own directory, then the file `current` names it. It carries the
-hashes of the memory files, the fingerprint of its ids, and checksums of its files, so a stale or damaged
-snapshot is noticed and never used.
+It presents the chunks in the order (source, start_line), whatever segments hold them. So an index after any
+updates equals one that was built at once: in its columns, words, cosines, and results.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import io
-import json
+import os
 import shutil
 import uuid
-import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -24,377 +20,312 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.errors import IndexStoreError, StaleSnapshotError, raise_if_exhausted
-from memkit.files import create_private, make_private_directory, write_durably
-from memkit.index.chunk import (
-    CHUNK_FIELDS,
-    CHUNKS,
-    CURRENT,
-    FORMAT,
-    ID_BYTES,
-    IDS,
-    MANIFEST,
-    OFFSET_TYPE,
-    OFFSETS,
-    Chunk,
-    ChunkReader,
-    map_file,
-)
+from memkit.errors import IndexStoreError, StaleSnapshotError
+from memkit.files import make_private_directory, write_durably
 from memkit.index.damage import remove_path
-from memkit.index.lexical import ARRAYS, LexicalIndex, fingerprint
-from memkit.index.store import Row
-from memkit.state import parse_json
-
-NAMES = "names.json"
-HEADER_BYTES = 1024
-"""An upper bound for the header of our `.npy` files."""
-
-NAMED = ("session", "kind", "branch", "source", "domain")
-"""The columns that hold numbers instead of names: equal numbers mean equal names, -1 means ""."""
-
-DTYPE = np.dtype(
-    [*((name, np.int32) for name in ("length", "entry", "day", *NAMED)), ("text", np.int64)]
+from memkit.index.lexical import JoinedPostings, LexicalIndex, signature
+from memkit.index.manifest import (
+    MANIFEST,
+    OLD_CURRENT,
+    SUFFIX,
+    Entry,
+    Manifest,
+    Run,
+    Stat,
+    is_old_directory,
+    stat_of,
 )
-"""One row per chunk, so that a search need not parse 100,000 chunks to rank them.
+from memkit.index.reader import ChunkReader
+from memkit.index.segment import Columns, Names, Segment, join_columns, write_rows
+from memkit.index.store import Row
 
-`length` is the content's in characters. `entry` numbers the turns; any other chunk is its own entry.
-`day` is the proleptic ordinal of the date, 0 without one. `text` is `Chunk.text_number`.
-"""
-
-Names = dict[str, list[str]]
-"""For each column of `NAMED`, the names by number."""
-
-Columns = tuple[NDArray[Any], Names]
-"""An array of `DTYPE`, and the names of its numbers."""
-
-_ARRAYS = ("columns", "vectors", "owners", *ARRAYS)
+STARTED = "started"
+"""The file that exists while the store may hold other chunks than the current state."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkSegment:
-    """Neighboring chunks as files hold them. `lengths`, `windows`, and the columns are aligned to them.
-
-    Unchanged chunks go from one snapshot into the next as bytes, in 1 µs per chunk. Parsing and writing
-    them again takes 30 µs.
-    `lines` are the chunks as JSON lines, `lengths` the bytes of each; `ids` have no separators;
-    `vectors` (sum of windows, dimensions) are those of the windows, `windows` the number per chunk.
-    """
-
-    lines: bytes | memoryview
-    lengths: NDArray[np.int64]
-    ids: bytes | memoryview
-    columns: Columns
-    vectors: NDArray[np.float32]
-    windows: NDArray[np.int64]
+MANY_VECTORS = 50_000
+"""From this many vectors on, their products are computed in several threads: below, that takes longer."""
 
 
-def _sorted_ids(ids: NDArray[np.bytes_]) -> list[str]:
-    joined = np.sort(ids).tobytes().decode("ascii")
-    return [joined[start : start + ID_BYTES] for start in range(0, len(joined), ID_BYTES)]
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count(), "products")
 
 
 class Snapshot(ChunkReader):
-    """One readable state of a project's index: the chunks, and the arrays to rank them.
+    """The chunks of a project with the arrays that rank them, all aligned to the positions of the chunks."""
 
-    `columns` is aligned to the chunks. `owners` maps each row of `vectors` to its chunk: a chunk has one
-    vector per window, or none if it is not embedded.
-    """
+    segments: Sequence[Segment]
 
-    files = (*ChunkReader.files, NAMES, *(f"{name}.npy" for name in _ARRAYS))
+    def __init__(
+        self, directory: Path, language: str | None = None, earlier: Snapshot | None = None
+    ) -> None:
+        """Open the current state in `directory`; take open segments from `earlier`.
 
-    def __init__(self, path: Path, language: str) -> None:
-        """Open the snapshot at `path`. Raise `StaleSnapshotError`."""
-        super().__init__(path)
-        try:
-            arrays = {name: _array(self._data[f"{name}.npy"]) for name in _ARRAYS}
-            self.ids = np.frombuffer(self._ids, f"S{ID_BYTES}")
-            self.columns = arrays["columns"]
-            if self.columns.dtype != DTYPE:
-                raise ValueError("its columns are of another version")
-            self.vectors = arrays["vectors"]
-            self.owners = arrays["owners"]
-            # Not a method: a cycle of references would keep the files of old snapshots open.
-            self.lexical = LexicalIndex(language, functools.partial(_sorted_ids, self.ids), arrays)
-            if self.manifest["lexical"] != self.lexical.signature:
-                raise ValueError("its terms are of another version or language")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise_if_exhausted(error)
-            raise StaleSnapshotError(f"snapshot {path} cannot be used: {error}") from error
+        Raise `StaleSnapshotError`, also for words of another `language`. None accepts any, for a merge.
+        """
+        super().__init__(directory, earlier)
+        self.language = language or "english"
+        signatures = {one.signature for one in self.segments}
+        if language is not None and signatures and signatures != {signature(language)}:
+            raise StaleSnapshotError(
+                f"the snapshot in {directory} cannot be used: its terms are of another version or language"
+            )
+
+    def _open(self, path: Path, sound: Stat) -> Segment:
+        return Segment(path, sound)
+
+    @functools.cached_property
+    def _joined(self) -> Columns:
+        return join_columns(
+            [
+                (self.segments[run.segment].columns[run.first : run.last], self.segments[run.segment].names)
+                for run in self.runs
+            ]
+        )
+
+    @property
+    def columns(self) -> NDArray[Any]:
+        """One row of `DTYPE` per chunk."""
+        return self._joined[0]
 
     @property
     def names(self) -> Names:
         """The names of the numbers in `columns`."""
-        names: Names = parse_json(bytes(self._data[NAMES]))
-        return names
+        return self._joined[1]
 
     @functools.cached_property
-    def ranges(self) -> dict[str, tuple[int, int]]:
-        """The positions of each source's chunks: the first, and one past the last."""
-        numbers = self.columns["source"]
-        starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
-        names = self.names["source"]
-        ends = [*starts[1:], len(numbers)]
-        return {
-            names[numbers[start]]: (start, end) for start, end in zip(starts, ends, strict=False)
-        }
+    def _vector_runs(self) -> list[tuple[Run, int, int]]:
+        """The first row of vectors in the segment of each run, and one past the last."""
+        found = []
+        for run in self.runs:
+            bounds = self.segments[run.segment].vector_bounds(np.array([run.first, run.last]))
+            found.append((run, int(bounds[0]), int(bounds[1])))
+        return found
 
-    def unchanged(self, state: dict[str, str]) -> frozenset[str]:
-        """Return the sources with the same value in `state` whose chunks are all embedded."""
-        known = self.sources
-        same = {source for source, found in state.items() if known.get(source) == found}
-        waiting = np.ones(len(self), bool)
-        waiting[self.owners] = False
-        for source, (start, stop) in self.ranges.items() if self.missing else ():
-            if waiting[start:stop].any():
-                same.discard(source)
-        return frozenset(same)
+    @functools.cached_property
+    def owners(self) -> NDArray[np.int32]:
+        """The position of the chunk of each vector; a chunk has one per window, or none."""
+        parts = [
+            self.segments[run.segment].owners[first:last] + np.int32(run.start - run.first)
+            for run, first, last in self._vector_runs
+        ]
+        return np.concatenate([np.zeros(0, np.int32), *parts])
 
-    def rows_outside(self, sources: frozenset[str]) -> Iterator[Row]:
-        """Yield the chunks of all sources not in `sources`, as rows of the store."""
-        for source, (start, stop) in self.ranges.items():
-            if source not in sources:
-                yield from self.rows(start, stop)
+    @property
+    def dimensions(self) -> int | None:
+        """The length of the vectors; None if there are none."""
+        for run, first, last in self._vector_runs:
+            if first < last:
+                return int(self.segments[run.segment].vectors.shape[1])
+        return None
 
-    def rows(self, start: int = 0, stop: int | None = None) -> list[Row]:
-        """Return the chunks from `start` to before `stop`, by default all, as rows of the store."""
-        places = range(len(self))[start:stop]
-        bounds = self._vector_bounds(np.arange(places.start, places.stop + 1)).tolist()
+    def similarities(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the inner product of `vector` with each vector, in the order of `owners`."""
+        numbers = sorted({run.segment for run, first, last in self._vector_runs if first < last})
+        # numpy lets other threads run meanwhile.
+        many = _threads().map if len(self.owners) >= MANY_VECTORS else map
+        found = many(lambda number: self.segments[number].similarities(vector), numbers)
+        products = dict(zip(numbers, found, strict=True))
+        runs = (one for one in self._vector_runs if one[1] < one[2])
+        parts = [np.zeros(0, np.float32), *(products[run.segment][first:last] for run, first, last in runs)]
+        return np.concatenate(parts)
+
+    def vectors_at(self, position: int) -> NDArray[np.float32]:
+        """Return the vectors of the chunk at `position`: (windows, dimensions)."""
+        number, place = self.place(position)
+        segment = self.segments[number]
+        first, last = segment.vector_bounds(np.array([place, place + 1])).tolist()
+        return segment.vectors[first:last]
+
+    def vectors(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the vectors with these numbers, which count them in the order of `owners`."""
+        found = np.zeros((len(rows), self.dimensions or 0), np.float32)
+        start = 0
+        for run, first, last in self._vector_runs:
+            own = np.flatnonzero((rows >= start) & (rows < start + last - first))
+            if len(own):
+                found[own] = self.segments[run.segment].vectors[rows[own] - start + first]
+            start += last - first
+        return found
+
+    @functools.cached_property
+    def lexical(self) -> LexicalIndex:
+        """The words of all chunks. The slot of a chunk is its position."""
+        places = [np.full(len(one), -1, np.int32) for one in self.segments]
+        lengths = [np.zeros(0, np.int32)]
+        for run in self.runs:
+            size = run.last - run.first
+            places[run.segment][run.first : run.last] = np.arange(run.start, run.start + size)
+            lengths.append(self.segments[run.segment].arrays["lengths"][run.first : run.last])
+        postings = [one.postings for one in self.segments]
+        return LexicalIndex(
+            self.language,
+            JoinedPostings(list(zip(postings, places, strict=True))),
+            np.concatenate(lengths),
+        )
+
+    def author(self, position: int) -> str:
+        """Return the name of the colleague who has the chunk at `position`; "" if this home has it."""
+        return ""
+
+    def rows(self) -> list[Row]:
+        """Return all chunks."""
         return [
-            Row(self.id(n), self.chunk(n), self.vectors[begin:end] if begin < end else None)
-            for n, begin, end in zip(places, bounds, bounds[1:], strict=False)
+            self._row(run.segment, place) for run in self.runs for place in range(run.first, run.last)
         ]
 
-    def segment(self, start: int, stop: int) -> ChunkSegment:
-        """Return the chunks from `start` to before `stop` for the next snapshot."""
-        bounds = self._vector_bounds(np.arange(start, stop + 1))
-        offsets = np.asarray(self._offsets[start : stop + 1])
-        return ChunkSegment(
-            lines=self._data[CHUNKS][offsets[0] : offsets[-1]],
-            lengths=np.diff(offsets),
-            ids=self._data[IDS][start * ID_BYTES : stop * ID_BYTES],
-            columns=(self.columns[start:stop], self.names),
-            vectors=self.vectors[bounds[0] : bounds[-1]],
-            windows=np.diff(bounds),
+    def rows_of(self, source: str) -> list[Row]:
+        """Return the chunks of a memory file."""
+        entry = self.entries[source]
+        return [self._row(entry.segment, place) for place in range(entry.first, entry.last)]
+
+    def _row(self, number: int, place: int) -> Row:
+        segment = self.segments[number]
+        first, last = segment.vector_bounds(np.array([place, place + 1])).tolist()
+        vectors = segment.vectors[first:last] if first < last else None
+        return Row(segment.id(place), segment.chunk(place), vectors)
+
+    def unchanged(self, state: Mapping[str, str]) -> frozenset[str]:
+        """Return the sources with the same value in `state` whose chunks are all embedded."""
+        return frozenset(
+            source
+            for source, entry in self.entries.items()
+            if state.get(source) == entry.state and not entry.waiting
+        )
+
+    def waiting(self, state: Mapping[str, str]) -> frozenset[str]:
+        """Return the sources with the same value in `state` that have chunks to embed."""
+        return frozenset(
+            source
+            for source, entry in self.entries.items()
+            if state.get(source) == entry.state and entry.waiting
         )
 
     def vectors_of_text(self, number: int) -> NDArray[np.float32] | None:
         """Return the vectors of an embedded chunk with this `text_number`, or None."""
-        numbers, places = self._by_text
-        first = int(np.searchsorted(numbers, number))
-        if first == len(numbers) or numbers[first] != number:
-            return None
-        place = int(places[first])
-        begin, end = self._vector_bounds(np.array([place, place + 1])).tolist()
-        found: NDArray[np.float32] = self.vectors[begin:end]
-        return found
+        for segment, live in zip(self.segments, self._live, strict=True):
+            numbers, places = segment.by_text
+            first, last = np.searchsorted(numbers, [number, number + 1])
+            for place in places[first:last].tolist():
+                if any(begin <= place < end for begin, end in live):
+                    begin, end = segment.vector_bounds(np.array([place, place + 1])).tolist()
+                    return segment.vectors[begin:end]
+        return None
 
     @functools.cached_property
-    def _by_text(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The text numbers of all embedded chunks, sorted, and the position of each."""
-        places = np.unique(self.owners).astype(np.int64)
-        numbers = self.columns["text"][places]
-        order = np.argsort(numbers, kind="stable")
-        return numbers[order], places[order]
-
-    def _vector_bounds(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the first row in `vectors` of each position."""
-        return np.searchsorted(self.owners, places)
-
-
-def _array(data: memoryview) -> Any:
-    """Return the array of a mapped `.npy` file; `np.load` would map it a second time."""
-    header = io.BytesIO(data[:HEADER_BYTES])
-    np.lib.format.read_magic(header)
-    shape, _, dtype = np.lib.format.read_array_header_1_0(header)
-    return np.frombuffer(data, dtype, offset=header.tell()).reshape(shape)
+    def _live(self) -> list[list[tuple[int, int]]]:
+        """The ranges of each segment that count."""
+        found: list[list[tuple[int, int]]] = [[] for _ in self.segments]
+        for run in self.runs:
+            found[run.segment].append((run.first, run.last))
+        return found
 
 
 def write_snapshot(
     directory: Path,
     rows: Sequence[Row],
-    lexical: LexicalIndex,
-    sources: dict[str, str],
+    sources: Mapping[str, str],
     dimensions: int,
     root: str,
-    old: Snapshot | None = None,
-    kept: frozenset[str] = frozenset(),
+    language: str = "english",
 ) -> None:
-    """Write a snapshot of `rows` and of the chunks of the `kept` sources of `old`; make it the current one.
+    """Write a snapshot of `rows` alone, and make it the current one. Raise `IndexStoreError`.
 
-    No source is in both. `lexical` holds the same ids; `sources` and `root` are the properties of
-    `Snapshot`; `dimensions` is the length of the vectors.
-
-    Only the file `current` is synced to disk. The checksums reveal what a power cut damages, and all of it
-    can be rebuilt. Raise `IndexStoreError`.
+    `sources` and `root` are the properties of `Snapshot`; `dimensions` is the length of the vectors.
     """
-    known = fingerprint(lexical.ids)
-    path = directory / f"{known[:12]}-{uuid.uuid4().hex[:8]}"
+    ordered = sorted(rows, key=order)
+    prepare(directory)
+    names = [write_rows(directory, ordered, dimensions, language)] if ordered else []
+    entries = {source: Entry(state) for source, state in sources.items()}
+    write_manifest(directory, root, names, entries | entries_of(ordered, sources, 0))
+
+
+def order(row: Row) -> tuple[str, int, int, str]:
+    """Return the sort key of a chunk in a segment."""
+    return (row.chunk.source, row.chunk.start_line, row.chunk.end_line, row.id)
+
+
+def entries_of(rows: Sequence[Row], sources: Mapping[str, str], segment: int) -> dict[str, Entry]:
+    """Return the entries of the sorted `rows` that the segment with this number holds."""
+    entries: dict[str, Entry] = {}
+    first = 0
+    for source, group in groupby(rows, lambda row: row.chunk.source):
+        own = list(group)
+        waiting = sum(row.vectors is None for row in own)
+        entries[source] = Entry(sources.get(source, ""), segment, first, first + len(own), waiting)
+        first += len(own)
+    return entries
+
+
+def prepare(directory: Path) -> None:
+    """Create the directory of a collection's segments. Raise `IndexStoreError`."""
     try:
         # All of this is derived: a file in the place of a directory can go.
         for place in (directory.parent, directory):
             if not place.is_dir():
                 remove_path(place)
-        make_private_directory(str(path))
-        segments = list(_segments(rows, dimensions, old, kept))
-        missing = _write_files(path, segments, dimensions, lexical)
-        manifest = {
-            "format": FORMAT,
-            "fields": list(CHUNK_FIELDS.values()),
-            "fingerprint": known,
-            "lexical": lexical.signature,
-            "missing": missing,
-            "root": root,
-            "sources": sources,
-            "checksums": {name: zlib.crc32(map_file(path / name)) for name in Snapshot.files},
-        }
-        data = json.dumps(manifest).encode("ascii")
-        with create_private(str(path / MANIFEST)) as file:
-            file.write(b"%d\n%s" % (zlib.crc32(data), data))
-        write_durably(str(directory / CURRENT), path.name.encode("ascii"))
+        make_private_directory(str(directory))
     except OSError as error:
-        shutil.rmtree(path, ignore_errors=True)
-        raise IndexStoreError(
-            f"cannot write the index in {directory}: {error.strerror or error}"
-        ) from error
-    remove_others(directory, path.name)
+        raise unwritable(directory, error) from error
 
 
-def remove_others(directory: Path, name: str) -> None:
-    """Remove all snapshots of a collection except `name`, and what killed writers left."""
-    for other in directory.iterdir():
-        if other.is_dir() and other.name != name:
-            shutil.rmtree(other, ignore_errors=True)
-        elif other.name.endswith(".tmp"):
-            other.unlink(missing_ok=True)
+def write_manifest(
+    directory: Path,
+    root: str,
+    segments: Sequence[str],
+    entries: Mapping[str, Entry],
+    collection: str = "",
+    name: str = "",
+    known: Mapping[str, Stat] | None = None,
+) -> None:
+    """Make these entries of these segments the current state; remove all other segments.
 
-
-def _segments(
-    rows: Sequence[Row], dimensions: int, old: Snapshot | None, kept: frozenset[str]
-) -> Iterator[ChunkSegment]:
-    """Yield all chunks in the order (source, start_line), neighbors in the old snapshot as one segment."""
-    ordered = sorted(rows, key=_order)
-    changed = {source: list(own) for source, own in groupby(ordered, lambda row: row.chunk.source)}
-    ranges = {} if old is None else old.ranges
-    waiting: list[Row] = []
-    start = stop = 0
-    for source in sorted(changed.keys() | (kept & ranges.keys())):
-        first, last = ranges[source] if source not in changed else (0, 0)
-        if old is not None and start < stop and first != stop:
-            yield old.segment(start, stop)
-            start = stop = 0
-        if source in changed:
-            waiting += changed[source]
-            continue
-        if waiting:
-            yield make_segment(waiting, dimensions)
-            waiting = []
-        start, stop = (start if start < stop else first), last
-    if old is not None and start < stop:
-        yield old.segment(start, stop)
-    if waiting:
-        yield make_segment(waiting, dimensions)
-
-
-def _order(row: Row) -> tuple[str, int, int, str]:
-    return (row.chunk.source, row.chunk.start_line, row.chunk.end_line, row.id)
-
-
-def _write_files(
-    path: Path, segments: Sequence[ChunkSegment], dimensions: int, lexical: LexicalIndex
-) -> int:
-    """Write all files but the manifest; return the number of chunks not embedded."""
-    columns, names = join_columns([segment.columns for segment in segments])
-    nothing = np.zeros(0, OFFSET_TYPE)
-    lengths = np.concatenate([nothing, *(segment.lengths for segment in segments)])
-    windows = np.concatenate([nothing, *(segment.windows for segment in segments)])
-    no_vector = np.zeros((0, dimensions), np.float32)
-    arrays = {
-        "columns": columns,
-        "vectors": np.concatenate([no_vector, *(s.vectors for s in segments)], dtype=np.float32),
-        "owners": np.repeat(np.arange(len(windows), dtype=np.int32), windows),
-        **{name: lexical.arrays[name] for name in ARRAYS},
-    }
-    for name, array in arrays.items():
-        with create_private(str(path / f"{name}.npy")) as file:
-            np.save(file, array, allow_pickle=False)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(OFFSET_TYPE)
-    plain: dict[str, list[bytes | memoryview]] = {
-        CHUNKS: [segment.lines for segment in segments],
-        IDS: [segment.ids for segment in segments],
-        OFFSETS: [offsets.tobytes()],
-        NAMES: [json.dumps(names).encode("ascii")],
-    }
-    for name, parts in plain.items():
-        with create_private(str(path / name)) as file:
-            file.writelines(parts)
-    return int(np.count_nonzero(windows == 0))
-
-
-def make_segment(rows: Sequence[Row], dimensions: int) -> ChunkSegment:
-    """Return the segment of `rows`, whose vectors have `dimensions`."""
-    lines = [_to_json(row.chunk) for row in rows]
-    vectors = [row.vectors for row in rows if row.vectors is not None]
-    return ChunkSegment(
-        lines=b"".join(lines),
-        lengths=np.array([len(line) for line in lines], OFFSET_TYPE),
-        ids=b"".join(row.id.encode("ascii") for row in rows),
-        columns=make_columns([row.chunk for row in rows]),
-        vectors=np.concatenate([np.zeros((0, dimensions), np.float32), *vectors]),
-        windows=np.array([0 if row.vectors is None else len(row.vectors) for row in rows], int),
-    )
-
-
-def _to_json(chunk: Chunk) -> bytes:
-    # `dataclasses.asdict` copies deeply, which takes five times as long.
-    fields: dict[str, Any] = {stored: getattr(chunk, name) for name, stored in CHUNK_FIELDS.items()}
-    return json.dumps(fields).encode("ascii") + b"\n"
-
-
-def make_columns(chunks: Sequence[Chunk]) -> Columns:
-    """Return the columns of `chunks`, in order; names and entries are numbered as they occur."""
-    codes: dict[str, dict[str, int]] = {name: {"": -1} for name in NAMED}
-    entries: dict[object, int] = {}
-    rows = []
-    for number, chunk in enumerate(chunks):
-        turn = (chunk.source, chunk.session, chunk.turns)
-        entry: object = turn if chunk.kind == "turn" else number
-        named = (
-            codes[name].setdefault(getattr(chunk, name), len(codes[name]) - 1) for name in NAMED
-        )
-        rows.append(
-            (
-                len(chunk.content),
-                entries.setdefault(entry, len(entries)),
-                date.fromisoformat(chunk.date).toordinal() if chunk.date else 0,
-                *named,
-                chunk.text_number,
-            )
-        )
-    names = {name: list(known)[1:] for name, known in codes.items()}
-    return np.array(rows, dtype=DTYPE), names
-
-
-def join_columns(parts: Sequence[Columns]) -> Columns:
-    """Concatenate columns, numbered as if they had been made at once.
-
-    No entry may span two parts. A part may be a slice of an array with the names of all of it; unused
-    names are dropped.
+    Segments without an entry are left out. `collection` identifies the collection of the store that holds
+    the same chunks. Pass the current state's `name` to keep it if no chunk changes. `known` has the stats
+    of the segments that were checked; the others have just been written. Raise `IndexStoreError`.
     """
-    columns = np.concatenate([np.zeros(0, DTYPE), *(rows for rows, _ in parts)])
-    codes: dict[str, dict[str, int]] = {name: {} for name in NAMED}
-    begin = entries = 0
-    for rows, names in parts:
-        own = columns[begin : begin + len(rows)]
-        begin += len(rows)
-        if not len(own):
-            continue
-        own["entry"] += entries - own["entry"].min()
-        entries = int(own["entry"].max()) + 1
-        for name, known in codes.items():
-            used, first = np.unique(own[name], return_index=True)
-            numbers = np.full(len(names[name]) + 1, -1, np.int32)  # the last one is the empty name
-            for number in used[np.argsort(first)].tolist():
-                if number >= 0:
-                    numbers[number] = known.setdefault(names[name][number], len(known))
-            own[name] = numbers[own[name]]
-    return columns, {name: list(known) for name, known in codes.items()}
+    used = sorted({one.segment for one in entries.values() if one.first < one.last})
+    number = {old: new for new, old in enumerate(used)}
+    names = [segments[one] for one in used]
+    numbered = {
+        source: entry._replace(segment=number.get(entry.segment, 0)) for source, entry in entries.items()
+    }
+    try:
+        stats = {
+            one: (known or {}).get(one) or stat_of(os.stat(directory / f"{one}{SUFFIX}")) for one in names
+        }
+        manifest = Manifest(name or uuid.uuid4().hex, root, collection, stats, numbered)
+        write_durably(str(directory / MANIFEST), manifest.to_bytes())
+    except OSError as error:
+        raise unwritable(directory, error) from error
+    with contextlib.suppress(OSError):
+        (directory / STARTED).unlink()
+    remove_others(directory, names)
+
+
+def mark_started(directory: Path) -> None:
+    """Record durably that a pass changes the store. `write_manifest` removes the mark."""
+    try:
+        write_durably(str(directory / STARTED), b"")
+    except OSError as error:
+        raise unwritable(directory, error) from error
+
+
+def unwritable(directory: Path, error: OSError) -> IndexStoreError:
+    """Return the error for users about a failed write."""
+    return IndexStoreError(f"cannot write the index in {directory}: {error.strerror or error}")
+
+
+def remove_others(directory: Path, names: Sequence[str]) -> None:
+    """Remove all segments of a collection except `names`, and what killed writers and older versions left.
+
+    On Windows, files that a reader has open stay until the next call.
+    """
+    kept = {f"{name}{SUFFIX}" for name in names}
+    for other in directory.iterdir():
+        if is_old_directory(other):
+            shutil.rmtree(other, ignore_errors=True)
+        elif other.name == OLD_CURRENT or (other.suffix in (SUFFIX, ".tmp") and other.name not in kept):
+            with contextlib.suppress(OSError):
+                other.unlink()

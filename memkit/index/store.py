@@ -1,14 +1,19 @@
 """The vector index, in Chroma. Only this module and `damage` know Chroma's collections.
 
-One collection holds the chunks of one project for one model. A chunk is a row with its text, its
-metadata, and the vector of its first window. Further windows of a long chunk are rows of their own
+One collection holds the chunks of one project for one model. A chunk is a row with the vector of its first
+window, and with the metadata that filters need. Further windows of a long chunk are rows of their own
 (`<id>#1`, `<id>#2`, …) that carry only a vector. They are written before it and deleted after it, so a
 chunk that exists is whole. A chunk that is not embedded yet has a placeholder vector and a mark in its
 metadata.
 
+An embedded store holds no text: the Markdown and the segments have it. On a server, where others can query
+them, rows carry their text and all that a result shows.
+
 Several memory homes may share one Chroma server, and even one collection there: two clones of a repository
 have the same one. So on a server each row carries the id of its home (`owner`), in its metadata and before
-its own id. A home reads and deletes its own rows only. An embedded store belongs to one home.
+its own id, and the name of the person (`author`). A home changes its own rows only, and never deletes a
+collection: another home may be writing to it. `memkit.index.colleagues` reads the rows of others. An embedded
+store belongs to one home.
 """
 
 from __future__ import annotations
@@ -16,20 +21,21 @@ from __future__ import annotations
 import os
 import re
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
 
 from memkit.embedding import import_chroma
 from memkit.errors import IndexStoreError
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
-from memkit.index.chunk import Chunk
+from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk, number_of_text
 from memkit.index.damage import PAGE_ROWS, in_use_marker
+from memkit.index.quotas import MOST_ROWS, fit_document, fit_list, fit_metadata
 from memkit.paths import Home
-from memkit.settings import CLOUD
-from memkit.settings.load import KEY_VARIABLES, find_key, how_to_set, with_keys
+from memkit.settings import is_server
 from memkit.text import one_line, shorten
 
 if TYPE_CHECKING:
@@ -45,20 +51,27 @@ BATCH_ROWS = 1000
 PLACEHOLDER_DIMENSIONS = 384
 """The length of placeholder vectors in a new collection, as of the default model."""
 
-ANSWER_SECONDS = 5.0
-"""The time limit for a first answer of a Chroma server; Chroma's client would wait forever."""
+_EMBEDDED_GRAPH = {"max_neighbors": 4, "ef_construction": 8}
+"""The graph of an embedded Chroma: as small as possible.
+
+Searches read vectors from the segments, so nothing asks an embedded Chroma for neighbors. The default graph
+costs a first build three times the processor time, and each new vector changes more of its files.
+"""
 
 _LIST_FIELDS = {"turns": "turns", "citations": "grips"}  # field: name in Chroma
+_FILTER_FIELDS = ("source", "session", "kind", "branch")
 _PLAIN_FIELDS = tuple(
-    field.name for field in fields(Chunk) if field.name not in ("content", *_LIST_FIELDS)
+    field.name for field in fields(Chunk) if field.name not in ("content", "source_hash", *_LIST_FIELDS)
 )
+"""The fields of a chunk that rows carry on a server; an embedded store has `_FILTER_FIELDS` alone."""
+
+_OLD_FIELD = "breadcrumb"
+"""A field of embedded rows with text, as older versions wrote them."""
 
 _OWNER = re.compile(r"[0-9a-f]{32}")
 
 
-class ForeignRowsError(IndexStoreError):
-    """A collection holds rows that this version of memkit did not write."""
-
+Metadata = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -74,6 +87,23 @@ class Row:
         return 1 if self.vectors is None else len(self.vectors)
 
 
+class _Batch:
+    """Rows to write in one call."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.vectors: list[Any] = []
+        self.metadatas: list[Metadata] = []
+        self.texts: list[str] = []
+
+    def add(self, name: str, vector: Any, metadata: Metadata, text: str) -> None:
+        """Add a row."""
+        self.ids.append(name)
+        self.vectors.append(vector)
+        self.metadatas.append(metadata)
+        self.texts.append(text)
+
+
 class Store:
     """One open collection, and a context manager that closes it.
 
@@ -81,15 +111,22 @@ class Store:
     `IndexStoreError`.
     """
 
-    def __init__(self, home: Home, uri: str, name: str, *, rebuild: bool = False) -> None:
-        """Open or create the collection `name`; `rebuild` empties it first.
+    problem = ""
+    """Why nothing is written any more, see `memkit.index.outbox`."""
+
+    def __init__(
+        self, home: Home, uri: str, name: str, *, rebuild: bool = False, author: str = ""
+    ) -> None:
+        """Open or create the collection `name`; `rebuild` empties it first. Rows on a server name `author`.
 
         `uri` is empty for the directory under the memory home, or another path, or the
         `http(s)://host:port` of a Chroma server, or `cloud`.
         """
         self._path = path = directory(home, uri)
         self._owner = owner_of(home) if path is None else ""
+        self._author = author
         self._prefix = f"{self._owner}:" if self._owner else ""
+        self._had_text = False  # whether an older version wrote rows of an embedded store, with their text
         try:
             self._client = _embedded_client(path) if path is not None else _remote_client(home, uri)
             self._collection: Collection = _call(
@@ -109,9 +146,9 @@ class Store:
         """Close Chroma's client."""
         _call(self._client.close)  # type: ignore[attr-defined]  # Chroma's protocol lacks it
         if self._path is not None:
-            from memkit.index.purge import trim_vector_files  # which imports this module
+            from memkit.index import purge  # which imports this module
 
-            _call(trim_vector_files, path=self._path)
+            _call(purge.erase_files if self._had_text else purge.trim_vector_files, path=self._path)
             in_use_marker(self._path).unlink(missing_ok=True)
 
     @property
@@ -120,47 +157,87 @@ class Store:
         found = _call(self._collection.get, limit=1, include=["embeddings"])["embeddings"]
         return len(found[0]) if len(found) else None
 
-    def tidy_ids(self) -> list[str]:
-        """Remove incomplete chunks that a killed run left; return the ids of all chunks, unordered."""
-        found = self._row_ids()
-        ids = {row for row in found if "#" not in row}
-        self._delete([row for row in found if row.partition("#")[0] not in ids])
-        return list(ids)
+    @property
+    def is_shared(self) -> bool:
+        """Whether other homes may write to the collection too."""
+        return bool(self._owner)
 
-    def rows(self) -> Iterator[Row]:
-        """Yield all chunks with their vectors, in the order of their ids. Raise `ForeignRowsError`."""
-        windows: dict[str, list[str]] = {}
-        for row in self._row_ids():
-            windows.setdefault(row.partition("#")[0], []).append(row)
-        batch: list[str] = []
-        for _, own in sorted(windows.items()):
-            if batch and len(batch) + len(own) > BATCH_ROWS:
-                yield from self._read(batch)
-                batch = []
-            batch += own
-        yield from self._read(batch)
+    @property
+    def identity(self) -> str:
+        """The id of the collection. One that is made again has another."""
+        return str(self._collection.id)
 
-    def _row_ids(self) -> list[str]:
-        """Return the ids of all rows of this home, without the prefix."""
-        ids = _call(_all_ids, collection=self._collection, owner=self._owner)
-        return [row.removeprefix(self._prefix) for row in ids]
+    def count(self) -> int:
+        """Return the number of all rows, those of other homes too."""
+        return int(_call(self._collection.count))
+
+    def stored(self, source: str = "") -> dict[str, Metadata]:
+        """Return the metadata of all chunks by id, or of those of a file; remove what a killed run left.
+
+        A chunk that lost a window counts as not embedded. Rows that memkit did not write count as chunks, so
+        that the caller deletes them.
+        """
+        found: dict[str, Metadata] = {}
+        windows: list[str] = []
+        for own, metadata in _call(
+            _all_metadata, collection=self._collection, owner=self._owner, source=source
+        ):
+            name = own.removeprefix(self._prefix)
+            if "#" in name:
+                windows.append(name)
+            else:
+                found[name] = dict(metadata or {})
+                self._had_text |= not self._owner and _OLD_FIELD in found[name]
+        self._delete([name for name in windows if name.partition("#")[0] not in found])
+        have = Counter(name.partition("#")[0] for name in windows)
+        for name, metadata in found.items():
+            count = metadata.get("windows")
+            if isinstance(count, int) and count > 1 and have[name] < count - 1:
+                metadata |= {"windows": 0, "held": count}
+        return found
+
+    def describe(self, row: Row) -> Metadata:
+        """Return the metadata of a chunk."""
+        chunk = row.chunk
+        names = _PLAIN_FIELDS if self._owner else _FILTER_FIELDS
+        found: Metadata = {name: getattr(chunk, name) for name in names}
+        if self._owner:
+            found |= {stored: fit_list(getattr(chunk, name)) for name, stored in _LIST_FIELDS.items()}
+            found |= {"owner": self._owner, "author": self._author, "short": row.id[:SHOWN_ID_CHARACTERS]}
+            found = fit_metadata(found)
+        return {
+            **found,
+            "day": date.fromisoformat(chunk.date).toordinal() if chunk.date else 0,
+            "text": chunk.text_number,
+            "windows": 0 if row.vectors is None else len(row.vectors),
+            "window": 0,
+        }
+
+    def vectors(self, windows: Mapping[str, int]) -> dict[str, NDArray[np.float32]]:
+        """Return the vectors of chunks, given with the number of their windows; leave out incomplete ones."""
+        import numpy as np
+
+        names = [_window(chunk, n) for chunk, count in windows.items() for n in range(count)]
+        rows: dict[str, Any] = {}
+        for batch in self._batches(names):
+            got = _call(self._collection.get, ids=batch, limit=len(batch), include=["embeddings"])
+            own = (row.removeprefix(self._prefix) for row in got["ids"])
+            rows |= zip(own, got["embeddings"], strict=True)
+        found = {}
+        for chunk, count in windows.items():
+            parts = [rows.get(_window(chunk, n)) for n in range(count)]
+            if parts and all(part is not None for part in parts):
+                found[chunk] = np.asarray(parts, np.float32)
+        return found
 
     def _batches(self, ids: Sequence[str]) -> Iterator[list[str]]:
         """Yield ids as Chroma has them, as many as one call takes."""
-        for start in range(0, len(ids), BATCH_ROWS):
-            yield [f"{self._prefix}{row}" for row in ids[start : start + BATCH_ROWS]]
+        for start in range(0, len(ids), self._batch_rows):
+            yield [f"{self._prefix}{row}" for row in ids[start : start + self._batch_rows]]
 
-    def _read(self, ids: list[str]) -> Iterator[Row]:
-        found: dict[str, Any] = {}
-        include = ["metadatas", "documents", "embeddings"]
-        for batch in self._batches(ids):
-            got = _call(self._collection.get, ids=batch, include=include)
-            columns = zip(*(got[name] for name in include), strict=True)
-            own = (row.removeprefix(self._prefix) for row in got["ids"])
-            found |= zip(own, columns, strict=True)
-        for row in sorted(found):
-            if "#" not in row:
-                yield _row(row, found)
+    @property
+    def _batch_rows(self) -> int:
+        return MOST_ROWS if self._owner else BATCH_ROWS
 
     def put(self, rows: Sequence[Row]) -> None:
         """Write rows. A row must not have fewer windows than the one with the same id that it replaces."""
@@ -171,32 +248,53 @@ class Store:
         dimensions = next((r.vectors.shape[1] for r in rows if r.vectors is not None), None)
         dimensions = dimensions or self.dimensions or PLACEHOLDER_DIMENSIONS
         placeholder = np.eye(1, dimensions, dtype=np.float32)
-        ids: list[str] = []
-        vectors: list[Any] = []
-        documents: list[str] = []
-        metadatas: list[dict[str, Any]] = []
+        batch = _Batch()
         for row in rows:
             own = placeholder if row.vectors is None else row.vectors
             for number in reversed(range(len(own))):
-                ids.append(f"{self._prefix}{row.id}#{number}" if number else self._prefix + row.id)
-                vectors.append(own[number])
-                documents.append("" if number else row.chunk.content)
-                metadata = {"window": number} if number else _metadata(row)
-                metadatas.append({**metadata, "owner": self._owner} if self._owner else metadata)
-        for start in range(0, len(ids), BATCH_ROWS):
-            batch = slice(start, start + BATCH_ROWS)
-            rest = {"documents": documents[batch], "metadatas": metadatas[batch]}
-            _call(self._collection.upsert, ids=ids[batch], embeddings=vectors[batch], **rest)
+                metadata = self.describe(row)
+                if number and self._owner:  # what the filters of others' searches need
+                    metadata = {name: metadata[name] for name in (*_FILTER_FIELDS, "day", "owner")}
+                if number:
+                    metadata = {**(metadata if self._owner else {}), "window": number}
+                text = fit_document(row.chunk.content) if self._owner and not number else ""
+                batch.add(f"{self._prefix}{_window(row.id, number)}", own[number], metadata, text)
+                if len(batch.ids) == self._batch_rows:
+                    self._upsert(batch)
+                    batch = _Batch()
+        self._upsert(batch)
 
-    def note_source_hash(self, ids: Sequence[str], source_hash: str) -> None:
-        """Record that the file of these unchanged chunks now has `source_hash`."""
-        for batch in self._batches(ids):
-            metadatas = [{"source_hash": source_hash}] * len(batch)
-            _call(self._collection.update, ids=batch, metadatas=metadatas)
+    def _upsert(self, batch: _Batch) -> None:
+        if batch.ids:
+            texts = {"documents": batch.texts} if self._owner else {}
+            _call(
+                self._collection.upsert,
+                ids=batch.ids,
+                embeddings=batch.vectors,
+                metadatas=batch.metadatas,
+                **texts,
+            )
+
+    def rewrite(self) -> None:
+        """Write the collection again, without deleted vectors. If this is killed, the next pass fills it."""
+        pages = _call(_all_rows, collection=self._collection, owner=self._owner)
+        self._collection = _call(
+            _collection, client=self._client, name=self._collection.name, owner=self._owner, rebuild=True
+        )
+        # The first vector decides on the length. A placeholder for a missing one should not.
+        for with_vectors in (True, False):
+            batch = _Batch()
+            for name, vector, metadata, text in pages:
+                if (metadata.get("windows", 1) > 0) is with_vectors:
+                    batch.add(name, vector, metadata, text)
+                    if len(batch.ids) == BATCH_ROWS:
+                        self._upsert(batch)
+                        batch = _Batch()
+            self._upsert(batch)
 
     def delete(self, chunks: Mapping[str, int]) -> None:
         """Remove chunks, given with the number of their windows."""
-        windows = (f"{c}#{number}" for c, count in chunks.items() for number in range(1, count))
+        windows = (_window(c, number) for c, count in chunks.items() for number in range(1, count))
         self._delete([*chunks, *windows])
 
     def drop(self, name: str) -> None:
@@ -210,7 +308,7 @@ class Store:
 
 def directory(home: Home, uri: str) -> Path | None:
     """Return the directory of an embedded index; None for a server or the cloud."""
-    if uri == CLOUD or urlsplit(uri).scheme in ("http", "https"):
+    if is_server(uri):
         return None
     return Path(uri).expanduser() if uri else Path(home.index) / "chroma"
 
@@ -262,28 +360,9 @@ def _embedded_client(path: Path) -> ClientAPI:
 
 
 def _remote_client(home: Home, uri: str) -> ClientAPI:
-    settings = _chroma_settings()
-    key = ""
-    if uri == CLOUD:
-        key = find_key(with_keys(os.environ, home), KEY_VARIABLES["chroma"], IndexStoreError)
-        if not key:
-            raise IndexStoreError(f"Chroma Cloud needs a key; {how_to_set('chroma')}")
-    import chromadb
-    import httpx  # Chroma's own
+    from memkit.index.server import connect  # httpx, which an embedded store need not import
 
-    parts = urlsplit(uri)
-    is_safe = parts.scheme == "https"
-    port = parts.port or (443 if is_safe else 8000)
-    heartbeat = f"{uri.rstrip('/').removesuffix(f':{port}')}:{port}/api/v2/heartbeat"
-    try:
-        if uri == CLOUD:
-            return chromadb.CloudClient(api_key=key, settings=settings)
-        httpx.get(heartbeat, timeout=ANSWER_SECONDS, verify=is_safe).raise_for_status()
-        return chromadb.HttpClient(str(parts.hostname), port, is_safe, settings=settings)
-    except Exception as error:
-        raise IndexStoreError(
-            f"cannot reach the Chroma server of index.uri = {uri!r}: {_in_one_line(error)}"
-        ) from error
+    return cast("ClientAPI", connect(home, uri))
 
 
 def _forget_clients() -> None:
@@ -296,15 +375,14 @@ def _forget_clients() -> None:
 def _collection(client: ClientAPI, name: str, owner: str, rebuild: bool) -> Collection:
     if rebuild:
         _drop(client, name, owner)
-    old = _find(client, name)
+    old = None if owner else _find(client, name)  # another home may be about to write to one on a server
     # A collection that has held a vector accepts no other length, even when it is empty.
     if old is not None and not old.get(limit=1, include=[])["ids"]:  # much faster than counting
         client.delete_collection(name)
     # Vectors have length 1, so the inner product is the cosine. With the cosine metric, Chroma would
     # scale them again and return others than it was given.
-    return client.get_or_create_collection(
-        name, embedding_function=None, configuration={"hnsw": {"space": "ip"}}
-    )
+    graph: Any = {"space": "ip"} if owner else {"space": "ip", **_EMBEDDED_GRAPH}
+    return client.get_or_create_collection(name, embedding_function=None, configuration={"hnsw": graph})
 
 
 def _find(client: ClientAPI, name: str) -> Collection | None:
@@ -322,23 +400,55 @@ def _drop(client: ClientAPI, name: str, owner: str) -> None:
     if old is None:
         return
     if owner:
-        ids = _all_ids(old, owner)
-        for start in range(0, len(ids), BATCH_ROWS):
-            old.delete(ids=ids[start : start + BATCH_ROWS])
-        if old.get(limit=1, include=[])["ids"]:
-            return
-    client.delete_collection(name)
+        ids = [row for row, _ in _all_metadata(old, owner)]
+        for start in range(0, len(ids), MOST_ROWS):
+            old.delete(ids=ids[start : start + MOST_ROWS])
+    else:
+        client.delete_collection(name)
 
 
-def _all_ids(collection: Collection, owner: str) -> list[str]:
-    """Return the ids of all rows, or of all rows of `owner`."""
-    where: dict[str, Any] = {"where": {"owner": owner}} if owner else {}
-    ids: list[str] = []
+def _all_metadata(collection: Collection, owner: str, source: str = "") -> list[tuple[str, Any]]:
+    """Return the ids of all rows, or of all rows of `owner` or `source`, with their metadata."""
+    named = [{name: one} for name, one in (("owner", owner), ("source", source)) if one]
+    where: dict[str, Any] = {"$and": named} if len(named) > 1 else (named[0] if named else {})
+    rows = MOST_ROWS if owner else PAGE_ROWS
+    found: list[tuple[str, Any]] = []
     while True:
-        page = collection.get(limit=PAGE_ROWS, offset=len(ids), include=[], **where)["ids"]
-        ids += page
-        if len(page) < PAGE_ROWS:
-            return ids
+        page = collection.get(limit=rows, offset=len(found), include=["metadatas"], where=where or None)
+        found += zip(page["ids"], page["metadatas"] or [], strict=True)
+        if len(page["ids"]) < rows:
+            return found
+
+
+def _all_rows(collection: Collection, owner: str) -> list[tuple[str, Any, Metadata, str]]:
+    """Return all rows, or all rows of `owner`: id, vector, metadata, and text."""
+    options: dict[str, Any] = {"where": {"owner": owner}} if owner else {}
+    options["include"] = ["embeddings", "metadatas", "documents"]
+    found: list[tuple[str, Any, Metadata, str]] = []
+    while True:
+        page: Any = collection.get(limit=PAGE_ROWS, offset=len(found), **options)
+        texts = (text or "" for text in page["documents"] or [])
+        metadatas = (dict(one or {}) for one in page["metadatas"] or [])
+        found += zip(page["ids"], page["embeddings"], metadatas, texts, strict=True)
+        if len(page["ids"]) < PAGE_ROWS:
+            return found
+
+
+def _window(chunk: str, number: int) -> str:
+    """Return the id of the row of a window."""
+    return f"{chunk}#{number}" if number else chunk
+
+
+def text_number(metadata: Metadata) -> int | None:
+    """Return the `text_number` of the chunk that a row was made of; None if it is not memkit's."""
+    if "text" in metadata:
+        return int(metadata["text"])
+    try:  # of an earlier version
+        return number_of_text(
+            metadata["breadcrumb"], metadata["content_hash"], metadata["whole"], metadata["kind"]
+        )
+    except KeyError:
+        return None
 
 
 def _call(function: Callable[..., Any], **arguments: Any) -> Any:
@@ -352,32 +462,3 @@ def _call(function: Callable[..., Any], **arguments: Any) -> Any:
 
 def _in_one_line(error: BaseException) -> str:
     return shorten(one_line(f"{type(error).__name__}: {error}"), 300)
-
-
-def _metadata(row: Row) -> dict[str, Any]:
-    chunk = row.chunk
-    plain = {name: getattr(chunk, name) for name in _PLAIN_FIELDS}
-    lists = {stored: ",".join(getattr(chunk, name)) for name, stored in _LIST_FIELDS.items()}
-    windows = 0 if row.vectors is None else len(row.vectors)
-    return {**plain, **lists, "windows": windows, "window": 0}
-
-
-def _row(owner: str, found: Mapping[str, Any]) -> Row:
-    """Return the chunk with the id `owner`; `found` holds metadata, text, and vector of its rows."""
-    import numpy as np
-
-    metadata, text, _ = found[owner]
-    try:
-        known = dict(metadata)
-        for name, stored in _LIST_FIELDS.items():
-            known[name] = tuple(filter(None, known.pop(stored).split(",")))
-        windows = range(known.pop("windows"))
-        del known["window"]
-        known.pop("owner", None)
-        chunk = Chunk(content=str(text), **known)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ForeignRowsError(f"the row {owner} of the index is not memkit's") from error
-    own = [f"{owner}#{number}" if number else owner for number in windows]
-    if not own or any(row not in found for row in own):
-        return Row(owner, chunk, None)
-    return Row(owner, chunk, np.asarray([found[row][2] for row in own], dtype=np.float32))

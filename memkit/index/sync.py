@@ -1,8 +1,12 @@
 """Update the index of a project to match its Markdown.
 
 A pass adds missing chunks and deletes stale ones. Unchanged files cost nothing, and moved text keeps its
-vectors. Chroma is written first; the snapshot that searches read is derived from it. A pass that is killed
-at any moment can be repeated, and ends in the same state.
+vectors. Chroma is written first, then the snapshot that searches read. A pass that is killed at any moment
+can be repeated, and ends in the same state.
+
+Chroma holds the chunks of the snapshot. To compare all of them takes long, so a pass does that only if it
+must: if the mark of a killed pass exists, or if the collection is not the one that the snapshot names or has
+another number of rows.
 """
 
 from __future__ import annotations
@@ -12,17 +16,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from memkit.embedding.models import space
-from memkit.errors import IndexStoreError
+from memkit.errors import IndexStoreError, StaleSnapshotError
 from memkit.hook.project import Project
 from memkit.index import SyncReport
 from memkit.index.catalog import collection_name, snapshot_directory
-from memkit.index.chunk import open_current
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
+from memkit.index.manifest import MANIFEST
 from memkit.index.memory_files import CurrentFiles, read_files
-from memkit.index.snapshot import Snapshot
-from memkit.index.store import ForeignRowsError, Row, Store, directory
-from memkit.index.update import OtherLengthError, Progress, Update
+from memkit.index.merge import due, merge
+from memkit.index.outbox import Outbox, read_unsent
+from memkit.index.reader import open_current
+from memkit.index.snapshot import STARTED, Snapshot
+from memkit.index.store import Store, directory
+from memkit.index.update import OtherLengthError, Progress, Update, Vectors
+from memkit.ipc import unindexed
 from memkit.paths import Home
+from memkit.projects.git import author_of
 from memkit.settings.load import Settings
 
 if TYPE_CHECKING:
@@ -30,12 +39,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+
 def sync_project(
     project: Project,
     home: Home,
     settings: Settings,
     *,
     rebuild: bool = False,
+    compare: bool = False,
     files: CurrentFiles | None = None,
     embedder: Embedder | None = None,
     announce: Callable[[str], None] = logger.info,
@@ -43,12 +54,16 @@ def sync_project(
 ) -> SyncReport:
     """Update the project's index once. The caller holds the index lock.
 
-    `rebuild` starts from nothing. Without `files` and `embedder`, read and load them when needed. Raise
-    `IndexStoreError`, `EmbeddingError`.
+    `rebuild` starts from nothing; `compare` reads the whole snapshot and compares it with the store. Without
+    `files` and `embedder`, read and load them when needed. Who gives `files` claims the mark of the project
+    before reading them; see `memkit.ipc.unindexed`. Raise `IndexStoreError`, `EmbeddingError`.
     """
     find = None if embedder is None else lambda: (embedder, "")
     with Indexer(project, home, settings, find_embedder=find, announce=announce) as indexer:
-        return indexer.sync(files, rebuild=rebuild, progress=progress)
+        report = indexer.sync(files, rebuild=rebuild, compare=compare, progress=progress)
+        if indexer.is_merge_due():
+            indexer.merge()
+        return report
 
 
 class Indexer:
@@ -77,6 +92,8 @@ class Indexer:
         self._path = directory(home, settings.index.uri)
         self._store: Store | None = None
         self._snapshot: Snapshot | None = None
+        self._compares = False
+        self._checked = ""  # the name of the snapshot whose chunks the open store is known to hold
 
     def __enter__(self) -> Indexer:
         return self
@@ -93,25 +110,34 @@ class Indexer:
     def snapshot(self) -> Snapshot | None:
         """Return the current snapshot; None if there is no usable one."""
         if self._snapshot is None or not self._snapshot.is_current():
-            language = self.settings.search.language
-            place = snapshot_directory(self.home, self.name)
-            self._snapshot = open_current(place, lambda path: Snapshot(path, language))
+            self._reopen()
         return self._snapshot
+
+    def _reopen(self) -> None:
+        """Open the current snapshot, with the segments that are open."""
+        earlier, language = self._snapshot, self.settings.search.language
+        place = snapshot_directory(self.home, self.name)
+        self._snapshot = open_current(place, lambda path: Snapshot(path, language, earlier))
 
     def sync(
         self,
         files: CurrentFiles | None = None,
         *,
         rebuild: bool = False,
+        compare: bool = False,
         progress: Progress | None = None,
     ) -> SyncReport:
         """Update the index to match `files`, by default all memory files as they are now.
 
-        `rebuild` starts from nothing. Raise `IndexStoreError`, `EmbeddingError`.
+        `rebuild` and `compare` are as for `sync_project`. Raise `IndexStoreError`, `EmbeddingError`.
         """
+        self._compares = compare
+        if compare:
+            self._drop_if_damaged()
         if files is None:
-            files = read_files(self.project, self.home, self.settings)
-        made: dict[str, Row] = {}
+            unindexed.claim(self.home, self.project.root)
+            files = read_files(self.project, self.home, self.settings, self.snapshot())
+        made: Vectors = {}
 
         def run(*, rebuild: bool, reuse: bool) -> SyncReport:
             try:
@@ -124,18 +150,41 @@ class Indexer:
             self._set_aside_if_damaged()  # opening it may have crashed the process that left the marker
         try:
             return run(rebuild=rebuild, reuse=not rebuild)
-        except ForeignRowsError as error:
-            self._announce(f"{error}; it is rebuilt")
-            return run(rebuild=True, reuse=True)
         except IndexStoreError:
             if not self._set_aside_if_damaged():
                 raise
             return run(rebuild=rebuild, reuse=not rebuild)
 
+    def _drop_if_damaged(self) -> None:
+        """Remove the current state if it is damaged, so that the pass makes a new one."""
+        snapshot = self.snapshot()
+        try:
+            if snapshot is not None:
+                snapshot.check()
+        except StaleSnapshotError as error:
+            logger.warning("%s; it is rebuilt", error)
+            (snapshot_directory(self.home, self.name) / MANIFEST).unlink(missing_ok=True)
+
+    def is_merge_due(self) -> bool:
+        """Return whether there are segments to merge."""
+        snapshot = self.snapshot()
+        return snapshot is not None and bool(due(snapshot))
+
+    def merge(self) -> None:
+        """Do the merge that is due, if there is one. Raise `IndexStoreError`."""
+        snapshot = self.snapshot()
+        chosen = [] if snapshot is None else due(snapshot)
+        if snapshot is not None and chosen:
+            is_in_step = self._checked == snapshot.name
+            merge(snapshot, chosen)
+            self._reopen()
+            if is_in_step and self._snapshot is not None:
+                self._checked = self._snapshot.name
+
     def _run(
         self,
         files: CurrentFiles,
-        made: dict[str, Row],
+        made: Vectors,
         progress: Progress | None,
         rebuild: bool,
         reuse: bool,
@@ -145,15 +194,54 @@ class Indexer:
             self.close()
         try:
             if self._store is None:
-                uri = self.settings.index.uri
-                self._store = Store(self.home, uri, self.name, rebuild=rebuild)
-            return Update(self, self._store, files, made, last, reuse).run(progress)
+                self._store = self._open_store(rebuild)
+                self._checked = ""
+            in_step = last is not None and reuse and self._is_in_step(self._store, last)
+            unsent = self._unsent(last)
+            update = Update(
+                self, self._store, files, made, last, reuse=reuse, is_in_step=in_step, unsent=unsent
+            )
+            report = update.run(progress)
+            self._reopen()
+            self._checked = "" if self._snapshot is None else self._snapshot.name
+            if self._store.problem:  # the next pass tries again
+                self.close()
+            return report
         except BaseException:
             self.close()
             raise
-        finally:
-            if self._snapshot is not None and not self._snapshot.is_current():
-                self._snapshot = None  # it is large, and no longer needed
+
+    def _open_store(self, rebuild: bool) -> Store:
+        uri, author = self.settings.index.uri, ""
+        if self._path is None:
+            author = author_of(self.project.root)
+
+        def open_store() -> Store:
+            return Store(self.home, uri, self.name, rebuild=rebuild, author=author)
+
+        return Outbox(open_store) if self._path is None else open_store()
+
+    def _unsent(self, last: Snapshot | None) -> frozenset[str] | None:
+        """Return the memory files whose rows may differ on the server; None if all may."""
+        if self._path is not None:
+            return frozenset()
+        if last is None or (last.directory / STARTED).exists():
+            return None
+        return read_unsent(last.directory)
+
+    def _is_in_step(self, store: Store, last: Snapshot) -> bool:
+        """Return whether the store holds exactly the chunks of the snapshot, but for those that wait."""
+        if isinstance(store, Outbox):
+            # Without the server, what it holds is compared later.
+            is_same = store.is_away or last.manifest.collection == store.identity
+            is_known = store.is_away or self._unsent(last) is not None
+            return is_same and is_known and not self._compares
+        if self._compares or (last.directory / STARTED).exists():
+            return False
+        if self._checked == last.name:
+            return True
+        rows = len(last.owners) + last.missing
+        return last.manifest.collection == store.identity and store.count() == rows
 
     def _set_aside_if_damaged(self) -> bool:
         is_ours = not self.settings.index.uri

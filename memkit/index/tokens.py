@@ -96,6 +96,12 @@ _NUMBER_UNIT = re.compile(rf"(\d[\d.]*)({_LETTER}{{1,4}})")
 _ENDLESS_MARKS = re.compile(r"([^\w\s\x00-\x7f]{30})[^\w\s\x00-\x7f]+")
 
 
+@lru_cache(maxsize=4)
+def tokenizer_of(language: str) -> Tokenizer:
+    """Return the tokenizer of a language, whose caches all share. Raise `ConfigError`."""
+    return Tokenizer(language)
+
+
 class Tokenizer:
     """Turns text into terms. `language` is a Snowball algorithm, such as `english` or `german`.
 

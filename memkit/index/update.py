@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from memkit.embedding import UnusableVectorError, check_vectors
-from memkit.errors import EmbeddingError
 from memkit.index import SyncReport
 from memkit.index.catalog import other_collections, snapshot_directory
-from memkit.index.chunk import Chunk
+from memkit.index.chunk_embedder import ChunkEmbedder
 from memkit.index.chunker import chunk_file
-from memkit.index.lexical import LexicalIndex, fingerprint
-from memkit.index.memory_files import CurrentFiles, state_of
-from memkit.index.snapshot import Snapshot, write_snapshot
-from memkit.index.store import PLACEHOLDER_DIMENSIONS, Row, Store
+from memkit.index.manifest import Entry
+from memkit.index.memory_files import CurrentFiles, file_state, state_of
+from memkit.index.outbox import waiting_chunks, write_unsent
+from memkit.index.segment import Segment, write_rows
+from memkit.index.snapshot import (
+    STARTED,
+    Snapshot,
+    entries_of,
+    mark_started,
+    order,
+    prepare,
+    remove_others,
+    unwritable,
+    write_manifest,
+)
+from memkit.index.store import PLACEHOLDER_DIMENSIONS, Metadata, Row, Store, text_number
 from memkit.ipc import unindexed
+from memkit.text import plural
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from memkit.embedding import Embedder
     from memkit.index.sync import Indexer
 
 logger = logging.getLogger(__name__)
@@ -33,13 +42,17 @@ logger = logging.getLogger(__name__)
 BATCH_CHUNKS = 100
 """Chunks to embed and write at once. A kill or a refusal by a provider loses at most one batch."""
 
-MOST_FAILURES = 3
-"""After this many failed chunks in a row, blame the model and send no more."""
-
-SHOWN_PROBLEMS = 3
+SEGMENT_CHUNKS = 4096
+"""A pass holds about this many chunks in memory, and writes them as one segment."""
 
 Progress = Callable[[int, int], None]
-"""Called with the number of chunks embedded so far, and the total."""
+"""Called with the number of chunks embedded so far, and the total as far as it is known."""
+
+Vectors = dict[int, "NDArray[np.float32]"]
+"""Vectors by the `text_number` of their chunk."""
+
+
+_NEW = Entry("")
 
 
 class OtherLengthError(Exception):
@@ -49,8 +62,11 @@ class OtherLengthError(Exception):
 class Update:
     """One pass over the memory files.
 
-    `made` collects the embedded rows, so that a second attempt need not embed them again. `last` is the
-    current snapshot. It supplies the text of files that cannot be read now and, with `reuse`, known vectors.
+    The store is to hold the chunks of the files, as the next snapshot does. `last` is the current snapshot:
+    it has the text of files that cannot be read now and, with `reuse`, all chunks of unchanged files. With
+    `is_in_step`, the store is known to hold exactly its chunks; else this compares all of them. `made`
+    collects the vectors of the chunks in work, so that a second attempt need not embed them again. A server
+    may lack the rows of the files in `unsent`; None stands for all.
     """
 
     def __init__(
@@ -58,9 +74,12 @@ class Update:
         indexer: Indexer,
         store: Store,
         files: CurrentFiles,
-        made: dict[str, Row],
+        made: Vectors,
         last: Snapshot | None,
+        *,
         reuse: bool,
+        is_in_step: bool,
+        unsent: frozenset[str] | None = frozenset(),
     ) -> None:
         self.indexer = indexer
         self.settings = indexer.settings
@@ -68,225 +87,362 @@ class Update:
         self.files = files
         self.made = made
         self.last = last
-        self.donor = last if reuse else None  # of vectors
-        ids = fingerprint(store.tidy_ids())
-        # None: killed between the two writes, or the store is lost, replaced, or emptied.
-        self.snapshot = self.donor if self.donor and self.donor.fingerprint == ids else None
+        self.base = base = last if reuse else None
+        self.directory = snapshot_directory(indexer.home, indexer.name)
         self.report = SyncReport(indexer.project.root, unreadable=files.problems)
         self.state = state_of(files, self.settings)
-        self.kept: frozenset[str] = frozenset()  # sources that the next snapshot takes over as they are
-        self.written: set[str] = set()  # the ids of `made` that are in the store
-        if self.snapshot is None:
-            self.old = {row.id: row for row in store.rows()}
-        else:
-            known = self.snapshot.sources
+        self.stats = {source: file.stat for source, file in files.items()}
+        self.kept: frozenset[str] = frozenset()  # sources whose chunks stay as they are
+        self.waiting: frozenset[str] = frozenset()  # unchanged ones with chunks to embed
+        if base is not None:
+            known = base.sources
             self.state |= {name: known[name] for name in known if files.is_unreadable(name)}
-            self.kept = self.snapshot.unchanged(self.state)
-            self.old = {row.id: row for row in self.snapshot.rows_outside(self.kept)}
+            self.kept = base.unchanged(self.state)
+            self.waiting = base.waiting(self.state)
+        self.is_in_step = is_in_step and base is not None
+        self.is_all_unsent = unsent is None
+        self.unsent = unsent or frozenset()
+        self.has_begun = False
+        self.segments = [] if base is None else [one.name for one in base.segments]
+        self.entries: dict[str, Entry] = {}
+        if base is not None:
+            self.entries = {name: base.entries[name] for name in base.entries if name in self.state}
+        self.embedder: ChunkEmbedder | None = None
+        self.is_asked = False  # whether the embedder was looked for
+        # The metadata of chunks in the store: of all, or in step of those that this pass may change.
+        self.before: dict[str, Metadata] = {}
+        self.seen: set[str] = set()  # the ids that stay, among those
+        self.in_store: dict[int, tuple[str, int]] = {}  # of embedded chunks by text: id and windows
+        self.known: Vectors = {}  # of the files that this pass may change
 
     def run(self, progress: Progress | None) -> SyncReport:
         """Update the store and the snapshot."""
-        store, report, old, snapshot = self.store, self.report, self.old, self.snapshot
-        home, root = self.indexer.home, self.indexer.project.root
-        unreadable = self._unreadable_rows()
-        for row in unreadable:
-            self.state.setdefault(row.chunk.source, "unreadable")
-        rows = self._rows() + unreadable
-        waiting = [row for row in rows if row.vectors is None]
-        if waiting:
-            embedder, report.degraded = self.indexer.find_embedder()
-            if embedder is not None:
-                self._embed(embedder, waiting, progress)
-        rows = [self.made.get(row.id, row) for row in rows]
-        self._write_changed(rows)
-        ids = {row.id for row in rows}
-        stale = old.keys() - ids
-        store.delete({id: old[id].windows for id in stale})
+        report = self.report
+        self._read_store()
+        for batch, share in self._batches():
+            self._index(batch, share, progress)
+        for source in sorted(self.kept & self.unsent if self.is_in_step else self.kept):
+            self._write_changed(self._rows_of(source))
+        stale = self.before.keys() - self.seen
+        gone = {id: self.before[id] for id in stale if not self._is_kept_in_store(self.before[id])}
+        if gone:
+            self._begin()
+            self.store.delete({id: _held(metadata) for id, metadata in gone.items()})
 
-        report.files, report.chunks = len(self.files), len(rows)
-        if snapshot is not None:
-            ranges = snapshot.ranges
-            report.chunks += sum(ranges[n][1] - ranges[n][0] for n in self.kept & ranges.keys())
-        report.added, report.deleted = len(ids - old.keys()), len(stale)
-        report.missing = sum(row.vectors is None for row in rows)
-        is_same = snapshot is not None and (snapshot.sources, snapshot.root) == (self.state, root)
-        if not is_same or report.missing < len(waiting):
-            lexical = self._lexical(rows)
-            dimensions = store.dimensions or PLACEHOLDER_DIMENSIONS
-            place = snapshot_directory(home, self.indexer.name)
-            write_snapshot(place, rows, lexical, self.state, dimensions, root, snapshot, self.kept)
-        if report.chunks and not report.missing and not self.files.problems:
+        report.files = len(self.files)
+        report.deleted = len(gone)
+        report.chunks = sum(entry.last - entry.first for entry in self.entries.values())
+        report.missing = sum(entry.waiting for entry in self.entries.values())
+        self._commit()
+        if report.chunks and not report.missing and not self.files.problems and not self.store.problem:
             # All chunks are in this collection: remove those made with other settings.
-            for other in other_collections(self.indexer.project, home, self.indexer.name):
-                store.drop(other)
-                shutil.rmtree(snapshot_directory(home, other), ignore_errors=True)
-        unindexed.clear(home, root)
+            for other in other_collections(self.indexer.project, self.indexer.home, self.indexer.name):
+                self.store.drop(other)
+                shutil.rmtree(snapshot_directory(self.indexer.home, other), ignore_errors=True)
+        unindexed.clear(self.indexer.home, self.indexer.project.root)
         return report
 
-    def _rows(self) -> list[Row]:
-        """Return the rows of all files except the kept ones, with the vectors that exist.
+    def _begin(self) -> None:
+        """Mark durably that the store and the snapshot may differ from now on."""
+        if not self.has_begun:
+            prepare(self.directory)
+            mark_started(self.directory)
+            self.has_begun = True
 
-        Unchanged files are not parsed again, even if they wait for vectors.
+    def _commit(self) -> None:
+        """Make the new state the current one, if it is new."""
+        base, root = self.base, self.indexer.project.root
+        for source, state in self.state.items():
+            entry = self.entries.get(source)
+            if entry is None or entry.state != state:
+                entry = Entry(state)
+            stat = self.stats.get(source, ())
+            self.entries[source] = entry._replace(stat=stat or entry.stat)
+        identity, unsent = self._sent()
+        if unsent != self.unsent:
+            prepare(self.directory)
+            write_unsent(self.directory, unsent)
+        if base is not None and (base.entries, base.root) == (self.entries, root):
+            is_marked = (self.directory / STARTED).exists()
+            if not is_marked and base.manifest.collection == identity:
+                remove_others(self.directory, self.segments)  # a killed pass or merge may have left some
+                return
+            name = base.name
+        else:
+            name = ""
+        prepare(self.directory)
+        known = {} if base is None else {one.name: one.stat for one in base.segments}
+        write_manifest(self.directory, root, self.segments, self.entries, identity, name, known)
+
+    def _sent(self) -> tuple[str, frozenset[str]]:
+        """Return which collection holds the chunks now, "" if that is unknown, and the files that wait."""
+        identity = self.store.identity
+        problem = self.store.problem
+        if not problem:
+            return identity, frozenset()
+        base, unsent = self.base, self.unsent
+        if base is None or not self.is_in_step or self.is_all_unsent:
+            identity, unsent = "", frozenset()
+        else:
+            identity = base.manifest.collection
+            unsent |= (self.state.keys() | base.entries.keys()) - self.kept
+        self.report.unsent = waiting_chunks(self.entries, identity, unsent)
+        if self.report.unsent:
+            waiting = f"{plural(self.report.unsent, 'chunk')} will be sent later"
+            self.report.away = f"{problem}; {waiting}"
+        return identity, unsent
+
+    def _read_store(self) -> None:
+        """Find out what the store holds, and collect the vectors that are known."""
+        if not self.is_in_step:
+            self._take(self.store.stored())
+        for source in sorted(self.unsent) if self.is_in_step else ():
+            self._take(self.store.stored(source))
+        entries = {} if self.base is None else self.base.entries
+        for source in entries.keys() - self.kept - self.waiting:
+            rows = self._rows_of(source)
+            self.known |= {row.chunk.text_number: row.vectors for row in rows if row.vectors is not None}
+            self._note_stored(source, rows)
+
+    def _take(self, stored: Mapping[str, Metadata]) -> None:
+        """Note rows that the store holds."""
+        self.before |= stored
+        for id, metadata in stored.items():
+            number, windows = text_number(metadata), metadata.get("windows")
+            if number is not None and windows:
+                self.in_store[number] = (id, int(windows))
+
+    def _note_stored(self, source: str, rows: list[Row]) -> None:
+        """Note that the store holds these rows of the snapshot, if it is in step with it."""
+        if self.is_in_step and source not in self.unsent:
+            self.before |= {row.id: self.store.describe(row) for row in rows}
+
+    def _rows_of(self, source: str) -> list[Row]:
+        return [] if self.base is None else self.base.rows_of(source)
+
+    def _batches(self) -> Iterator[tuple[list[Row], float]]:
+        """Yield the chunks of all files that are not kept, without vectors, some files at a time.
+
+        Unchanged files that wait for vectors come last and are not parsed again. Without an embedder they
+        stay as they are. The second value is the part of the files that has been read.
         """
-        known = {} if self.snapshot is None else self.snapshot.sources
-        by_source: dict[str, list[Row]] = {}
-        for row in self.old.values():
-            by_source.setdefault(row.chunk.source, []).append(row)
-        known_rows = (*self.old.values(), *self.made.values())
-        vectors = {row.chunk.text_number: row.vectors for row in known_rows}
-        rows: list[Row] = []
-        for source, file in self.files.items():
-            if source in self.kept:
-                continue
-            if known.get(source) == self.state[source]:
-                rows += by_source.get(source, [])
-                continue
-            chunks, replaced = chunk_file(file, self.settings)
-            if replaced:
-                self.report.replaced[source] = replaced
-            for chunk in chunks:
-                found = vectors.get(chunk.text_number)
-                if found is None and self.donor is not None:
-                    found = self.donor.vectors_of_text(chunk.text_number)
-                rows.append(Row(chunk.id(self.settings.embedding.model), chunk, found))
-        return rows
+        base, last = self.base, self.last
+        sources = {source for source in self.files if source not in self.kept}
+        known: Mapping[str, Entry] = {} if last is None else last.entries
+        unreadable = {name for name in known if name not in self.kept and self.files.is_unreadable(name)}
+        everything = (sources | unreadable | self.waiting) - self.kept
+        changed = sorted(everything - self.waiting)
+        batch: list[Row] = []
+        for number, source in enumerate(changed, 1):
+            if source in unreadable:
+                self.state.setdefault(source, "unreadable")
+                rows = last.rows_of(source) if last is not None else []
+                batch += rows if base is not None else [replace(row, vectors=None) for row in rows]
+            else:
+                batch += self._chunks_of(source)
+            if len(batch) >= SEGMENT_CHUNKS:
+                yield batch, number / len(everything)
+                batch = []
+        if batch:
+            yield batch, len(changed) / len(everything)
+        batch = []
+        for number, source in enumerate(sorted(self.waiting), len(changed)):
+            if len(batch) >= SEGMENT_CHUNKS:
+                yield batch, number / len(everything)
+                batch = []
+            # Unless in step, the store may hold vectors that only `_with_vectors` brings into the snapshot.
+            if not batch and self.is_in_step and self._find_embedder() is None:
+                self.kept |= {one for one in self.waiting if one >= source}
+                return
+            rows = self._rows_of(source)
+            self._note_stored(source, rows)
+            batch += rows
+        if batch:
+            yield batch, 1.0
 
-    def _unreadable_rows(self) -> list[Row]:
-        """Return the known rows of files that cannot be read now, except the kept ones."""
-        if not self.files.problems:
-            return []
-        known = self.old
-        if self.snapshot is None and self.last is not None:
-            rows = self.last.rows()
-            if self.donor is None:
-                rows = [replace(row, vectors=None) for row in rows]
-            known = {row.id: row for row in rows} | known
+    def _chunks_of(self, source: str) -> list[Row]:
+        """Parse a file; return its chunks. If it cannot be read any more, they stay as they are."""
+        try:
+            file = self.files[source].load()
+        except OSError as error:
+            logger.warning("cannot read %s: %s", source, error)
+            self.report.unreadable.append(f"{source} cannot be read: {error.strerror or error}")
+            if self.base is None or source not in self.base.entries:
+                del self.state[source]
+                return []
+            self.state[source] = self.base.entries[source].state
+            return self.base.rows_of(source)
+        if file.hash != self.files[source].hash:  # it has changed since
+            self.state[source] = file_state(file, self.settings)
+        self.stats[source] = file.stat
+        chunks, replaced = chunk_file(file, self.settings)
+        if replaced:
+            self.report.replaced[source] = replaced
+        return sorted(
+            (Row(chunk.id(self.settings.embedding.model), chunk, None) for chunk in chunks), key=order
+        )
+
+    def _index(self, rows: list[Row], share: float, progress: Progress | None) -> None:
+        """Bring these chunks into the store and into a new segment."""
+        rows = self._with_vectors(rows)
+        waiting = [row for row in rows if row.vectors is None]
+        written: set[str] = set()
+        if waiting:
+            embedder = self._find_embedder()
+            if embedder is not None:
+                done = self.report.embedded
+
+                def note(count: int) -> None:
+                    if progress is not None:
+                        progress(done + count, max(done + count, round((done + len(waiting)) / share)))
+
+                written = self._embed(embedder, waiting, note)
+                rows = [
+                    replace(row, vectors=self.made.get(row.chunk.text_number)) if row.vectors is None else row
+                    for row in rows
+                ]
+        self._write_changed(rows, written)
+        self._write_segment(rows)
+        self.made.clear()
+
+    def _with_vectors(self, rows: list[Row]) -> list[Row]:
+        """Return the rows with those vectors that exist."""
+        found: Vectors = {}
+        wanted = {row.chunk.text_number for row in rows if row.vectors is None}
+        in_store: dict[str, int] = {}
+        made: set[int] = set()
+        for number in wanted:
+            vectors = self.made.get(number)  # of an attempt before
+            if vectors is not None:
+                made.add(number)
+            else:
+                vectors = self.known.get(number)
+            if vectors is None and self.base is not None:
+                vectors = self.base.vectors_of_text(number)
+            if vectors is not None:
+                found[number] = vectors
+            elif number in self.in_store:
+                id, windows = self.in_store[number]
+                in_store[id] = windows
+        if in_store:
+            vectors_by_id = self.store.vectors(in_store)
+            for number in wanted - found.keys():
+                id, _ = self.in_store.get(number, ("", 0))
+                if id in vectors_by_id:
+                    found[number] = vectors_by_id[id]
+        self.report.embedded += sum(
+            row.vectors is None and row.chunk.text_number in made for row in rows
+        )
         return [
-            row
-            for row in known.values()
-            if row.chunk.source not in self.kept and self.files.is_unreadable(row.chunk.source)
+            replace(row, vectors=found.get(row.chunk.text_number)) if row.vectors is None else row
+            for row in rows
         ]
 
-    def _embed(self, embedder: Embedder, waiting: list[Row], progress: Progress | None) -> None:
+    def _find_embedder(self) -> ChunkEmbedder | None:
+        """Return the embedder, if there is one and it has not failed."""
+        if not self.is_asked:
+            self.is_asked = True
+            embedder, self.report.degraded = self.indexer.find_embedder()
+            if embedder is not None:
+                # The user paid for a remote model's vectors, so no other length replaces them unasked.
+                held = None
+                if embedder.dimensions is None:
+                    held = next((one.shape[1] for one in self.known.values()), None)
+                    if held is None and self.base is not None:
+                        held = self.base.dimensions
+                    if held is None and self.in_store:
+                        held = self.store.dimensions
+                self.embedder = ChunkEmbedder(embedder, held)
+        if self.embedder is None or self.embedder.is_stopped:
+            return None
+        return self.embedder
+
+    def _embed(
+        self, embedder: ChunkEmbedder, waiting: list[Row], note: Callable[[int], None]
+    ) -> set[str]:
         """Embed the waiting rows and write them batch by batch: a pass that ends early keeps its work.
 
-        Rows that cannot be embedded keep waiting; the report has the reason.
+        Return the ids of those. The others keep waiting; the report has the reason.
         """
-        donated = None if self.donor is None else self.donor.vectors
-        known = [*(row.vectors for row in self.old.values()), donated]
-        lengths = (vectors.shape[1] for vectors in known if vectors is not None and len(vectors))
-        # The user paid for a remote model's vectors, so no other length replaces them unasked.
-        held = next(lengths, None) if embedder.dimensions is None else None
-        batches = ChunkEmbedder(embedder, held)
-        for start, vectors in batches.batches([row.chunk for row in waiting], BATCH_CHUNKS):
+        written: set[str] = set()
+        for start, vectors in embedder.batches([row.chunk for row in waiting], BATCH_CHUNKS):
             pairs = zip(waiting[start:], vectors, strict=False)
-            made = [Row(row.id, row.chunk, found) for row, found in pairs if found is not None]
-            self.made |= {row.id: row for row in made}
-            lengths_held = {self.store.dimensions}
-            if self.snapshot is None and donated is not None and len(donated):
-                lengths_held.add(donated.shape[1])
-            if lengths_held - {None, batches.dimensions}:
+            made = [replace(row, vectors=found) for row, found in pairs if found is not None]
+            self.made.update((row.chunk.text_number, row.vectors) for row in made if row.vectors is not None)
+            lengths = {None if self.base is None else self.base.dimensions}
+            if not self.is_in_step or lengths == {None}:  # else the store has the same ones
+                lengths.add(self.store.dimensions)
+            if lengths - {None, embedder.dimensions}:
                 raise OtherLengthError
             self._put(made)
-            self.written |= {row.id for row in made}
-            if progress is not None:
-                progress(start + len(vectors), len(waiting))
-        self.report.embedded, self.report.degraded = len(self.made), batches.problem
+            written |= {row.id for row in made}
+            note(start + len(vectors))
+        self.report.embedded += len(written)
+        self.report.degraded = embedder.problem
+        return written
 
-    def _write_changed(self, rows: list[Row]) -> None:
-        """Write the new and changed rows that `_embed` has not written."""
-        changed: list[Row] = []
-        other_hash: dict[str, list[str]] = {}  # unchanged text in changed files
-        for row in rows:
-            before = self.old.get(row.id)
-            if row.id in self.written or row is before:
-                continue
-            source_hash = row.chunk.source_hash
-            if before is None or row.chunk != replace(before.chunk, source_hash=source_hash):
-                changed.append(row)
-            elif before.chunk.source_hash != source_hash:
-                other_hash.setdefault(source_hash, []).append(row.id)
-        self._put(changed)
-        for source_hash, ids in other_hash.items():
-            self.store.note_source_hash(ids, source_hash)
+    def _write_changed(self, rows: list[Row], written: Collection[str] = ()) -> None:
+        """Write those rows that the store does not have yet."""
+        self.seen |= {row.id for row in rows}
+        new = [row for row in rows if row.id not in written]
+        self._put([row for row in new if self.before.get(row.id) != self.store.describe(row)])
+        self.report.added += sum(row.id not in self.before for row in rows)
 
     def _put(self, rows: list[Row]) -> None:
-        # A chunk is written window by window. Delete a replaced one first, or a kill would mix the two.
-        self.store.delete({row.id: self.old[row.id].windows for row in rows if row.id in self.old})
-        self.store.put(rows)
+        if not rows:
+            return
+        self._begin()
+        self.store.put([row for row in rows if row.id not in self.before])
+        # A chunk is written window by window. Delete a replaced one first, or a kill would mix the two. If
+        # there is no snapshot, its vectors exist nowhere else, so do it in small batches.
+        replaced = [row for row in rows if row.id in self.before]
+        for start in range(0, len(replaced), BATCH_CHUNKS):
+            batch = replaced[start : start + BATCH_CHUNKS]
+            self.store.delete({row.id: _held(self.before[row.id]) for row in batch})
+            self.store.put(batch)
 
-    def _lexical(self, rows: list[Row]) -> LexicalIndex:
-        """Return the BM25 index, updated from that of the snapshot if there is one."""
-        index, present = LexicalIndex(self.settings.search.language), {}
-        if self.snapshot is not None:
-            index, present = self.snapshot.lexical, self.old
-        changed = []
-        for row in rows:
-            before = present.get(row.id)
-            if before is None or (
-                row is not before and row.chunk.lexical_text != before.chunk.lexical_text
-            ):
-                changed.append(row)
-        gone = present.keys() - {row.id for row in rows}
-        removed = [*gone, *(row.id for row in changed if row.id in present)]
-        return index.updated(((row.id, row.chunk.lexical_text) for row in changed), removed)
-
-
-class ChunkEmbedder:
-    """Embeds chunks in batches; `problem` names those that cannot be embedded."""
-
-    def __init__(self, embedder: Embedder, dimensions: int | None) -> None:
-        """`dimensions` is the required length of the vectors; None accepts any, set by the first vector."""
-        self.dimensions = dimensions
-        self._embedder = embedder
-        self._problems: list[str] = []
-        self._failures = 0
-
-    @property
-    def problem(self) -> str:
-        """The reason for chunks without vectors, in one line; empty if there are none."""
-        return "; ".join(self._problems[:SHOWN_PROBLEMS])
-
-    def batches(
-        self, chunks: Sequence[Chunk], size: int
-    ) -> Iterator[tuple[int, list[NDArray[np.float32] | None]]]:
-        """Yield the vectors of `size` chunks at a time, with the position of the first one.
-
-        A chunk has vectors (windows, dimensions), each of length 1, or None if it cannot be embedded. Stop
-        early if the rest cannot be embedded either.
-        """
-        for start in range(0, len(chunks), size):
-            try:
-                vectors = self._embed(chunks[start : start + size])
-            except EmbeddingError as error:
-                self._note(str(error))
-                return
-            yield start, vectors
-
-    def _embed(self, chunks: Sequence[Chunk]) -> list[NDArray[np.float32] | None]:
-        """Return the vectors of each chunk; halve the batch until a chunk that fails is alone."""
-        windows = [self._embedder.windows(chunk.text) for chunk in chunks]
+    def _write_segment(self, rows: list[Row]) -> None:
+        """Write a segment of the files that have changed or gained vectors."""
+        base = self.base
+        entries = entries_of(rows, self.state, len(self.segments))
+        for source, entry in [*entries.items()]:
+            known = base.entries.get(source) if base is not None else None
+            if known is not None and (known.state, known.waiting) == (entry.state, entry.waiting):
+                del entries[source]
+        kept = [row for row in rows if row.chunk.source in entries]
+        if not kept:
+            return
+        dimensions = next((row.vectors.shape[1] for row in kept if row.vectors is not None), 0)
+        dimensions = dimensions or self.store.dimensions or PLACEHOLDER_DIMENSIONS
+        prepare(self.directory)
         try:
-            vectors = self._embedder.embed([window for own in windows for window in own])
-            check_vectors(self._embedder.name, vectors, sum(map(len, windows)), self.dimensions)
-        except UnusableVectorError as error:
-            owners = [chunk for chunk, own in zip(chunks, windows, strict=True) for _ in own]
-            blamed = owners[error.position]
-            problem = f"{blamed.source}:{blamed.start_line}: {error}"
-            if len(chunks) == 1:
-                self._failures += 1
-            if error.is_general or self._failures == MOST_FAILURES:
-                raise EmbeddingError(problem) from None
-            if len(chunks) == 1:
-                self._note(problem)
-                return [None]
-            middle = len(chunks) // 2
-            return self._embed(chunks[:middle]) + self._embed(chunks[middle:])
-        self._failures = 0
-        self.dimensions = vectors.shape[1]
-        ends = list(accumulate(map(len, windows), initial=0))
-        return [vectors[start:end] for start, end in pairwise(ends)]
+            language = self.settings.search.language
+            name = write_rows(self.directory, kept, dimensions, language, self._same_terms(kept))
+        except OSError as error:
+            raise unwritable(self.directory, error) from error
+        self.entries |= entries_of(kept, self.state, len(self.segments))
+        self.segments.append(name)
 
-    def _note(self, problem: str) -> None:
-        logger.warning("%s", problem)
-        self._problems.append(problem)
+    def _same_terms(self, rows: list[Row]) -> dict[str, tuple[Segment, int]]:
+        """Return where the snapshot has those of the `rows` whose terms are the same, by id."""
+        base = self.base
+        if base is None:
+            return {}
+        texts = {row.id: row.chunk.lexical_text for row in rows}
+        found = {}
+        for source in {row.chunk.source for row in rows} & base.entries.keys():
+            entry = base.entries[source]
+            for place, row in enumerate(base.rows_of(source), entry.first):
+                if texts.get(row.id) == row.chunk.lexical_text:
+                    found[row.id] = (base.segments[entry.segment], place)
+        return found
+
+    def _is_kept_in_store(self, metadata: Metadata) -> bool:
+        """Return whether a chunk's file may exist though it cannot be read, and no snapshot has its text."""
+        source = str(metadata.get("source", ""))
+        return source not in self.entries and self.files.is_unreadable(source)
+
+
+def _held(metadata: Metadata) -> int:
+    """Return the number of rows of a chunk in the store, of which some may be missing."""
+    return max(1, int(metadata.get("held") or metadata.get("windows") or 1))

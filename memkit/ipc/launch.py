@@ -60,7 +60,8 @@ RETRY_BUILD_SECONDS = 600.0
 
 def worker_is_running(home: Home) -> bool:
     """Return whether a worker, an import, or an index pass runs, or the environment is being built."""
-    return is_locked(home.index_lock) or is_locked(environment.lock_file(home.root))
+    locks = home.capture_lock, home.index_lock, environment.lock_file(home.root)
+    return any(map(is_locked, locks))
 
 
 def work_is_due(home: Home) -> bool:
@@ -129,7 +130,11 @@ def hand_over(home: Home, with_service: bool) -> bool:
     if with_service and (_notify_service(home) or service_is_running(home)):
         # A service that starts or stops looks into the spool; one that hangs does not.
         return _check_service(home)
-    if worker_is_running(home) or environment_failed_lately(home):
+    # Who holds the lock looks for more work before leaving; who only indexes captures nothing.
+    lock = home.capture_lock if spool.work(home) else home.index_lock
+    if is_locked(lock) or is_locked(environment.lock_file(home.root)):
+        return False
+    if environment_failed_lately(home):
         return False
     start(home, *(["service", "run"] if with_service else ["work"]))
     return True

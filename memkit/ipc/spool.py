@@ -81,7 +81,7 @@ def unfinished(home: Home) -> list[Item]:
 def recover(home: Home) -> int:
     """Put back what a killed worker had claimed; return how many.
 
-    The caller holds the index lock, so no other worker is alive.
+    The caller holds the capture lock, so no other worker is alive.
     """
     _remove_leftovers(home)
     names = claimed(home)

@@ -19,8 +19,9 @@ turn's anchor: writing a turn twice changes nothing. What the user edited stays 
 from __future__ import annotations
 
 import logging
+import os
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from memkit import anchors
@@ -84,12 +85,7 @@ class Journal:
         except OSError as error:
             logger.warning("%s is not read: %s", self.directory, error.strerror)
             return list(theirs.values())
-        found = self.directory.rglob("*.md")
-        own = {
-            str(path.relative_to(self.directory)): path
-            for path in found
-            if path.is_file() and not path.is_symlink()
-        }
+        own = {path[len(str(self.directory)) + 1 :]: Path(path) for path in _markdown_in(str(self.directory))}
         return [path for _, path in sorted([*own.items(), *theirs.items()])]
 
     def renamed_days(self) -> list[str]:
@@ -479,6 +475,19 @@ class Journal:
             return None if may_vanish and is_empty(content) else content.render()
 
         return self._files.rewrite(path, apply, record=record)
+
+
+def _markdown_in(directory: str) -> Iterator[str]:
+    """Yield the paths of all Markdown files below a directory, but no links, nor what is behind them."""
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _markdown_in(entry.path)
+                elif entry.name.endswith(".md") and entry.is_file(follow_symlinks=False):
+                    yield entry.path
+    except (FileNotFoundError, PermissionError):  # as for a file that is not there
+        return
 
 
 def _quotable_part(text: str) -> str:

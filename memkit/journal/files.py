@@ -44,8 +44,11 @@ LEFTOVER_SECONDS = 60.0
 LOCK_SECONDS = 30.0
 """Seconds to wait for another process that writes to the same journal."""
 
-_PRIVATE_IGNORE = "*\n"
-_SHARED_IGNORE = "*\n!.gitignore\n!memory/\n!memory/**\n"
+_HIDE_ALL = "*\n"
+_PRIVATE_IGNORE = "*\n!/team/\n!/team/**\n"
+_SHARED_IGNORE = "*\n!.gitignore\n!memory/\n!memory/**\n!/team/\n!/team/**\n"
+_EARLIER_IGNORES = ("", _HIDE_ALL, "*\n!.gitignore\n!memory/\n!memory/**\n")
+"""The content of `.memkit/.gitignore` by versions without a team's folder."""
 
 _UNTIL = re.compile(r"-until-\d{4}-\d\d-\d\d-[0-9a-f]{8}$")
 _UNSAFE = re.compile(r"[^\w.-]+")
@@ -260,9 +263,9 @@ class MemoryDirectory:
         wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
         present = read_file(ignore)
         # Any other text belongs to the user and stays.
-        if present != wanted and present in ("", _PRIVATE_IGNORE, _SHARED_IGNORE):
+        if present != wanted and present in (*_EARLIER_IGNORES, _PRIVATE_IGNORE, _SHARED_IGNORE):
             write_durably(str(ignore), wanted.encode())
-        elif present != wanted and read_file(deeper) != _PRIVATE_IGNORE:
+        elif present != wanted and read_file(deeper) != _HIDE_ALL:
             # A pull may have replaced the file that memkit wrote after days were created.
             self._hide_from_git(self.real(self.path / "0000-00-00.md"))
 
@@ -289,15 +292,15 @@ class MemoryDirectory:
                 str(self.path), "it is a link to files that git does not ignore, and memory.shared is off"
             )
         present = read_file(ignore)  # the user's patterns stay; the last match decides
-        if not present.endswith(_PRIVATE_IGNORE):
-            text = present + "\n" * (not present.endswith("\n") and bool(present)) + _PRIVATE_IGNORE
+        if not present.endswith(_HIDE_ALL):
+            text = present + "\n" * (not present.endswith("\n") and bool(present)) + _HIDE_ALL
             write_durably(str(ignore), encoded(text))
 
 
 def _stop_hiding(ignore: Path) -> None:
     """Take memkit's pattern out of an ignore file next to days. The user's patterns stay."""
     patterns = read_file(ignore)
-    kept = patterns.removesuffix(_PRIVATE_IGNORE)
+    kept = patterns.removesuffix(_HIDE_ALL)
     if kept and kept != patterns:
         write_durably(str(ignore), encoded(kept))
     elif kept != patterns:

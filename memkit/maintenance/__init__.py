@@ -26,7 +26,7 @@ def remove_old_days(home: Home, settings_of: Callable[[Project], Settings], toda
     days by project root.
 
     Keep all of the user's own memory. Mark a project as unindexed before its first deletion. The caller
-    holds the index lock. Raise `JournalError`, `OSError`.
+    holds the capture lock. Raise `JournalError`, `OSError`.
     """
     removed = {}
     for project in projects_with_memory(home):

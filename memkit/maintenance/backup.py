@@ -110,7 +110,7 @@ class Unpacked:
 def back_up(home: Home, projects: Sequence[Project], path: Path) -> BackupReport:
     """Write the backup `path` of a home and of the memories of `projects`.
 
-    The caller holds the index lock, so that the parts fit together. Raise `MemkitError`.
+    The caller holds the capture lock, so that the parts fit together. Raise `MemkitError`.
     """
     named = tuple(_named(home, project) for project in projects)
     with create(path, Header(time.time(), memkit.__version__, named)) as writer:

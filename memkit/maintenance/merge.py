@@ -43,7 +43,7 @@ class Merged:
 def merge(source: Project, target: Project, home: Home, journal: Journal) -> Merged:
     """Merge the memory of `source` into that of `target`; `journal` is the target's.
 
-    The caller holds the index lock and updates the index afterwards. Raise `JournalError`, `ArchiveError`,
+    The caller holds both locks and updates the index afterwards. Raise `JournalError`, `ArchiveError`,
     `OSError`.
     """
     merged = Merged()

@@ -196,8 +196,8 @@ class Restore:
 
         Skip settings that change where data goes, unless `with_settings`. Forget again what was ever
         forgotten, here or according to the backup; that is noted before anything is written. `settings_of`
-        is called after the settings are restored. The caller holds the locks of the index and of the
-        summaries. A killed restore can run again. Raise `MemkitError`, `OSError`.
+        is called after the settings are restored. The caller holds the locks of model calls,
+        capture, and the index. A killed restore can run again. Raise `MemkitError`, `OSError`.
         """
         self._check_roots()
         has_work = any(step.state != "same" for step in self.steps) or _FORGOTTEN in self._members
@@ -259,7 +259,7 @@ class Restore:
 def open_backup(home: Home, path: Path) -> Iterator[Restore]:
     """Unpack and check the backup at `path`, and compare it with this machine. Change nothing yet.
 
-    The caller holds the index lock. Raise `MemkitError`, `NewerFileError`, `OSError`.
+    The caller holds the capture lock. Raise `MemkitError`, `NewerFileError`, `OSError`.
     """
     make_private_directory(home.root)
     for stale in Path(home.root).glob(f"{_STAGING}*"):  # of a killed restore

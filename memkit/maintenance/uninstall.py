@@ -21,11 +21,13 @@ from memkit.claude_code.installation import PLUGIN, ClaudeCode, ClaudeCodeError,
 from memkit.environment import installed_launcher
 from memkit.errors import MemkitError
 from memkit.home_files import HOME_FILES, PROJECT_FILES, TEMPORARY, FileKind, top_names
+from memkit.hook.git import own_git_directory
 from memkit.hook.project import Project
-from memkit.index import index_lock
+from memkit.hook.team import TOKEN_FILE
 from memkit.ipc import address
 from memkit.ipc.stop import stop
-from memkit.paths import Home
+from memkit.locks import capture_lock, index_lock, lock_files
+from memkit.paths import TEAM_DIRECTORY, Home
 from memkit.processes import is_locked
 
 LOCK_SECONDS = 120.0
@@ -191,8 +193,18 @@ def _add_memories(found: OwnedFiles, home: Home, projects: Sequence[Project], ev
             found.removed.append(Path(home.memory))
         else:
             found.add(Path(project.root, ".memkit"), PROJECT_FILES)
+            _keep_team(found, project)
             if Path(project.root).parent == Path(home.projects):  # its own directory is gone
                 found.directories.append(Path(project.root))
+
+
+def _keep_team(found: OwnedFiles, project: Project) -> None:
+    """Keep what people share: it is the repository's. The record of the user's trust goes."""
+    shared, reason = Path(project.root, TEAM_DIRECTORY), "it belongs to the repository"
+    found.kept[:] = [(path, reason if path == shared else why) for path, why in found.kept]
+    directory = own_git_directory(project.root)
+    if directory is not None and os.path.isfile(token := os.path.join(directory, TOKEN_FILE)):
+        found.removed.append(Path(token))
 
 
 def uninstall(
@@ -211,7 +223,7 @@ def uninstall(
     stop(home)
     report = UninstallReport(problems=_uninstall_plugins(plugins))
     stop(home)  # a hook may have started it again
-    with index_lock(home, LOCK_SECONDS):
+    with capture_lock(home, LOCK_SECONDS), index_lock(home, LOCK_SECONDS):
         for number, path in enumerate(own.removed):
             progress(number, len(own.removed))
             _remove(path, report)
@@ -219,7 +231,10 @@ def uninstall(
             address.remove(home)
         except OSError as error:
             report.problems.append(f"the socket of the service: {error.strerror or error}")
-        Path(home.index_holder).unlink(missing_ok=True)  # taking the lock wrote it
+        made = [*map(Path, lock_files(home)), *Path(home.run).glob("*.holder")]
+        for path in made:  # by taking the locks
+            with contextlib.suppress(OSError):
+                path.unlink()
         for directory in (*own.directories, Path(home.root)):
             with contextlib.suppress(OSError):  # it is not empty; what stays was reported
                 directory.rmdir()

@@ -142,7 +142,7 @@ class _Content(msgspec.Struct):
 
 
 class Tombstones:
-    """The tombstones of one memory home. Writers hold the index lock."""
+    """The tombstones of one memory home. Writers hold the capture lock."""
 
     def __init__(self, home: Home) -> None:
         self.path = Path(home.forgotten)

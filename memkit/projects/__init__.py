@@ -38,6 +38,8 @@ class EditableRegistry(Registry):
             self.links.setdefault(new, self.links.pop(old))
         if old in self.folders:
             self.folders.setdefault(new, self.folders.pop(old))
+        if old in self.trusted:  # another clone there does not have the token
+            self.trusted.setdefault(new, self.trusted.pop(old))
         for linked, shared in self.links.items():
             if shared == old:
                 self.links[linked] = new

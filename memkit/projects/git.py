@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import re
 import subprocess
@@ -9,26 +10,31 @@ import time
 from collections.abc import Sequence
 
 from memkit.files import inside, make_private_directory, read_regular, write_durably
-from memkit.hook.git import (
-    common_directory_of,
-    configured_worktree,
-    git_directory_of,
-    is_linked_worktree,
-)
+from memkit.hook.git import git_directory_of, own_git_directory
 from memkit.paths import OPENCLAW_DAYS
 from memkit.processes import find_program, no_window
+from memkit.text import one_line
 
 EXCLUDED = (
     "# memkit keeps its memory out of git; `memkit config set memory.shared true` shares it.\n"
-    "/.memkit/\n"
+    "/.memkit/*\n"
+    "!/.memkit/team/\n"
 )
 """What `keep_out_of_git` adds."""
+
+_EARLIER_EXCLUDED = (
+    "# memkit keeps its memory out of git; `memkit config set memory.shared true` shares it.\n"
+    "/.memkit/\n"
+)
+"""The lines that versions without a team's folder added."""
 
 EXCLUDED_DAYS = (
     "# memkit keeps the days in memory/ out of git; `memkit config set memory.shared true` shares them.\n"
     "/memory/\n"
 )
 """What `keep_out_of_git` adds if new days go to OpenClaw's folder."""
+
+AUTHOR_CHARACTERS = 80
 
 GIT_SECONDS = 5.0
 """Longest wait for an answer from git."""
@@ -75,6 +81,18 @@ def remote_of(root: str) -> str | None:
     if answer is None or answer[0] not in (0, _NOT_SET):
         return None
     return answer[1].decode("utf-8", "replace").strip()
+
+
+def author_of(root: str) -> str:
+    """Return the user's name in one line: git's `user.name` in `root`, else the login name."""
+    answer = run_git(root, "config", "--get", "user.name")
+    name = "" if answer is None or answer[0] else answer[1].decode("utf-8", "replace").strip()
+    if not name:
+        try:
+            name = getpass.getuser()
+        except (KeyError, OSError):  # a container may run as a user without a name
+            return ""
+    return one_line(name, AUTHOR_CHARACTERS)
 
 
 def is_tracked(root: str, path: str) -> bool:
@@ -132,7 +150,7 @@ def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) 
     OpenClaw's days wants to see the next ones. A repository can bring ignore files, but not that list. Write
     nothing through a `.git` file that only claims to lead to another repository.
     """
-    directory = _exclude_directory(root)
+    directory = own_git_directory(root)
     if directory is None:
         return
     path = inside(os.path.join(directory, "info", "exclude"), directory)
@@ -141,6 +159,7 @@ def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) 
     except FileNotFoundError:
         text = ""
     before, blocks = text, [EXCLUDED]
+    text = text.replace(_EARLIER_EXCLUDED, EXCLUDED)
     if not is_wanted:
         text = text.replace(EXCLUDED, "").replace(EXCLUDED_DAYS, "")
     elif with_openclaw and not tracked_in(root, os.path.join(root, OPENCLAW_DAYS)):
@@ -152,26 +171,6 @@ def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) 
         return
     make_private_directory(os.path.dirname(path))
     write_durably(path, text.encode("utf-8", "surrogateescape"), 0o644)
-
-
-def _exclude_directory(root: str) -> str | None:
-    """Return the directory with `info/exclude` of the worktree at `root`; None if it may be another's."""
-    marker = os.path.join(root, ".git")
-    git_directory = git_directory_of(root)
-    if git_directory is None or os.path.islink(marker):
-        return None
-    common = common_directory_of(git_directory)
-    if os.path.isdir(marker):
-        return marker if common is None and os.path.isfile(os.path.join(marker, "HEAD")) else None
-    if common is not None:
-        return common if is_linked_worktree(root, git_directory, common) else None
-    worktree = configured_worktree(git_directory)  # a submodule
-    try:
-        is_own = worktree is not None and os.path.samefile(worktree, root)
-        is_same_user = os.stat(marker).st_uid == os.stat(git_directory).st_uid
-    except (OSError, ValueError):
-        return None
-    return git_directory if is_own and is_same_user else None
 
 
 def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:

@@ -34,22 +34,25 @@ def answer_for(
     home: Home,
     root: str,
 ) -> Answer:
-    """Return the answer of `ask` about the project at `root`, with marks from git.
+    """Return the answer of `ask` about the project at `root`, with marks from git, and with who
+    shared what.
 
     The file that the caller's session edited last counts as the one being edited.
     """
     from memkit.recall.git_marks import marked, worktree_of
+    from memkit.recall.team import marked_team
 
     if caller.session and not request.file:
         from memkit.recall.edited_file import last_edited
 
         roots = [worktree_of(root, caller.directory), root]
         request = replace(request, file=last_edited(home, caller.session, roots))
-    return marked(ask(request), caller.directory)
+    return marked(marked_team(ask(request)), caller.directory)
 
 
 def sections_for(caller: Caller, sections: list[Section]) -> list[Section]:
-    """Return the sections that `memkit expand` shows, with marks from git."""
+    """Return the sections that `memkit expand` shows, with marks from git, and who shared them."""
     from memkit.recall.git_marks import marked_sections
+    from memkit.recall.team import marked_team_sections
 
-    return marked_sections(sections, caller.directory)
+    return marked_sections(marked_team_sections(sections), caller.directory)

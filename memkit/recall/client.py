@@ -161,7 +161,12 @@ class SearchClient:
         return [self._project, *others]
 
     def _open(self) -> Searcher:
-        from memkit.recall.search import open_searcher
+        from memkit.embedding import start_loading
+
+        find_model = None
+        if self._settings.search.mode != "lexical":
+            find_model = start_loading(self._home, self._settings.embedding, self._announce)
+        from memkit.recall.search import open_searcher  # while the model loads
 
         if self._settings.service.enabled:
             try:
@@ -174,6 +179,7 @@ class SearchClient:
             self._settings,
             announce=self._announce,
             all_projects=self._all_projects,
+            find_model=find_model,
         )
 
     def _capture_events(self) -> None:
@@ -186,12 +192,15 @@ class SearchClient:
                 logger.debug("capturing without the service: %s", reason)
                 if isinstance(reason, ServiceUnavailable) and reason.reason == "late":
                     return
-        from memkit.capture.worker import take_in
+        from memkit.capture.worker import WorkReport, take_in
+        from memkit.locks import capture_lock
+
+        def settings_of(project: Project) -> Settings:
+            return load.load(self._home, project).settings
 
         try:
-            take_in(
-                self._home, lambda project: load.load(self._home, project).settings, CAPTURE_SECONDS
-            )
+            with capture_lock(self._home, CAPTURE_SECONDS):
+                take_in(self._home, settings_of, WorkReport())
         except (MemkitError, OSError) as error:  # the answer's note shows what still waits
             logger.warning("cannot capture waiting events: %s", error)
 

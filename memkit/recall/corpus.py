@@ -7,27 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from itertools import groupby
 from pathlib import PurePosixPath
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memkit.index.chunk import Chunk
 from memkit.index.lexical import LexicalIndex, ReadingOrder
-from memkit.index.snapshot import DTYPE, NAMED, Snapshot
+from memkit.index.segment import DTYPE, NAMED
+from memkit.index.snapshot import Snapshot
 from memkit.recall.fusion import Layout, Scores, window_means
 from memkit.recall.results import Filters, is_at
 from memkit.recall.selection import BulletIndex
 from memkit.recall.superseded import SupersededIndex
 from memkit.settings import SearchSettings
-
-MANY_VECTORS = 50_000
-"""From this many vectors on, a product in several threads is worth its cost.
-
-Below, the threads of OpenBLAS, which wait for the next product by spinning, slow everything else down. A
-search of 10,000 chunks takes 6.9 ms with one thread and 7.5 with two, on a busy machine 9 and 16. A search
-of 100,000 takes 45 and 32.
-"""
 
 DOMAIN_BOOST = 1.3
 """Factor for a chunk about the domain of the file being edited."""
@@ -43,7 +35,7 @@ class Corpus:
     """The chunks of `snapshots`, one snapshot after the other; all arrays are aligned to them.
 
     `columns` holds length, entry, day and the numbers of session, kind, branch, source and domain,
-    see `memkit.index.snapshot.DTYPE`; `names` maps those numbers to names.
+    see `memkit.index.segment.DTYPE`; `names` maps those numbers to names.
     """
 
     def __init__(self, snapshots: Sequence[Snapshot]) -> None:
@@ -57,7 +49,7 @@ class Corpus:
             self.columns["length"], self.columns["entry"], self.columns["session"]
         )
         self._parts = [_LexicalPart(one) for one in self.snapshots]
-        _limit_threads(sum(len(one.vectors) for one in self.snapshots))
+        _use_one_thread()
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -65,7 +57,7 @@ class Corpus:
     @property
     def has_vectors(self) -> bool:
         """Whether any chunk is embedded."""
-        return any(len(one.vectors) for one in self.snapshots)
+        return any(len(one.owners) for one in self.snapshots)
 
     @functools.cached_property
     def names(self) -> dict[str, list[str]]:
@@ -143,13 +135,9 @@ class Corpus:
         snapshot, inside = self._find(position)
         start = position - inside
 
-        def vectors(number: int) -> NDArray[np.float32]:
-            first, last = np.searchsorted(snapshot.owners, [number, number + 1])
-            found: NDArray[np.float32] = snapshot.vectors[first:last]
-            return found
-
-        own = vectors(inside)
-        return max((float((own @ vectors(n - start).T).max(initial=0.0)) for n in others), default=0.0)
+        own = snapshot.vectors_at(inside)
+        likenesses = (float((own @ snapshot.vectors_at(n - start).T).max(initial=0.0)) for n in others)
+        return max(likenesses, default=0.0)
 
     def lexical_of(self, position: int) -> LexicalIndex:
         """Return the lexical index that has the chunk at `position`."""
@@ -159,6 +147,15 @@ class Corpus:
         """Return the full id of the chunk at `position`."""
         snapshot, inside = self._find(position)
         return snapshot.id(inside)
+
+    def author(self, position: int) -> str:
+        """Return the name of the colleague who has the chunk at `position`; "" if this home has it."""
+        snapshot, inside = self._find(position)
+        return snapshot.author(inside)
+
+    def holds_text(self, number: int) -> bool:
+        """Return whether an embedded chunk has this `text_number`."""
+        return any(one.vectors_of_text(number) is not None for one in self.snapshots)
 
     def root(self, position: int) -> str:
         """Return the root directory of the project of the chunk at `position`."""
@@ -192,12 +189,7 @@ class Corpus:
     def cosines(self, vector: NDArray[np.float32]) -> tuple[Scores, Scores]:
         """Return each chunk's cosine with a query's `vector`: the mean of its windows, and the best."""
         found = [
-            window_means(
-                # A snapshot without vectors does not know how many dimensions they would have.
-                np.asarray(one.vectors @ vector if len(one.vectors) else [], dtype=np.float64),
-                np.asarray(one.owners),
-                len(one),
-            )
+            window_means(one.similarities(vector).astype(np.float64), one.owners, len(one))
             for one in self.snapshots
         ]
         means, best = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
@@ -206,9 +198,9 @@ class Corpus:
     def direction(self, position: int) -> NDArray[np.float64]:
         """Return the mean of the vectors of the chunk at `position`, of length 1; zeros without a vector."""
         snapshot, inside = self._find(position)
-        if not len(snapshot.vectors):
+        if not len(snapshot.owners):
             return np.zeros(1)
-        own = np.asarray(snapshot.vectors[np.asarray(snapshot.owners) == inside], np.float64)
+        own = np.asarray(snapshot.vectors_at(inside), np.float64)
         total: NDArray[np.float64] = own.sum(axis=0)
         return total / (float(np.linalg.norm(total)) or 1.0)
 
@@ -231,50 +223,35 @@ class Corpus:
 
 
 @functools.cache
-def _blas() -> tuple[Any, int]:
-    """Return the controller of numpy's threads, and how many there were at first."""
+def _use_one_thread() -> None:
+    """Have OpenBLAS compute in one thread.
+
+    Its threads wait for the next product by spinning, which slows everything else down: on a busy machine the
+    products of a search of 100,000 chunks took six times the processor time. See `Snapshot.similarities`.
+    """
     from threadpoolctl import ThreadpoolController
 
-    controller = ThreadpoolController().select(user_api="blas")
-    return controller, max((one["num_threads"] for one in controller.info()), default=1)
-
-
-def _limit_threads(vectors: int) -> None:
-    """Set the number of threads for a product of this many `vectors`: one, or all processors."""
-    controller, most = _blas()
-    controller.limit(limits=1 if vectors < MANY_VECTORS else most)
+    ThreadpoolController().select(user_api="blas").limit(limits=1)
 
 
 class _LexicalPart:
-    """The lexical side of one snapshot. BM25 keeps its documents in the order of their ids."""
+    """The lexical side of one snapshot."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._index = snapshot.lexical
-        self._by_id = np.argsort(snapshot.ids, kind="stable")
-        documents = np.empty_like(self._by_id)
-        documents[self._by_id] = np.arange(len(self._by_id))
-        sessions = np.asarray(snapshot.columns["session"])
+        sessions = snapshot.columns["session"]
         reading = np.argsort(sessions, kind="stable")
-        self._passages = snapshot.lexical.passages(
-            ReadingOrder(documents[reading], sessions[reading])
-        )
+        self._passages = snapshot.lexical.passages(ReadingOrder(reading, sessions[reading]))
 
     def lexical(self, query: str) -> tuple[Scores, Scores, Scores]:
         match = self._index.query(query)
-        passages = self._passages(query)
-        return self._aligned(match.scores), self._aligned(passages), self._aligned(match.coverage)
+        return match.scores, self._passages(query), match.coverage
 
     def coverage(self, query: str) -> Scores:
-        return self._aligned(self._index.query(query).coverage)
+        return self._index.query(query).coverage
 
     def holders(self, query: str) -> NDArray[np.bool_] | None:
-        held = self._index.holders(query)
-        return None if held is None else self._aligned(held)
-
-    def _aligned(self, values: NDArray[Any]) -> NDArray[Any]:
-        aligned = np.empty_like(values)
-        aligned[self._by_id] = values
-        return aligned
+        return self._index.holders(query)
 
 
 def mask(filters: Filters, corpus: Corpus) -> NDArray[np.bool_]:

@@ -7,20 +7,25 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from memkit.errors import AmbiguousIdError, ArchiveError, NotFoundError
+from memkit.errors import AmbiguousIdError, ArchiveError, IndexStoreError, NotFoundError
 from memkit.files import read_regular
 from memkit.hook.project import Project
 from memkit.index import open_chunks
 from memkit.index.blocks import Document
 from memkit.index.catalog import also_searched
-from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk, ChunkReader
+from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.chunker import decode
+from memkit.index.reader import ChunkReader
 from memkit.index.sections import read_sections
 from memkit.paths import Home
 from memkit.recall.transcript import find_original
+from memkit.settings import is_server
 from memkit.settings.load import Settings
+
+if TYPE_CHECKING:
+    from memkit.index.colleagues import ColleagueRow
 
 logger = logging.getLogger(__name__)
 
@@ -51,10 +56,14 @@ class Section(_Section, total=False):
     `content` is the text of the file now, without anchors. Lines are 1-based and inclusive. `transcript` is
     the path of Claude Code's transcript. If that is gone, it is None, `archived` is whether the archive
     has the session, and `missing` lists turns that a damaged archive lost. `git` has the marks from git, if
-    there are any; see `memkit.recall.git_marks`.
+    there are any; see `memkit.recall.git_marks`. `team` says who shared it; see `memkit.recall.team`.
+    `author` is the colleague whose entry it is: then `content` is what the server holds of it, `path` is
+    empty, and the rest is on the colleague's machine.
     """
 
     git: dict[str, Any]
+    team: dict[str, Any]
+    author: str
 
 
 def expand_known(
@@ -83,7 +92,42 @@ def expand_known(
             problem = str(error) if candidate == project else problem
             continue
         return expand(candidate, home, chunks, prefix)
+    if is_server(own.index.uri):
+        from memkit.index.colleagues import colleagues_of  # numpy, which a file needs not
+
+        theirs = colleagues_of(project, home, own)
+        try:
+            row = None if theirs is None else theirs.named(prefix.lower())
+        except IndexStoreError as error:
+            raise NotFoundError(f"{problem}; if a colleague has it: {error}") from error
+        if row is not None:
+            return _of_colleague(row, project.root)
     raise NotFoundError(problem)
+
+
+def _of_colleague(row: ColleagueRow, root: str) -> Section:
+    chunk = row.chunk
+    return {
+        "id": row.id[:SHOWN_ID_CHARACTERS],
+        "root": root,
+        "path": "",
+        "author": row.author,
+        "start_line": chunk.start_line,
+        "end_line": chunk.end_line,
+        "source": chunk.source,
+        "heading": chunk.heading,
+        "breadcrumb": chunk.breadcrumb,
+        "kind": chunk.kind,
+        "date": chunk.date,
+        "session": chunk.session,
+        "branch": chunk.branch,
+        "turns": list(chunk.turns),
+        "citations": list(chunk.citations),
+        "transcript": None,
+        "archived": False,
+        "missing": [],
+        "content": chunk.content,
+    }
 
 
 def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Section:
@@ -101,7 +145,7 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
         raise NotFoundError(
             f"{path} cannot be read: {error.strerror}; run `memkit index` to update the index"
         ) from error
-    text, _ = decode(data)
+    text, _ = decode(data, chunk.source)
     document = Document(text)
     is_unchanged = hashlib.sha256(data).hexdigest() == chunk.source_hash
     start, end = _bounds(document, chunk, path, is_unchanged)

@@ -17,6 +17,7 @@ import numpy as np
 from memkit.bullets import bullet_words
 from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
 from memkit.hook.phrases import first_sentence, sentences
+from memkit.hook.team import is_trusted
 from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.subject import subject_of
 from memkit.journal.sessions import outcome_of
@@ -28,6 +29,7 @@ from memkit.recall.fusion import Scores
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.recall.selection import Place
+from memkit.recall.team import shared_by
 from memkit.text import defuse, one_line
 
 MOST_POINTERS = 3
@@ -142,11 +144,14 @@ def _least_relevance(searcher: Searcher, subject: str) -> float:
 def written_by(home: Home) -> Callable[[str, Chunk], Container[str] | None]:
     """Return a function for `find_pointers` that lets it quote what this home, or its user, wrote.
 
-    It reads the record of a project once.
+    And what people shared in a clone that the user trusts. It reads the record of a project once.
     """
     record = functools.cache(lambda root: OwnEntries(home, root))
+    trusts = functools.cache(lambda root: is_trusted(home, root))
 
     def own_of(root: str, chunk: Chunk) -> Container[str] | None:
+        if chunk.kind == "team":  # the words of others, quoted as such
+            return None if trusts(root) else ()
         if root == home.root or os.path.isabs(chunk.source):
             return None  # no repository brings the user's memory, or a file outside of the project
         return record(root)
@@ -279,6 +284,9 @@ class _Quotation:
         if chunk.kind in BULLETS:  # not own
             return ""
         own = self._own_of(self._corpus.root(position), chunk)
+        if chunk.kind == "team":
+            said = one_line(LEADING_HEADINGS.sub("", chunk.content)) or heading_words(chunk.heading)
+            return f"{shared_by(chunk.source).get('author', '')} shared: {said}" if own is None else ""
         heading = heading_words(chunk.heading)
         said = ""
         if chunk.kind == "turn":

@@ -105,8 +105,10 @@ class Result:
     `merged` has the ids and kinds of the others.
     `superseded` has the date, text, and id of a later fact because of which it no longer holds.
     `changed_by` has those of a later entry that changes what it says; its text is the sentence that does.
+    `author` is the name of the colleague whose memory it is from, on a server; "" for one's own.
     `excerpt` is for a person; it is None unless the request asks for it. `git` has the marks from git, see
-    `memkit.recall.git_marks`.
+    `memkit.recall.git_marks`. `team` says who shared it, if somebody did: author, day, commit, and a line;
+    see `memkit.recall.team`.
     """
 
     id: str
@@ -124,6 +126,8 @@ class Result:
     explanation: dict[str, Any] = field(default_factory=dict)
     excerpt: Excerpt | None = None
     git: dict[str, Any] = field(default_factory=dict)
+    team: dict[str, Any] = field(default_factory=dict)
+    author: str = ""
 
     @property
     def now(self) -> str:
@@ -146,6 +150,11 @@ class Result:
     def git_line(self) -> str:
         """The marks from git in words, on one line; or ""."""
         return one_line(str(self.git.get("line", "")), NOTE_CHARACTERS)
+
+    @property
+    def team_line(self) -> str:
+        """Who shared it, on one line; or ""."""
+        return one_line(str(self.team.get("line", "")), NOTE_CHARACTERS)
 
     @property
     def node(self) -> str:
@@ -174,6 +183,7 @@ class Result:
             "relevance": self.relevance,
             "project": self.project,
             "root": self.root,
+            **({"author": self.author} if self.author else {}),
             **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS},
             "node": self.node,
             "turns": list(self.chunk.turns),
@@ -181,6 +191,7 @@ class Result:
             "merged": self.merged,
             **({"superseded": self.superseded} if self.superseded else {}),
             **({"git": self.git} if self.git else {}),
+            **({"team": self.team} if self.team else {}),
             **({"changed_by": self.changed_by} if self.changed_by else {}),
             "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
             **({"explanation": self.explanation} if self.explanation else {}),

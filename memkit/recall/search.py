@@ -21,13 +21,16 @@ from numpy.typing import NDArray
 
 from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescriptorsError
 from memkit.hook.project import Project
-from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files, sync_project
+from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
 from memkit.index.catalog import also_searched, project_names
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
+from memkit.index.colleagues import ColleagueRows
 from memkit.index.memory_files import CurrentFiles
 from memkit.index.snapshot import Snapshot
+from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.recall import fusion
+from memkit.recall.colleagues import SharedMemory, interleaved, shared_memory
 from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of
 from memkit.recall.excerpts import BULLETS, make_excerpt, outcome_of
 from memkit.recall.fusion import Scores
@@ -38,6 +41,7 @@ from memkit.recall.pieces import fill, joined
 from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
 from memkit.recall.selection import ChangingEntry, Place, Selection
 from memkit.recall.superseded import SupersedingFact
+from memkit.recall.team import shared_by
 from memkit.settings import SearchSettings, Settings, load
 from memkit.text import one_line
 
@@ -105,10 +109,12 @@ class Searcher:
         embedder: Embedder | None,
         notes: Sequence[str] = (),
         names: Mapping[str, str] | None = None,
+        colleagues: SharedMemory | None = None,
     ) -> None:
         """Search by words alone if `embedder` is None; `notes` are what every answer lacks.
 
-        `names` maps the root of a project to its name; the default is the name of the directory.
+        `names` maps the root of a project to its name; the default is the name of the directory. `colleagues`
+        are asked too by `answer`, which serves questions, but not for what is shown unasked.
         """
         self.corpus = memory if isinstance(memory, Corpus) else Corpus(memory)
         self.settings = settings
@@ -116,6 +122,8 @@ class Searcher:
         self.notes = list(notes)
         self.weights = fusion.WEIGHTS
         self._names = names or {}
+        self._colleagues = colleagues
+        self._embedded: tuple[str, NDArray[np.float32]] | None = None
 
     def search(self, query: str, k: int | None = None) -> Answer:
         """Return the `k` best chunks for `query`."""
@@ -135,6 +143,13 @@ class Searcher:
                 results = list(self._results(found, request))
             if not results:
                 nearest = list(self._nearest(found, request))
+        size = len(self.corpus)
+        if self._colleagues is not None and request.query.strip():
+            theirs, problem = self._of_colleagues(self._colleagues, request)
+            notes = [*notes, *filter(None, [problem])]
+            size += theirs.chunks
+            results = interleaved(results, theirs.results, best, request, self.settings.k)
+            best = max(best, theirs.best)
         return Answer(
             query=request.query,
             mode=self.settings.mode,
@@ -142,16 +157,42 @@ class Searcher:
             took_ms=round((time.perf_counter() - started) * 1000, 3),
             results=results,
             best=best,
-            chunks=len(self.corpus),
-            nearest=nearest,
+            chunks=size,
+            nearest=[] if results else nearest,
         )
+
+    def _of_colleagues(self, shared: SharedMemory, request: SearchRequest) -> tuple[Answer, str]:
+        """Return what the rows of colleagues answer, and what is missing."""
+        nothing = Answer(request.query, self.settings.mode, "", 0.0, [])
+        if self.embedder is None:
+            return nothing, "colleagues' entries are found by vectors alone, and there are none"
+        try:
+            rows = shared.nearest(self._vector(request.query), request.filters)
+        except (EmbeddingError, IndexStoreError) as error:
+            logger.warning("%s", error)
+            return nothing, f"without colleagues' entries: {error}"
+        rows = [one for one in rows if one.text is None or not self.corpus.holds_text(one.text)]
+        if not rows:
+            return nothing, ""
+        memory = ColleagueRows(rows, shared.root, self.settings.language)
+        theirs = Searcher([memory], self.settings, self.embedder, names=self._names)
+        theirs._embedded = self._embedded
+        return theirs.answer(request), ""
+
+    def _vector(self, query: str) -> NDArray[np.float32]:
+        """Return the vector of a query. It may cost money: make it once for all that is searched."""
+        if self.embedder is None:
+            raise EmbeddingError("there is no model")
+        if self._embedded is None or self._embedded[0] != query:
+            self._embedded = (query, self.embedder.embed_query(query))
+        return self._embedded[1]
 
     def _nearest(self, found: _Found, request: SearchRequest) -> Iterator[Line]:
         """Yield a line for each of the best entries that match too little to be results."""
         corpus, near = self.corpus, found.raisable & (found.relevance >= NEAREST_RELEVANCE)
         for place, chunk in self._turns(self._places(found, request, near), MOST_NEAREST):
             name = corpus.id(place.position)[:SHOWN_ID_CHARACTERS]
-            text = chunk.heading or one_line(chunk.content, NOTE_CHARACTERS)
+            text = _title(chunk)
             yield Line(chunk.date, text, name, chunk.session, corpus.root(place.position))
 
     def dated(self, filters: Filters) -> list[Line]:
@@ -164,7 +205,7 @@ class Searcher:
             chunk = corpus.chunk(position)
             if not chunk.is_bare:
                 name = corpus.id(position)[:SHOWN_ID_CHARACTERS]
-                text = chunk.heading or one_line(chunk.content, NOTE_CHARACTERS)
+                text = _title(chunk)
                 found.append(Line(chunk.date, text, name, chunk.session, corpus.root(position)))
         return sorted(found, key=lambda one: one.time)
 
@@ -182,7 +223,7 @@ class Searcher:
         dense, nearest, problem = None, None, ""
         if self.embedder is not None and corpus.has_vectors:
             try:
-                dense, nearest = corpus.cosines(self.embedder.embed_query(query))
+                dense, nearest = corpus.cosines(self._vector(query))
             except EmbeddingError as error:
                 logger.warning("%s", error)
                 problem = f"searched by words alone: {error}"
@@ -251,6 +292,8 @@ class Searcher:
                 changed_by=_mark(corpus, place.changed_by),
                 explanation=_explain(found, position, place.score) if request.explain else {},
                 excerpt=self._excerpt(place, chunk, request.query) if request.excerpts else None,
+                team=shared_by(chunk.source) if chunk.kind == "team" else {},
+                author=corpus.author(position),
             )
 
     def _turns(self, ranked: Iterator[tuple[Place, Chunk]], size: int) -> Iterator[tuple[Place, Chunk]]:
@@ -330,6 +373,12 @@ class Searcher:
         return make_excerpt(chunk, outcome, corpus.lexical_of(place.position), question)
 
 
+def _title(chunk: Chunk) -> str:
+    """Return the heading of a chunk, or its text; with the author if somebody else shared it."""
+    title = chunk.heading or one_line(chunk.content, NOTE_CHARACTERS)
+    return f"{shared_by(chunk.source).get('author', '')}: {title}" if chunk.kind == "team" else title
+
+
 def _mark(corpus: Corpus, newer: SupersedingFact | ChangingEntry | None) -> dict[str, str]:
     if newer is None:
         return {}
@@ -370,8 +419,11 @@ def open_searcher(
     announce: Callable[[str], None] = logger.info,
     *,
     all_projects: bool = False,
+    find_model: FindModel | None = None,
 ) -> Searcher:
     """Return a searcher over the project and the user's memory, or over all projects.
+
+    `find_model` returns the embedder, or None with the reason, for modes that need one.
 
     Index edited files first. If that fails, if another process holds the index for too long, or if the
     model is not available, search the existing index and explain it in the searcher's `notes`. Raise
@@ -380,25 +432,28 @@ def open_searcher(
     notes: list[str] = []
 
     @functools.cache
-    def find_model() -> tuple[Embedder | None, str]:
+    def model() -> tuple[Embedder | None, str]:
         if settings.search.mode == "lexical" or settings.embedding.provider == "none":
             return None, ""
+        if find_model is not None:
+            return find_model()
         from memkit.embedding import find_embedder
 
         return find_embedder(home, settings.embedding, announce)
 
     def open_one(one: Project) -> Snapshot | None:
         own = settings if one == project else load.load(home, one).settings
-        return _open_updated(one, home, own, find_model, announce, notes)
+        return _open_updated(one, home, own, model, announce, notes)
 
     return combine(
-        project, home, settings.search, open_one, find_model, notes, all_projects=all_projects
+        project, home, settings, settings.search, open_one, model, notes, all_projects=all_projects
     )
 
 
 def combine(
     project: Project,
     home: Home,
+    settings: Settings,
     search: SearchSettings,
     open_one: Callable[[Project], Snapshot | None],
     find_model: FindModel,
@@ -407,7 +462,7 @@ def combine(
     all_projects: bool = False,
     make_corpus: Callable[[Sequence[Snapshot]], Corpus] = Corpus,
 ) -> Searcher:
-    """Return a searcher over all that a search of `project` looks into.
+    """Return a searcher over all that a search of `project` looks into. `search` decides how it ranks.
 
     `open_one` brings a project up to date and returns its snapshot, None if it has no memory. A problem
     with another project than `project` becomes one of the `notes`. `find_model` returns the embedder, or
@@ -423,7 +478,8 @@ def combine(
             logger.warning("%s", error)
             notes.append(f"{other.root} was not searched: {error}")
     found = [snapshot for snapshot in snapshots if snapshot is not None]
-    if not found:
+    colleagues = shared_memory(project, home, settings) if search.mode != "lexical" else None
+    if not found and colleagues is None:
         return Searcher([], search, None)
     embedder, problem = find_model() if search.mode != "lexical" else (None, "")
     missing = sum(snapshot.missing for snapshot in found)
@@ -431,8 +487,8 @@ def combine(
         notes.append(f"searched by words alone: {problem}")
     elif missing and embedder is not None:
         notes.append(f"searched {missing} chunks by words alone, because they have no vectors yet")
-    names = project_names(home, (snapshot.root for snapshot in found))
-    return Searcher(make_corpus(found), search, embedder, notes, names)
+    names = project_names(home, (project.root, *(snapshot.root for snapshot in found)))
+    return Searcher(make_corpus(found), search, embedder, notes, names, colleagues)
 
 
 def _open_updated(
@@ -444,8 +500,8 @@ def _open_updated(
     notes: list[str],
 ) -> Snapshot | None:
     """Return the up-to-date snapshot of `project`, None if it has no memory."""
-    files = read_files(project, home, settings)
     snapshot = open_snapshot(project, home, settings)
+    files = read_files(project, home, settings, snapshot)
     if files.problems and snapshot is not None:
         notes += [f"{line}; searched its old text" for line in files.problems]
     if snapshot is None and not files:
@@ -453,24 +509,29 @@ def _open_updated(
     embedder, _ = find_model()
     if _is_current(project, snapshot, files, settings, embedder):
         return snapshot
+    # 0.1 s, which a search of an up-to-date index need not pay
+    from memkit.index import sync_project
+
     seconds = FIRST_WAIT_SECONDS if snapshot is None else WAIT_SECONDS
     try:
         with index_lock(home, seconds, announce):
             # Another process may have written meanwhile.
-            files = read_files(project, home, settings)
-            newest = open_snapshot(project, home, settings)
+            newest = open_snapshot(project, home, settings, earlier=snapshot)
+            unindexed.claim(home, project.root)
+            files = read_files(project, home, settings, newest)
             if not _is_current(project, newest, files, settings, embedder):
                 report = sync_project(
                     project, home, settings, files=files, embedder=embedder, announce=announce
                 )
                 if report.degraded and embedder is not None:
                     notes.append(report.degraded)
+                notes += filter(None, [report.away])
     except (IndexStoreError, EmbeddingError) as error:
         if snapshot is None or isinstance(error, NoDescriptorsError):
             raise
         logger.warning("%s", error)
         notes.append(f"the newest entries may be missing: {error}")
-    newest = open_snapshot(project, home, settings)
+    newest = open_snapshot(project, home, settings, earlier=snapshot)
     return newest or snapshot
 
 

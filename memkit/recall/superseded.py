@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from memkit.files import read_regular
 from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS
-from memkit.index.chunker import decode
-from memkit.journal.facts import superseding_facts
 
 if TYPE_CHECKING:
     from memkit.recall.corpus import Corpus
@@ -87,6 +85,9 @@ class SupersededIndex:
 
 def _read(root: str, source: str, lines: Mapping[str, int]) -> dict[str, SupersedingFact]:
     """Return the indexed facts of a file that supersede something, by the id of each superseded entry."""
+    from memkit.index.chunker import decode  # with a parser of Markdown, which few searches need
+    from memkit.journal.facts import superseding_facts
+
     path = Path(root) / source
     try:
         text, _ = decode(read_regular(os.path.realpath(path)))

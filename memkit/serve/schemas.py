@@ -57,6 +57,7 @@ class SearchResult(BaseModel):
     merged: list[MergedResult]
     superseded: Reference | None = Field(None, description="A later fact because of which it no longer holds")
     git: dict[str, Any] | None = Field(None, description="Changes of the repository since")
+    team: dict[str, Any] | None = Field(None, description="Who shared it in the repository, in which commit")
     changed_by: Reference | None = Field(None, description="A later entry that changes what it says")
     scores: ResultScores
     excerpt: dict[str, Any] | None = Field(None, description="The lines for a person to read")
@@ -135,6 +136,14 @@ class ErasedLines(BaseModel):
     end_line: int
 
 
+class SharedCopy(BaseModel):
+    """An entry that the user shared in the repository."""
+
+    path: str
+    line: int
+    key: str
+
+
 class Erasure(BaseModel):
     """The entries that were erased, or would be."""
 
@@ -151,6 +160,7 @@ class Erasure(BaseModel):
     old_versions: list[str]
     projects: dict[str, int] = Field(description="The number of turns and notes, by root")
     shared: dict[str, int]
+    team: list[SharedCopy] = Field(description="The user's own copies in the repository")
 
 
 class IndexOfWords(BaseModel):

@@ -1,4 +1,4 @@
-"""Run jobs that need no index lock one at a time, in a thread of their own: the writer goes on meanwhile."""
+"""Run jobs one at a time, in a thread of their own: the writer goes on meanwhile."""
 
 from __future__ import annotations
 

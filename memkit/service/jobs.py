@@ -23,6 +23,7 @@ from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.index.purge import keep_small
 from memkit.ipc import spool
+from memkit.locks import capture_lock, index_lock
 from memkit.maintenance import remove_old_days, remove_old_replaced
 from memkit.paths import Home
 from memkit.service.job_book import JobBook, JobRun, JobState
@@ -35,6 +36,9 @@ from memkit.topics.kept import drop_outdated_topics
 logger = logging.getLogger(__name__)
 
 DAY = 86400.0
+
+LOCK_SECONDS = 60.0
+"""The time that a job waits for another process that holds a lock."""
 
 RETRY_DAYS = 7
 """`memkit work --retry` is for events that failed longer ago."""
@@ -50,26 +54,23 @@ POINTER_DAYS = 14
 class JobContext:
     """The home, settings, and index access of a job.
 
-    `index` updates the index of a project and may leave it open; `close_index` closes it. For a job that
-    needs the index lock, the caller holds it; else `index` takes it.
+    `index` takes the index lock and updates the index of a project.
     """
 
     home: Home
     settings_of: Callable[[Project], Settings]
     index: Callable[[Project], object]
-    close_index: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """A recurring job. `run` returns one line on what it did. The setting `jobs.NAME` says when it runs.
 
-    One without `needs_lock` asks a model or works in another process: what is indexed must not wait for it.
+    It takes the locks that it needs, for as long as it needs them.
     """
 
     name: str
     run: Callable[[JobContext, JobRun], str]
-    needs_lock: bool = True
 
     @property
     def purpose(self) -> str:
@@ -105,7 +106,8 @@ def _retry(context: JobContext, run: JobRun) -> str:
 def _reconcile(context: JobContext, run: JobRun) -> str:
     live = {one.session for one in LiveSessions(context.home)}
     capture = Capture(context.home, context.settings_of(Project(context.home.root, context.home)))
-    return f"{plural(capture.catch_up(live), 'session')} caught up"
+    with capture_lock(context.home, LOCK_SECONDS):
+        return f"{plural(capture.catch_up(live), 'session')} caught up"
 
 
 def _index(context: JobContext, run: JobRun) -> str:
@@ -125,19 +127,21 @@ def _tidy(context: JobContext, run: JobRun) -> str:
         removed_files += _remove_old_files(home.root, pattern, spool.LEFTOVER_SECONDS)
     days = settings.archive.keep_days
     archive = Archive(home)
-    archives = archive.remove_older(time.time() - days * DAY) if days else 0
-    if not days:  # else the state is all that is left of a session
-        oldest = time.time() - SESSION_DAYS * DAY
-        removed_files += Sessions(home).remove_old(oldest, lambda one: archive.path(one).is_file())
-    shortest = min(filter(None, (days, settings.memory.keep_days)), default=0)
-    remove_old_replaced(home, shortest, time.time())
-    removed = remove_old_days(home, context.settings_of, date.today())
+    with capture_lock(home, LOCK_SECONDS):
+        archives = archive.remove_older(time.time() - days * DAY) if days else 0
+        if not days:  # else the state is all that is left of a session
+            oldest = time.time() - SESSION_DAYS * DAY
+            removed_files += Sessions(home).remove_old(oldest, lambda one: archive.path(one).is_file())
+        shortest = min(filter(None, (days, settings.memory.keep_days)), default=0)
+        remove_old_replaced(home, shortest, time.time())
+        removed = remove_old_days(home, context.settings_of, date.today())
     for root in removed:
         context.index(Project(root, context.home))
-    drop_outdated_topics(home, removed)
-    context.close_index()
-    freed = keep_small(home, settings.index.uri, erase=bool(removed))
-    remove_old_text(home)  # at the end: an unreadable file must not keep anything else from being deleted
+    with index_lock(home, LOCK_SECONDS):
+        drop_outdated_topics(home, removed)
+        freed = keep_small(home, settings.index.uri, erase=bool(removed))
+    with capture_lock(home, LOCK_SECONDS):  # at the end: a file that it cannot read must stop nothing else
+        remove_old_text(home)
     return (
         f"{plural(removed_files, 'old state file')}, {plural(archives, 'archived session')} and "
         f"{plural(sum(removed.values()), 'day')} removed, {freed / 1e6:.1f} MB of the index freed"
@@ -196,8 +200,8 @@ JOBS = (
     Job("health", _health),
     Job("index", _index),
     Job("tidy", _tidy),
-    Job("rollup", _rollup, needs_lock=False),
-    Job("topics", _topics, needs_lock=False),
+    Job("rollup", _rollup),
+    Job("topics", _topics),
 )
 
 
@@ -222,7 +226,7 @@ def job_named(name: str) -> Job:
 
 
 def run_job(job: Job, context: JobContext) -> JobState:
-    """Run a job; save and return its state. The caller holds the index lock if the job needs it."""
+    """Run a job; save and return its state."""
     state = JobRun(JobBook(context.home), job.name).perform(lambda run: job.run(context, run))
     if state.failed:
         logger.warning("job %s failed: %s", job.name, state.result)

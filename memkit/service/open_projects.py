@@ -9,19 +9,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, TimeoutError
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.index import open_snapshot
 from memkit.index.catalog import index_key
+from memkit.index.outbox import is_sent
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.recall.corpus import Corpus
 from memkit.recall.search import Searcher, combine
 from memkit.service.listener import NotHereError
 from memkit.service.watcher import Watcher
+from memkit.settings import is_server
 from memkit.settings.load import SearchSettings, Settings
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ FIRST_WAIT_SECONDS = 5.0
 """The time that the first search of a project waits for its index."""
 
 RETRY_SECONDS = 300.0
-"""The time between two passes over a project with chunks that have no vectors yet."""
+"""The time between two passes over a project with chunks that have no vectors, or are not on the server."""
 
 
 class Models:
@@ -100,7 +101,7 @@ class OpenProjects:
         self._index = index
         self._watcher = watcher
         self._projects: OrderedDict[str, _OpenProject] = OrderedDict()
-        self._corpora: OrderedDict[tuple[Path, ...], Corpus] = OrderedDict()
+        self._corpora: OrderedDict[tuple[str, ...], Corpus] = OrderedDict()
         self._guard = threading.RLock()
 
     def sizes(self) -> dict[str, int]:
@@ -141,6 +142,7 @@ class OpenProjects:
         return combine(
             project,
             self._home,
+            settings,
             search,
             open_one,
             lambda: self._models.find(settings.embedding),
@@ -158,7 +160,10 @@ class OpenProjects:
             found = self._projects.get(project.root)
             if found is not None and found.key == key:
                 self._projects.move_to_end(project.root)
-                has_gaps = found.snapshot is not None and bool(found.snapshot.missing)
+                has_gaps = found.snapshot is not None and (
+                    bool(found.snapshot.missing)
+                    or (is_server(settings.index.uri) and not is_sent(found.snapshot))
+                )
                 if has_gaps and now - found.checked > RETRY_SECONDS:
                     found.checked = now
                     self._index(project.root)
@@ -187,7 +192,7 @@ class OpenProjects:
         if found.reading.acquire(blocking=found.snapshot is None):
             try:
                 if found.snapshot is None or not found.snapshot.is_current():
-                    newest = self._read(project, settings)
+                    newest = self._read(project, settings, found.snapshot)
                     self._drop_corpora(found)
                     found.snapshot = newest
             finally:
@@ -213,18 +218,20 @@ class OpenProjects:
                 raise
             notes.append(f"the newest entries may be missing: {error}")
         else:
-            notes += filter(None, [report.degraded])
+            notes += filter(None, [report.degraded, report.away])
             notes += [f"{line}; searched its old text" for line in report.unreadable]
 
-    def _read(self, project: Project, settings: Settings) -> Snapshot | None:
-        snapshot = open_snapshot(project, self._home, settings)
+    def _read(
+        self, project: Project, settings: Settings, earlier: Snapshot | None = None
+    ) -> Snapshot | None:
+        snapshot = open_snapshot(project, self._home, settings, earlier=earlier)
         if snapshot is not None:
             self._corpus([snapshot])  # while other threads still use the one before
         return snapshot
 
     def _corpus(self, snapshots: Sequence[Snapshot]) -> Corpus:
         """Return the chunks of all `snapshots` as one corpus; reuse an earlier one if possible."""
-        key = tuple(snapshot.path for snapshot in snapshots)
+        key = tuple(snapshot.name for snapshot in snapshots)
         with self._guard:
             found = self._corpora.get(key)
         corpus = Corpus(snapshots) if found is None else found
@@ -241,7 +248,7 @@ class OpenProjects:
     def _drop_corpora(self, closed: _OpenProject) -> None:
         with self._guard:
             for key in [*self._corpora]:
-                if closed.snapshot is not None and closed.snapshot.path in key:
+                if closed.snapshot is not None and closed.snapshot.name in key:
                     del self._corpora[key]
 
     def _close(self, root: str) -> None:

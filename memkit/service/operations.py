@@ -6,12 +6,13 @@ the service's reader threads. What writes goes to the writer and returns a futur
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from memkit.recall.questions import answer
 from memkit.recall.results import Answer, SearchRequest
 from memkit.service.apart import ApartJobs
 from memkit.service.job_book import JobState
-from memkit.service.jobs import Job, JobContext, job_named, run_job
+from memkit.service.jobs import Job, JobContext, job_named
 from memkit.service.listener import NotHereError
 from memkit.service.moments import MomentPointers
 from memkit.service.open_projects import Models, OpenProjects
@@ -58,6 +59,9 @@ OPERATIONS = frozenset(
 """The methods of `Operations` that a request may name."""
 
 MAX_ERRORS = 5
+
+FRESH_SECONDS = 1.0
+"""The longest wait of a search for a pass that was postponed."""
 
 PROMPT_CHARACTERS = 2000
 """Characters of a prompt to look up: the embedding model reads no more."""
@@ -93,7 +97,7 @@ class Operations:
             home,
             self._models,
             self.settings_of,
-            self.writer.index,
+            functools.partial(self.writer.index, soon=True),
             self.watcher,
         )
 
@@ -117,6 +121,7 @@ class Operations:
         project, settings = self._project(arguments)
         search = msgspec.convert(arguments["search"], SearchSettings)
         everywhere = bool(arguments.get("all_projects"))
+        self._end_postponed(project)
         request = msgspec.convert(arguments["request"], SearchRequest)
         caller = msgspec.convert(arguments.get("caller", {}), Caller)
 
@@ -131,6 +136,11 @@ class Operations:
             )
 
         return msgspec.to_builtins(answer_for(caller, ask, request, self._home, project.root))
+
+    def _end_postponed(self, project: Project) -> None:
+        """Index now what would have been indexed in a moment, so that this search finds it."""
+        passes = [self.writer.postponed(root) for root in {project.root, self._home.root}]
+        wait([future for future in passes if future is not None], FRESH_SECONDS)
 
     def _find_topics(self, project: Project, since: str, until: str) -> list[TopicCount] | None:
         from memkit.topics import topics_in
@@ -157,13 +167,13 @@ class Operations:
         project, settings = self._project(arguments)
         if self._projects.is_open(project):  # paths may have been added
             self.watcher.watch_memory(project, self._home, settings)
-        return self.writer.index(project.root)
+        return self.writer.index(project.root, soon=True)
 
     def work(self, arguments: Arguments) -> Any:
         """Capture the spooled events. Return the `WorkReport` only if `wait` is set."""
         if arguments.get("retry"):
             spool.retry_failed(self._home)
-        future = self.writer.work()
+        future = self.writer.work(soon=bool(arguments.get("wait")))
         future.add_done_callback(self._after_work)
         return future if arguments.get("wait") else {}
 
@@ -253,14 +263,12 @@ class Operations:
         return self.start_job(job_named(str(arguments["name"])))
 
     def start_job(self, job: Job) -> Future[JobState]:
-        """Have the writer run a job, or run it apart if it needs no lock."""
-        if not job.needs_lock:
-            index = lambda project: self.writer.index(project.root)  # noqa: E731
-            return self.apart.start(job, JobContext(self._home, self.settings_of, index))
-        context = JobContext(
-            self._home, self.settings_of, self.writer.index_now, self.writer.close_index
-        )
-        return self.writer.submit(f"job {job.name}", lambda: run_job(job, context))
+        """Run a job apart."""
+
+        def index(project: Project) -> object:
+            return self.writer.index(project.root, soon=True).result()
+
+        return self.apart.start(job, JobContext(self._home, self.settings_of, index))
 
     def reload(self, arguments: Arguments) -> Any:
         """Close all projects and models: settings have changed."""

@@ -1,24 +1,26 @@
-"""The one thread of the service that writes the journal and the index."""
+"""Write for the service: one thread captures turns, another one updates the index.
+
+Each holds a lock of its own, so a turn's Markdown never waits for an index pass.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
-import queue
-import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from memkit.capture.worker import WorkReport, note_left, rest, work_once
-from memkit.errors import IndexBusyError
+from memkit.capture.worker import WorkReport, note_left, take_in
 from memkit.hook.project import Project
-from memkit.index import index_lock
-from memkit.ipc import launch, unindexed
+from memkit.ipc import launch, spool, unindexed
+from memkit.locks import capture_lock, index_lock
 from memkit.paths import Home
+from memkit.service.tasks import Tasks
 from memkit.settings.load import Settings
+from memkit.text import one_line
 
 if TYPE_CHECKING:
     from memkit.embedding import Embedder
@@ -28,16 +30,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HOLD_SECONDS = 3.0
-"""The time to keep the lock and the open index after the last task: the next one often comes soon."""
+"""The time to keep the index locked and open after the last pass: the next one often comes soon."""
 
 WAIT_SECONDS = 60.0
 """The time that a task waits for another process that writes. Then the next task does its work."""
 
-_Task = tuple[str, Callable[[], Any], "Future[Any]"]
+PASS_SECONDS = 3.0
+"""The least time between two passes over a project, unless a search waits for one. The second does the work
+of all requests since the first.
+"""
 
 
 class Writer:
-    """Runs tasks one at a time, in order, in a thread of its own that holds the index lock."""
+    """Captures spooled events, and updates the index of projects. Any thread may call it."""
 
     def __init__(
         self,
@@ -49,142 +54,141 @@ class Writer:
         self._home = home
         self._settings_of = settings_of
         self._find_embedder = find_embedder
-        self._tasks: queue.Queue[_Task | None] = queue.Queue()
-        self._waiting: dict[str, Future[Any]] = {}
-        self._guard = threading.Lock()
-        self._lock = contextlib.ExitStack()
-        self._has_lock = False
         self._indexer: tuple[tuple[Project, str, Settings], Indexer] | None = None
-        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
-        self.is_stopping = False
-        self.is_busy = False
+        self._passed: dict[str, float] = {}  # when the last pass of a project began or ended
         self.seen_work: set[str] = set()
-        self._thread.start()
+        self.capture = Tasks("capture", lambda: capture_lock(home, WAIT_SECONDS))
+        self.passes = Tasks(
+            "index", lambda: index_lock(home, WAIT_SECONDS), HOLD_SECONDS, self._close_index
+        )
 
-    def work(self) -> Future[WorkReport]:
-        """Capture the spooled events, and index what changed."""
-        return self.submit("work", self._work)
+    def work(self, *, soon: bool = False) -> Future[WorkReport]:
+        """Capture the spooled events, and index what changed; `soon` is as for `index`."""
+        done: Future[WorkReport] = Future()
+        captured = self.capture.submit("work", self._capture)
+        captured.add_done_callback(lambda _: self._index_changed(captured, done, soon))
+        return done
 
-    def index(self, root: str) -> Future[SyncReport]:
-        """Update the index of the project at `root`."""
+    def index(self, root: str, *, soon: bool = False) -> Future[SyncReport]:
+        """Update the index of the project at `root`, at once unless that was done just now.
+
+        With `soon`, as for a search that waits, update it at once in any case.
+        """
         try:
             unindexed.mark(self._home, root)  # the task may never get the lock
         except OSError as error:  # the task reports this too
             logger.warning("cannot mark %s as changed: %s", root, error)
-        return self.submit(f"index {root}", lambda: self.index_now(Project(root, self._home)))
+        due = 0.0 if soon else self._passed.get(root, -PASS_SECONDS) + PASS_SECONDS
+        return self.passes.submit(f"index {root}", functools.partial(self._index, root), due)
 
-    def index_now(self, project: Project) -> SyncReport:
-        """Update the index of a project. Only for tasks."""
-        unindexed.mark(self._home, project.root)  # if this fails, the next work finds it
-        return self._index(project, self._settings_of(project))
-
-    def close_index(self) -> None:
-        """Close the index before a task changes its files. Only for tasks."""
-        found, self._indexer = self._indexer, None
-        if found is not None:
-            found[1].close()
-
-    def submit(self, key: str, function: Callable[[], Any]) -> Future[Any]:
-        """Run `function` as a task. If a task with that `key` waits, return its future instead."""
-        with self._guard:
-            if key in self._waiting:
-                return self._waiting[key]
-            future: Future[Any] = Future()
-            if self.is_stopping:
-                future.cancel()
-                return future
-            self._waiting[key] = future
-            self._tasks.put((key, function, future))
-            return future
+    def postponed(self, root: str) -> Future[SyncReport] | None:
+        """If a pass over the project at `root` is only waiting for more, begin it and return its future."""
+        return self.passes.postponed(f"index {root}")
 
     @property
     def length(self) -> int:
         """The number of waiting tasks."""
-        return len(self._waiting)
+        return self.capture.length + self.passes.length
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a task runs."""
+        return self.capture.is_busy or self.passes.is_busy
 
     def stop(self) -> None:
-        """Finish the current task and drop the others. The next process does their work."""
-        with self._guard:
-            self.is_stopping = True
-            for future in self._waiting.values():
-                future.cancel()
-            self._tasks.put(None)
+        """Finish the current tasks and drop the others. The next process does their work."""
+        self.capture.stop()
+        self.passes.stop()
 
     def join(self, seconds: float) -> bool:
-        """Wait for the thread. Return whether it has ended."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
+        """Wait for the threads. Return whether they have ended."""
+        deadline = time.monotonic() + seconds
+        return all(
+            tasks.join(max(0.0, deadline - time.monotonic())) for tasks in (self.capture, self.passes)
+        )
 
-    def _run(self) -> None:
-        while not self.is_stopping:
-            try:
-                task = self._tasks.get(timeout=HOLD_SECONDS if self._has_lock else None)
-            except queue.Empty:
-                self._release()
-                continue
-            if task is not None:
-                self._do(*task)
-        self._release()
-
-    def _do(self, key: str, function: Callable[[], Any], future: Future[Any]) -> None:
-        with self._guard:
-            self._waiting.pop(key, None)
-        if not future.set_running_or_notify_cancel():
-            return
-        self.is_busy = True
-        try:
-            if not self._has_lock:
-                self._lock.enter_context(index_lock(self._home, WAIT_SECONDS))
-                self._has_lock = True
-            future.set_result(function())
-        except BaseException as error:
-            logger.warning("%s: %s", key, error, exc_info=not isinstance(error, IndexBusyError))
-            future.set_exception(error)
-        finally:
-            _return_memory()
-            self.is_busy = False
-
-    def _release(self) -> None:
-        self._has_lock = False
-        try:
-            self.close_index()
-        except Exception:  # the next task opens it again
-            logger.exception("closing the index failed")
-        finally:
-            self._lock.close()
-
-    def _work(self) -> WorkReport:
+    def _capture(self) -> tuple[WorkReport, set[str]]:
+        """Return the report, and the names of events that are left for later."""
         report = WorkReport()
-        seen: set[str] = set()
+        left: set[str] = set()
         # Include what arrives meanwhile. What failed is tried again later.
-        while not self.is_stopping:
+        while not self.capture.is_stopping:
             self.seen_work = set(launch.waiting_names(self._home))
-            seen |= work_once(self._home, self._settings_of, report, self._index)
-            note_left(self._home, seen)
-            if not rest(self._home) - seen:
+            left |= take_in(self._home, self._settings_of, report)
+            if not set(spool.waiting(self._home)) - left:
                 break
-        return report
+        return report, left
 
-    def _index(self, project: Project, settings: Settings) -> SyncReport:
+    def _index_changed(
+        self, captured: Future[tuple[WorkReport, set[str]]], done: Future[WorkReport], soon: bool
+    ) -> None:
+        """Update the index of every changed project. Then `done` gets the whole report."""
+        if captured.cancelled():
+            done.cancel()
+            return
+        error = captured.exception()  # as if another process captures for long; it may have left marks
+        report, left = (WorkReport(), set[str]()) if error is not None else captured.result()
+        passes = {root: self.index(root, soon=soon) for root in unindexed.roots(self._home)}
+        is_first = threading.Lock()
+
+        def finish(_: object = None) -> None:
+            """The last pass to end completes the report."""
+            if all(future.done() for future in passes.values()) and is_first.acquire(blocking=False):
+                if any(future.cancelled() for future in passes.values()):
+                    done.cancel()
+                    return
+                failed = _add_passes(report, passes)
+                if error is not None:
+                    done.set_exception(error)
+                    return
+                note_left(self._home, left | failed)
+                done.set_result(report)
+
+        for future in passes.values():
+            future.add_done_callback(finish)
+        finish()
+
+    def _index(self, root: str) -> SyncReport:
         from memkit.index import Indexer
 
         def stop_if_asked(done: int, total: int) -> None:
-            if self.is_stopping:
+            if self.passes.is_stopping:
                 raise InterruptedError("the service is stopping")
 
+        self._passed[root] = time.monotonic()
+        unindexed.mark(self._home, root)  # if this fails, the next work finds it
+        project = Project(root, self._home)
+        settings = self._settings_of(project)
         key = (project, project.folder, settings)
         if self._indexer is None or self._indexer[0] != key:
-            self.close_index()  # never two Chroma clients
+            self._close_index()  # never two Chroma clients
             find = functools.partial(self._find_embedder, settings.embedding)
             self._indexer = (key, Indexer(project, self._home, settings, find_embedder=find))
-        return self._indexer[1].sync(progress=stop_if_asked)
+        indexer = self._indexer[1]
+        report = indexer.sync(progress=stop_if_asked)
+        if indexer.is_merge_due():  # after what waits, such as the next turn
+            self.passes.submit(f"merge {root}", functools.partial(self._merge, indexer))
+        self._passed[root] = time.monotonic()
+        return report
+
+    def _merge(self, indexer: Indexer) -> None:
+        if self._indexer is not None and self._indexer[1] is indexer:
+            indexer.merge()
+
+    def _close_index(self) -> None:
+        found, self._indexer = self._indexer, None
+        if found is not None:
+            found[1].close()
 
 
-def _return_memory() -> None:
-    """Return to the system what a task has freed: glibc keeps it until asked."""
-    if sys.platform == "linux":
-        import ctypes
-
-        library = ctypes.CDLL(None)
-        if hasattr(library, "malloc_trim"):
-            library.malloc_trim(0)
+def _add_passes(report: WorkReport, passes: Mapping[str, Future[SyncReport]]) -> set[str]:
+    """Add the reports of passes that have ended, and return the roots of those that failed."""
+    failed = set()
+    for root, future in passes.items():
+        error = future.exception()
+        if error is None:
+            report.indexed.append(future.result())
+        else:
+            failed.add(root)
+            report.failures.append(f"indexing {root}: {one_line(str(error))}")
+    return failed

@@ -178,10 +178,48 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str,
         Meta(description="empty: MEMKIT_HOME/index; an absolute path; http(s)://host:port; or cloud"),
     ] = ""
+    token_env: Annotated[
+        str,
+        Meta(
+            description="the name of the variable with the token of the Chroma server, never the token; "
+            "empty or not set: keys.chroma"
+        ),
+    ] = ""
+    token_header: Annotated[
+        str,
+        Meta(
+            description="the header that carries the token to a server: Authorization (as Bearer), or the "
+            "name of another one"
+        ),
+    ] = "Authorization"
+    tenant: Annotated[
+        str, Meta(description="the tenant on the server or in the cloud; empty: the one of the token")
+    ] = ""
+    database: Annotated[
+        str, Meta(description="the database on the server or in the cloud; empty: the one of the token")
+    ] = ""
 
     def __post_init__(self) -> None:
         if not _is_index_uri(self.uri):
             raise SettingError("must be an absolute path, http(s)://host:port, or cloud", "uri")
+        if not re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]{0,99})?", self.token_env):
+            raise SettingError("must be the name of a variable, not the token", "token_env")
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,99}", self.token_header):
+            raise SettingError("must be the name of a header", "token_header")
+        for name in ("tenant", "database"):  # parts of an address
+            if not re.fullmatch(r"([A-Za-z0-9][A-Za-z0-9._-]{0,127})?", getattr(self, name)):
+                raise SettingError("must be letters, digits, and . _ -", name)
+
+    @property
+    def place(self) -> str:
+        """The identity of the store: its address, and on a server the tenant and the database."""
+        named = [self.tenant, self.database] if is_server(self.uri) else []
+        return "/".join([self.uri, *named]) if any(named) else self.uri
+
+
+def is_server(uri: str) -> bool:
+    """Return whether `index.uri` names a Chroma server or Chroma Cloud, not a directory."""
+    return uri == CLOUD or urlsplit(uri).scheme in ("http", "https")
 
 
 def _is_index_uri(uri: str) -> bool:
@@ -429,7 +467,9 @@ class KeySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     openai: Annotated[str, Meta(description="your key at OpenAI, for summaries and vectors")] = ""
     google: Annotated[str, Meta(description="your key at Google, for summaries and vectors")] = ""
     voyage: Annotated[str, Meta(description="your key at Voyage, for vectors")] = ""
-    chroma: Annotated[str, Meta(description="your key at Chroma Cloud, for index.uri = cloud")] = ""
+    chroma: Annotated[
+        str, Meta(description="your key at Chroma Cloud, or your token at the server of index.uri")
+    ] = ""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import heapq
+import logging
 import os
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
 
-from memkit.bullets import read_bullets
-from memkit.errors import JournalError
 from memkit.hook.project import Project
 from memkit.index import known_projects
-from memkit.journal import Journal
-from memkit.journal.day_file import DayFile
-from memkit.journal.turn_parts import read_turn
 from memkit.llm.ledger import Ledger, Total, total
 from memkit.paths import Home
 from memkit.recall.usage import RecallUsage, usage
 from memkit.text import midnight
+from memkit.timeline.numbers import Numbers
+from memkit.timeline.tree import open_timeline
+
+logger = logging.getLogger(__name__)
 
 LEVELS = 5
 """Level 0 is for a count of 0; the others are quartiles."""
@@ -61,24 +61,17 @@ class Tally:
         self._mentioned: Counter[tuple[str, str]] = Counter()
         self._edited: Counter[tuple[str, str]] = Counter()
 
-    def add(self, root: str, day: str, content: DayFile) -> None:
-        """Add a day (an ISO date) of the project at `root`."""
+    def add(self, root: str, day: str, numbers: Numbers) -> None:
+        """Add a day file of the date `day` (ISO) of the project at `root`."""
         total = self.days.setdefault(day, DayTotal())
-        for section in content.sections:
-            if "turn" in section.pairs:
-                total.turns += 1
-                hour = section.minute[:2]
-                if hour and int(hour) < 24:
-                    self.hours[int(hour)] += 1
-                read = read_turn(content.text(section))
-                total.words += read.words
-                for call in read.calls:
-                    self._mentioned[root, call.path] += 1
-                    self._edited[root, call.path] += call.is_edit
-            elif "session" in section.pairs:
-                total.sessions.add(section.pairs["session"])
-                lines = content.lines[section.start + 1 : section.end]
-                total.bullets += sum(not bullet.is_extract for _, bullet in read_bullets(lines))
+        total.turns += numbers.turns
+        total.words += numbers.words
+        total.bullets += numbers.bullets
+        total.sessions.update(numbers.sessions)
+        self.hours.update(numbers.hours)
+        for path, (edited, mentioned) in numbers.files.items():
+            self._mentioned[root, path] += mentioned
+            self._edited[root, path] += edited
 
     @property
     def turns(self) -> int:
@@ -134,22 +127,37 @@ class Stats:
 
 
 def gather(
-    home: Home, project: Project, since: date | None = None, *, all_projects: bool = False
+    home: Home,
+    project: Project,
+    since: date | None = None,
+    *,
+    all_projects: bool = False,
+    announce: Callable[[str], None] = logger.info,
 ) -> Stats:
-    """Return the statistics of `project`, or of all indexed projects. Holds one day at a time in memory."""
+    """Return the statistics of `project`, or of all indexed projects.
+
+    `announce` gets a line about a long wait: the first time, all days are read.
+    """
     projects = [project]
     if all_projects:
         projects = list(dict.fromkeys([project, *known_projects(home)]))
+    sizes = {
+        "memory": sum(directory_bytes(one.memory) for one in projects),
+        "archive": directory_bytes(home.archive),
+        "index": directory_bytes(home.index),
+        "models": directory_bytes(home.models),
+        "environment": directory_bytes(home.environments),
+    }
     tally = Tally()
-    problems = []
+    problems: list[str] = []
+
+    def note(problem: str) -> None:  # the other days still count
+        problems.append(f"not counted: {problem}")
+
     first = since.isoformat() if since else ""
     for each in projects:
-        journal = Journal(each)
-        for day in _days(journal, first):
-            try:
-                tally.add(each.root, day[:10], journal.day(day))
-            except JournalError as error:  # the other days still count
-                problems.append(f"not counted: {error}")
+        for name, numbers in open_timeline(each, home, note, announce).numbers(first):
+            tally.add(each.root, name[:10], numbers)
     calls = Ledger(home).calls(first)
     return Stats(
         tuple(projects),
@@ -157,25 +165,9 @@ def gather(
         tally,
         total(call for call in calls if all_projects or call.project == project.root),
         usage(home, midnight(since) if since else 0.0),
-        {
-            "memory": sum(directory_bytes(one.memory) for one in projects),
-            "archive": directory_bytes(home.archive),
-            "index": directory_bytes(home.index),
-            "models": directory_bytes(home.models),
-            "environment": directory_bytes(home.environments),
-        },
+        sizes,
         tuple(problems),
     )
-
-
-def _days(journal: Journal, first: str) -> Iterator[str]:
-    for day in journal.days():
-        try:
-            date.fromisoformat(day[:10])
-        except ValueError:  # 2026-13-45.md is the user's own file
-            continue
-        if day >= first:
-            yield day
 
 
 def directory_bytes(directory: str) -> int:

@@ -12,6 +12,7 @@ from memkit.archive import Archive
 from memkit.doctor import Finding, open_subject
 from memkit.doctor.checks import CHECKS, examine
 from memkit.hook.project import Project
+from memkit.hook.tally import full_tally
 from memkit.ipc import spool
 from memkit.llm.ledger import Call, Ledger, Total, total, totals
 from memkit.paths import Home
@@ -32,19 +33,18 @@ def overview(
     those of the whole memory home. The checks of health are those that the service runs every hour. Raise
     `MemkitError`.
     """
-    everything = timeline.node().summary
-    days = [name[:10] for name in timeline.names]
+    counted = full_tally(home, timeline.project)
     return {
         "version": memkit.__version__,
         "project": timeline.project.root,
         "off": timeline.project.is_off,
-        "first": days[0] if days else None,
-        "last": days[-1] if days else None,
+        "first": counted.first or None,
+        "last": counted.day or None,
         "counts": {
-            "days": len(set(days)),
-            "sessions": len(everything.sessions),
-            "turns": everything.turns,
-            "notes": everything.notes,
+            "days": counted.days,
+            "sessions": counted.sessions,
+            "turns": counted.turns,
+            "notes": counted.notes,
             "entries": index["chunks"],
         },
         "bytes": {

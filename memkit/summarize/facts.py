@@ -9,6 +9,7 @@ from typing import Any
 
 from memkit import anchors
 from memkit.hook.project import Project
+from memkit.hook.team import is_team
 from memkit.index import read_files
 from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.chunker import chunk_file, decode
@@ -153,9 +154,10 @@ def find_entries(
 
 
 def _chunks(file: MemoryFile, settings: Settings) -> list[Chunk]:
-    """Return the chunks of a file that have text and no fact."""
-    if file.source in _FACT_FILES:
+    """Return the chunks of a file that have text and no fact; none of what others shared. Raise `OSError`."""
+    if file.source in _FACT_FILES or is_team(file.source):
         return []
+    file = file.load()
     text, _ = decode(file.data)
     facts = {
         number

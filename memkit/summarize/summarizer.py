@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -228,9 +228,9 @@ class Summarizer:
             report.projects.add(root)
 
     def extract_imported(
-        self, root: str, sessions: Mapping[str, Collection[str]], report: SummaryReport
+        self, root: str, session: str, days: Collection[str], report: SummaryReport
     ) -> None:
-        """Write extracts of imported sessions on their days. No model summarizes them unasked.
+        """Write extracts of an imported session on its days. No model summarizes it unasked.
 
         Raise `JournalError`.
         """
@@ -238,10 +238,8 @@ class Summarizer:
         settings = self.settings_of(project)
         if settings.summarize.mode == "off" or project.is_off or is_excluded(project, settings):
             return
-        live, found = _live_sessions(self.home), []
-        for session, days in sessions.items():
-            queued = QueuedSession(root, session, sorted(days), self.calls.now())
-            found += self._candidates(queued, settings, session in live)[0]
+        queued = QueuedSession(root, session, sorted(days), self.calls.now())
+        found, _ = self._candidates(queued, settings, session in _live_sessions(self.home))
         self.extract(root, in_order(found), report)
 
     def _write_due_extracts(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from glob import escape, glob
 from typing import Annotated
@@ -23,6 +23,7 @@ from memkit.hook.project import Project, digest16
 from memkit.journal import Journal
 from memkit.paths import Home
 from memkit.timeline.nodes import day_of, month_of
+from memkit.timeline.numbers import Numbers, count
 from memkit.timeline.summary import (
     Segment,
     Summary,
@@ -35,7 +36,7 @@ from memkit.timeline.summary import (
 
 logger = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 _SUFFIX = ".json"
 _MANY_DAYS = 50
 """From so many changed days on, the user is told what takes time."""
@@ -49,6 +50,7 @@ class Day(msgspec.Struct, frozen=True):
 
     summary: Summary
     segments: list[Segment]
+    numbers: Numbers
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -62,6 +64,14 @@ class Counts(msgspec.Struct, frozen=True):
 
 class _CountedDay(msgspec.Struct, frozen=True):
     summary: Counts
+
+
+class _NumberedDay(msgspec.Struct, frozen=True):
+    numbers: Numbers
+
+
+class _Stamps(msgspec.Struct):
+    stamps: dict[str, Stamp]
 
 
 class _MonthFile(msgspec.Struct):
@@ -111,6 +121,14 @@ class Month:
             }
         return {name: day.summary for name, day in found.items()}
 
+    def numbers(self) -> dict[str, Numbers]:
+        """Return the numbers of each day file for statistics, by its name."""
+        try:
+            found = msgspec.json.decode(self._file.days, type=dict[str, _NumberedDay])
+        except msgspec.DecodeError:  # then `days` reads the files again
+            return {name: day.numbers for name, day in self.days.items()}
+        return {name: day.numbers for name, day in found.items()}
+
     def may_hold(self, name: str) -> bool:
         """Whether an id that begins with `name` may be in it. Most months can be left out without reading."""
         return f'"{name}'.encode() in bytes(self._file.days)
@@ -119,11 +137,18 @@ class Month:
 class MonthCache:
     """Reads the months of a project, and keeps them up to date."""
 
-    def __init__(self, project: Project, home: Home, announce: Callable[[str], None]) -> None:
-        """`announce` gets a line about each day that cannot be read, and about a long wait."""
+    def __init__(
+        self,
+        project: Project,
+        home: Home,
+        announce: Callable[[str], None],
+        announce_wait: Callable[[str], None] | None = None,
+    ) -> None:
+        """`announce` gets a line about each day that cannot be read, `announce_wait` about a long wait."""
         self._journal = Journal(project)
         self._directory = os.path.join(directory_of_timelines(home), digest16(project.root))
         self._announce = announce
+        self._announce_wait = announce_wait or announce
 
     def months(self) -> dict[str, Month]:
         """Return all months by name, the oldest first, as their day files are now."""
@@ -131,7 +156,7 @@ class MonthCache:
         kept = {month: self._read(month) for month in present}
         stale = sum(len(days.items() - _stamps_of(kept[month]).items()) for month, days in present.items())
         if stale >= _MANY_DAYS:
-            self._announce(f"reading {stale:,} days for the timeline; the next call will be fast")
+            self._announce_wait(f"reading {stale:,} days for the timeline; the next call will be fast")
         found = {}
         for month, days in sorted(present.items()):
             file = kept[month]
@@ -192,7 +217,7 @@ class MonthCache:
             except JournalError as error:
                 self._announce(str(error))
                 continue
-            days[name] = Day(summarize(name, content), read_segments(name, content))
+            days[name] = Day(summarize(name, content), read_segments(name, content), count(content))
         dates: dict[str, list[Summary]] = {}
         for name, day in days.items():
             dates.setdefault(name[:10], []).append(day.summary)
@@ -216,6 +241,18 @@ class MonthCache:
             logger.info("a day of %s changed meanwhile; its timeline is not kept", month)
         except OSError as error:  # a full disk: the answer needs no cache
             logger.warning("cannot keep the timeline of %s: %s", month, error)
+
+    def drop_stale(self) -> None:
+        """Remove all files but those of months whose days are as they were read. Raise `OSError`."""
+        present = self._stamps()
+        for name in os.listdir(self._directory):
+            path = os.path.join(self._directory, name)
+            try:
+                kept = msgspec.json.decode(read_regular(path), type=_Stamps).stamps
+            except (OSError, msgspec.DecodeError):
+                kept = {}
+            if not kept or present.get(name.removesuffix(_SUFFIX)) != kept:
+                os.unlink(path)
 
     def _drop_others(self, present: Mapping[str, object]) -> None:
         """Remove the files of months that have no day left."""
@@ -243,8 +280,20 @@ def directory_of_timelines(home: Home) -> str:
     return os.path.join(home.index, "timeline")
 
 
-def erase_timelines(home: Home) -> None:
-    """Remove what is kept of all timelines; the next look at one makes it again. Raise `OSError`."""
+def erase_timelines(home: Home, projects: Iterable[Project]) -> None:
+    """Remove what is kept of all timelines, except what the days of `projects` say as they are now.
+
+    The next look at a timeline makes it again. Raise `OSError`.
+    """
     directory = inside(directory_of_timelines(home), home.root)
-    if os.path.isdir(directory):
-        shutil.rmtree(directory)
+    if not os.path.isdir(directory):
+        return
+    known = {digest16(project.root): project for project in projects}
+    for name in os.listdir(directory):
+        path = os.path.join(directory, name)
+        if name in known and os.path.isdir(path) and not os.path.islink(path):
+            MonthCache(known[name], home, logger.info).drop_stale()
+        elif os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)

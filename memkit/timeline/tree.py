@@ -28,6 +28,7 @@ from memkit.text import encodable, one_line
 from memkit.timeline import nodes
 from memkit.timeline.cache import Counts, Day, Month, MonthCache, Stamp
 from memkit.timeline.nodes import Span, parse_span, path_of
+from memkit.timeline.numbers import Numbers
 from memkit.timeline.rollups import read_rollup
 from memkit.timeline.summary import (
     QUESTION_CHARACTERS,
@@ -101,13 +102,17 @@ class Node:
 
 
 def open_timeline(
-    project: Project, home: Home, announce: Callable[[str], None] = logger.warning
+    project: Project,
+    home: Home,
+    announce: Callable[[str], None] = logger.warning,
+    announce_wait: Callable[[str], None] | None = None,
 ) -> Timeline:
     """Read the timeline of a project.
 
-    `announce` gets a line about each day that cannot be read, and about a long wait.
+    `announce` gets a line about each day that cannot be read, and `announce_wait` (`announce` by default)
+    about a long wait.
     """
-    return Timeline(project, MonthCache(project, home, announce).months())
+    return Timeline(project, MonthCache(project, home, announce, announce_wait).months())
 
 
 class Timeline:
@@ -241,6 +246,14 @@ class Timeline:
                         if name[:10] < first:
                             found[session].insert(0, name)
         return found
+
+    def numbers(self, first: str = "") -> Iterator[tuple[str, Numbers]]:
+        """Yield the numbers of each day file by its name, oldest first, from the day `first` (ISO) on."""
+        for month in self._months.values():
+            if month.names[-1][:10] >= first:
+                for name, own in sorted(month.numbers().items()):
+                    if name[:10] >= first:
+                        yield name, own
 
     def calendar(self, year: int) -> dict[str, Counts]:
         """Return the days (ISO) of a calendar year that hold something, oldest first, with their numbers."""

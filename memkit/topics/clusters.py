@@ -58,10 +58,10 @@ def directions(snapshot: Snapshot, points: Points) -> Vectors:
     """
     from sklearn.decomposition import PCA
 
-    owners = points.of_chunk[np.asarray(snapshot.owners)]
+    owners = points.of_chunk[snapshot.owners]
     rows = np.flatnonzero(owners >= 0)
     fitted = rows[_chosen(owners[rows], points)]
-    count = min(DIMENSIONS, snapshot.vectors.shape[1], len(fitted))
+    count = min(DIMENSIONS, snapshot.dimensions or DIMENSIONS, len(fitted))
     pca = PCA(count, svd_solver="covariance_eigh").fit(np.concatenate([*_blocks(snapshot, fitted)]))
     found = np.zeros((len(points), count), np.float32)
     start = 0
@@ -75,7 +75,7 @@ def directions(snapshot: Snapshot, points: Points) -> Vectors:
 def _blocks(snapshot: Snapshot, rows: NDArray[np.int64]) -> Iterator[Vectors]:
     """Yield the vectors of `rows`. Little of the file stays in memory."""
     for start in range(0, len(rows), _BLOCK):
-        yield snapshot.vectors[rows[start : start + _BLOCK]]
+        yield snapshot.vectors(rows[start : start + _BLOCK])
         snapshot.release()
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.index.snapshot import Snapshot
-from memkit.index.tokens import Tokenizer
+from memkit.index.tokens import Tokenizer, tokenizer_of
 from memkit.text import one_line
 from memkit.topics.points import Points
 
@@ -66,7 +66,7 @@ def words_of_topics(
     if not clusters:
         return []
     weights = _weights(snapshot, points, clusters)
-    tokenizer = Tokenizer(language)
+    tokenizer = tokenizer_of(language)
     found = []
     for members, own in zip(clusters, weights, strict=True):
         chunks = [snapshot.chunk(one) for one in points.first_chunks[members[:_SAMPLES]].tolist()]
@@ -86,25 +86,19 @@ def _weights(
     topic_of = np.full(len(points) + 1, -1, np.int64)  # the last one is for point -1: no point
     for number, members in enumerate(clusters):
         topic_of[members] = number
-    arrays = snapshot.lexical.arrays
-    by_id = np.argsort(snapshot.ids, kind="stable")  # the document of each slot
-    point_of_slot = points.of_chunk[by_id]
-    starts = np.asarray(arrays["posting_offsets"])
-    terms, ends = bytes(np.asarray(arrays["terms"])), np.asarray(arrays["term_offsets"])
     count = len(clusters)
     sizes = np.array([len(members) for members in clusters], np.float64)
     best: list[list[tuple[float, str]]] = [[] for _ in clusters]
     average = float(sizes.mean())
-    for row in range(len(starts) - 1):
-        begin, end = int(starts[row]), int(starts[row + 1])
+    for row, (name, slots) in enumerate(snapshot.lexical.postings()):
         if row % _RELEASED_EVERY == 0:
             snapshot.release()
-        if end - begin < 2:
+        if len(slots) < 2:
             continue
-        term = terms[ends[row] : ends[row + 1]].decode("utf-8")
+        term = name.decode("utf-8")
         if not _LETTERS.search(term) or _HEX.fullmatch(term):
             continue
-        own = np.unique(point_of_slot[arrays["slots"][begin:end]])
+        own = np.unique(points.of_chunk[slots])
         numbers, counts = np.unique(topic_of[own], return_counts=True)
         inside = numbers >= 0
         total = int(counts[inside].sum())

@@ -20,7 +20,8 @@ from memkit.errors import MemkitError
 from memkit.hook.entries import OwnEntries, heading_words
 from memkit.hook.project import Project
 from memkit.index import open_chunks
-from memkit.index.chunk import Chunk, ChunkReader
+from memkit.index.chunk import Chunk
+from memkit.index.reader import ChunkReader
 from memkit.journal import Journal
 from memkit.llm import Provider, RefusedError, Task, UnusableReplyError
 from memkit.llm.calls import CALL_TOKENS, BudgetReachedError, BusyError, Calls, calls_lock

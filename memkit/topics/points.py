@@ -41,7 +41,7 @@ class Points:
 
 def read_points(snapshot: Snapshot) -> Points:
     """Return the points of a snapshot."""
-    columns = np.asarray(snapshot.columns)
+    columns = snapshot.columns
     places = _places(snapshot)
     _, first, inverse = np.unique(columns["entry"][places], return_index=True, return_inverse=True)
     firsts = places[first]
@@ -66,15 +66,15 @@ def read_points(snapshot: Snapshot) -> Points:
 
 def count_points(snapshot: Snapshot) -> int:
     """Return about how many points a snapshot has: equal entries count each. It reads no text."""
-    return len(np.unique(np.asarray(snapshot.columns["entry"])[_places(snapshot)]))
+    return len(np.unique(snapshot.columns["entry"][_places(snapshot)]))
 
 
 def _places(snapshot: Snapshot) -> NDArray[np.int64]:
     """Return the positions of the chunks that belong to a point."""
-    columns = np.asarray(snapshot.columns)
+    columns = snapshot.columns
     wanted = [number for number, name in enumerate(snapshot.names["kind"]) if name in KINDS]
     is_point = np.isin(columns["kind"], wanted) & (columns["day"] > 0)
     has_vector = np.zeros(len(columns), bool)
-    has_vector[np.asarray(snapshot.owners)] = True
+    has_vector[snapshot.owners] = True
     embedded = np.unique(columns["entry"][has_vector & is_point])
     return np.flatnonzero(is_point & np.isin(columns["entry"], embedded))

@@ -210,10 +210,8 @@ def test_hooks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
 
 @only_in_ci
 def test_redaction(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    import redaction
-
-    monkeypatch.setattr(redaction, "MEGABYTE", 2_000)
-    assert json.loads(run("redaction", ["--only", "corpus", "--json"], monkeypatch, capsys))
+    arguments = ["--only", "corpus", "--bytes", "2000", "--json"]
+    assert json.loads(run("redaction", arguments, monkeypatch, capsys))
 
 
 @only_in_ci
@@ -228,6 +226,17 @@ def test_throughput(
     home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert json.loads(run("throughput", ["--chunks", "8"], monkeypatch, capsys))
+
+
+@only_in_ci
+def test_years(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a few days every command does its work; there is no model to load."""
+    import processes
+
+    figures = json.loads(run("processes", ["--days", "3", "--runs", "1", "--json"], monkeypatch, capsys))
+    assert figures["commands"].keys() == processes.YEARS_BARS.keys()
+    assert figures["turns"] > figures["sessions"] > 3
+    assert "| forget |" in processes.years_markdown(figures)
 
 
 def test_timelines(tmp_path: Path) -> None:
@@ -247,19 +256,23 @@ def test_timelines(tmp_path: Path) -> None:
 def test_scale(
     home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Runs `growth`, `rivals`, `processes`, and `throughput` as well."""
+    """Runs `growth`, `rivals`, `processes`, `service`, and `throughput` as well."""
     import processes
     import scale
 
     engines = [one for one in scale.ENGINES if one != "bm25s" or importlib.util.find_spec("bm25s")]
     monkeypatch.setattr(scale, "ENGINES", engines)
-    monkeypatch.setattr(scale, "THROUGHPUT_CHUNKS", 8)
+    for name in ("THROUGHPUT_CHUNKS", "TURNS", "REQUESTS"):
+        monkeypatch.setattr(scale, name, 8)
     monkeypatch.setattr(processes, "RUNS", 1)
     figures = json.loads(run("scale", ["--chunks", "40", "--json"], monkeypatch, capsys))
     (size,) = figures["sizes"]
     assert size["chunks"] >= 40
     assert len(size["engines"]) == len(engines)
     assert size["processes"]["commands"]["search"] > 0
+    assert size["day"]["turns"] == 9
+    assert size["load"]["errors"] == []
+    assert len(list(scale.scale_report.tables(figures))) > 3
 
 
 @only_in_ci
@@ -312,3 +325,13 @@ def test_topics(
     assert found["methods"]["k-means, k = 2 subjects"]["topics"] == 2
     assert found["scale"]["entries"] == 12
     assert "One refresh of a large memory" in run("topics", command, monkeypatch, capsys)
+
+
+@only_in_ci
+def test_server(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--chunks", "90", "--authors", "3", "--queries", "5", "--json"]
+    figures = json.loads(run("server", arguments, monkeypatch, capsys))
+    (size,) = figures["sizes"]
+    assert size["chunks"] == 90
+    assert size["recall"] > 0.9
+    assert figures["away"].keys() == {"stopped", "never answers"}

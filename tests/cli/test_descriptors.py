@@ -55,7 +55,7 @@ def run(home: Home, descriptors: int, *arguments: str) -> subprocess.CompletedPr
     )
 
 
-@pytest.mark.parametrize("descriptors", first(1, [24, 96, 48, 64, 128]))
+@pytest.mark.parametrize("descriptors", first(1, [12, 6, 8, 10]))
 def test_a_search_of_many_projects(home: Home, descriptors: int) -> None:
     before = {one: one.stat().st_mtime_ns for one in Path(home.index).rglob("*")}
     found = run(home, descriptors, "search", "--all-projects", "which port does the gateway use")

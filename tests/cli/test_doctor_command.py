@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from memkit.archive import SUFFIX
 from memkit.cli.logs import LOG_BYTES, LOG_FILES, log_to_file
 from memkit.paths import Home
 from tests.cli.conftest import Run, environment
@@ -55,7 +56,22 @@ def test_an_error_that_remains(run: Run, fresh: Memory) -> None:
     assert finding["code"] == "unknown-setting"
     assert set(finding) == {"code", "level", "what", "meaning", "fix", "fixable"}
     assert found.json["fixed"] == []
-    assert "1 error, 1 note." in run(fresh, "doctor").output
+    assert "1 error, 1 note.\n`memkit doctor --deep` also reads" in run(fresh, "doctor").output
+
+
+def test_deep_checks_on_demand(run: Run, fresh: Memory) -> None:
+    """A damaged archive is found when it is asked for, and before a fix."""
+    os.umask(0o077)
+    Path(fresh.home.root).chmod(0o700)
+    fresh.sync()
+    damaged = Path(fresh.home.archive, f"5e550001{SUFFIX}")
+    damaged.parent.mkdir(mode=0o700, exist_ok=True)
+    damaged.write_bytes(b"no archive")
+    os.utime(damaged, (0, 0))
+    for options, is_deep in (([], False), (["--deep"], True), (["--fix"], True)):
+        found = run(fresh, "doctor", "--json", *options).json
+        assert found["deep"] is is_deep
+        assert ("archive-damaged" in [one["code"] for one in found["findings"]]) is is_deep
 
 
 @pytest.mark.usefixtures("store_unchecked")

@@ -252,7 +252,7 @@ class TestTranscript:
         results = run(imported, "search", "--all", "--json", "question").json["results"]
         sections = [run(imported, "expand", one["id"]) for one in results]
         assert any(f"(turn {lost} cannot be read:" in one.output for one in sections)
-        found = [one for one in run(imported, "doctor", "--json").json["findings"] if "archive" in one["code"]]
+        found = [one for one in run(imported, "doctor", "--deep", "--json").json["findings"] if "archive" in one["code"]]
         assert [one["code"] for one in found] == ["archive-damaged"]
         assert str(file) in found[0]["what"]
         path.write_bytes(kept)

@@ -167,6 +167,7 @@ class TestStatus:
             "path": fresh.project.memory,
             "days": 3,
             "turns": 6,
+            "notes": 0,
             "first": "2026-11-18",
             "last": "2026-11-20",
         }
@@ -205,7 +206,10 @@ class TestStatus:
 
     def test_it_changes_nothing(self, run: Run, fresh: Memory) -> None:
         unindexed.mark(fresh.home, fresh.project.root)
+        run(fresh, "status")  # keeps the counts of days
         before = sorted(Path(fresh.home.root).rglob("*"))
+        assert Path(fresh.home.run, "tally") in before
+        assert not Path(fresh.home.index).exists()
         run(fresh, "status")
         assert sorted(Path(fresh.home.root).rglob("*")) == before
 

@@ -62,7 +62,7 @@ class TestList:
         assert list(found) == [bank.project.root, shop.project.root]  # the latest first
         assert found[shop.project.root] == {
             "root": shop.project.root, "name": "shop", "memory": shop.project.memory, "days": 3,
-            "turns": 6, "last": "2026-11-20", "identity": "path", "remote": None, "exists": True,
+            "turns": 6, "notes": 0, "last": "2026-11-20", "identity": "path", "remote": None, "exists": True,
             "folder": ".memkit/memory", "linked": [],
         }  # fmt: skip
         text = run(shop, "projects").output

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import sqlite3
 import subprocess
-import zlib
 from pathlib import Path
 
 import pytest
@@ -14,21 +14,27 @@ import pytest
 from memkit.doctor import Finding, index, open_subject
 from memkit.embedding.models import space
 from memkit.embedding.remote import PROVIDERS
-from memkit.index import damage, index_lock
+from memkit.index import damage, index_lock, manifest
 from memkit.index.catalog import collection_name
+from memkit.index.manifest import Manifest, stat_of
 from memkit.index.store import Store
 from memkit.settings import EmbeddingSettings, Settings
 from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient
-from tests.memory import FakeEmbedder
+from tests.memory import FakeEmbedder, flip_byte
 
 
 def database(patient: Patient) -> Path:
     return Path(patient.home.index, "chroma", "chroma.sqlite3")
 
 
-def snapshot(patient: Patient) -> Path:
-    (pointer,) = Path(patient.home.index, "snapshots").glob("*/current")
-    return pointer.parent / pointer.read_text()
+def manifest_file(patient: Patient) -> Path:
+    (path,) = Path(patient.home.index, "snapshots").glob("*/manifest")
+    return path
+
+
+def segment(patient: Patient) -> Path:
+    (path,) = Path(patient.home.index, "snapshots").glob("*/*.segment")
+    return path
 
 
 def name(patient: Patient) -> str:
@@ -65,10 +71,11 @@ def test_a_failure_that_is_not_damage(indexed: Patient, monkeypatch: pytest.Monk
 
 
 def test_a_snapshot_of_another_version(indexed: Patient) -> None:
-    path = snapshot(indexed) / "manifest"
-    manifest = json.loads(path.read_bytes().partition(b"\n")[2])
-    data = json.dumps({**manifest, "format": 99}).encode()
-    path.write_bytes(b"%d\n%s" % (zlib.crc32(data), data))
+    path = manifest_file(indexed)
+    found = Manifest.read(path.parent)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest, "FORMAT", 99)
+        path.write_bytes(found.to_bytes())
     finding = indexed.finding("snapshot-foreign")
     assert "another version" in finding.what
     expect_fixed(indexed, finding)
@@ -84,15 +91,28 @@ def test_rows_of_another_version(indexed: Patient) -> None:
 
 
 def test_a_half_written_snapshot(indexed: Patient) -> None:
-    path = snapshot(indexed) / "vectors.npy"
+    path = segment(indexed)
     path.write_bytes(path.read_bytes()[:-100])
     finding = indexed.finding("snapshot-damaged")
     assert str(path.parent) in finding.what
     expect_fixed(indexed, finding)
 
 
+def test_a_bit_that_the_disk_lost(indexed: Patient) -> None:
+    """The file has the stat that it had when it was written, so searches do not check it again."""
+    path, place = segment(indexed), manifest_file(indexed).parent
+    flip_byte(place, "chunks")
+    found = Manifest.read(place)
+    stats = {path.stem: stat_of(path.stat())}
+    manifest_file(indexed).write_bytes(dataclasses.replace(found, segments=stats).to_bytes())
+    assert indexed.memory.snapshot
+    finding = indexed.finding("snapshot-damaged")
+    assert f"{path.name} is damaged" in finding.what
+    expect_fixed(indexed, finding)
+
+
 def test_a_snapshot_that_never_became_current(indexed: Patient) -> None:
-    (snapshot(indexed).parent / "current").unlink()
+    manifest_file(indexed).unlink()
     finding = indexed.finding("snapshot-damaged")
     assert "incomplete" in finding.what
     expect_fixed(indexed, finding)
@@ -145,14 +165,14 @@ def test_a_chunk_that_the_index_has_lost(indexed: Patient) -> None:
 
 def test_an_index_that_differs_from_the_markdown(indexed: Patient) -> None:
     """The hashes of the files match, but their chunks differ."""
-    path = snapshot(indexed)
-    ids = bytearray((path / "ids").read_bytes())
-    ids[:4] = b"0000"
-    (path / "ids").write_bytes(ids)
-    manifest = json.loads((path / "manifest").read_bytes().partition(b"\n")[2])
-    manifest["checksums"]["ids"] = zlib.crc32(ids)
-    data = json.dumps(manifest).encode()
-    (path / "manifest").write_bytes(b"%d\n%s" % (zlib.crc32(data), data))
+    files = indexed.memory.snapshot.sources
+    indexed.memory.write(DAY_FILE, DAY_TEXT.replace("2024-11-18", "2024-11-19"))
+    indexed.memory.sync()
+    path = manifest_file(indexed)
+    found = Manifest.read(path.parent)
+    entries = {source: entry._replace(state=files[source]) for source, entry in found.entries.items()}
+    path.write_bytes(dataclasses.replace(found, entries=entries).to_bytes())
+    indexed.memory.write(DAY_FILE, DAY_TEXT)
     finding = indexed.finding("index-differs")
     assert "differs from the Markdown" in finding.what
     expect_fixed(indexed, finding)

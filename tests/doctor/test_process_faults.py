@@ -242,7 +242,7 @@ def test_a_lock_that_is_held_for_very_long(bare: Patient) -> None:
         (finding,) = processes.check_long_lock(subject)
         assert finding.code == "lock-held-long"
         assert f"process {holder.pid} " in finding.what
-        note = Path(bare.home.index_holder)
+        note = Path(bare.home.run, "index.holder")
         with subprocess.Popen(["sleep", "600"]) as stranger:  # not Python: a clone is mostly named memkit
             note.write_text(f"{stranger.pid} {time.time()}\n")
             assert list(processes.check_long_lock(subject)) == []

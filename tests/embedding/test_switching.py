@@ -266,8 +266,8 @@ def test_vectors_survive_a_damaged_index(
     assert len(memory.embedder.texts) == 6
     name = collection_name(memory.project, memory.home, space(memory.settings.embedding))
     with Store(memory.home, "", name) as store:
-        assert sorted(store.tidy_ids()) == sorted(row.id for row in memory.snapshot.rows())
-        assert all(row.vectors is not None for row in store.rows())
+        assert sorted(store.stored()) == sorted(row.id for row in memory.snapshot.rows())
+        assert all(one["windows"] for one in store.stored().values())
 
 
 def test_the_key_is_in_no_message_and_no_log(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -12,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from memkit.index.manifest import MANIFEST
+from memkit.index.reader import ChunkReader
 from memkit.ipc import unindexed
 from memkit.journal.day_file import DayFile
 from memkit.journal.turn_parts import read_parts
@@ -161,16 +164,15 @@ class Stage:
 
     def chunks(self) -> list[dict[str, Any]]:
         """Everything in the index."""
-        (pointer,) = Path(self.home.index, "snapshots").glob("*/current")
-        lines = (pointer.parent / pointer.read_text() / "chunks.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines]
+        (manifest,) = Path(self.home.index, "snapshots").glob(f"*/{MANIFEST}")
+        return [dataclasses.asdict(chunk) for chunk in ChunkReader(manifest.parent).chunks()]
 
     def check_nothing_waits(self) -> None:
         """All that was told is in the journal, all of the journal in the index."""
         status = self.memkit("status")
         assert (status["waiting"], status["failed"], status["hook_errors"]) == (0, [], 0)
         assert not list(Path(self.home.spool, "claimed").iterdir())
-        assert not unindexed.roots(self.home)
+        wait_for(lambda: not unindexed.roots(self.home), "the last index pass")
         assert status["index"]["in_step"]
         assert QUICK or status["index"]["missing"] == 0
 

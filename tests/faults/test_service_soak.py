@@ -24,10 +24,10 @@ from tests.ci import only_in_ci
 from tests.faults.stage import QUICK, Stage, entries, session_id, text, wait_for
 
 SESSIONS = 6
-TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or "24")
+TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or "14")
 """A session has so many; 200 are a day's work, and take ten minutes."""
 
-KILLS = min(20, TURNS)
+KILLS = min(12, TURNS)
 IDLE_MINUTES = 0.05
 REAL_HOOKS = 10
 """One turn in so many is told by real hooks; of the others the spool is written as hooks write it."""

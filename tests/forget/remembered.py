@@ -12,8 +12,10 @@ from memkit.capture.capture import Capture, CaptureOutcome
 from memkit.forget import forget
 from memkit.forget.locations import Locations, find_locations
 from memkit.forget.selection import ForgetSelection, SelectionFinder
+from memkit.hook.project import Project
 from memkit.index import index_lock, sync_project
 from memkit.journal import Journal
+from memkit.paths import Home
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
@@ -45,6 +47,14 @@ def ask(lines: Lines, number: int, word: str) -> Lines:
     lines.call("Bash", f"t{number}", command=f"grep -r {word} .")
     lines.result(f"t{number}", f"a.txt: {word}\nb.txt: {word.upper()}")
     return lines.answer(f"Below the stairs.\n\nThe {word} stands there, and\nnothing else.")
+
+
+def index_with_another_file(project: Project, home: Home, settings: Settings) -> None:
+    """Index anew with another file: then a segment holds the text of both, and stays when one is deleted."""
+    Path(project.memory, "zz-other.md").write_text("# Another\n\nIt stays.\n")
+    shutil.rmtree(Path(home.index, "snapshots"), ignore_errors=True)
+    with index_lock(home, 5):
+        sync_project(project, home, settings)
 
 
 class Remembered:

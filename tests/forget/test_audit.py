@@ -24,6 +24,7 @@ from tests.builders import Lines
 from tests.capture.places import RECORDED
 from tests.capture.stage import Stage, prompt_id
 from tests.ci import every
+from tests.forget.remembered import index_with_another_file
 from tests.raw_bytes import files_holding
 
 WORD = "zqhorseradishzq"
@@ -160,12 +161,14 @@ def test_no_file_holds_it_after_a_fix(heard: Audited) -> None:
 
 
 def test_text_deleted_by_hand_is_erased_from_the_index(heard: Audited) -> None:
+    index_with_another_file(heard.stage.project, heard.stage.home, heard.settings)
     for path in Path(heard.stage.project.memory).glob("*.md"):
         path.write_text(re.sub(WORD, "radish", path.read_text(), flags=re.IGNORECASE))
     with index_lock(heard.stage.home, 5):
         sync.sync_project(heard.stage.project, heard.stage.home, heard.settings)
-    assert "home/index/chroma/chroma.sqlite3" in heard.holders()
+    assert any(name.endswith(".segment") for name in heard.holders())
     heard.add_pattern()
+    assert "index" in {finding.where for finding in heard.search().found}
     heard.fix()
     assert heard.holders() == []
 
@@ -228,11 +231,12 @@ def test_a_turn_that_a_person_edited_stays_as_it_is(audited: Audited) -> None:
 def test_the_next_fix_finishes_a_killed_one(
     heard: Audited, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    index_with_another_file(heard.stage.project, heard.stage.home, heard.settings)
     heard.add_pattern()
     where = {
         "journal": "memkit.journal.files.MemoryDirectory._put",
         "archive": "memkit.archive.Archive.rewrite",
-        "index": "memkit.forget.erase_deleted",
+        "index": "memkit.forget.erase_dead",
     }
 
     def killed(*arguments: object) -> None:

@@ -28,7 +28,7 @@ from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines, entries
 from tests.capture.stage import NOW, prompt_id
 from tests.ci import every
-from tests.forget.remembered import WORD, Remembered, ask
+from tests.forget.remembered import WORD, Remembered, ask, index_with_another_file
 
 DAY = date(2026, 3, 4)
 LATER = NOW + 86_400
@@ -285,7 +285,7 @@ def test_the_index_of_a_deleted_project_is_erased(remembered: Remembered) -> Non
     project, second = remembered.stage.project, remembered.turns[1]
     selection = remembered.select(second)
     shutil.rmtree(project.root)
-    assert any("chroma" in name for name in remembered.holders())
+    assert any("snapshots" in name for name in remembered.holders())
     assert remembered.forget(selection) == []
     assert remembered.holders() == []
 
@@ -296,7 +296,7 @@ STEPS = {
     "archive": "memkit.archive.Archive.rewrite",
     "states and events": "memkit.forget._Eraser._old_text",
     "sync": "memkit.forget.sync_project",
-    "erase": "memkit.forget.erase_deleted",
+    "erase": "memkit.forget.erase_dead",
     "finish": "memkit.privacy.tombstones.Tombstones.finish",
 }
 
@@ -306,6 +306,7 @@ def test_the_next_run_finishes_a_killed_one(
     remembered: Remembered, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     selection = remembered.select(remembered.turns[1])
+    index_with_another_file(remembered.stage.project, remembered.stage.home, remembered.settings)
 
     def killed(*arguments: object, **named: object) -> None:
         raise KeyboardInterrupt

@@ -326,13 +326,27 @@ def test_marks_of_projects_to_index(home: Home) -> None:
     assert unindexed.roots(home) == sorted(roots)
     for name in roots:
         assert unindexed.names(home)
+        unindexed.claim(home, name)
         unindexed.clear(home, name)
         unindexed.clear(home, name)
     assert not unindexed.names(home)
 
 
+def test_a_mark_that_is_set_during_a_pass_stays(home: Home) -> None:
+    unindexed.mark(home, "/a")
+    unindexed.claim(home, "/a")
+    assert unindexed.roots(home) == ["/a"]  # the pass may be killed
+    unindexed.mark(home, "/a")
+    unindexed.clear(home, "/a")
+    assert unindexed.roots(home) == ["/a"]
+    unindexed.claim(home, "/a")
+    unindexed.clear(home, "/a")
+    assert unindexed.roots(home) == []
+
+
 def test_leftovers_of_a_killed_process_are_not_marks(home: Home) -> None:
     unindexed.mark(home, "/a")
+    unindexed.claim(home, "/a")
     unindexed.clear(home, "/a")
     directory = Path(home.run, "unindexed")
     (directory / ".half.tmp").write_text("{")

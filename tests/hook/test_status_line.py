@@ -76,7 +76,7 @@ def test_a_home_that_cannot_be_written(stage: Stage) -> None:
     stage.home.write_text("not a directory")
     (stage.project / ".memkit" / "memory").mkdir(parents=True)
     (stage.project / ".memkit" / "memory" / "2026-09-20.md").write_text("## 09:00 x <!-- session:a -->\n")
-    assert show(stage, {"cwd": str(stage.project)}) == ""
+    assert show(stage, {"cwd": str(stage.project)}) == "memkit 1 session · last 2026-09-20\n"
 
 
 def test_closed_streams(stage: Stage) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memkit.hook.entries import note_own
 from memkit.hook.project import Project, digest16
-from memkit.hook.tally import history_file, note_excluded, tally
+from memkit.hook.tally import full_tally, history_file, note_excluded, tally
 from memkit.paths import Home
 from memkit.state import write_state
 from tests.hook.conftest import Stage
@@ -125,7 +125,7 @@ def test_damaged_counts_are_made_again(stage: Stage, content: str) -> None:
     home, project = Home(str(stage.home)), Project(str(stage.project))
     expected = tally(home, project)
     Path(home.run, "tally", f"{digest16(project.root)}.json").write_text(content)
-    assert tally(home, project) == expected == (1, 1, "2026-09-20", "09:00", True)
+    assert tally(home, project) == expected == (1, 1, 0, 0, "2026-09-20", "2026-09-20", "09:00", True)
 
 
 def test_a_large_memory_is_counted_in_several_goes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,3 +134,12 @@ def test_a_large_memory_is_counted_in_several_goes(stage: Stage, monkeypatch: py
         write_day(stage, f"2026-09-0{day}", f"## 09:00 x <!-- session:{day} -->", "text " * 20)
     home, project = Home(str(stage.home)), Project(str(stage.project))
     assert [tally(home, project).words for _ in range(3)] == ["1+ sessions", "2+ sessions", "3 sessions"]
+
+
+def test_a_day_of_two_files_is_one_day(stage: Stage) -> None:
+    """Where git tracks the file of a day, private turns go to another."""
+    write_day(stage, "2026-09-20", "## 09:00 x <!-- session:a turn:1 -->", "### 09:05 Note: y <!-- note:2 -->")
+    path = write_day(stage, "2026-09-21", "## 09:00 x <!-- session:a -->", "### 10:00 z <!-- turn:3 -->")
+    path.with_name("2026-09-21.local.md").write_text("# 2026-09-21\n\n### 11:00 z <!-- turn:4 -->\n")
+    found = full_tally(Home(str(stage.home)), Project(str(stage.project)))
+    assert found == (1, 2, 3, 1, "2026-09-20", "2026-09-21", "11:00", True)

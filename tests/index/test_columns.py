@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.index.chunk import Chunk
-from memkit.index.snapshot import DTYPE, NAMED, join_columns, make_columns
+from memkit.index.segment import DTYPE, NAMED, join_columns, make_columns
 from tests.ci import examples
 from tests.memory import DAYS, make_chunk, make_memory
 

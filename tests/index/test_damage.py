@@ -52,8 +52,9 @@ def test_a_large_index_is_read_whole(many: Memory) -> None:
     found = contents.collections["memkit-many"]
     assert (len(found.ids), found.dimensions, found.foreign) == (CHUNKS, 8, 0)
     with index_lock(many.home, 5.0), Store(many.home, "", "memkit-many") as store:
-        assert len(store.tidy_ids()) == CHUNKS
-        assert sum(row.windows for row in store.rows()) == MANY
+        stored = store.stored()
+        assert len(stored) == CHUNKS
+        assert store.count() == sum(one["windows"] for one in stored.values()) == MANY
 
 
 @only_in_ci
@@ -71,7 +72,7 @@ def test_many_rows_are_dropped(many: Memory, tmp_path: Path) -> None:
     shutil.copytree(many.home.root, tmp_path / "home")
     home = Home(str(tmp_path / "home"))
     with index_lock(home, 5.0), Store(home, "", "memkit-many", rebuild=True) as store:
-        assert store.tidy_ids() == []
+        assert store.stored() == {}
 
 
 @only_in_ci
@@ -185,7 +186,7 @@ def test_vectors_of_another_length_are_not_mixed_in(tmp_path: Path) -> None:
     memory.write("2026-11-21.md", "# News\n\nSomething new that is to be indexed.\n")
     memory.embedder = FakeEmbedder(16)
     memory.sync()
-    assert memory.snapshot.vectors.shape[1] == 16
+    assert memory.snapshot.dimensions == 16
     assert memory.snapshot.missing == 0
 
 

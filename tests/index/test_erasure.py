@@ -39,7 +39,10 @@ def rows(start: int, dimensions: int = 1536, windows: int = 1) -> list[Row]:
 
 def held(home: Home, name: str) -> dict[str, tuple[object, bytes]]:
     with Store(home, "", name) as store:
-        return {r.id: (r.chunk, b"" if r.vectors is None else r.vectors.tobytes()) for r in store.rows()}
+        stored = store.stored()
+        found = store.vectors({one: metadata["windows"] for one, metadata in stored.items()})
+        none = np.zeros(0)
+        return {one: (metadata, found.get(one, none).tobytes()) for one, metadata in stored.items()}
 
 
 def usage(home: Home) -> IndexUsage:
@@ -89,7 +92,7 @@ def test_a_rewrite_that_was_killed_embeds_nothing_again(
     before = memory.contents()
     monkeypatch.setattr(purge, "bound", lambda usage: 0)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Store, "put", interrupted)
+        patch.setattr(Store, "_upsert", interrupted)
         keep_small(memory.home, "")
     memory.embedder.texts.clear()
     assert memory.sync().embedded == 0

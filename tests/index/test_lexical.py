@@ -7,9 +7,18 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
 from memkit.index import tokens
-from memkit.index.lexical import ARRAYS, LexicalIndex, fingerprint
+from memkit.index.lexical import (
+    ARRAYS,
+    Arrays,
+    LexicalIndex,
+    Postings,
+    join_arrays,
+    make_arrays,
+    signature,
+)
 from memkit.index.tokens import Tokenizer
 from tests.ci import examples
+from tests.index.parts import joined, parts_of
 
 DOCUMENTS = {
     "c3": "The staging gateway listens on 7443; deploy/gateway.yaml says so.",
@@ -26,25 +35,25 @@ CORPORA = st.dictionaries(st.text(max_size=4), TEXTS, max_size=12)
 
 
 def index_of(documents: dict[str, str]) -> LexicalIndex:
-    return LexicalIndex().updated(documents.items())
+    return LexicalIndex.of(documents.values())
 
 
 def assert_same(index: LexicalIndex, documents: dict[str, str], queries: list[str]) -> None:
-    """The index is to the bit what a fresh one of `documents` is."""
+    """The index scores to the bit what a fresh one of `documents` does."""
     fresh = index_of(documents)
-    assert list(index.ids) == list(fresh.ids) == sorted(documents)
     assert len(index) == len(documents)
     for query in queries:
         match, expected = index.query(query), fresh.query(query)
         assert match.scores.dtype == match.coverage.dtype == np.float64
         assert match.scores.tobytes() == expected.scores.tobytes()
         assert match.coverage.tobytes() == expected.coverage.tobytes()
+        assert index.rarities(query) == fresh.rarities(query)
 
 
 def assert_is_bm25_plus(index: LexicalIndex, documents: dict[str, str], query: str) -> None:
     """Scores are those of rank-bm25, weighted, less what it adds to every document alike."""
     tokenize = Tokenizer().tokenize
-    corpus = [tokenize(documents[name]) for name in sorted(documents)]
+    corpus = [tokenize(text) for text in documents.values()]
     scores = index.query(query).scores
     if not any(corpus):  # rank-bm25 divides by the mean length
         assert not scores.any()
@@ -60,17 +69,10 @@ def assert_is_bm25_plus(index: LexicalIndex, documents: dict[str, str], query: s
     assert (scores > 0).tolist() == held
 
 
-def loaded(index: LexicalIndex) -> LexicalIndex:
-    """The same index, over arrays as a snapshot has them."""
-    arrays = {name: np.frombuffer(a.tobytes(), a.dtype) for name, a in index.arrays.items()}
-    return LexicalIndex("english", lambda: list(index.ids), arrays)
-
-
-def assert_same_arrays(index: LexicalIndex, other: LexicalIndex) -> None:
-    assert list(index.ids) == list(other.ids)
+def assert_same_arrays(arrays: Arrays, expected: Arrays) -> None:
     for name in ARRAYS:
-        one, two = index.arrays[name], other.arrays[name]
-        assert (one.dtype, one.tobytes()) == (two.dtype, two.tobytes())
+        one, two = arrays[name], expected[name]
+        assert (one.dtype, one.tobytes()) == (two.dtype, two.tobytes()), name
 
 
 @settings(max_examples=examples(100))
@@ -80,41 +82,21 @@ def test_scores_equal_rank_bm25(documents: dict[str, str], query: str) -> None:
 
 
 @settings(max_examples=examples(100))
-@given(
-    CORPORA,
-    st.lists(st.tuples(st.text(max_size=2), TEXTS), max_size=15),
-    st.lists(QUERIES, min_size=1, max_size=3),
-)
-def test_additions_and_removals_leave_no_trace(
-    documents: dict[str, str], changes: list[tuple[str, str]], queries: list[str]
+@given(CORPORA, st.data(), st.lists(QUERIES, min_size=1, max_size=3))
+def test_parts_leave_no_trace(
+    documents: dict[str, str], data: st.DataObject, queries: list[str]
 ) -> None:
-    index = index_of(documents)
-    present = dict(documents)
-    for name, text in changes:
-        if name in present:
-            index = index.updated([], [name])
-            del present[name]
-        else:
-            index = index.updated([(name, text)])
-            present[name] = text
-        assert_same(index, present, queries)
-        assert_is_bm25_plus(index, present, queries[0])
-
-
-@settings(max_examples=examples(40))
-@given(saved=CORPORA, later=CORPORA, queries=st.lists(QUERIES, min_size=1, max_size=3))
-def test_a_loaded_index_is_updated_like_any_other(
-    saved: dict[str, str], later: dict[str, str], queries: list[str]
-) -> None:
-    index = loaded(index_of(saved))
-    assert_same(index, saved, queries)
-    index = index.updated(
-        [(name, text) for name, text in later.items() if saved.get(name) != text],
-        [name for name in saved if saved[name] != later.get(name)],
-    )
-    assert_same(index, later, queries)
-    assert_same_arrays(index, index_of(later))
-    assert_same(loaded(index), later, queries)
+    """Joined or merged, they are what an index made at once is; so are merged parts merged again."""
+    texts = list(documents.values())
+    parts = data.draw(parts_of(texts))
+    assert_same(joined(parts, len(texts)), documents, queries)
+    assert_is_bm25_plus(joined(parts, len(texts)), documents, queries[0])
+    merged = join_arrays(parts)
+    expected = make_arrays(texts, "english")
+    assert_same_arrays(merged, expected)
+    assert_same_arrays(join_arrays([(merged, np.arange(len(texts), dtype=np.int32))]), expected)
+    terms = [(term, slots.tolist()) for term, slots in joined(parts, len(texts)).postings()]
+    assert terms == [(term, slots.tolist()) for term, slots in Postings(expected).items()]
 
 
 @settings(max_examples=examples(100))
@@ -123,7 +105,7 @@ def test_coverage_is_the_share_of_the_query(documents: dict[str, str], query: st
     index = index_of(documents)
     match = index.query(query)
     asked = set(Tokenizer().tokenize(query))
-    for name, score, coverage in zip(index.ids, match.scores, match.coverage, strict=True):
+    for name, score, coverage in zip(documents, match.scores, match.coverage, strict=True):
         held = asked & set(Tokenizer().tokenize(documents[name]))
         assert (coverage > 0) == (score > 0) == bool(held)
         assert coverage <= 1
@@ -154,7 +136,7 @@ def test_the_order_of_the_words_makes_no_difference(
 
 def test_finds_what_was_asked_for() -> None:
     index = index_of(DOCUMENTS)
-    ids = list(index.ids)
+    ids = list(DOCUMENTS)
     for query, best in [
         ("Which port does the staging gateway use?", "c3"),
         ("gateways", "b2"),
@@ -169,43 +151,26 @@ def test_finds_what_was_asked_for() -> None:
 
 
 def test_repeated_frequencies_past_a_byte_are_kept() -> None:
-    documents = {"many": "gateway " * 70_000, "some": "gateway " * 300 + "port"}
-    assert_same(loaded(index_of(documents)), documents, ["gateway port"])
-
-
-def test_the_arrays_do_not_depend_on_their_history() -> None:
-    documents = {f"id {n * 37 % 400}": f"gateway {n % 7} port {n}" for n in range(400)}
-    index = index_of({**documents, "passing": "policy"})
-    index = index.updated([], ["passing", *list(documents)[:50]])
-    index = index.updated(list(documents.items())[:50])
-    assert_same_arrays(index, index_of(dict(sorted(documents.items()))))
+    texts = ["gateway " * 70_000, "gateway " * 300 + "port", "port"]
+    expected = make_arrays(texts, "english")
+    assert expected["frequencies"].max() == 70_000
+    parts = [(make_arrays([text], "english"), np.array([slot], np.int32)) for slot, text in enumerate(texts)]
+    assert_same_arrays(join_arrays(parts), expected)
+    assert_same(joined(parts, 3), dict(enumerate(texts)), ["gateway port"])  # type: ignore[arg-type]
 
 
 @pytest.mark.filterwarnings("error")
 def test_an_empty_index_answers() -> None:
-    index = LexicalIndex()
-    assert index.query("gateway").scores.shape == (0,)
-    assert_same(loaded(index), {}, ["gateway"])
-    index = index.updated([("a", "gateway")]).updated([], ["a"])
-    assert index.query("gateway").coverage.shape == (0,)
-
-
-def test_an_id_is_added_once_and_removed_once() -> None:
-    index = index_of(DOCUMENTS)
-    with pytest.raises(ValueError, match="'a1'"):
-        index.updated([("new", "text"), ("a1", "other text")])
-    with pytest.raises(KeyError, match="absent"):
-        index.updated([], ["a1", "absent"])
-    assert_same(index, DOCUMENTS, ["policy"])
-
-
-def test_the_fingerprint_is_of_the_set_of_ids() -> None:
-    assert fingerprint(["a", "b"]) == fingerprint(iter(["b", "a"]))
-    assert len({fingerprint(ids) for ids in ([], ["a"], ["ab"], ["a", "b"], ['a", "b'])}) == 5
+    for index in (LexicalIndex.of([]), joined([], 0)):
+        assert index.query("gateway").scores.shape == index.query("gateway").coverage.shape == (0,)
+        assert list(index.postings()) == []
+    gone = [(make_arrays(["gateway"], "english"), np.array([-1], np.int32))]
+    assert joined(gone, 0).query("gateway").coverage.shape == (0,)
+    assert_same_arrays(join_arrays(gone), make_arrays([], "english"))
 
 
 def test_the_signature_differs_by_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    signature = LexicalIndex().signature
-    assert signature == index_of(DOCUMENTS).signature != LexicalIndex("german").signature
+    before = signature("english")
+    assert before == signature("english") != signature("german")
     monkeypatch.setattr(tokens, "VERSION", tokens.VERSION + 1)
-    assert LexicalIndex().signature != signature
+    assert signature("english") != before

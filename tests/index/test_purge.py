@@ -20,7 +20,7 @@ NAME = "memkit-0123456789abcdef-fake-01234567"
 OTHER = "memkit-fedcba9876543210-fake-01234567"
 WORD = "zqhorseradishzq"
 
-Held = list[tuple[str, object, bytes]]
+Held = dict[str, tuple[object, bytes]]
 
 
 @pytest.fixture
@@ -33,14 +33,16 @@ def rows(numbers: range, text: str = "an entry of the memory") -> list[Row]:
     made = []
     for number in numbers:
         vector = random.normal(size=(1, 8)).astype(np.float32)
-        chunk = make_chunk(f"{text} {number}", heading=f"{text} {number}", breadcrumb=text)
+        chunk = make_chunk(f"{text} {number}", source=f"{text} {number}.md", branch=text)
         made.append(Row(f"{number:064x}", chunk, vector / np.linalg.norm(vector)))
     return made
 
 
 def held(home: Home, name: str) -> Held:
     with Store(home, "", name) as store:
-        return [(r.id, r.chunk, b"" if r.vectors is None else r.vectors.tobytes()) for r in store.rows()]
+        stored = store.stored()
+        found = store.vectors({one: metadata["windows"] for one, metadata in stored.items()})
+        return {one: (metadata, found[one].tobytes()) for one, metadata in stored.items()}
 
 
 def holders(home: Home) -> list[str]:
@@ -56,7 +58,6 @@ def test_only_deleted_text_is_erased(home: Home, count: int) -> None:
     with Store(home, "", NAME) as store:
         store.put(rows(range(count)))
         store.put(rows(range(9000, 9010), f"the {WORD} of"))
-        store.note_source_hash([f"{number:064x}" for number in range(10)], "another")
         store.delete(dict.fromkeys((f"{number:064x}" for number in range(9000, 9010)), 1))
     assert "chroma.sqlite3" in holders(home)
     before = held(home, NAME), held(home, OTHER)
@@ -68,8 +69,8 @@ def test_only_deleted_text_is_erased(home: Home, count: int) -> None:
         store.put(rows(range(20_000, 21_100)))
     assert len(held(home, NAME)) == count + 1100
     with Store(home, "", NAME) as store:
-        found = store._collection.get(where_document={"$contains": "memory 17"})["ids"]
-        assert f"{17:064x}" in found
+        found = store._collection.get(where={"source": "an entry of the memory 17.md"})["ids"]
+        assert found == [f"{17:064x}"]
 
 
 def test_a_collection_is_deleted_with_its_snapshots_and_vectors(home: Home) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import zlib
 from pathlib import Path
@@ -13,16 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError, StaleSnapshotError
-from memkit.index import open_chunks, open_snapshot, tokens
-from memkit.index.chunk import open_current
+from memkit.index import Indexer, index_lock, open_chunks, open_snapshot, reader, tokens
 from memkit.index.chunker import chunk_markdown
-from memkit.index.lexical import LexicalIndex
+from memkit.index.reader import FOOTER, FOOTER_BYTES, open_current
 from memkit.index.snapshot import Snapshot, write_snapshot
 from memkit.index.store import Row
 from memkit.paths import Home
 from memkit.settings import ChunkingSettings
 from tests.ci import examples
-from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
+from tests.memory import DAYS, FakeEmbedder, Memory, flip_byte, make_memory
 
 QUERIES = ["which port", "PolicyController", "vault"]
 
@@ -37,8 +35,7 @@ def rows_of(files: dict[str, str]) -> list[Row]:
 
 
 def written(directory: Path, rows: list[Row]) -> Snapshot:
-    lexical = LexicalIndex("english").updated((row.id, row.chunk.lexical_text) for row in rows)
-    write_snapshot(directory, rows, lexical, {"a.md": "hash"}, 8, "/a/project")
+    write_snapshot(directory, rows, {"a.md": "hash"}, 8, "/a/project")
     snapshot = open_current(directory, lambda path: Snapshot(path, "english"))
     assert snapshot is not None
     return snapshot
@@ -49,7 +46,7 @@ def test_a_written_snapshot_is_read_back(tmp_path: Path) -> None:
     rows[2] = Row(rows[2].id, rows[2].chunk, None)
     snapshot = written(tmp_path, rows[::-1])
     assert len(snapshot) == len(rows)
-    assert snapshot.sources == {"a.md": "hash"}
+    assert snapshot.sources == {"a.md": "hash", **dict.fromkeys(DAYS, "")}
     assert snapshot.root == "/a/project"
     assert snapshot.missing == 1
     for position, (row, expected) in enumerate(zip(snapshot.rows(), rows, strict=True)):
@@ -84,20 +81,23 @@ def test_a_replaced_snapshot_can_still_be_read(tmp_path: Path) -> None:
     """A search may hold a snapshot while another process writes the next one."""
     old = written(tmp_path, rows_of(DAYS))
     chunks = old.chunks()
-    new = written(tmp_path, [])
-    assert not old.path.exists()
-    assert new.path.exists()
+    (path,) = (segment.path for segment in old.segments)
+    written(tmp_path, [])
+    assert not path.exists()
     assert old.chunks() == chunks
     assert old.chunk(1) == chunks[1]
 
 
 def test_old_snapshots_are_removed(tmp_path: Path) -> None:
     written(tmp_path, rows_of(DAYS))
-    (tmp_path / "half-written").mkdir()
+    (tmp_path / "0123456789ab-01234567").mkdir()  # of an older version
+    (tmp_path / "current").write_text("0123456789ab-01234567")
     (tmp_path / ".abc.tmp").touch()
-    snapshot = written(tmp_path, [])
-    assert {path.name for path in tmp_path.iterdir()} == {"current", snapshot.path.name}
-    assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.rglob("*"))
+    (tmp_path / "half.segment").touch()
+    (tmp_path / "topics.json").touch()  # not of the index
+    (segment,) = written(tmp_path, rows_of(DAYS)).segments
+    assert {path.name for path in tmp_path.iterdir()} == {"manifest", segment.path.name, "topics.json"}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "manifest", segment.path))
 
 
 def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
@@ -180,35 +180,27 @@ def test_damage_is_noticed(
         shutil.copytree(spare, directory)
 
 
-@pytest.mark.parametrize("victim", ["ids", "offsets", "chunks.jsonl", "vectors.npy", "slots.npy"])
-def test_chunks_are_read_without_the_ranking_files(
-    tmp_path: Path, sound: Memory, victim: str
-) -> None:
-    """Damage of the files that only a search reads is no reason to show no chunk."""
+@pytest.mark.parametrize("victim", ["ids", "offsets", "chunks", "vectors", "slots"])
+def test_chunks_are_read_without_what_ranks_them(tmp_path: Path, sound: Memory, victim: str) -> None:
+    """Damage of what only a search reads is no reason to show no chunk."""
     home = Home(str(tmp_path / "home"))
     shutil.copytree(sound.home.root, home.root)
-    path = next(Path(home.index, "snapshots").rglob(victim))
-    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    flip_byte(Path(home.index, "snapshots"), victim)
     chunks = open_chunks(sound.project, home, sound.settings)
     assert open_snapshot(sound.project, home, sound.settings) is None
-    if victim in ("vectors.npy", "slots.npy"):
+    if victim in ("vectors", "slots"):
         assert chunks is not None
         assert chunks.chunks() == sound.snapshot.chunks()
     else:
         assert chunks is None
 
 
-@pytest.mark.parametrize(
-    "victim", ["current", "manifest", "chunks.jsonl", "ids", "offsets", "vectors.npy", "slots.npy"]
-)
-def test_a_damaged_snapshot_is_rebuilt(sound: Memory, tmp_path: Path, victim: str) -> None:
+@pytest.mark.parametrize("victim", ["manifest", "chunks", "ids", "offsets", "vectors", "slots", "names"])
+def test_a_damaged_snapshot_is_rebuilt(sound: Memory, victim: str) -> None:
     memory = Memory(sound.home, sound.project, FakeEmbedder(window=60))
     expected, answers = memory.contents(), memory.answers(QUERIES)
     memory.embedder.texts.clear()
-    path = next(Path(sound.home.index, "snapshots").rglob(victim))
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
+    flip_byte(Path(sound.home.index, "snapshots"), victim)
     assert open_snapshot(memory.project, memory.home, memory.settings) is None
     memory.sync()
     assert memory.embedder.texts == []
@@ -219,21 +211,60 @@ def test_a_damaged_snapshot_is_rebuilt(sound: Memory, tmp_path: Path, victim: st
 def test_a_snapshot_of_another_language_or_tokenizer_is_not_used(
     sound: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = sound.snapshot.path
+    directory = sound.snapshot.directory
     with pytest.raises(StaleSnapshotError, match="terms"):
-        Snapshot(path, "german")
+        Snapshot(directory, "german")
     monkeypatch.setattr(tokens, "VERSION", tokens.VERSION + 1)
     with pytest.raises(StaleSnapshotError, match="terms"):
-        Snapshot(path, "english")
+        Snapshot(directory, "english")
 
 
-def test_arrays_of_objects_are_refused(sound: Memory, tmp_path: Path) -> None:
-    path = tmp_path / "snapshot"
-    shutil.copytree(sound.snapshot.path, path)
-    np.save(path / "slots.npy", np.array([{}], dtype=object), allow_pickle=True)
-    manifest = json.loads((path / "manifest").read_bytes().partition(b"\n")[2])
-    manifest["checksums"]["slots.npy"] = zlib.crc32((path / "slots.npy").read_bytes())
-    data = json.dumps(manifest).encode()
-    (path / "manifest").write_bytes(b"%d\n%s" % (zlib.crc32(data), data))
+def test_arrays_of_objects_are_refused(tmp_path: Path) -> None:
+    (segment,) = written(tmp_path, rows_of(DAYS)).segments
+    content = segment.path.read_bytes()
+    length = int(content[-FOOTER_BYTES:].split()[0])
+    footer = content[-FOOTER_BYTES - length : -FOOTER_BYTES].replace(b'"<i4"', b'"|O"')
+    end = (FOOTER % (len(footer), zlib.crc32(footer))).encode()
+    segment.path.write_bytes(content[: -FOOTER_BYTES - length] + footer + end)
     with pytest.raises(StaleSnapshotError):
-        Snapshot(path, "english")
+        Snapshot(tmp_path, "english")
+
+
+def test_segments_are_opened_once(tmp_path: Path) -> None:
+    """A new state shares the open segments that it still names."""
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    before = memory.snapshot
+    memory.write("new.md", "# New\n\nA new note about the quagga.")
+    memory.sync()
+    after = open_snapshot(memory.project, memory.home, memory.settings, earlier=before)
+    assert after is not None
+    assert not before.is_current()
+    assert after.is_current()
+    assert [one in before.segments for one in after.segments] == [True, False]
+
+
+def test_only_segments_that_have_changed_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Damage behind the back of a pass that holds the segment open is found by the next reader."""
+    memory = make_memory(tmp_path, DAYS)
+    checked: list[int] = []
+    checksum = reader._checksum
+    monkeypatch.setattr(reader, "_checksum", lambda data: checked.append(1) or checksum(data))
+    with (
+        index_lock(memory.home, 5.0),
+        Indexer(
+            memory.project, memory.home, memory.settings, find_embedder=lambda: (memory.embedder, "")
+        ) as indexer,
+    ):
+        indexer.sync()
+        assert memory.contents()
+        assert not checked
+        flip_byte(Path(memory.home.index, "snapshots"), "vectors")
+        checked.clear()
+        memory.write("new.md", "# New\n\nAnother note about the zebra.")
+        indexer.sync()
+        assert not checked
+    assert open_snapshot(memory.project, memory.home, memory.settings) is None
+    assert checked

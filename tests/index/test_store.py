@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import chromadb
-import msgspec
 import numpy as np
 import pytest
 
-from memkit.embedding.models import space
 from memkit.errors import IndexStoreError
-from memkit.index import is_up_to_date, read_files
 from memkit.index import store as store_module
-from memkit.index.catalog import collection_name
 from memkit.index.chunker import chunk_markdown
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
-from memkit.index.purge import delete_collection
-from memkit.index.store import ForeignRowsError, Row, Store, owner_of
+from memkit.index.store import Row, Store, owner_of
 from memkit.paths import Home
 from memkit.settings import ChunkingSettings
-from memkit.settings.load import Settings
 from tests.ci import first, only_in_ci
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
@@ -43,15 +31,14 @@ def rows_of(text: str, embedder: FakeEmbedder | None) -> list[Row]:
     return rows
 
 
-def assert_equal(found: list[Row], expected: list[Row]) -> None:
-    assert [row.id for row in found] == sorted(row.id for row in expected)
-    for row, other in zip(found, sorted(expected, key=lambda row: row.id), strict=True):
-        assert row.chunk == other.chunk
-        if other.vectors is None:
-            assert row.vectors is None
-        else:
-            assert row.vectors is not None
-            assert np.array_equal(row.vectors, other.vectors)  # to the bit
+def assert_stored(store: Store, expected: list[Row]) -> None:
+    """The store holds these chunks and no others, with their vectors to the bit."""
+    assert store.stored() == {row.id: store.describe(row) for row in expected}
+    embedded = {row.id: row.vectors for row in expected if row.vectors is not None}
+    found = store.vectors({name: len(vectors) for name, vectors in embedded.items()})
+    assert found.keys() == embedded.keys()
+    for name, vectors in embedded.items():
+        assert np.array_equal(found[name], vectors)
 
 
 @pytest.fixture
@@ -68,9 +55,9 @@ def test_rows_come_back_as_they_went_in(home: Home) -> None:
         assert store.dimensions is None
         store.put(rows)
     with Store(home, "", "memkit-test") as store:
-        assert sorted(store.tidy_ids()) == sorted(row.id for row in rows)
-        assert_equal(list(store.rows()), rows)
+        assert_stored(store, rows)
         assert store.dimensions == 8
+        assert store.count() == sum(row.windows for row in rows)
 
 
 def test_rows_of_many_windows_need_no_more_than_a_batch_at_once(
@@ -81,9 +68,9 @@ def test_rows_of_many_windows_need_no_more_than_a_batch_at_once(
     assert max(row.windows for row in rows) > 14
     with Store(home, "", "memkit-test") as store:
         store.put(rows)
-        assert_equal(list(store.rows()), rows)
+        assert_stored(store, rows)
         store.delete({row.id: row.windows for row in rows[1:]})
-        assert_equal(list(store.rows()), rows[:1])
+        assert_stored(store, rows[:1])
 
 
 @only_in_ci
@@ -92,7 +79,7 @@ def test_a_chunk_of_more_windows_than_chroma_takes_at_once(home: Home) -> None:
     assert max(row.windows for row in rows) > 5500
     with Store(home, "", "memkit-test") as store:
         store.put(rows)
-        assert_equal(list(store.rows()), rows)
+        assert_stored(store, rows)
 
 
 def test_what_a_killed_run_left_is_removed(home: Home) -> None:
@@ -101,7 +88,7 @@ def test_what_a_killed_run_left_is_removed(home: Home) -> None:
         store.put(rows)
         # Killed while it deleted: the chunk itself goes first. While it wrote: it comes last.
         store._collection.delete(ids=[rows[0].id])
-        assert sorted(store.tidy_ids()) == sorted(row.id for row in rows[1:])
+        assert sorted(store.stored()) == sorted(row.id for row in rows[1:])
         left = store._collection.get(include=[])["ids"]
         assert not [row for row in left if row.startswith(rows[0].id)]
 
@@ -123,8 +110,8 @@ def test_a_chunk_is_whole_or_not_there(home: Home, monkeypatch: pytest.MonkeyPat
             monkeypatch.setattr(store._collection, "upsert", write)
             with pytest.raises(KeyboardInterrupt):
                 store.put(rows)
-            whole = [row.id for row in store.rows()]
-            assert_equal(list(store.rows()), [row for row in rows if row.id in whole])
+            whole = store.stored()
+            assert_stored(store, [row for row in rows if row.id in whole])
 
 
 def test_a_chunk_that_lost_a_window_counts_as_not_embedded(home: Home) -> None:
@@ -132,16 +119,17 @@ def test_a_chunk_that_lost_a_window_counts_as_not_embedded(home: Home) -> None:
     with Store(home, "", "memkit-test") as store:
         store.put(rows)
         store._collection.delete(ids=[f"{rows[0].id}#1"])
-        found = {row.id: row.vectors for row in store.rows()}
-        assert found[rows[0].id] is None
-        assert found[rows[1].id] is not None
+        found = store.stored()
+        assert found[rows[0].id]["windows"] == 0
+        assert found[rows[1].id]["windows"] == rows[1].windows
+        assert store.vectors({rows[0].id: rows[0].windows}) == {}
 
 
 def test_placeholders_are_as_long_as_the_vectors_there_are(home: Home) -> None:
     with Store(home, "", "memkit-test") as store:
         store.put(rows_of(DAYS["2026-11-18.md"], FakeEmbedder(dimensions=12)))
         store.put(rows_of(DAYS["2026-11-19.md"], None))
-        assert sum(row.vectors is None for row in store.rows()) == 3
+        assert [one["windows"] for one in store.stored().values()].count(0) == 3
 
 
 def test_an_emptied_collection_takes_vectors_of_another_length(home: Home) -> None:
@@ -152,26 +140,50 @@ def test_an_emptied_collection_takes_vectors_of_another_length(home: Home) -> No
     rows = rows_of(DAYS["2026-11-18.md"], FakeEmbedder(dimensions=12))
     with Store(home, "", "memkit-test") as store:
         store.put(rows)
-        assert_equal(list(store.rows()), rows)
+        assert_stored(store, rows)
 
 
-def test_foreign_rows_are_recognized(home: Home) -> None:
+def test_an_embedded_store_holds_no_text(home: Home) -> None:
     with Store(home, "", "memkit-test") as store:
-        store._collection.add(ids=["x"], embeddings=[[1.0] * 8], metadatas=[{"a": 1}])
-        with pytest.raises(ForeignRowsError):
-            list(store.rows())
+        store.put(rows_of(DAYS["2026-11-18.md"], FakeEmbedder()))
+        found = store._collection.get(include=["documents", "metadatas"])
+    assert set(found["documents"]) == {None}
+    assert {name for one in found["metadatas"] for name in one} == {
+        "source", "session", "kind", "branch", "day", "text", "windows", "window",
+    }  # fmt: skip
+    words = b"7443"  # of an answer
+    assert not any(words in path.read_bytes() for path in Path(home.index).rglob("*") if path.is_file())
 
 
-def test_a_collection_of_foreign_rows_is_rebuilt(tmp_path: Path) -> None:
+def test_foreign_and_lost_rows_are_put_right(tmp_path: Path) -> None:
+    """Whatever others did to the collection: nothing is embedded again."""
     memory = make_memory(tmp_path, DAYS)
     memory.sync()
     expected = memory.contents()
     name = next(Path(memory.home.index, "snapshots").iterdir()).name
-    with Store(memory.home, "", name) as store:
-        store._collection.add(ids=["x"], embeddings=[[1.0] * 8], metadatas=[{"a": 1}])
-    memory.sync()
-    assert memory.contents() == expected
-    assert len(memory.said) == 1
+    for others in ([], [next(iter(expected))]):
+        with Store(memory.home, "", name) as store:
+            store._collection.add(ids=["x", "y"], embeddings=[[1.0] * 8] * 2, metadatas=[{"a": 1}, {"b": "#"}])
+            if others:
+                store._collection.delete(ids=others)
+        memory.embedder = NoEmbedder()
+        memory.sync()
+        assert memory.contents() == expected
+        with Store(memory.home, "", name) as store:
+            assert_stored(store, memory.snapshot.rows())
+
+
+def test_a_rewritten_collection_holds_the_same(home: Home) -> None:
+    rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=50))
+    rows += rows_of("# Not embedded\n\n" + "text " * 50, None)
+    with Store(home, "", "memkit-test") as store:
+        store.put(rows)
+        store.delete({row.id: row.windows for row in rows[:2]})
+        before = store.identity
+        store.rewrite()
+        assert store.identity != before
+        assert_stored(store, rows[2:])
+        assert store.count() == sum(row.windows for row in rows[2:])
 
 
 def test_files_are_private_and_the_marker_is_removed(tmp_path: Path) -> None:
@@ -332,140 +344,6 @@ def test_a_damaged_index_in_the_configured_directory_is_rebuilt(tmp_path: Path) 
     assert (tmp_path / "elsewhere.damaged").is_dir()
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a real Chroma server on the loopback."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    directory = tmp_path_factory.mktemp("server")
-    # The `chroma` command: an environment that was moved has no scripts that run.
-    chroma = "from chromadb.cli.cli import app; app()"
-    command = [sys.executable, "-c", chroma, "run", "--host", "127.0.0.1"]
-    with (directory / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, "--port", str(port), "--path", str(directory)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd=directory,
-        )
-        try:
-            deadline = time.monotonic() + 60
-            while True:
-                assert process.poll() is None, (directory / "log").read_text()
-                assert time.monotonic() < deadline, "the server does not answer"
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.05)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-def test_a_server_holds_the_same_index(tmp_path: Path, server: str) -> None:
-    embedded = make_memory(tmp_path, DAYS)
-    embedded.embedder.window = 60
-    embedded.sync()
-    remote = make_memory(
-        tmp_path, home=Home(str(tmp_path / "other")), index={"uri": server},
-        embedder=FakeEmbedder(window=60),
-    )  # fmt: skip
-    remote.sync()
-    assert remote.contents() == embedded.contents()
-    assert remote.answers(QUERIES) == embedded.answers(QUERIES)
-    assert not Path(remote.home.index, "chroma").exists()
-
-    shutil.rmtree(remote.home.index)  # another machine, or nothing but the server left
-    remote.embedder.texts.clear()
-    remote.sync()
-    assert remote.embedder.texts == []
-    assert remote.contents() == embedded.contents()
-
-    remote.path("2026-11-19.md").unlink()
-    remote.sync()
-    embedded.sync()
-    assert remote.contents() == embedded.contents()
-
-
-def cloned(root: Path, server: str, *days: str) -> Memory:
-    """A clone of one repository, with a memory home of its own and these days."""
-    memory = make_memory(root, {name: DAYS[name] for name in days}, index={"uri": server})
-    git = ["git", "-C", memory.project.root]
-    subprocess.run([*git, "init", "--quiet"], check=True)
-    remote = ["remote", "add", "origin", "https://example.com/team/gateway.git"]
-    subprocess.run([*git, *remote], check=True)
-    return memory
-
-
-def rows_on(server: str, memory: Memory) -> dict[str, dict[str, Any]]:
-    """All rows of the memory's collection, whoever wrote them: id to metadata."""
-    name = collection_name(memory.project, memory.home, space(memory.settings.embedding))
-    client = chromadb.HttpClient("127.0.0.1", int(server.rpartition(":")[2]))
-    got = client.get_collection(name, embedding_function=None).get(include=["metadatas"])
-    client.close()
-    return dict(zip(got["ids"], got["metadatas"], strict=True))
-
-
-def assert_costs_nothing(memory: Memory) -> None:
-    memory.embedder = NoEmbedder()
-    report = memory.sync()
-    assert (report.added, report.deleted, report.embedded) == (0, 0, 0)
-
-
-@only_in_ci
-def test_two_homes_share_a_server(tmp_path: Path, server: str) -> None:
-    first = cloned(tmp_path / "one", server, "2026-11-18.md", "2026-11-19.md")
-    second = cloned(tmp_path / "two", server, "2026-11-19.md", "2026-11-20.md")
-    first.sync()
-    second.sync()
-    contents = first.contents(), second.contents()
-    assert contents[0].keys() & contents[1].keys()  # the day they have in common
-    found = rows_on(server, first)
-    assert found == rows_on(server, second)
-    owners = {metadata["owner"] for metadata in found.values()}
-    assert len(owners) == 2
-    assert len(found) == len(contents[0]) + len(contents[1])
-    for memory, before in zip((first, second, first), (*contents, contents[0]), strict=True):
-        shutil.rmtree(Path(memory.home.index))  # only what the server has is left
-        assert memory.sync().embedded == 0
-        assert_costs_nothing(memory)
-        assert memory.contents() == before
-
-    first.path("2026-11-19.md").unlink()
-    first.embedder = FakeEmbedder()
-    assert first.sync().deleted == 3
-    assert_costs_nothing(second)
-    first.sync(rebuild=True)
-    assert_costs_nothing(second)
-    shutil.rmtree(Path(first.project.memory))
-    first.sync()
-    assert len(rows_on(server, second)) == len(contents[1])
-    name = collection_name(second.project, second.home, space(second.settings.embedding))
-    delete_collection(first.home, server, name)
-    assert_costs_nothing(second)
-    delete_collection(second.home, server, name)
-    with pytest.raises(chromadb.errors.NotFoundError):
-        rows_on(server, second)
-
-
-def test_a_new_server_is_filled_from_the_snapshot(tmp_path: Path, server: str) -> None:
-    memory = make_memory(tmp_path, DAYS)
-    memory.sync()
-    before = memory.contents()
-    memory.settings = msgspec.convert({"index": {"uri": server}}, Settings)
-    files = read_files(memory.project, memory.home, memory.settings)
-    assert not is_up_to_date(memory.snapshot, files, memory.settings)
-    memory.embedder = NoEmbedder()  # the snapshot has the vectors
-    memory.sync()
-    assert is_up_to_date(memory.snapshot, files, memory.settings)
-    assert memory.contents() == before
-    assert len(rows_on(server, memory)) == len(before)
-    assert_costs_nothing(memory)
-
-
 @pytest.mark.parametrize("text", ["", "not an id", "\xff"])
 def test_a_damaged_id_of_the_home_is_not_replaced(tmp_path: Path, text: str) -> None:
     home = Home(str(tmp_path))
@@ -473,41 +351,3 @@ def test_a_damaged_id_of_the_home_is_not_replaced(tmp_path: Path, text: str) -> 
     with pytest.raises(IndexStoreError, match="owner"):
         owner_of(home)
     assert Path(home.owner).read_text(encoding="latin-1") == text
-
-
-@pytest.mark.parametrize("state", ["refuses", "is silent"])
-def test_a_server_that_does_not_answer(
-    tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store_module, "ANSWER_SECONDS", 0.5)
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port = listening.getsockname()[1]
-        if state == "is silent":
-            listening.listen()
-        uri = f"http://127.0.0.1:{port}"
-        memory = make_memory(tmp_path, DAYS, index={"uri": uri})
-        with pytest.raises(IndexStoreError) as caught:
-            memory.sync()
-    assert uri in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_chroma_cloud_gets_the_key_of_the_settings(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    used: list[str] = []
-
-    def client(api_key: str, **_: object) -> None:
-        used.append(api_key)
-        raise ValueError("the test's cloud is closed")
-
-    monkeypatch.setattr(chromadb, "CloudClient", client)
-    monkeypatch.delenv("CHROMA_API_KEY", raising=False)
-    with pytest.raises(IndexStoreError, match=r"Chroma Cloud needs a key; run `memkit config set keys.chroma`"):
-        Store(home, "cloud", "memkit-test")
-    Path(home.config_file).write_text("keys.chroma = 'ck-own'\n")
-    for _ in range(2):
-        with pytest.raises(IndexStoreError, match="is closed") as raised:
-            Store(home, "cloud", "memkit-test")
-        assert "ck-own" not in str(raised.value)
-        monkeypatch.setenv("CHROMA_API_KEY", "ck-shell")
-    assert used == ["ck-own", "ck-shell"]

@@ -25,6 +25,7 @@ from memkit.index import update as update_module
 from memkit.index.catalog import collection_name
 from memkit.index.chunk import Chunk
 from memkit.index.damage import in_use_marker
+from memkit.index.snapshot import Snapshot
 from memkit.index.store import Store
 from memkit.ipc import unindexed
 from memkit.paths import Home
@@ -32,6 +33,7 @@ from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
 from tests.ci import IN_CI, only_in_ci
+from tests.index.same import assert_same_index
 from tests.memory import DAYS, CountingEmbedder, FakeEmbedder, Memory, make_memory
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -75,11 +77,11 @@ def test_an_unchanged_tree_costs_nothing(
     assert embedder.texts
     embedder.texts.clear()
     written.clear()
-    before = memory.snapshot.path
+    before = memory.snapshot.name
     second = memory.sync()
     assert embedder.texts == []
     assert written == []
-    assert memory.snapshot.path == before
+    assert memory.snapshot.name == before
     assert (second.chunks, second.added, second.deleted, second.embedded) == (first.chunks, 0, 0, 0)
     for path in Path(memory.project.memory).iterdir():  # as git checkout or a copy does
         os.utime(path)
@@ -92,9 +94,9 @@ def test_a_memory_that_stays_empty_keeps_its_snapshot(tmp_path: Path) -> None:
     memory.sync()
     memory.path("notes.md").unlink()
     memory.sync()
-    before = memory.snapshot.path
+    before = memory.snapshot.name
     assert memory.sync().chunks == 0
-    assert memory.snapshot.path == before
+    assert memory.snapshot.name == before
 
 
 def test_an_edited_paragraph_costs_one_chunk(tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_an_appended_turn_costs_one_chunk(tmp_path: Path, written: list[str]) ->
     memory.write("notes.md", LONG + "\n\n# Part 9\n\n" + "Something new. " * 20)
     assert memory.sync().added == 1
     assert len(memory.embedder.texts) == 1
-    assert len(written) == 1 + 5  # that one, and the hash of the file on the others
+    assert len(written) == 1
 
 
 def test_a_deleted_file_is_gone(tmp_path: Path) -> None:
@@ -129,7 +131,7 @@ def test_a_deleted_file_is_gone(tmp_path: Path) -> None:
     assert sources == {f".memkit/memory/{name}" for name in ("2026-11-18.md", "2026-11-20.md")}
     name = collection_name(memory.project, memory.home, memory.settings.embedding.model)
     with Store(memory.home, "", name) as store:
-        assert sorted(store.tidy_ids()) == sorted(row.id for row in memory.snapshot.rows())
+        assert sorted(store.stored()) == sorted(row.id for row in memory.snapshot.rows())
     assert memory.search("PolicyController").results[0].lexical == 0
     shutil.rmtree(memory.project.memory)
     assert memory.sync().chunks == 0
@@ -231,14 +233,9 @@ def test_step_by_step_is_the_same_as_at_once(
     fresh = Memory(Home(str(root / "fresh")), memory.project, FakeEmbedder())
     fresh.sync()
     assert memory.contents() == fresh.contents()
-    assert files_of(memory.snapshot.path) == files_of(fresh.snapshot.path)
+    assert_same_index(memory.snapshot, fresh.snapshot)
     queries = ["port", "PolicyController", "route ERR_404", "gateway", "a turn", "long"]
     assert memory.answers(queries) == fresh.answers(queries)
-
-
-def files_of(directory: Path) -> dict[str, bytes]:
-    paths = (path for path in directory.rglob("*") if path.is_file())
-    return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
 
 
 def test_an_indexer_that_stays_open_does_the_same(tmp_path: Path) -> None:
@@ -325,7 +322,8 @@ def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.Monkey
 
     for name in ("upsert", "update", "delete"):
         monkeypatch.setattr(Collection, name, limited(getattr(Collection, name)))
-    monkeypatch.setattr(update_module, "write_snapshot", limited(update_module.write_snapshot))
+    for name in ("mark_started", "write_rows", "write_manifest"):
+        monkeypatch.setattr(update_module, name, limited(getattr(update_module, name)))
     interruptions = 0
     finished = False
     while not finished:
@@ -415,15 +413,34 @@ def test_without_weights_and_then_with(
     assert memory.search("which port").results[0].dense is None
 
     written.clear()
-    snapshot = memory.snapshot.path
+    snapshot = memory.snapshot.name
     assert memory.sync(embedder=None).missing == 6  # nothing is written again and again
     assert written == []
-    assert memory.snapshot.path == snapshot
+    assert memory.snapshot.name == snapshot
 
     report = memory.sync(embedder=embedder)
     assert (report.missing, report.embedded, report.added) == (0, 6, 0)
     assert list(memory.contents()) == ids
     fresh = make_memory(tmp_path / "fresh", embedder=embedder)
+    fresh.project = memory.project
+    fresh.sync()
+    assert memory.contents() == fresh.contents()
+
+
+def test_what_waits_for_a_model_is_not_read_in_vain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = make_memory(tmp_path, DAYS, embedding={"provider": "none"})
+    memory.sync(embedder=None)
+    read: list[str] = []
+    rows_of = Snapshot.rows_of
+    monkeypatch.setattr(Snapshot, "rows_of", lambda self, name: read.append(name) or rows_of(self, name))
+    memory.write("2026-11-20.md", memory.path("2026-11-20.md").read_text() + "\nOne more line.\n")
+    report = memory.sync(embedder=None)
+    assert report.missing == report.chunks
+    assert {name.rpartition("/")[2] for name in read} == {"2026-11-20.md"}
+    report = memory.sync()
+    assert (report.missing, report.embedded) == (0, report.chunks)
+    memory.sync(compare=True)
+    fresh = make_memory(tmp_path / "fresh", embedder=memory.embedder)
     fresh.project = memory.project
     fresh.sync()
     assert memory.contents() == fresh.contents()

@@ -150,7 +150,7 @@ def test_whoever_waits_for_its_lock_kills_it(stopped: RunningService) -> None:
     "words",
     first(
         1,
-        ["backup FILE", "restore FILE --yes", "forget --since 2026-11-18 --yes", "audit --fix", "index --rebuild"],
+        ["restore FILE --yes", "forget --since 2026-11-18 --yes", "audit --fix", "index --rebuild"],
     ),
 )
 def test_commands_that_take_the_lock_themselves_kill_it(

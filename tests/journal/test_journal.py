@@ -82,7 +82,7 @@ def test_the_format_of_the_design(project: Project) -> None:
     )
     assert stat.S_IMODE(day(project).stat().st_mode) == 0o600
     assert stat.S_IMODE(Path(project.memory).stat().st_mode) == 0o700
-    assert (Path(project.root) / ".memkit" / ".gitignore").read_text() == "*\n"
+    assert (Path(project.root) / ".memkit" / ".gitignore").read_text() == "*\n!/team/\n!/team/**\n"
 
 
 def test_limits_and_the_count_of_what_is_left_out() -> None:

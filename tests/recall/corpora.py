@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
-from memkit.index.chunk import Chunk, digest, open_current
-from memkit.index.lexical import LexicalIndex
+from memkit.index.chunk import Chunk, digest
+from memkit.index.reader import open_current
 from memkit.index.snapshot import Snapshot, write_snapshot
 from memkit.index.store import PLACEHOLDER_DIMENSIONS, Row
 from tests.memory import FakeEmbedder
@@ -27,9 +27,8 @@ def snapshot_of(
         known = dataclasses.replace(chunk, content_hash=digest(chunk.content)[:16])
         vectors = embedder.embed(embedder.windows(chunk.text)) if embedder else None
         rows.append(Row(known.id("model"), known, vectors))
-    lexical = LexicalIndex(language).updated((row.id, row.chunk.lexical_text) for row in rows)
     dimensions = embedder.dimensions if embedder and rows else PLACEHOLDER_DIMENSIONS
-    write_snapshot(directory, rows, lexical, {}, dimensions, root)
+    write_snapshot(directory, rows, {}, dimensions, root, language)
     snapshot = open_current(directory, lambda path: Snapshot(path, language))
     assert snapshot is not None
     return snapshot

@@ -29,7 +29,7 @@ The params were stringified in ai-chat.ts. I fixed that."""
 
 
 def index(*texts: str) -> LexicalIndex:
-    return LexicalIndex().updated((str(number), text) for number, text in enumerate(texts))
+    return LexicalIndex.of(texts)
 
 
 INDEX = index(TURN, "branch of a tree", "another branch", "streaming in a branch", "a token", "an object")

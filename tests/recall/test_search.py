@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memkit.embedding import Embedder
 from memkit.errors import EmbeddingError, IndexBusyError, IndexStoreError
-from memkit.index import index_lock
+from memkit.index import index_lock, sync
 from memkit.paths import Home
 from memkit.recall import search as search_module
 from memkit.recall.results import SearchRequest
@@ -296,7 +296,7 @@ def test_an_index_that_cannot_be_updated_still_answers(
     def fail(*arguments: object, **options: object) -> None:
         raise error
 
-    monkeypatch.setattr(search_module, "sync_project", fail)
+    monkeypatch.setattr(sync, "sync_project", fail)
     answer = opened(memory).search("staging port")
     assert answer.results
     assert str(error) in answer.degraded

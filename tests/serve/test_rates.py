@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from memkit.index import index_lock
+from memkit.locks import capture_lock
 from memkit.memory import Memory as FrontDoor
 from memkit.serve import asking
 from memkit.serve.asking import FAILURES_PER_MINUTE, THREADS, Desk
@@ -121,19 +121,19 @@ def test_changes_that_wait_leave_threads_for_reading(connect: Client, memory: Me
     client = connect("write")
     event = {"session": "a", "role": "user", "text": "Where is it?", "time": "2026-11-20T14:02:00Z"}
     with ThreadPoolExecutor(THREADS) as pool:
-        with index_lock(memory.home, 5.0):
+        with capture_lock(memory.home, 5.0):
             asked = [pool.submit(client.post, "/events", json=event) for _ in range(THREADS)]
             assert client.get("/timeline").status_code == 200
             assert not any(one.done() for one in asked)
         assert sorted(one.result().status_code for one in asked) == [*[200] * (THREADS - 1), 201]
 
 
-def test_a_busy_index_is_said_to_be_busy(
+def test_a_busy_memory_is_said_to_be_busy(
     connect: Client, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = connect()
     monkeypatch.setattr(asking, "WAIT_SECONDS", 0.05)
-    with index_lock(memory.home, 5.0), ThreadPoolExecutor(1) as pool:  # a lock of another thread
+    with capture_lock(memory.home, 5.0), ThreadPoolExecutor(1) as pool:  # a lock of another thread
         event = {"session": "a", "role": "user", "text": "What about the dugong?"}
         refused = pool.submit(lambda: client.post("/events", json=event)).result()
     assert refused.status_code == 503

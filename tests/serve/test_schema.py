@@ -98,7 +98,7 @@ def _try_all(
     operation: Any, mode: GenerationMode, address: str, session: requests.Session
 ) -> None:
     @settings(
-        max_examples=examples(40), deadline=None, derandomize=True, database=None,
+        max_examples=examples(20), deadline=None, derandomize=True, database=None,
         phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(case=operation.as_strategy(generation_mode=mode))

@@ -75,7 +75,7 @@ def test_a_request_in_progress_is_answered_before_the_end(server: RunningServer)
     answers: list[int] = []
     with server.client("write") as client:
         event = {"session": "a", "role": "user", "text": "What about the dugong?"}
-        with FileLock(server.memory.home.index_lock):
+        with FileLock(server.memory.home.capture_lock):
             asking = threading.Thread(
                 target=lambda: answers.append(client.post("/events", json=event).status_code)
             )

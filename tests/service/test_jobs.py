@@ -213,7 +213,6 @@ def test_topics_are_computed_apart_when_enough_has_changed(tmp_path: Path) -> No
     """In another process: this one imports no scikit-learn, and the index lock stays free."""
     memory = make_subjects(tmp_path)
     job = job_named("topics")
-    assert not job.needs_lock
     apart = ApartJobs()
     with index_lock(memory.home, 5.0):
         first = apart.start(job, around(memory))

@@ -13,7 +13,6 @@ import pytest
 
 from memkit.embedding import Embedder
 from memkit.index import index_lock
-from memkit.index.snapshot import Snapshot
 from memkit.ipc import client, launch
 from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
@@ -135,7 +134,7 @@ def test_many_clients_while_the_index_changes(service: RunningService) -> None:
             if not result["chunk"]["source"].endswith(NOTES):  # those have changed since
                 assert known[result["id"]].content == result["chunk"]["content"]
     # A search may still read the last snapshot.
-    assert_no_leak(service, process, before, spare_files=5 + len(Snapshot.files))
+    assert_no_leak(service, process, before, spare_files=5 + len(service.memory.snapshot.segments))
 
 
 @only_in_ci

@@ -156,7 +156,7 @@ def test_a_client_does_a_slow_first_index_itself(
     import threading
 
     begin = threading.Event()
-    held.writer.submit("before it", lambda: begin.wait(30))
+    held.writer.passes.submit("before it", lambda: begin.wait(30))
     project, settings = held.memory.project, held.memory.settings
     with pytest.raises(NotHereError, match="for the first time"):
         held.projects.searcher(project, settings, settings.search, wait_seconds=0.01)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from memkit.home_files import kind_of
+from memkit.hook.project import digest16
 from memkit.timeline import cache
-from memkit.timeline.cache import erase_timelines
+from memkit.timeline.cache import directory_of_timelines, erase_timelines
 from memkit.timeline.tree import Timeline
 from memkit.timeline.view import view
 from tests.memory import DAYS, Memory, day, make_memory
@@ -116,7 +117,7 @@ def test_what_was_read_before_a_change_is_not_kept(
     def forget_first(path: str, data: bytes, **options: object) -> None:
         if secret.encode() in data:
             memory.write("2026-11-20.md", day("2026-11-20", ("Where is it kept?", "There.")))
-            erase_timelines(memory.home)
+            erase_timelines(memory.home, [])
             Path(path).parent.mkdir(parents=True)
         write(path, data, **options)  # type: ignore[arg-type]
 
@@ -131,5 +132,22 @@ def test_erasing_follows_no_link(memory: Memory, tmp_path: Path) -> None:
     Path(memory.home.index).mkdir(parents=True)
     Path(memory.home.index, "timeline").symlink_to(tmp_path / "other")
     with pytest.raises(OSError, match="leads out"):
-        erase_timelines(memory.home)
+        erase_timelines(memory.home, [])
     assert (tmp_path / "other" / "kept").exists()
+
+
+def test_erasing_keeps_what_the_days_still_say(memory: Memory, timeline_of: Open) -> None:
+    memory.write("2026-10-20.md", day("2026-10-20", ("Where is the saffron kept?", "There.")))
+    memory.write("2026-11-20.md", day("2026-11-20", ("Where is the horseradish kept?", "There.")))
+    timeline_of(memory)
+    kept = Path(directory_of_timelines(memory.home), digest16(memory.project.root))
+    (kept / ".2026-09.json.abcdefgh.tmp").write_text("horseradish")
+    others = kept.with_name("0123456789abcdef")
+    others.mkdir()
+    (others / "2026-09.json").write_text("horseradish")
+    memory.write("2026-11-20.md", day("2026-11-20", ("Where is it kept?", "There.")))
+    erase_timelines(memory.home, [memory.project])
+    assert "2026-10.json" in os.listdir(kept)
+    files = [path for path in kept.parent.rglob("*") if path.is_file()]
+    assert all("horseradish" not in path.read_text() for path in files)
+    assert timeline_of(memory).node("2026-11-20").summary.turns == 1

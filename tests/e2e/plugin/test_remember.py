@@ -69,7 +69,7 @@ def test_session_becomes_memory(api: MessagesApi, user: MemkitUser) -> None:
         day.read_text(),
     )
     assert found, day.read_text()
-    assert (project / ".memkit" / ".gitignore").read_text() == "*\n"
+    assert (project / ".memkit" / ".gitignore").read_text() == "*\n!/team/\n!/team/**\n"
     assert mode(project / ".memkit") == mode(user.home.memkit_home) == 0o700
     assert private_tree(project / ".memkit") == private_tree(user.home.memkit_home) == {}
     assert [*user.home.memkit_home.glob("spool/*/*")] == []
