@@ -1,9 +1,10 @@
 """Measure searches on a Chroma server that many people share.
 
-    python benchmarks/server.py [--chunks 50000,100000] [--authors 100] [--write] [--json]
+    python benchmarks/server.py [--chunks 50000,100000] [--authors 100] [--place DIRECTORY] [--write] [--json]
 
 For each size, starts `chroma run` on the loopback and fills one collection as memkit does: each author's
-home writes its rows, with random vectors of 384 numbers. Then one home searches for what the others wrote. A
+home writes its rows, with random vectors of 384 numbers. From `BULK_CHUNKS` on, the rows go straight into the
+server's directory before it starts: they are the same ones. Then one home searches for what the others wrote. A
 question is a vector near one of the rows. Measures p50 and p99 of a search, with and without a filter; the
 memory of server and client; the disk; and recall@10 against an exact scan. At last, a search with the server
 stopped, and with one that never answers. `--write` puts the figures into docs/benchmarks.md. Needs the
@@ -32,7 +33,7 @@ from numpy.typing import NDArray  # noqa: E402
 
 from memkit.index import server as connection  # noqa: E402
 from memkit.index.colleagues import Colleagues, Conditions  # noqa: E402
-from memkit.index.store import Row, Store  # noqa: E402
+from memkit.index.store import Row, Store, owner_of  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.recall.colleagues import SharedMemory  # noqa: E402
 from memkit.recall.results import SearchRequest  # noqa: E402
@@ -47,6 +48,7 @@ NOISE = 1.0
 """The length of what a question's vector adds to that of its answer: their cosine is about 0.7."""
 
 PUT_ROWS = 3000
+BULK_CHUNKS = 500_000
 NAME = "memkit-0123456789abcdef-benchmark"
 NEAREST = 10
 AWAY_LIMIT = 2.0
@@ -85,6 +87,36 @@ def fill(place: Path, uri: str, authors: int, each: int) -> float:
         if author % 10 == 9:
             taken = time.perf_counter() - started
             print(f"{(author + 1) * each:,} rows in {taken:.0f} s", file=sys.stderr)
+    return time.perf_counter() - started
+
+
+class Bulk(Store):
+    """The rows of a home on a server, written into the server's directory while it is not running."""
+
+    _batch_rows = 5000
+
+    def __init__(self, collection: Any, owner: str, author: str) -> None:
+        self._collection, self._owner, self._author, self._prefix = collection, owner, author, f"{owner}:"
+
+
+def fill_directory(place: Path, authors: int, each: int) -> float:
+    """Write the rows of all authors that are not there yet; return the seconds."""
+    import chromadb
+
+    client = chromadb.PersistentClient(str(place / "data"))
+    collection = client.get_or_create_collection(
+        NAME, embedding_function=None, configuration={"hnsw": {"space": "ip"}}
+    )
+    done = collection.count() // each
+    started = time.perf_counter()
+    for author in range(done, authors):
+        home = Home(str(place / f"home{author}"))
+        vectors = vectors_of(author, each)
+        rows = [Row(row_id(author, n), chunk_of(author, n), vectors[n : n + 1]) for n in range(each)]
+        Bulk(collection, owner_of(home), f"Author {author}").put(rows)
+        taken = time.perf_counter() - started
+        print(f"{(author + 1) * each:,} rows in {taken:.0f} s", file=sys.stderr)
+    client.close()
     return time.perf_counter() - started
 
 

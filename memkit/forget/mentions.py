@@ -17,8 +17,9 @@ from memkit.archive import Archive
 from memkit.index.memory_files import RACY_NS
 from memkit.journal import Journal
 
-# As `memkit.anchors` finds a pair, wherever it stands: rather too many than one too few.
-_PAIR = re.compile(r"\b(turns?|grips?|note|fact):([^\s<>]+)")
+# Every anchor of `memkit.anchors`, and other comments: rather too many than one too few.
+_COMMENT = re.compile(r"<!--([^\n<>]*)")
+_KEYS = frozenset({"turn", "turns", "grip", "grips", "note", "fact"})
 
 
 class Mentioned(NamedTuple):
@@ -59,10 +60,10 @@ class Mentions:
 
 
 def _in_markdown(text: str) -> Mentioned:
-    pairs = _PAIR.findall(text)
-    ids: Collection[str] = {value for _, value in pairs}
+    pairs = [pair.partition(":") for inner in _COMMENT.findall(text) for pair in inner.split()]
+    ids: Collection[str] = {value for key, _, value in pairs if key in _KEYS}
     listed = {name for value in ids if "," in value for name in value.split(",")}
-    return Mentioned(frozenset({*ids, *listed}), any(key == "fact" for key, _ in pairs))
+    return Mentioned(frozenset({*ids, *listed}), any(key == "fact" for key, _, _ in pairs))
 
 
 def _stamp(path: str) -> tuple[int, ...]:

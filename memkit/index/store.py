@@ -158,9 +158,9 @@ class Store:
         return len(found[0]) if len(found) else None
 
     @property
-    def is_shared(self) -> bool:
-        """Whether other homes may write to the collection too."""
-        return bool(self._owner)
+    def is_away(self) -> bool:
+        """Whether nothing is read or written now; see `memkit.index.outbox`."""
+        return False
 
     @property
     def identity(self) -> str:
