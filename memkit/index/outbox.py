@@ -39,8 +39,8 @@ Value = TypeVar("Value")
 class Unsent(NamedTuple):
     """What Chroma lacks: the rows of some memory files may differ there, or of all (None).
 
-    `changes` is the number of chunks that passes have added and deleted since it was up to date, and `rows`
-    that of an embedded store's rows then.
+    An embedded store had `rows` rows when it was up to date. Since then, passes have added and deleted
+    `changes` chunks.
     """
 
     sources: frozenset[str] | None = frozenset()
@@ -130,7 +130,7 @@ def read_unsent(directory: Path) -> Unsent:
             )
     except FileNotFoundError:
         return Unsent()
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         logger.warning("cannot read %s (%r); Chroma is compared with the index", directory / UNSENT, error)
     return Unsent(None)
 

@@ -116,7 +116,7 @@ class Update:
         # The metadata of chunks in the store: of all, or in step of those that this pass may change.
         self.before: dict[str, Metadata] = {}
         self.seen: set[str] = set()  # the ids that stay, among those
-        self.indexed: set[str] = set()  # the ids in the snapshot of files whose rows are read, if in step
+        self.indexed: set[str] = set()  # the ids of all rows that were read from the snapshot, if in step
         self.in_store: dict[int, tuple[str, int]] = {}  # of embedded chunks by text: id and windows
         self.known: Vectors = {}  # of the files that this pass may change
 

@@ -31,6 +31,7 @@ from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
 NOTE = "# Quagga\n\n" + "The quagga was a zebra of the south. " * 12 + "\n"
 LATER = {"later": True}
+ENDLESS = b'{"version": 1, "sources": ["a"], "changes": 1e999, "rows": 0}'
 DAY_19 = ".memkit/memory/2026-11-19.md"
 
 
@@ -133,7 +134,7 @@ def test_the_first_vectors_go_to_chroma_at_once(tmp_path: Path) -> None:
     assert rows(memory) == rows(built_at_once(memory, tmp_path / "fresh"))
 
 
-@pytest.mark.parametrize("record", [b"", b"{}", b'{"version": 2}', b"\xff", b'{"version": 1, "sources": 3}'])
+@pytest.mark.parametrize("record", [b"", b"{}", b'{"version": 2}', b"\xff", b'{"version": 1, "sources": 3}', ENDLESS])
 def test_an_unreadable_record_costs_a_comparison(memory: Memory, tmp_path: Path, record: bytes) -> None:
     memory.write("new.md", NOTE)
     memory.sync(**LATER)
