@@ -35,7 +35,7 @@ from numpy.typing import NDArray  # noqa: E402
 
 from memkit.index import server as connection  # noqa: E402
 from memkit.index.colleagues import Colleagues, Conditions  # noqa: E402
-from memkit.index.store import Row, Store, owner_of  # noqa: E402
+from memkit.index.store import SERVER_GRAPH, Row, Store, owner_of  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.recall.colleagues import SharedMemory  # noqa: E402
 from memkit.recall.results import SearchRequest  # noqa: E402
@@ -110,7 +110,7 @@ def fill_directory(place: Path, authors: int, each: int) -> float:
 
     client: Any = chromadb.PersistentClient(str(place / "data"))
     collection = client.get_or_create_collection(
-        NAME, embedding_function=None, configuration={"hnsw": {"space": "ip"}}
+        NAME, embedding_function=None, configuration={"hnsw": {"space": "ip", **SERVER_GRAPH}}
     )
     done = collection.count() // each
     started = time.perf_counter()
