@@ -67,7 +67,7 @@ def unwritable_index(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Each pass over a project fails; the list grows with every try."""
     tries: list[str] = []
 
-    def fail(project: Project, *given: object) -> None:
+    def fail(project: Project, *given: object, later: bool) -> None:
         tries.append(project.root)
         raise OSError("the index cannot be written")
 
