@@ -316,6 +316,7 @@ def main() -> None:
         **updates(place, embedder, arguments.turns),
         **timelines(arguments.place.resolve()),
     }
+    place.sync(embedder)  # what was appended, for measurements of an unchanged tree
     print(json.dumps(figures))
 
 
