@@ -194,8 +194,10 @@ class Years(Shell):
         self.newest = self.project / ".memkit" / "memory" / memory.day(days - 1)[0]
 
     def turn(self) -> str:
-        """Return the ID of the last turn of the newest day."""
-        return self.newest.read_text(encoding="utf-8").rpartition("<!-- turn:")[2].split(" ")[0]
+        """Return the ID of the last turn that was there at first: earlier runs have forgotten some."""
+        days = (one for one in self.newest.parent.glob("20*.md") if one.name <= self.newest.name)
+        newest = max(days).read_text(encoding="utf-8")
+        return newest.rpartition("<!-- turn:")[2].split(" ")[0]
 
     def capture(self) -> list[str]:
         """Spool the end of the next turn of a live session; return the command that captures it."""
