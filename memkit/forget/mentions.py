@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memkit.archive import Archive
+from memkit.archive.file import ArchiveFile
 from memkit.index.memory_files import RACY_NS
 from memkit.journal import Journal
 
@@ -45,7 +46,8 @@ class Mentions:
 
     def of_archive(self, archive: Archive, session: str) -> Mentioned:
         """Return the IDs of the turns of an archived session, and perhaps others. Raise `ArchiveError`."""
-        return self._of(str(archive.path(session)), lambda: Mentioned(archive.ids(session)))
+        path = archive.path(session)
+        return self._of(str(path), lambda: Mentioned(ArchiveFile(path).ids()))
 
     def _of(self, path: str, read: Callable[[], Mentioned]) -> Mentioned:
         before = _stamp(path)
