@@ -110,10 +110,10 @@ class Place:
         ):
             yield indexer
 
-    def sync(self, embedder: Embedder) -> Any:
+    def sync(self, embedder: Embedder, *, later: bool = False) -> Any:
         """Index once."""
         with self.indexer(embedder) as indexer:
-            return indexer.sync()
+            return indexer.sync(later=later)
 
     def snapshot(self) -> Snapshot:
         """Open the current snapshot."""
@@ -173,7 +173,8 @@ def updates(place: Place, embedder: Embedder, turns: int) -> dict[str, Any]:
     """Return the seconds from an appended turn until a search finds it, in a warm process.
 
     `update` and `searchable` keep the index open for a day of `turns` turns, as the service does. The day
-    includes the merges between turns. `opened` opens and closes Chroma each time, as a single command does.
+    includes the merges between turns, and the pass that brings its turns to Chroma. `opened` opens the index
+    each time, as a single command does.
     """
     path = max(place.memory.iterdir())
     found: dict[str, list[float]] = {"update": [], "searchable": [], "opened": []}
@@ -198,7 +199,7 @@ def updates(place: Place, embedder: Embedder, turns: int) -> dict[str, Any]:
         for _ in range(turns + 1):
             word = append()
             started, before = time.perf_counter(), resources.written()
-            report = indexer.sync()
+            report = indexer.sync(later=True)
             written.append(resources.written() - before)
             found["update"].append(time.perf_counter() - started)
             search(indexer.snapshot(), word)
@@ -207,6 +208,8 @@ def updates(place: Place, embedder: Embedder, turns: int) -> dict[str, Any]:
             if indexer.is_merge_due():
                 indexer.merge()
                 merges += 1
+        before = resources.written()
+        stored, _ = resources.timed(indexer.sync)
         day = {
             "turns": len(written),
             "merges": merges,
@@ -214,11 +217,13 @@ def updates(place: Place, embedder: Embedder, turns: int) -> dict[str, Any]:
             "on_disk_mb": resources.written(to_disk=True) - on_disk,
             "turn_mb": statistics.median(written),
             "most_mb": max(written),
+            "store_mb": resources.written() - before,
+            "store_seconds": stored,
         }
     for _ in range(UPDATES + 1):
         word = append()
         started = time.perf_counter()
-        place.sync(embedder)
+        place.sync(embedder, later=True)
         search(place.snapshot(), word)
         found["opened"].append(time.perf_counter() - started)
     # The first one imports modules.
@@ -311,6 +316,7 @@ def main() -> None:
         **updates(place, embedder, arguments.turns),
         **timelines(arguments.place.resolve()),
     }
+    place.sync(embedder)  # what was appended, for measurements of an unchanged tree
     print(json.dumps(figures))
 
 

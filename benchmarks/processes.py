@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import uuid
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ import report  # noqa: E402
 import resources  # noqa: E402
 from synthetic import SyntheticMemory, write_home  # noqa: E402
 
+from memkit.capture.sessions import LiveSessions  # noqa: E402
 from memkit.hook.project import Project  # noqa: E402
 from memkit.hook.tally import full_tally  # noqa: E402
 from memkit.ipc import spool  # noqa: E402
@@ -146,16 +148,19 @@ def measure(place: Path, questions: list[str]) -> dict[str, Any]:
 
 
 def _transcript(
-    place: Path, session: str = "f0e1d2c3-0000-4000-8000-000000000001", exchanges: int = 200
+    place: Path,
+    session: str = "f0e1d2c3-0000-4000-8000-000000000001",
+    exchanges: int = 200,
+    began: datetime = datetime(2026, 11, 20, 10, tzinfo=timezone.utc),
 ) -> Path:
-    """Return a transcript, by default of usual length."""
+    """Return a transcript, by default of usual length, with an exchange each second."""
     path = place / f"{session}.jsonl"
     lines = []
     for number in range(exchanges):
         shared = {
             "sessionId": path.stem,
             "cwd": str(place / "project"),
-            "timestamp": f"2026-11-20T10:{number // 60:02d}:{number % 60:02d}.000Z",
+            "timestamp": f"{began + timedelta(seconds=number):%Y-%m-%dT%H:%M:%S}.000Z",
             "parentUuid": None,
         }
         asked = {"role": "user", "content": f"Question {number}: which port does the gateway use?"}
@@ -174,8 +179,11 @@ class Years(Shell):
 
     def __init__(self, place: Path, days: int) -> None:
         super().__init__(place)
+        self.session, self.turns, self.began = str(uuid.uuid4()), 0, datetime.now(timezone.utc)
         self.home = Home(self.environment["MEMKIT_HOME"])
         memory = SyntheticMemory(turns_a_session=TURNS_A_SESSION)
+        # A segment of a session that has ended would get its extract at once.
+        LiveSessions(self.home).begin(self.session, str(self.project), os.getpid())
         if not self.project.exists():
             write_home(memory, self.project, self.home.root, days, STATES)
             Path(self.home.root, "config.toml").write_text('[embedding]\nprovider = "none"\n', "utf-8")
@@ -186,12 +194,15 @@ class Years(Shell):
         self.newest = self.project / ".memkit" / "memory" / memory.day(days - 1)[0]
 
     def turn(self) -> str:
-        """Return the ID of the last turn of the newest day."""
-        return self.newest.read_text(encoding="utf-8").rpartition("<!-- turn:")[2].split(" ")[0]
+        """Return the ID of the last turn that was there at first: earlier runs have forgotten some."""
+        days = (one for one in self.newest.parent.glob("20*.md") if one.name <= self.newest.name)
+        newest = max(days).read_text(encoding="utf-8")
+        return newest.rpartition("<!-- turn:")[2].split(" ")[0]
 
     def capture(self) -> list[str]:
-        """Spool the end of a turn of a new session; return the command that captures it."""
-        path = _transcript(self.project.parent, str(uuid.uuid4()), 1)
+        """Spool the end of the next turn of a live session; return the command that captures it."""
+        self.turns += 1
+        path = _transcript(self.project.parent, self.session, self.turns, self.began)
         event = {"event": "Stop", "session": path.stem, "cwd": str(self.project), "time": time.time()}
         spool.put(self.home, {**event, "transcript": str(path)})
         return ["work"]

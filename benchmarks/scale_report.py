@@ -151,9 +151,10 @@ def tables(figures: Figures) -> Iterator[Table]:
             row("… written to files / to disk, MB", lambda size: _written(size, "build_")),
             row("update of one file, ms", lambda size: both(size["update"])),
             row("… and found by a search, ms", lambda size: both(size["searchable"])),
-            row("… with Chroma opened for it, ms", lambda size: both(size["opened"])),
+            row("… with the index opened for it, ms", lambda size: both(size["opened"])),
             row("… median and most written, MB", lambda size: _turn(size["day"])),
             row("a day of turns, written to files / to disk, MB", lambda size: _written(size["day"])),
+            row("… of these, what brings the day to Chroma: MB, s", lambda size: _stored(size["day"])),
             row("… merges", lambda size: f"{size['day']['merges']}"),
             row("markdown, MB", lambda size: f"{size['markdown_mb']:.1f}"),
             row("Chroma, MB", lambda size: f"{size['chroma_mb']:.1f}"),
@@ -186,6 +187,10 @@ def _written(found: Figures, prefix: str = "") -> str:
 
 def _turn(day: Figures) -> str:
     return f"{day['turn_mb']:.2f}, {day['most_mb']:.1f}"
+
+
+def _stored(day: Figures) -> str:
+    return f"{day['store_mb']:.0f}, {day['store_seconds']:.2f}"
 
 
 def _process(size: Figures, name: str) -> str:

@@ -1,13 +1,16 @@
 """Measure searches on a Chroma server that many people share.
 
-    python benchmarks/server.py [--chunks 50000,100000] [--authors 100] [--write] [--json]
+    python benchmarks/server.py [--chunks 50000,100000] [--authors 100] [--place DIRECTORY] [--write] [--json]
 
 For each size, starts `chroma run` on the loopback and fills one collection as memkit does: each author's
-home writes its rows, with random vectors of 384 numbers. Then one home searches for what the others wrote. A
-question is a vector near one of the rows. Measures p50 and p99 of a search, with and without a filter; the
-memory of server and client; the disk; and recall@10 against an exact scan. At last, a search with the server
-stopped, and with one that never answers. `--write` puts the figures into docs/benchmarks.md. Needs the
-dependency group `benchmarks`, and 12 KB of disk for each chunk.
+home writes its rows, with random vectors of 384 numbers. From `BULK_CHUNKS` on, the same rows go straight
+into the server's directory, before it starts; `--place` keeps them there, and a later call goes on. Then one
+home searches for what the others wrote. A question is a vector near one of the rows. Measures p50 and p99 of
+a search, with and without a filter; the memory of server and client; the disk; and recall@10 against an exact
+scan. At last, a search with the server stopped, and with one that never answers.
+
+`--write` puts the figures into docs/benchmarks.md. Needs the dependency group `benchmarks`, and 12 KB of disk
+for each chunk.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from numpy.typing import NDArray  # noqa: E402
 
 from memkit.index import server as connection  # noqa: E402
 from memkit.index.colleagues import Colleagues, Conditions  # noqa: E402
-from memkit.index.store import Row, Store  # noqa: E402
+from memkit.index.store import SERVER_GRAPH, Row, Store, owner_of  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.recall.colleagues import SharedMemory  # noqa: E402
 from memkit.recall.results import SearchRequest  # noqa: E402
@@ -47,6 +50,7 @@ NOISE = 1.0
 """The length of what a question's vector adds to that of its answer: their cosine is about 0.7."""
 
 PUT_ROWS = 3000
+BULK_CHUNKS = 500_000
 NAME = "memkit-0123456789abcdef-benchmark"
 NEAREST = 10
 AWAY_LIMIT = 2.0
@@ -86,6 +90,40 @@ def fill(place: Path, uri: str, authors: int, each: int) -> float:
             taken = time.perf_counter() - started
             print(f"{(author + 1) * each:,} rows in {taken:.0f} s", file=sys.stderr)
     return time.perf_counter() - started
+
+
+class Bulk(Store):
+    """The rows of a home on a server, written into the server's directory while it is not running."""
+
+    _batch_rows = 5000
+
+    def __init__(self, collection: Any, owner: str, author: str) -> None:
+        self._collection, self._owner, self._author, self._prefix = collection, owner, author, f"{owner}:"
+
+
+def fill_directory(place: Path, authors: int, each: int) -> float:
+    """Write the rows of all authors that are not there yet; return the seconds, of earlier calls too."""
+    import chromadb
+
+    record = place / "seconds"
+    before = float(record.read_text()) if record.exists() else 0.0
+
+    client: Any = chromadb.PersistentClient(str(place / "data"))
+    collection = client.get_or_create_collection(
+        NAME, embedding_function=None, configuration={"hnsw": {"space": "ip", **SERVER_GRAPH}}
+    )
+    done = collection.count() // each
+    started = time.perf_counter()
+    for author in range(done, authors):
+        home = Home(str(place / f"home{author}"))
+        vectors = vectors_of(author, each)
+        rows = [Row(row_id(author, n), chunk_of(author, n), vectors[n : n + 1]) for n in range(each)]
+        Bulk(collection, owner_of(home), f"Author {author}").put(rows)
+        taken = before + time.perf_counter() - started
+        record.write_text(str(taken))
+        print(f"{(author + 1) * each:,} rows in {taken:.0f} s", file=sys.stderr)
+    client.close()
+    return float(record.read_text())
 
 
 def chunk_of(author: int, number: int) -> Any:
@@ -153,16 +191,17 @@ def timed(function: Callable[[int], object], count: int) -> dict[str, float]:
     return {"p50": statistics.median(taken), "p99": float(np.percentile(taken, 99))}
 
 
-def measure(chunks: int, authors: int, count: int) -> dict[str, Any]:
-    """Return the figures for one size."""
+def measure(chunks: int, authors: int, count: int, kept: Path | None = None) -> dict[str, Any]:
+    """Return the figures for one size. In `kept`, the directories of the homes and of the server stay."""
     each = chunks // authors
     connection.ANSWER_SECONDS = 60.0  # measure a slow search, too
     with tempfile.TemporaryDirectory(prefix="memkit-server-") as name:
-        place = Path(name).resolve()
-        (place / "data").mkdir()
+        place = (kept or Path(name)).resolve()
+        (place / "data").mkdir(parents=True, exist_ok=True)
+        seconds = fill_directory(place, authors, each) if chunks >= BULK_CHUNKS else 0.0
         with chroma_server(place / "data") as running:
             connection.reset()
-            seconds = fill(place, running.uri, authors, each)
+            seconds = seconds or fill(place, running.uri, authors, each)
             asked = questions(authors, each, count)
             home = Home(str(place / "home0"))
             colleagues = Colleagues(home, running.uri, NAME)
@@ -244,8 +283,8 @@ def markdown(figures: dict[str, Any]) -> str:
         "approximate index with an exact scan; random vectors are its worst case, since nine of the ten have "
         f"nothing to do with the question.\n\n{report.table(header, rows)}\n\n"
         f"Without the server, asking it costs a search {slow}; the limit is {AWAY_LIMIT:.0f} s. "
-        "Memory and disk grow with the rows. `--chunks 1000000` needs 8 GB of disk, and some hours to write "
-        "the rows."
+        f"Memory and disk grow with the rows. From {BULK_CHUNKS:,} chunks on, the rows are written into the "
+        "directory of the server before it starts."
     )
 
 
@@ -254,13 +293,15 @@ def main() -> int:
     parser.add_argument("--chunks", default="50000,100000", metavar="N,N,…")
     parser.add_argument("--authors", type=int, default=100)
     parser.add_argument("--queries", type=int, default=QUERIES)
+    parser.add_argument("--place", type=Path, metavar="DIRECTORY", help="keep large ones there")
     parser.add_argument("--write", action="store_true", help="into docs/")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     sizes = []
     for chunks in map(int, arguments.chunks.split(",")):
         print(f"measuring {chunks:,} chunks …", file=sys.stderr)
-        sizes.append(measure(chunks, arguments.authors, arguments.queries))
+        kept = arguments.place if chunks >= BULK_CHUNKS else None
+        sizes.append(measure(chunks, arguments.authors, arguments.queries, kept))
     figures = {
         "machine": report.machine(), "authors": arguments.authors, "sizes": sizes, "away": away(),
     }  # fmt: skip

@@ -51,12 +51,13 @@ class RefusedFileError(OSError):
         super().__init__(errno.EPERM, reason, path)
 
 
-def inside(path: str, root: str) -> str:
+def inside(path: str, root: str, is_real: bool = False) -> str:
     """Return the real path of `path`, which need not exist.
 
-    Raise `RefusedFileError` if it lies outside the real path of `root`, or in a `.git` below it.
+    Raise `RefusedFileError` if it lies outside the real path of `root`, or in a `.git` below it. `is_real`
+    says that `root` is a real path.
     """
-    real, boundary = os.path.realpath(path), os.path.realpath(root)
+    real, boundary = os.path.realpath(path), root if is_real else os.path.realpath(root)
     folded, start = os.path.normcase(real), os.path.normcase(boundary).rstrip(os.sep) + os.sep
     if not (folded + os.sep).startswith(start):
         raise RefusedFileError(path, f"it leads out of {root}")

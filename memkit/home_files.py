@@ -70,7 +70,7 @@ HOME_FILES = (
     FileKind("index/chroma.*/**", "a damaged index, or one under repair", is_derived=True, has_text=True),
     FileKind("index/snapshots/*/topics.json", "topics", "version", is_derived=True, has_text=True),
     FileKind("index/snapshots/*/started", "marks a pass under way", is_derived=True),
-    FileKind("index/snapshots/*/unsent", "files whose rows wait for a server", "version", is_derived=True),
+    FileKind("index/snapshots/*/unsent", "memory files whose rows Chroma lacks", "version", is_derived=True),
     FileKind("index/snapshots/**", "what searches read", "format", is_derived=True, has_text=True),
     FileKind("index/timeline/**", "what each day of a memory holds, in short", "version", is_derived=True,
              has_text=True),

@@ -81,10 +81,6 @@ class Archive:
         """Yield all versions of a session's turns, including replaced ones."""
         return ArchiveFile(self.path(session)).versions()
 
-    def ids(self, session: str) -> frozenset[str]:
-        """Return the IDs of a session's turns, and perhaps other ones, without reading the turns."""
-        return ArchiveFile(self.path(session)).ids()
-
     def damaged(self, session: str) -> int:
         """Return how many bytes of a session's file cannot be read."""
         return ArchiveFile(self.path(session)).damaged()

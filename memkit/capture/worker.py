@@ -163,7 +163,7 @@ def _index(
     for root in unindexed.roots(home):
         try:
             project = Project(root, home)
-            report.indexed.append(sync_project(project, home, settings_of(project)))
+            report.indexed.append(sync_project(project, home, settings_of(project), later=True))
         except Exception as error:
             logger.exception("indexing %s failed", root)
             report.failures.append(f"indexing {root}: {one_line(str(error))}")

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memkit.archive import Archive
+from memkit.archive.file import ArchiveFile
 from memkit.index.memory_files import RACY_NS
 from memkit.journal import Journal
 
-# As `memkit.anchors` finds a pair, wherever it stands: rather too many than one too few.
-_PAIR = re.compile(r"\b(turns?|grips?|note|fact):([^\s<>]+)")
+# Every anchor of `memkit.anchors`, and other comments: rather too many than one too few.
+_COMMENT = re.compile(r"<!--([^\n<>]*)")
+_KEYS = frozenset({"turn", "turns", "grip", "grips", "note", "fact"})
 
 
 class Mentioned(NamedTuple):
@@ -44,7 +46,8 @@ class Mentions:
 
     def of_archive(self, archive: Archive, session: str) -> Mentioned:
         """Return the IDs of the turns of an archived session, and perhaps others. Raise `ArchiveError`."""
-        return self._of(str(archive.path(session)), lambda: Mentioned(archive.ids(session)))
+        path = archive.path(session)
+        return self._of(str(path), lambda: Mentioned(ArchiveFile(path).ids()))
 
     def _of(self, path: str, read: Callable[[], Mentioned]) -> Mentioned:
         before = _stamp(path)
@@ -59,10 +62,10 @@ class Mentions:
 
 
 def _in_markdown(text: str) -> Mentioned:
-    pairs = _PAIR.findall(text)
-    ids: Collection[str] = {value for _, value in pairs}
+    pairs = [pair.partition(":") for inner in _COMMENT.findall(text) for pair in inner.split()]
+    ids: Collection[str] = {value for key, _, value in pairs if key in _KEYS}
     listed = {name for value in ids if "," in value for name in value.split(",")}
-    return Mentioned(frozenset({*ids, *listed}), any(key == "fact" for key, _ in pairs))
+    return Mentioned(frozenset({*ids, *listed}), any(key == "fact" for key, _, _ in pairs))
 
 
 def _stamp(path: str) -> tuple[int, ...]:

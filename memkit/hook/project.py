@@ -248,7 +248,7 @@ class Project:
             if os.path.realpath(path) != real:
                 raise RefusedFileError(path, "it is a link, or behind one")
             return real
-        return inside(path, inside(self.memory, self.root))
+        return inside(path, inside(self.memory, self.root), is_real=True)
 
     def openclaw_days(self) -> list[str]:
         """Return the names of the days in OpenClaw's folder, sorted; [] if that was never chosen."""

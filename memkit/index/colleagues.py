@@ -110,8 +110,9 @@ class Colleagues:
         found = [one for one in asked if conditions.meets(one[1])]
         if len(found) < ENOUGH_ROWS and len(asked) + owned == NEAREST_ROWS:
             where = conditions.where(self._owner if owned >= NEAREST_ROWS // 2 else "")
-            with contextlib.suppress(IndexStoreError):  # what came back is of use, too
-                found = self._query(collection, vector, where)[0]
+            # Among a million rows, that takes longer than a search waits. What came back is of use, too.
+            with contextlib.suppress(IndexStoreError):
+                found = self._query(collection, vector, where, is_needed=False)[0]
         for name, metadata, text, cosine in found:
             main = name.partition("#")[0]
             cosines[main] = max(cosines.get(main, -1.0), cosine)
@@ -131,11 +132,12 @@ class Colleagues:
         return list(best.values())
 
     def _query(
-        self, collection: Any, vector: NDArray[np.float32], where: dict[str, Any]
+        self, collection: Any, vector: NDArray[np.float32], where: dict[str, Any], *, is_needed: bool = True
     ) -> tuple[list[tuple[str, Any, Any, float]], int]:
         """Return the nearest rows of others (id, metadata, text, cosine), and how many were of this home."""
         got = self._ask(
             collection.query,
+            is_needed=is_needed,
             query_embeddings=[vector],
             n_results=NEAREST_ROWS,
             where=where or None,
@@ -180,7 +182,8 @@ class Colleagues:
                 return None
             raise
 
-    def _ask(self, function: Any, **arguments: Any) -> Any:
+    def _ask(self, function: Any, *, is_needed: bool = True, **arguments: Any) -> Any:
+        """Call the server. If that fails and `is_needed`, leave the server alone for a moment."""
         from chromadb.errors import NotFoundError
 
         try:
@@ -188,7 +191,7 @@ class Colleagues:
         except Exception as error:
             reason = shorten(one_line(f"{type(error).__name__}: {error}"), 300)
             problem = f"the Chroma server {self._uri} did not answer a search: {reason}"
-            if not isinstance(error, NotFoundError):
+            if is_needed and not isinstance(error, NotFoundError):
                 from memkit.index.server import note_away
 
                 note_away(self._home, self._uri, problem)

@@ -1,8 +1,8 @@
-"""Rows on their way to a Chroma server that may be away.
+"""Rows on their way to Chroma: a server may be away, and an embedded store is brought up to date in batches.
 
-A pass writes the segments that this machine searches in any case. What the server did not take waits: the
-file `unsent` names the memory files whose rows may differ there. A later pass reads what the server has of
-those files, and writes the rest. The rows are in the segments, so nothing is embedded for that.
+A pass writes the segments that this machine searches in any case. What Chroma did not take waits: the file
+`unsent` names the memory files whose rows may differ there. A later pass reads what Chroma has of those
+files, and writes the rest. The rows are in the segments, so nothing is embedded for that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memkit.errors import IndexStoreError
 from memkit.files import write_durably
@@ -30,27 +30,38 @@ logger = logging.getLogger(__name__)
 UNSENT = "unsent"
 VERSION = 1
 
+MOST_CHANGES = 1000
+"""With more chunks added and deleted since, an embedded store is brought up to date."""
+
 Value = TypeVar("Value")
 
 
+class Unsent(NamedTuple):
+    """What Chroma lacks: the rows of some memory files may differ there, or of all (None).
+
+    An embedded store had `rows` rows when it was up to date. Since then, passes have added and deleted
+    `changes` chunks.
+    """
+
+    sources: frozenset[str] | None = frozenset()
+    changes: int = 0
+    rows: int = 0
+
+
 class Outbox(Store):
-    """A store on a server. From its first failure on, it holds nothing and takes nothing.
+    """A store on a server, or None. From its first failure on, it holds nothing and takes nothing.
 
     `problem` is the reason then, in one line, else "".
     """
 
-    def __init__(self, open_store: Callable[[], Store]) -> None:
+    def __init__(self, open_store: Callable[[], Store] | None) -> None:
         self._store: Store | None = None
-        self._store = self._ask(open_store, None)
-
-    @property
-    def is_shared(self) -> bool:
-        """As for `Store`."""
-        return True
+        if open_store is not None:
+            self._store = self._ask(open_store, None)
 
     @property
     def is_away(self) -> bool:
-        """Whether the server did not answer at first."""
+        """Whether nothing is read or written: the server did not answer at first, or there is no store."""
         return self._store is None
 
     @property
@@ -109,15 +120,19 @@ class Outbox(Store):
             return otherwise
 
 
-def read_unsent(directory: Path) -> frozenset[str] | None:
-    """Return the memory files whose rows wait for the server; None if all may: the record is unreadable."""
+def read_unsent(directory: Path) -> Unsent:
+    """Return what waits for Chroma; all of it if the record is unreadable."""
     try:
         value = parse_json((directory / UNSENT).read_bytes())
-        return frozenset(map(str, value["sources"])) if value["version"] == VERSION else None
+        if value["version"] == VERSION:
+            return Unsent(
+                frozenset(map(str, value["sources"])), int(value["changes"]), int(value["rows"])
+            )
     except FileNotFoundError:
-        return frozenset()
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return Unsent()
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        logger.warning("cannot read %s (%r); Chroma is compared with the index", directory / UNSENT, error)
+    return Unsent(None)
 
 
 def is_sent(snapshot: ChunkReader) -> bool:
@@ -125,11 +140,11 @@ def is_sent(snapshot: ChunkReader) -> bool:
     return bool(snapshot.manifest.collection) and not (snapshot.directory / UNSENT).exists()
 
 
-def write_unsent(directory: Path, sources: Collection[str]) -> None:
-    """Record durably which memory files wait. Raise `OSError`."""
-    if sources:
-        data = json.dumps({"version": VERSION, "sources": sorted(sources)}).encode("ascii")
-        write_durably(str(directory / UNSENT), data)
+def write_unsent(directory: Path, unsent: Unsent) -> None:
+    """Record durably what waits, if not all does. Raise `OSError`."""
+    if unsent.sources:
+        record = {"version": VERSION, **unsent._asdict(), "sources": sorted(unsent.sources)}
+        write_durably(str(directory / UNSENT), json.dumps(record).encode("ascii"))
     else:
         with contextlib.suppress(FileNotFoundError):
             (directory / UNSENT).unlink()

@@ -35,7 +35,7 @@ from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk, number_of_text
 from memkit.index.damage import PAGE_ROWS, in_use_marker
 from memkit.index.quotas import MOST_ROWS, fit_document, fit_list, fit_metadata
 from memkit.paths import Home
-from memkit.settings import is_server
+from memkit.settings import CLOUD, is_server
 from memkit.text import one_line, shorten
 
 if TYPE_CHECKING:
@@ -56,6 +56,11 @@ _EMBEDDED_GRAPH = {"max_neighbors": 4, "ef_construction": 8}
 
 Searches read vectors from the segments, so nothing asks an embedded Chroma for neighbors. The default graph
 costs a first build three times the processor time, and each new vector changes more of its files.
+"""
+
+SERVER_GRAPH = {"ef_search": 5000}
+"""How many neighbors a server looks at. Among a million rows of random vectors, the nearest row is found for
+97 % of questions, in 63 ms, and with Chroma's default of 100 for 15 %, in 23 ms.
 """
 
 _LIST_FIELDS = {"turns": "turns", "citations": "grips"}  # field: name in Chroma
@@ -126,12 +131,18 @@ class Store:
         self._owner = owner_of(home) if path is None else ""
         self._author = author
         self._prefix = f"{self._owner}:" if self._owner else ""
+        # Vectors have length 1, so the inner product is the cosine. With the cosine metric, Chroma would
+        # scale them again and return others than it was given.
+        self._graph: dict[str, Any] = {"space": "ip"}
+        if uri != CLOUD:  # which has another kind of index
+            self._graph |= SERVER_GRAPH if self._owner else _EMBEDDED_GRAPH
         self._had_text = False  # whether an older version wrote rows of an embedded store, with their text
         try:
             self._client = _embedded_client(path) if path is not None else _remote_client(home, uri)
             self._collection: Collection = _call(
-                _collection, client=self._client, name=name, owner=self._owner, rebuild=rebuild
-            )
+                _collection, client=self._client, name=name, owner=self._owner, graph=self._graph,
+                rebuild=rebuild,
+            )  # fmt: skip
         except IndexStoreError:
             _forget_clients()
             raise
@@ -158,9 +169,9 @@ class Store:
         return len(found[0]) if len(found) else None
 
     @property
-    def is_shared(self) -> bool:
-        """Whether other homes may write to the collection too."""
-        return bool(self._owner)
+    def is_away(self) -> bool:
+        """Whether nothing is read or written now; see `memkit.index.outbox`."""
+        return False
 
     @property
     def identity(self) -> str:
@@ -279,8 +290,9 @@ class Store:
         """Write the collection again, without deleted vectors. If this is killed, the next pass fills it."""
         pages = _call(_all_rows, collection=self._collection, owner=self._owner)
         self._collection = _call(
-            _collection, client=self._client, name=self._collection.name, owner=self._owner, rebuild=True
-        )
+            _collection, client=self._client, name=self._collection.name, owner=self._owner,
+            graph=self._graph, rebuild=True,
+        )  # fmt: skip
         # The first vector decides on the length. A placeholder for a missing one should not.
         for with_vectors in (True, False):
             batch = _Batch()
@@ -372,17 +384,17 @@ def _forget_clients() -> None:
     SharedSystemClient.clear_system_cache()
 
 
-def _collection(client: ClientAPI, name: str, owner: str, rebuild: bool) -> Collection:
+def _collection(
+    client: ClientAPI, name: str, owner: str, graph: dict[str, Any], rebuild: bool
+) -> Collection:
     if rebuild:
         _drop(client, name, owner)
     old = None if owner else _find(client, name)  # another home may be about to write to one on a server
     # A collection that has held a vector accepts no other length, even when it is empty.
     if old is not None and not old.get(limit=1, include=[])["ids"]:  # much faster than counting
         client.delete_collection(name)
-    # Vectors have length 1, so the inner product is the cosine. With the cosine metric, Chroma would
-    # scale them again and return others than it was given.
-    graph: Any = {"space": "ip"} if owner else {"space": "ip", **_EMBEDDED_GRAPH}
-    return client.get_or_create_collection(name, embedding_function=None, configuration={"hnsw": graph})
+    settings: Any = {"hnsw": graph}
+    return client.get_or_create_collection(name, embedding_function=None, configuration=settings)
 
 
 def _find(client: ClientAPI, name: str) -> Collection | None:

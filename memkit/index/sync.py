@@ -7,6 +7,9 @@ can be repeated, and ends in the same state.
 Chroma holds the chunks of the snapshot. To compare all of them takes long, so a pass does that only if it
 must: if the mark of a killed pass exists, or if the collection is not the one that the snapshot names or has
 another number of rows.
+
+To open Chroma takes longer than all else in the pass of one turn, and it writes some of its files whole. So
+such passes leave it for later, and one pass brings the changes of many turns there; see `outbox`.
 """
 
 from __future__ import annotations
@@ -24,11 +27,18 @@ from memkit.index.damage import in_use_marker, set_aside_if_damaged
 from memkit.index.manifest import MANIFEST
 from memkit.index.memory_files import CurrentFiles, read_files
 from memkit.index.merge import due, merge
-from memkit.index.outbox import Outbox, read_unsent
+from memkit.index.outbox import MOST_CHANGES, Outbox, Unsent, read_unsent
 from memkit.index.reader import open_current
 from memkit.index.snapshot import STARTED, Snapshot
 from memkit.index.store import Store, directory
-from memkit.index.update import OtherLengthError, Progress, Update, Vectors
+from memkit.index.update import (
+    OtherLengthError,
+    Progress,
+    StoreNeededError,
+    Update,
+    Vectors,
+    rows_in_store,
+)
 from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.projects.git import author_of
@@ -47,6 +57,7 @@ def sync_project(
     *,
     rebuild: bool = False,
     compare: bool = False,
+    later: bool = False,
     files: CurrentFiles | None = None,
     embedder: Embedder | None = None,
     announce: Callable[[str], None] = logger.info,
@@ -54,15 +65,18 @@ def sync_project(
 ) -> SyncReport:
     """Update the project's index once. The caller holds the index lock.
 
-    `rebuild` starts from nothing; `compare` reads the whole snapshot and compares it with the store. Without
+    `rebuild` starts from nothing; `compare` reads the whole snapshot and compares it with the store. `later`
+    leaves small changes of an embedded store for a later pass: searches do not need them there. Without
     `files` and `embedder`, read and load them when needed. Who gives `files` claims the mark of the project
     before reading them; see `memkit.ipc.unindexed`. Raise `IndexStoreError`, `EmbeddingError`.
     """
     find = None if embedder is None else lambda: (embedder, "")
     with Indexer(project, home, settings, find_embedder=find, announce=announce) as indexer:
-        report = indexer.sync(files, rebuild=rebuild, compare=compare, progress=progress)
+        report = indexer.sync(files, rebuild=rebuild, compare=compare, later=later, progress=progress)
         if indexer.is_merge_due():
             indexer.merge()
+        if indexer.is_store_due():
+            indexer.sync()
         return report
 
 
@@ -102,8 +116,8 @@ class Indexer:
         self.close()
 
     def close(self) -> None:
-        """Close Chroma; the next `sync` opens it again."""
-        store, self._store = self._store, None
+        """Close Chroma; the next `sync` that needs it opens it again."""
+        store, self._store, self._checked = self._store, None, ""
         if store is not None:
             store.close()
 
@@ -125,11 +139,13 @@ class Indexer:
         *,
         rebuild: bool = False,
         compare: bool = False,
+        later: bool = False,
         progress: Progress | None = None,
     ) -> SyncReport:
         """Update the index to match `files`, by default all memory files as they are now.
 
-        `rebuild` and `compare` are as for `sync_project`. Raise `IndexStoreError`, `EmbeddingError`.
+        `rebuild`, `compare`, and `later` are as for `sync_project`. Raise `IndexStoreError`,
+        `EmbeddingError`.
         """
         self._compares = compare
         if compare:
@@ -145,6 +161,11 @@ class Indexer:
             except OtherLengthError:
                 return self._run(files, made, progress, rebuild=True, reuse=False)
 
+        if later and not (rebuild or compare) and self._may_leave_store():
+            try:
+                return self._run(files, made, progress, rebuild=False, reuse=True, later=True)
+            except (StoreNeededError, OtherLengthError):
+                pass
         path = self._path
         if self._store is None and path is not None and in_use_marker(path).exists():
             self._set_aside_if_damaged()  # opening it may have crashed the process that left the marker
@@ -164,6 +185,20 @@ class Indexer:
         except StaleSnapshotError as error:
             logger.warning("%s; it is rebuilt", error)
             (snapshot_directory(self.home, self.name) / MANIFEST).unlink(missing_ok=True)
+
+    def _may_leave_store(self) -> bool:
+        """Return whether a pass can do without the store: it is embedded, and what it lacks is known."""
+        last = self.snapshot()
+        if self._path is None or last is None or not last.manifest.collection:
+            return False
+        return self._unsent(last).sources is not None
+
+    def is_store_due(self) -> bool:
+        """Return whether much waits for the embedded store."""
+        last = self.snapshot()
+        return self._path is not None and last is not None and (
+            read_unsent(last.directory).changes > MOST_CHANGES
+        )
 
     def is_merge_due(self) -> bool:
         """Return whether there are segments to merge."""
@@ -188,23 +223,26 @@ class Indexer:
         progress: Progress | None,
         rebuild: bool,
         reuse: bool,
+        later: bool = False,
     ) -> SyncReport:
         last = self.snapshot()
         if rebuild:
             self.close()
         try:
-            if self._store is None:
-                self._store = self._open_store(rebuild)
-                self._checked = ""
-            in_step = last is not None and reuse and self._is_in_step(self._store, last)
+            if later:
+                store: Store = Outbox(None)
+            else:
+                store = self._store = self._store or self._open_store(rebuild)
             unsent = self._unsent(last)
+            in_step = last is not None and reuse and self._is_in_step(store, last, unsent)
             update = Update(
-                self, self._store, files, made, last, reuse=reuse, is_in_step=in_step, unsent=unsent
+                self, store, files, made, last, reuse=reuse, is_in_step=in_step, unsent=unsent
             )
             report = update.run(progress)
             self._reopen()
-            self._checked = "" if self._snapshot is None else self._snapshot.name
-            if self._store.problem:  # the next pass tries again
+            if not later:
+                self._checked = "" if self._snapshot is None else self._snapshot.name
+            if store.problem:  # the next pass tries again
                 self.close()
             return report
         except BaseException:
@@ -221,27 +259,21 @@ class Indexer:
 
         return Outbox(open_store) if self._path is None else open_store()
 
-    def _unsent(self, last: Snapshot | None) -> frozenset[str] | None:
-        """Return the memory files whose rows may differ on the server; None if all may."""
-        if self._path is not None:
-            return frozenset()
+    def _unsent(self, last: Snapshot | None) -> Unsent:
+        """Return what the store may lack of a snapshot."""
         if last is None or (last.directory / STARTED).exists():
-            return None
+            return Unsent(None)
         return read_unsent(last.directory)
 
-    def _is_in_step(self, store: Store, last: Snapshot) -> bool:
+    def _is_in_step(self, store: Store, last: Snapshot, unsent: Unsent) -> bool:
         """Return whether the store holds exactly the chunks of the snapshot, but for those that wait."""
-        if isinstance(store, Outbox):
-            # Without the server, what it holds is compared later.
-            is_same = store.is_away or last.manifest.collection == store.identity
-            is_known = store.is_away or self._unsent(last) is not None
-            return is_same and is_known and not self._compares
-        if self._compares or (last.directory / STARTED).exists():
+        if self._compares or store.is_away:  # what a store that is away holds is compared later
+            return not self._compares
+        if unsent.sources is None or last.manifest.collection != store.identity:
             return False
-        if self._checked == last.name:
+        if self._path is None or self._checked == last.name:
             return True
-        rows = len(last.owners) + last.missing
-        return last.manifest.collection == store.identity and store.count() == rows
+        return store.count() == (unsent.rows if unsent.sources else rows_in_store(last))
 
     def _set_aside_if_damaged(self) -> bool:
         is_ours = not self.settings.index.uri

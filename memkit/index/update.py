@@ -14,7 +14,7 @@ from memkit.index.chunk_embedder import ChunkEmbedder
 from memkit.index.chunker import chunk_file
 from memkit.index.manifest import Entry
 from memkit.index.memory_files import CurrentFiles, file_state, state_of
-from memkit.index.outbox import waiting_chunks, write_unsent
+from memkit.index.outbox import Unsent, waiting_chunks, write_unsent
 from memkit.index.segment import Segment, write_rows
 from memkit.index.snapshot import (
     STARTED,
@@ -59,14 +59,18 @@ class OtherLengthError(Exception):
     """The collection was created with vectors of another length, and accepts no others."""
 
 
+class StoreNeededError(Exception):
+    """The pass needs the store, which it was to leave for later."""
+
+
 class Update:
     """One pass over the memory files.
 
     The store is to hold the chunks of the files, as the next snapshot does. `last` is the current snapshot:
     it has the text of files that cannot be read now and, with `reuse`, all chunks of unchanged files. With
     `is_in_step`, the store is known to hold exactly its chunks; else this compares all of them. `made`
-    collects the vectors of the chunks in work, so that a second attempt need not embed them again. A server
-    may lack the rows of the files in `unsent`; None stands for all.
+    collects the vectors of the chunks in work, so that a second attempt need not embed them again. The store
+    may lack the rows of `unsent`.
     """
 
     def __init__(
@@ -79,7 +83,7 @@ class Update:
         *,
         reuse: bool,
         is_in_step: bool,
-        unsent: frozenset[str] | None = frozenset(),
+        unsent: Unsent,
     ) -> None:
         self.indexer = indexer
         self.settings = indexer.settings
@@ -100,8 +104,8 @@ class Update:
             self.kept = base.unchanged(self.state)
             self.waiting = base.waiting(self.state)
         self.is_in_step = is_in_step and base is not None
-        self.is_all_unsent = unsent is None
-        self.unsent = unsent or frozenset()
+        self.last_unsent = unsent
+        self.unsent = unsent.sources or frozenset()
         self.has_begun = False
         self.segments = [] if base is None else [one.name for one in base.segments]
         self.entries: dict[str, Entry] = {}
@@ -112,6 +116,7 @@ class Update:
         # The metadata of chunks in the store: of all, or in step of those that this pass may change.
         self.before: dict[str, Metadata] = {}
         self.seen: set[str] = set()  # the ids that stay, among those
+        self.indexed: set[str] = set()  # the ids of all rows that were read from the snapshot, if in step
         self.in_store: dict[int, tuple[str, int]] = {}  # of embedded chunks by text: id and windows
         self.known: Vectors = {}  # of the files that this pass may change
 
@@ -121,8 +126,9 @@ class Update:
         self._read_store()
         for batch, share in self._batches():
             self._index(batch, share, progress)
-        for source in sorted(self.kept & self.unsent if self.is_in_step else self.kept):
-            self._write_changed(self._rows_of(source))
+        if not self.store.is_away:
+            for source in sorted(self.kept & self.unsent if self.is_in_step else self.kept):
+                self._write_changed(self._rows_of(source))
         stale = self.before.keys() - self.seen
         gone = {id: self.before[id] for id in stale if not self._is_kept_in_store(self.before[id])}
         if gone:
@@ -134,7 +140,8 @@ class Update:
         report.chunks = sum(entry.last - entry.first for entry in self.entries.values())
         report.missing = sum(entry.waiting for entry in self.entries.values())
         self._commit()
-        if report.chunks and not report.missing and not self.files.problems and not self.store.problem:
+        is_stored = not self.store.problem and not self.store.is_away
+        if report.chunks and not report.missing and not self.files.problems and is_stored:
             # All chunks are in this collection: remove those made with other settings.
             for other in other_collections(self.indexer.project, self.indexer.home, self.indexer.name):
                 self.store.drop(other)
@@ -144,7 +151,7 @@ class Update:
 
     def _begin(self) -> None:
         """Mark durably that the store and the snapshot may differ from now on."""
-        if not self.has_begun:
+        if not self.has_begun and not self.store.is_away:
             prepare(self.directory)
             mark_started(self.directory)
             self.has_begun = True
@@ -159,7 +166,7 @@ class Update:
             stat = self.stats.get(source, ())
             self.entries[source] = entry._replace(stat=stat or entry.stat)
         identity, unsent = self._sent()
-        if unsent != self.unsent:
+        if unsent != self.last_unsent:
             prepare(self.directory)
             write_unsent(self.directory, unsent)
         if base is not None and (base.entries, base.root) == (self.entries, root):
@@ -174,22 +181,25 @@ class Update:
         known = {} if base is None else {one.name: one.stat for one in base.segments}
         write_manifest(self.directory, root, self.segments, self.entries, identity, name, known)
 
-    def _sent(self) -> tuple[str, frozenset[str]]:
-        """Return which collection holds the chunks now, "" if that is unknown, and the files that wait."""
+    def _sent(self) -> tuple[str, Unsent]:
+        """Return which collection holds the chunks now, "" if that is unknown, and what waits for it."""
         identity = self.store.identity
-        problem = self.store.problem
-        if not problem:
-            return identity, frozenset()
-        base, unsent = self.base, self.unsent
-        if base is None or not self.is_in_step or self.is_all_unsent:
-            identity, unsent = "", frozenset()
+        problem, last = self.store.problem, self.last_unsent
+        if not problem and not self.store.is_away:
+            return identity, Unsent()
+        base, unsent = self.base, Unsent()
+        if base is None or not self.is_in_step or last.sources is None:
+            identity = ""
         else:
             identity = base.manifest.collection
-            unsent |= (self.state.keys() | base.entries.keys()) - self.kept
-        self.report.unsent = waiting_chunks(self.entries, identity, unsent)
-        if self.report.unsent:
+            changes = last.changes + self.report.added + self.report.deleted
+            sources = self.unsent | ((self.state.keys() | base.entries.keys()) - self.kept)
+            if sources:
+                unsent = Unsent(sources, changes, last.rows if last.sources else rows_in_store(base))
+        if problem:
+            self.report.unsent = waiting_chunks(self.entries, identity, unsent.sources or ())
             waiting = f"{plural(self.report.unsent, 'chunk')} will be sent later"
-            self.report.away = f"{problem}; {waiting}"
+            self.report.away = f"{problem}; {waiting}" if self.report.unsent else ""
         return identity, unsent
 
     def _read_store(self) -> None:
@@ -213,12 +223,18 @@ class Update:
                 self.in_store[number] = (id, int(windows))
 
     def _note_stored(self, source: str, rows: list[Row]) -> None:
-        """Note that the store holds these rows of the snapshot, if it is in step with it."""
-        if self.is_in_step and source not in self.unsent:
+        """Note that the store holds these rows of the snapshot, if it is in step with it.
+
+        A store that is away holds nothing; then they are what the changes are counted from.
+        """
+        if self.is_in_step and (self.store.is_away or source not in self.unsent):
             self.before |= {row.id: self.store.describe(row) for row in rows}
 
     def _rows_of(self, source: str) -> list[Row]:
-        return [] if self.base is None else self.base.rows_of(source)
+        rows = [] if self.base is None else self.base.rows_of(source)
+        if self.is_in_step:
+            self.indexed |= {row.id for row in rows}
+        return rows
 
     def _batches(self) -> Iterator[tuple[list[Row], float]]:
         """Yield the chunks of all files that are not kept, without vectors, some files at a time.
@@ -364,12 +380,17 @@ class Update:
 
         Return the ids of those. The others keep waiting; the report has the reason.
         """
+        known = None if self.base is None else self.base.dimensions
+        is_small = len(waiting) <= BATCH_CHUNKS and known is not None
+        if self.store.is_away and not self.store.problem and not is_small:
+            # The store keeps the vectors of a pass that is killed. It decides on their length, too.
+            raise StoreNeededError
         written: set[str] = set()
         for start, vectors in embedder.batches([row.chunk for row in waiting], BATCH_CHUNKS):
             pairs = zip(waiting[start:], vectors, strict=False)
             made = [replace(row, vectors=found) for row, found in pairs if found is not None]
             self.made.update((row.chunk.text_number, row.vectors) for row in made if row.vectors is not None)
-            lengths = {None if self.base is None else self.base.dimensions}
+            lengths = {known}
             if not self.is_in_step or lengths == {None}:  # else the store has the same ones
                 lengths.add(self.store.dimensions)
             if lengths - {None, embedder.dimensions}:
@@ -386,7 +407,7 @@ class Update:
         self.seen |= {row.id for row in rows}
         new = [row for row in rows if row.id not in written]
         self._put([row for row in new if self.before.get(row.id) != self.store.describe(row)])
-        self.report.added += sum(row.id not in self.before for row in rows)
+        self.report.added += sum(row.id not in self.before and row.id not in self.indexed for row in rows)
 
     def _put(self, rows: list[Row]) -> None:
         if not rows:
@@ -413,6 +434,8 @@ class Update:
         if not kept:
             return
         dimensions = next((row.vectors.shape[1] for row in kept if row.vectors is not None), 0)
+        if not dimensions and base is not None:
+            dimensions = base.dimensions or 0
         dimensions = dimensions or self.store.dimensions or PLACEHOLDER_DIMENSIONS
         prepare(self.directory)
         try:
@@ -441,6 +464,11 @@ class Update:
         """Return whether a chunk's file may exist though it cannot be read, and no snapshot has its text."""
         source = str(metadata.get("source", ""))
         return source not in self.entries and self.files.is_unreadable(source)
+
+
+def rows_in_store(snapshot: Snapshot) -> int:
+    """Return the number of rows that an embedded store has for a snapshot."""
+    return len(snapshot.owners) + snapshot.missing
 
 
 def _held(metadata: Metadata) -> int:

@@ -101,8 +101,8 @@ class Journal:
         ]
 
     def _other_files(self) -> list[Path]:
-        days = {self.path(day) for day in self.days()}
-        return [path for path in self.markdown() if path not in days]
+        days = {self.project.day_file(day) for day in self.days()}
+        return [path for path in self.markdown() if str(path) not in days]
 
     def path(self, day: str) -> Path:
         """Return the file of a day."""

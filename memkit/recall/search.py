@@ -521,7 +521,7 @@ def _open_updated(
             files = read_files(project, home, settings, newest)
             if not _is_current(project, newest, files, settings, embedder):
                 report = sync_project(
-                    project, home, settings, files=files, embedder=embedder, announce=announce
+                    project, home, settings, later=True, files=files, embedder=embedder, announce=announce
                 )
                 if report.degraded and embedder is not None:
                     notes.append(report.degraded)

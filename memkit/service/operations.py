@@ -266,7 +266,7 @@ class Operations:
         """Run a job apart."""
 
         def index(project: Project) -> object:
-            return self.writer.index(project.root, soon=True).result()
+            return self.writer.index(project.root, later=False).result()
 
         return self.apart.start(job, JobContext(self._home, self.settings_of, index))
 

@@ -69,16 +69,19 @@ class Writer:
         captured.add_done_callback(lambda _: self._index_changed(captured, done, soon))
         return done
 
-    def index(self, root: str, *, soon: bool = False) -> Future[SyncReport]:
+    def index(self, root: str, *, soon: bool = False, later: bool = True) -> Future[SyncReport]:
         """Update the index of the project at `root`, at once unless that was done just now.
 
-        With `soon`, as for a search that waits, update it at once in any case.
+        With `soon`, as for a search that waits, update it at once in any case. `later` is as for
+        `sync_project`.
         """
         try:
             unindexed.mark(self._home, root)  # the task may never get the lock
         except OSError as error:  # the task reports this too
             logger.warning("cannot mark %s as changed: %s", root, error)
         due = 0.0 if soon else self._passed.get(root, -PASS_SECONDS) + PASS_SECONDS
+        if not later:
+            return self.passes.submit(f"store {root}", functools.partial(self._index, root, later=False))
         return self.passes.submit(f"index {root}", functools.partial(self._index, root), due)
 
     def postponed(self, root: str) -> Future[SyncReport] | None:
@@ -148,7 +151,7 @@ class Writer:
             future.add_done_callback(finish)
         finish()
 
-    def _index(self, root: str) -> SyncReport:
+    def _index(self, root: str, later: bool = True) -> SyncReport:
         from memkit.index import Indexer
 
         def stop_if_asked(done: int, total: int) -> None:
@@ -165,9 +168,12 @@ class Writer:
             find = functools.partial(self._find_embedder, settings.embedding)
             self._indexer = (key, Indexer(project, self._home, settings, find_embedder=find))
         indexer = self._indexer[1]
-        report = indexer.sync(progress=stop_if_asked)
-        if indexer.is_merge_due():  # after what waits, such as the next turn
+        report = indexer.sync(later=later, progress=stop_if_asked)
+        # After what waits, such as the next turn:
+        if indexer.is_merge_due():
             self.passes.submit(f"merge {root}", functools.partial(self._merge, indexer))
+        if indexer.is_store_due():
+            self.index(root, later=False)
         self._passed[root] = time.monotonic()
         return report
 

@@ -101,12 +101,10 @@ class Tally:
     def files(self, most: int) -> list[FileCount]:
         """Return the `most` files with the most edits; then by calls."""
         counts = (
-            FileCount(root, path, self._edited[root, path], mentioned)
-            for (root, path), mentioned in self._mentioned.items()
+            (-self._edited[key], -mentioned, key[1], key[0]) for key, mentioned in self._mentioned.items()
         )
-        return heapq.nsmallest(
-            most, counts, key=lambda one: (-one.edited, -one.mentioned, one.path, one.root)
-        )
+        first = heapq.nsmallest(most, counts)
+        return [FileCount(root, path, -edited, -mentioned) for edited, mentioned, path, root in first]
 
 
 @dataclass(frozen=True, slots=True)

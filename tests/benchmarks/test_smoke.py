@@ -328,10 +328,15 @@ def test_topics(
 
 
 @only_in_ci
-def test_server(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--chunks", "90", "--authors", "3", "--queries", "5", "--json"]
+@pytest.mark.parametrize("bulk_chunks", [90, 91])
+def test_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, bulk_chunks: int
+) -> None:
+    monkeypatch.setattr(importlib.import_module("server"), "BULK_CHUNKS", bulk_chunks)
+    arguments = ["--chunks", "90", "--authors", "3", "--queries", "5", "--place", str(tmp_path), "--json"]
     figures = json.loads(run("server", arguments, monkeypatch, capsys))
     (size,) = figures["sizes"]
     assert size["chunks"] == 90
+    assert Path(tmp_path, "data").exists() is (bulk_chunks == 90)
     assert size["recall"] > 0.9
     assert figures["away"].keys() == {"stopped", "never answers"}

@@ -67,7 +67,7 @@ def unwritable_index(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Each pass over a project fails; the list grows with every try."""
     tries: list[str] = []
 
-    def fail(project: Project, *given: object) -> None:
+    def fail(project: Project, *given: object, later: bool) -> None:
         tries.append(project.root)
         raise OSError("the index cannot be written")
 
@@ -136,7 +136,7 @@ def test_success_forgets_what_was_left(
     assert os.path.exists(hooks.home.left)
     monkeypatch.setattr(
         "memkit.index.sync.sync_project",
-        lambda project, home, settings: _indexed(home, project.root),
+        lambda project, home, settings, later: _indexed(home, project.root),
     )
     clock.now += launch.FIRST_PAUSE_SECONDS + 1
     hooks.hand_over()
@@ -205,7 +205,7 @@ def test_a_worker_is_patient_by_its_own_clock(
     monkeypatch.setattr(worker_module, "time", own_clock)
     monkeypatch.setattr(
         "memkit.index.sync.sync_project",
-        lambda project, home, settings: _indexed(home, project.root),
+        lambda project, home, settings, later: _indexed(home, project.root),
     )
     report = work(hooks.home, lambda project: Settings())
     assert report.failures == []

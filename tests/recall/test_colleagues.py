@@ -6,8 +6,11 @@ import time
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
+from chromadb.api.models.Collection import Collection
 
 import memkit
 from memkit.cli.results import show_full, show_short
@@ -133,6 +136,28 @@ def test_filters_apply_here_and_on_the_server(
     assert len(shared.nearest(vector, Conditions())) == 2
     assert shared.nearest(vector, Conditions(kind="note")) == []
     assert shared.nearest(vector, Conditions(since=date(2026, 11, 19).toordinal())) == []
+
+
+def test_a_filter_that_takes_too_long_leaves_the_server_in_use(
+    team: tuple[Memory, Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(colleagues_module, "NEAREST_ROWS", 2)
+    _, omar = team
+    shared = colleagues_of(omar.project, omar.home, omar.settings)
+    assert shared is not None
+    vector = omar.embedder.embed_query("which queue does the invoice exporter read")
+    query, filters = Collection.query, list[object]()
+
+    def slow(self: Collection, **arguments: Any) -> Any:
+        if arguments["where"]:
+            filters.append(arguments["where"])
+            raise httpx.ReadTimeout("timed out")
+        return query(self, **arguments)
+
+    monkeypatch.setattr(Collection, "query", slow)
+    assert shared.nearest(vector, Conditions(kind="note")) == []
+    assert len(filters) == 1
+    assert shared.nearest(vector, Conditions())
 
 
 def test_text_that_both_have_is_ones_own(team: tuple[Memory, Memory]) -> None:

