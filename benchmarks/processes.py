@@ -15,7 +15,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,6 +37,7 @@ from memkit.capture.sessions import LiveSessions  # noqa: E402
 from memkit.hook.project import Project  # noqa: E402
 from memkit.hook.tally import full_tally  # noqa: E402
 from memkit.ipc import spool  # noqa: E402
+from memkit.locks import holder  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 
 RUNS = 9
@@ -57,6 +60,7 @@ YEARS_BARS: dict[str, tuple[float | None, float | None]] = {
     "doctor": (3.0, None),
     "doctor --deep": (None, None),
     "forget": (3.0, None),
+    "Markdown of a turn during a pass": (0.5, 300.0),
 }
 """Limits in seconds and MB for whole processes on a memory of many years, in the order in which they run."""
 
@@ -209,6 +213,8 @@ class Years(Shell):
 
     def measure(self, name: str) -> resources.Finished:
         """Run one of `YEARS_BARS` as a whole process."""
+        if name == "Markdown of a turn during a pass":
+            return self.capture_during_pass()
         arguments = {
             "captured turn": self.capture,
             "forget": lambda: ["forget", "--yes", self.turn()],
@@ -216,6 +222,21 @@ class Years(Shell):
         }
         command = arguments[name]() if name in arguments else name.split()
         return self.memkit(*command)
+
+
+    def capture_during_pass(self) -> resources.Finished:
+        """Capture a turn while another process builds the whole index."""
+        shutil.rmtree(self.home.index)
+        command = [sys.executable, str(REPOSITORY / "bin" / "memkit"), "index"]
+        quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(command, cwd=self.project, env=self.environment, **quiet) as building:
+            while holder(self.home.index_lock) is None and building.poll() is None:
+                time.sleep(0.01)
+            captured = self.memkit(*self.capture())
+        days = self.newest.parent.glob("20*.md")
+        if f"Question {self.turns - 1}:" not in max(days).read_text(encoding="utf-8"):
+            raise RuntimeError("the turn is not in its day file")
+        return captured
 
 
 def measure_years(days: int, runs: int, place: Path | None = None) -> dict[str, Any]:

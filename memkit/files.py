@@ -57,13 +57,34 @@ def inside(path: str, root: str, is_real: bool = False) -> str:
     Raise `RefusedFileError` if it lies outside the real path of `root`, or in a `.git` below it. `is_real`
     says that `root` is a real path.
     """
-    real, boundary = os.path.realpath(path), root if is_real else os.path.realpath(root)
+    boundary = root if is_real else os.path.realpath(root)
+    real = path if _has_no_links(path, boundary) else os.path.realpath(path)
     folded, start = os.path.normcase(real), os.path.normcase(boundary).rstrip(os.sep) + os.sep
     if not (folded + os.sep).startswith(start):
         raise RefusedFileError(path, f"it leads out of {root}")
     if ".git" in folded[len(start) :].lower().split(os.sep):
         raise RefusedFileError(path, "it leads into git's own files")
     return real
+
+
+def _has_no_links(path: str, real: str) -> bool:
+    """Return whether `path` is known to be a real path: no part of it below the real path `real` is a link.
+
+    This takes a third of the time of `os.path.realpath`, for callers that read thousands of files.
+    """
+    if os.name != "posix" or not path.startswith(real + os.sep):  # Windows has other links, and short names
+        return False
+    part = real
+    for name in path[len(real) + 1 :].split(os.sep):
+        if name in ("", os.curdir, os.pardir):
+            return False
+        part = f"{part}{os.sep}{name}"
+        try:
+            if stat.S_ISLNK(os.lstat(part).st_mode):
+                return False
+        except OSError:
+            return False
+    return True
 
 
 def open_regular(path: str, flags: int = os.O_RDONLY) -> int:
@@ -142,15 +163,16 @@ def create_private(path: str) -> io.BufferedWriter:
 def open_replacement(path: str) -> Iterator[io.BufferedWriter]:
     """Yield a new file that replaces `path`, durably, at the end of the block. Only its owner may read it.
 
+    Its `name` is its path, for libraries that open it again.
+
     For data too large for `write_durably`. If the block fails, the old file stays. Raise `OSError`.
     """
     directory, name = os.path.split(os.path.abspath(path))
     partial = os.path.join(directory, f".{name}.partial")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(partial)  # left by a killed process
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        with os.fdopen(os.open(partial, flags, PRIVATE_FILE), "wb") as file:
+        with open(partial, "xb", opener=_open_private) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -162,6 +184,10 @@ def open_replacement(path: str) -> Iterator[io.BufferedWriter]:
             error.filename = path
         raise
     sync_directory(directory)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, PRIVATE_FILE)
 
 
 def rename_over(made: str, path: str) -> None:

@@ -115,13 +115,19 @@ class Archive:
 
     def sessions(self) -> Iterator[str]:
         """Yield the IDs of archived sessions. A file that cannot be read is logged and skipped."""
+        for session, _ in self.files():
+            yield session
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield the ID and the path of each archived session, as `sessions` does."""
         for file in self._names():
+            path = os.path.join(self.directory, file)
             name = file.removesuffix(SUFFIX)
             if is_plain_name(name):
-                yield name
+                yield name, path
                 continue
             try:
-                yield ArchiveFile(self.directory / file).session()
+                yield ArchiveFile(Path(path)).session(), path
             except ArchiveError as error:
                 logger.warning("%s", error)
 

@@ -88,7 +88,7 @@ class ArchiveFile:
         with self._writing():
             make_private_directory(str(self.path.parent))
             if self._state != self._present_state():
-                self._content = self._scan(self._read())
+                self._content = self._scan(_read(self.path))
             content = self._content
             self._state = None  # unknown until the write is complete
             compressor = _compressor().compressobj()
@@ -155,7 +155,7 @@ class ArchiveFile:
         self._content.end += len(frame)
 
     def _compact(self, session: str) -> None:
-        last = {turn: line for turn, line, _ in self._lines(self._read())}
+        last = {turn: line for turn, line, _ in self._lines(_read(self.path))}
         self._replace(session, last.values())
 
     def _replace(self, session: str, lines: Iterable[bytes]) -> None:
@@ -169,25 +169,18 @@ class ArchiveFile:
 
     def versions(self) -> Iterator[ArchivedTurn]:
         """Yield every line that is a turn, including replaced ones."""
-        for turn, _, value in self._lines(self._read()):
+        for turn, _, value in self._lines(_read(self.path)):
             try:
                 yield msgspec.convert(value, ArchivedTurn)
             except msgspec.ValidationError as error:
                 logger.warning("%s: turn %s cannot be read: %s", self.path, turn, error)
-
-    def ids(self) -> frozenset[str]:
-        """Return the IDs of all turns, and perhaps other ones: this is far faster than reading the turns."""
-        found: set[str] = set()
-        for _, _, text in _frames(self._read()):
-            found.update(map(_decoded, _ID.findall(text)))
-        return frozenset(found)
 
     def damaged(self) -> int:
         """Return how many bytes are in no whole frame, including the end of the file.
 
         While another process writes, the end of its write counts too.
         """
-        data = self._read()
+        data = _read(self.path)
         content = self._scan(data)
         return content.damaged + len(data) - content.end
 
@@ -215,7 +208,7 @@ class ArchiveFile:
 
     def session(self) -> str:
         """Return the session named in the first line."""
-        for _, _, text in _frames(self._read()):
+        for _, _, text in _frames(_read(self.path)):
             header = _decode(text.partition(b"\n")[0])
             if header.get("format") == _FORMAT:
                 self._check_version(header)
@@ -230,18 +223,10 @@ class ArchiveFile:
         """Return when the last turn ended, in seconds since the epoch, or None if no turn has a time."""
         times = [
             said.timestamp()
-            for _, _, value in self._lines(self._read())
+            for _, _, value in self._lines(_read(self.path))
             if (said := parse_time(value.get("finished") or value.get("time")))
         ]
         return max(times, default=None)
-
-    def _read(self) -> bytes:
-        try:
-            return self.path.read_bytes()
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            raise ArchiveError(f"cannot read the archive {self.path}: {error.strerror}") from error
 
     def _scan(self, data: bytes) -> _Content:
         content = _Content()
@@ -279,6 +264,27 @@ class ArchiveFile:
             check_version(self.path, header, VERSION)
         except NewerFileError as error:
             raise ArchiveVersionError(str(error)) from error
+
+
+def turn_ids(path: str) -> frozenset[str]:
+    """Return the IDs of all turns in an archive file, and perhaps others; empty if there is no file.
+
+    This is far faster than reading the turns. Raise `ArchiveError`.
+    """
+    found: set[str] = set()
+    for _, _, text in _frames(_read(path)):
+        found.update(map(_decoded, _ID.findall(text)))
+    return frozenset(found)
+
+
+def _read(path: str | Path) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise ArchiveError(f"cannot read the archive {path}: {error.strerror}") from error
 
 
 def _compressor() -> zstandard.ZstdCompressor:

@@ -271,8 +271,8 @@ class _Finder:
     def _search_archive(self) -> None:
         archive = Archive(self._home)
         covered: set[str] = set()
-        for session in archive.sessions():
-            if not self._may_hold(self._mentions.of_archive(archive, session)):
+        for session, path in archive.files():
+            if not self._may_hold(self._mentions.of_archive(path)):
                 continue
             turns = self._archive[session] = {}
             for turn in archive.versions(session):

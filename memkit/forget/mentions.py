@@ -13,13 +13,12 @@ from os import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from memkit.archive import Archive
-from memkit.archive.file import ArchiveFile
+from memkit.archive.file import turn_ids
 from memkit.index.memory_files import RACY_NS
 from memkit.journal import Journal
 
 # Every anchor of `memkit.anchors`, and other comments: rather too many than one too few.
-_COMMENT = re.compile(r"<!--([^\n<>]*)")
+_COMMENT = re.compile(rb"<!--([^\n<>]*)")
 _KEYS = frozenset({"turn", "turns", "grip", "grips", "note", "fact"})
 
 
@@ -38,16 +37,15 @@ class Mentions:
 
     def of_day(self, journal: Journal, day: str) -> Mentioned:
         """Return the IDs in a day of a memory. Raise `JournalError`."""
-        return self._of(journal.project.day_file(day), lambda: _in_markdown(journal.text(f"{day}.md")))
+        return self._of(journal.project.day_file(day), lambda: _in_markdown(journal.data(f"{day}.md")))
 
     def of_file(self, journal: Journal, path: Path) -> Mentioned:
         """Return the IDs in a Markdown file of a memory. Raise `JournalError`."""
-        return self._of(str(path), lambda: _in_markdown(journal.text(path)))
+        return self._of(str(path), lambda: _in_markdown(journal.data(path)))
 
-    def of_archive(self, archive: Archive, session: str) -> Mentioned:
-        """Return the IDs of the turns of an archived session, and perhaps others. Raise `ArchiveError`."""
-        path = archive.path(session)
-        return self._of(str(path), lambda: Mentioned(ArchiveFile(path).ids()))
+    def of_archive(self, path: str) -> Mentioned:
+        """Return the IDs of the turns in an archive file, and perhaps others. Raise `ArchiveError`."""
+        return self._of(path, lambda: Mentioned(turn_ids(path)))
 
     def _of(self, path: str, read: Callable[[], Mentioned]) -> Mentioned:
         before = _stamp(path)
@@ -61,8 +59,9 @@ class Mentions:
         return found
 
 
-def _in_markdown(text: str) -> Mentioned:
-    pairs = [pair.partition(":") for inner in _COMMENT.findall(text) for pair in inner.split()]
+def _in_markdown(data: bytes) -> Mentioned:
+    comments = b" ".join(_COMMENT.findall(data)).decode("utf-8", "surrogateescape")
+    pairs = [pair.partition(":") for pair in comments.split()]
     ids: Collection[str] = {value for key, _, value in pairs if key in _KEYS}
     listed = {name for value in ids if "," in value for name in value.split(",")}
     return Mentioned(frozenset({*ids, *listed}), any(key == "fact" for key, _, _ in pairs))

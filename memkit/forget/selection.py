@@ -138,8 +138,8 @@ class SelectionFinder:
 
     def _archived(self, name: str) -> Forgotten | None:
         """Return the turn of this ID if only the archive still has it."""
-        for session in self._archive.sessions():
-            if name not in self._mentions.of_archive(self._archive, session).ids:
+        for session, path in self._archive.files():
+            if name not in self._mentions.of_archive(path).ids:
                 continue
             if any(turn.id == name and self._may_find(turn) for turn in self._archive.turns(session)):
                 return Forgotten(turns=frozenset({name}))

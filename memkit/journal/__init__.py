@@ -38,7 +38,7 @@ from memkit.journal.day_edits import (
     remove,
     remove_lines,
 )
-from memkit.journal.day_file import DayFile, encoded
+from memkit.journal.day_file import DayFile
 from memkit.journal.day_overview import DayOverview, without_overview
 from memkit.journal.day_summaries import summarize
 from memkit.journal.day_writes import Growing, NearbyDays, insert_note, write_turn
@@ -79,13 +79,16 @@ class Journal:
 
         Of OpenClaw's folder, only its days.
         """
-        theirs = {name: self.path(name) for name in self.project.openclaw_days()}
+        return [Path(path) for path in self._markdown()]
+
+    def _markdown(self) -> list[str]:
+        theirs = {name: self.project.day_file(name) for name in self.project.openclaw_days()}
         try:
             inside(str(self.directory), self.project.root)
         except OSError as error:
             logger.warning("%s is not read: %s", self.directory, error.strerror)
             return list(theirs.values())
-        own = {path[len(str(self.directory)) + 1 :]: Path(path) for path in _markdown_in(str(self.directory))}
+        own = {path[len(str(self.directory)) + 1 :]: path for path in _markdown_in(str(self.directory))}
         return [path for _, path in sorted([*own.items(), *theirs.items()])]
 
     def renamed_days(self) -> list[str]:
@@ -102,7 +105,7 @@ class Journal:
 
     def _other_files(self) -> list[Path]:
         days = {self.project.day_file(day) for day in self.days()}
-        return [path for path in self.markdown() if str(path) not in days]
+        return [Path(path) for path in self._markdown() if path not in days]
 
     def path(self, day: str) -> Path:
         """Return the file of a day."""
@@ -150,16 +153,16 @@ class Journal:
 
     def text(self, name: str | Path) -> str:
         """Read a file by its path or its name in the memory; "" if there is none."""
-        return self._files.read(self._place(name))
-
-    def _place(self, name: str | Path) -> Path:
-        if isinstance(name, str) and name.endswith(".md"):
-            return self.path(name.removesuffix(".md"))
-        return self.directory / name
+        return self._files.read(Path(self._place(name)))
 
     def data(self, name: str | Path) -> bytes:
         """Return the bytes of a file; see `text`."""
-        return encoded(self.text(name))
+        return self._files.data(self._place(name))
+
+    def _place(self, name: str | Path) -> str:
+        if isinstance(name, str) and name.endswith(".md"):
+            return self.project.day_file(name.removesuffix(".md"))
+        return os.path.join(self.directory, name)
 
     def write(
         self,
@@ -340,7 +343,7 @@ class Journal:
 
         `name` is relative to the memory directory, with slashes.
         """
-        path = self._place(name)
+        path = Path(self._place(name))
         if DAY_FILE.match(name):
             path = self.path(self._outside_git(path.stem))
         elif self._files.is_openclaw(path):

@@ -109,8 +109,14 @@ class MemoryDirectory:
 
     def read(self, path: Path) -> str:
         """Read a file of the memory, "" if there is none. Raise `JournalError`."""
+        return self.data(str(path)).decode("utf-8", "surrogateescape")
+
+    def data(self, path: str) -> bytes:
+        """Return the bytes of a file of the memory, none if there is no file. Raise `JournalError`."""
         try:
-            return read_file(self.real(path))
+            return read_regular(self.project.real_file(path))
+        except FileNotFoundError:
+            return b""
         except OSError as error:
             raise JournalError(f"cannot read {path}: {error.strerror or error}") from error
 

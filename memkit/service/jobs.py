@@ -21,17 +21,14 @@ from memkit.errors import MemkitError, MissingPackageError, NotFoundError
 from memkit.home_files import HOME_FILES
 from memkit.hook.project import Project
 from memkit.index import known_projects
-from memkit.index.purge import keep_small
 from memkit.ipc import spool
 from memkit.locks import capture_lock, index_lock
-from memkit.maintenance import remove_old_days, remove_old_replaced
 from memkit.paths import Home
 from memkit.service.job_book import JobBook, JobRun, JobState
 from memkit.service.schedule import next_run
 from memkit.settings.load import Settings, may_summarize
 from memkit.settings.validate import describe
 from memkit.text import plural
-from memkit.topics.kept import drop_outdated_topics
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +116,9 @@ def _index(context: JobContext, run: JobRun) -> str:
 
 def _tidy(context: JobContext, run: JobRun) -> str:
     from memkit.forget import remove_old_text
+    from memkit.index.purge import keep_small
+    from memkit.maintenance import remove_old_days, remove_old_replaced
+    from memkit.topics.kept import drop_outdated_topics
 
     home, settings = context.home, context.settings_of(Project(context.home.root, context.home))
     removed_files = _remove_old_files(home.pointer_history, "*.json", POINTER_DAYS * DAY)

@@ -1,6 +1,6 @@
 // The graph: around a topic, file, or entry, or the whole map; with the chosen node, and the same nodes as a list.
 import "./graph.css";
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useAnswer } from "./api";
 import { fullDay, plural } from "./format";
 import { type GraphData, type GraphNode, withTopics } from "./graph_layout";
@@ -119,7 +119,8 @@ function Canvas({ data, around, colors, chosen, choose }: CanvasProps) {
   const present = useRef(data);
   present.current = data;
   const [isMoving, setMoving] = useState(true);
-  useEffect(() => {
+  // Before the next key: an effect after the paint would take back what that key chose.
+  useLayoutEffect(() => {
     const made = new GraphMap(canvas.current as HTMLCanvasElement, {
       onChoose: choose,
       onOpen: (id) => {
@@ -131,12 +132,12 @@ function Canvas({ data, around, colors, chosen, choose }: CanvasProps) {
     map.current = made;
     return () => made.end();
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     map.current?.show(data, around, shown.current === around);
     shown.current = around;
   }, [data]);
-  useEffect(() => map.current?.paint(colors), [colors]);
-  useEffect(() => map.current?.choose(chosen, true), [chosen]);
+  useLayoutEffect(() => map.current?.paint(colors), [colors]);
+  useLayoutEffect(() => map.current?.choose(chosen, true), [chosen]);
   const node = data.nodes.find((one) => one.id === chosen);
   return (
     <figure class="graph-map" aria-busy={isMoving}>

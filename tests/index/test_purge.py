@@ -73,6 +73,18 @@ def test_only_deleted_text_is_erased(home: Home, count: int) -> None:
         assert found == [f"{17:064x}"]
 
 
+def test_a_killed_erasure_leaves_nothing_behind(home: Home) -> None:
+    with Store(home, "", NAME) as store:
+        store.put(rows(range(30)))
+    before = held(home, NAME)
+    chroma = Path(home.index, "chroma")
+    (chroma / ".chroma.sqlite3.partial").write_text(WORD)  # the copy that the killed process was writing
+    assert erase_deleted(home, "")
+    assert holders(home) == [] and list(chroma.glob(".*.partial")) == []
+    assert (chroma / "chroma.sqlite3").stat().st_mode & 0o777 == 0o600
+    assert held(home, NAME) == before
+
+
 def test_a_collection_is_deleted_with_its_snapshots_and_vectors(home: Home) -> None:
     with Store(home, "", NAME) as store:
         store.put(rows(range(10)))

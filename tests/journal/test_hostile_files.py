@@ -258,6 +258,22 @@ def test_paths_outside_the_root_are_refused(tmp_path: Path, path: str) -> None:
         inside(str(root / path), str(root))
 
 
+def test_links_below_a_real_root_are_resolved(tmp_path: Path) -> None:
+    root = Path(os.path.realpath(tmp_path), "root")
+    (root / "a" / "b").mkdir(parents=True)
+    (root / "a" / "day.md").write_text("a day")
+    (root / "link").symlink_to("a")
+    (root / "a" / "link.md").symlink_to("day.md")
+    names = ("a/day.md", "a/b", "link/day.md", "a/link.md", "link/link.md", "a/../link/b", "a//b", "gone/x")
+    for name in names:
+        path = f"{root}/{name}"
+        assert inside(path, str(root)) == inside(path, str(root), is_real=True) == os.path.realpath(path)
+    (root / "a" / "out").symlink_to(tmp_path.parent)
+    for name in ("a/out", "link/out", "a/out/x"):
+        with pytest.raises(RefusedFileError):
+            inside(f"{root}/{name}", str(root), is_real=True)
+
+
 def test_temporary_files_of_killed_writers_go(stage: Stage) -> None:
     capture_one(stage)
     memory = Path(stage.project.memory)
