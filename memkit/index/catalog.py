@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -141,6 +141,26 @@ def _present_root(home: Home, directory: Path) -> str:
 def known_projects(home: Home) -> list[Project]:
     """Return the projects that have an index and whose root directory still exists, sorted by root."""
     return [Project.at_root(root, home) for root in known_roots(home) if Path(root).is_dir()]
+
+
+def left_behind(home: Home, settings_of: Callable[[Project], Settings]) -> list[tuple[Path, Settings]]:
+    """Return the snapshot directories of projects that moved or were merged, if their new place has its own.
+
+    Each comes with the settings of the project that they have become.
+    """
+    registry = Registry.read(home)
+    found = []
+    for directory in sorted(_snapshots(home)):
+        root = root_of(directory)
+        present = registry.present_root(root)
+        if root == present or Path(root).is_dir() or not Path(present).is_dir():
+            continue
+        project = Project.at_root(present, home)
+        settings = settings_of(project)
+        is_its_own = directory.name.startswith(_prefix(project, home))
+        if not is_its_own and open_manifest(project, home, settings) is not None:
+            found.append((directory, settings))
+    return found
 
 
 def also_searched(

@@ -394,7 +394,11 @@ def _collection(
     if old is not None and not old.get(limit=1, include=[])["ids"]:  # much faster than counting
         client.delete_collection(name)
     settings: Any = {"hnsw": graph}
-    return client.get_or_create_collection(name, embedding_function=None, configuration=settings)
+    found = client.get_or_create_collection(name, embedding_function=None, configuration=settings)
+    searched = graph.get("ef_search")
+    if searched and (found.configuration_json.get("hnsw") or {}).get("ef_search") != searched:
+        found.modify(configuration={"hnsw": {"ef_search": searched}})  # an older memkit made it
+    return found
 
 
 def _find(client: ClientAPI, name: str) -> Collection | None:

@@ -116,7 +116,8 @@ def _index(context: JobContext, run: JobRun) -> str:
 
 def _tidy(context: JobContext, run: JobRun) -> str:
     from memkit.forget import remove_old_text
-    from memkit.index.purge import keep_small
+    from memkit.index.catalog import left_behind
+    from memkit.index.purge import delete_collection, keep_small
     from memkit.maintenance import remove_old_days, remove_old_replaced
     from memkit.topics.kept import drop_outdated_topics
 
@@ -140,6 +141,9 @@ def _tidy(context: JobContext, run: JobRun) -> str:
     with index_lock(home, LOCK_SECONDS):
         drop_outdated_topics(home, removed)
         freed = keep_small(home, settings.index.uri, erase=bool(removed))
+    with index_lock(home, LOCK_SECONDS):  # late, because a server may be away
+        for directory, own in left_behind(home, context.settings_of):
+            delete_collection(home, own.index.uri, directory.name)
     with capture_lock(home, LOCK_SECONDS):  # at the end: a file that it cannot read must stop nothing else
         remove_old_text(home)
     return (

@@ -24,7 +24,7 @@ from memkit.index import server as server_module
 from memkit.index.catalog import collection_name
 from memkit.index.outbox import UNSENT
 from memkit.index.purge import delete_collection
-from memkit.index.store import Store
+from memkit.index.store import SERVER_GRAPH, Store
 from memkit.maintenance.backup import back_up
 from memkit.maintenance.restore import open_backup
 from memkit.paths import Home
@@ -112,6 +112,18 @@ def test_server_tier(tmp_path: Path, server: str) -> None:
     embedded.sync()
     assert remote.contents() == embedded.contents()
     assert_costs_nothing(remote)
+
+
+def test_an_older_collection_looks_at_more_neighbors(tmp_path: Path, server: str) -> None:
+    memory = cloned(tmp_path / "one", server, "2026-11-19.md", repository="older")
+    name = collection_name(memory.project, memory.home, space(memory.settings.embedding))
+    client = chromadb.HttpClient("127.0.0.1", int(server.rpartition(":")[2]))
+    client.create_collection(name, embedding_function=None, configuration={"hnsw": {"space": "ip"}})
+    client.close()
+    memory.sync()
+    configured = collection_of(server, memory).configuration_json["hnsw"]
+    assert (configured["space"], configured["ef_search"]) == ("ip", SERVER_GRAPH["ef_search"])
+    assert_costs_nothing(memory)
 
 
 def test_an_appended_turn_reads_no_row_of_the_server(tmp_path: Path, server: str) -> None:

@@ -21,7 +21,10 @@ from memkit.environment import extras
 from memkit.errors import NotFoundError
 from memkit.hook.project import Project
 from memkit.index import index_lock
+from memkit.index.manifest import root_of
+from memkit.index.store import Store
 from memkit.ipc import spool
+from memkit.projects import changing
 from memkit.service.apart import ApartJobs
 from memkit.service.job_book import JobBook, JobRun, JobState
 from memkit.service.jobs import JOBS, Job, JobContext, due_jobs, job_named, run_job
@@ -347,6 +350,25 @@ def test_expired_days_are_removed_from_every_file(memory: Memory) -> None:
     assert held["zqhorsezq"]
     assert len(memory.snapshot) == len(memory.search("x").results)
     assert " 0 days removed" in run_job(tidy, around(memory)).result
+
+
+def test_the_index_of_a_project_that_became_another_one_goes(memory: Memory, tmp_path: Path) -> None:
+    old = make_memory(tmp_path / "old", DAYS, home=memory.home, embedding={"provider": "none"})
+    tidy, snapshots = job_named("tidy"), Path(memory.home.index, "snapshots")
+    memory.sync()
+    old.sync()
+    (tmp_path / "away").mkdir()
+    Path(old.project.root).rename(tmp_path / "away" / "project")
+    assert not run_job(tidy, around(memory)).failed
+    assert len(list(snapshots.iterdir())) == 2  # nobody knows where it is now
+    with changing(memory.home) as registry:
+        registry.move(old.project.root, memory.project.root)
+    assert not run_job(tidy, around(memory)).failed
+    (left,) = snapshots.iterdir()
+    assert root_of(left) == memory.project.root
+    with Store(memory.home, "", left.name) as store:
+        assert [one.name for one in store._client.list_collections()] == [left.name]
+    assert memory.search("gateway").results
 
 
 def test_a_crashed_session_is_caught_up(memory: Memory, tmp_path: Path) -> None:
