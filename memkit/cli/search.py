@@ -13,6 +13,7 @@ import click
 from memkit.cli.context import Context, command, day_named, path_named
 from memkit.cli.output import echo
 from memkit.errors import MemkitError
+from memkit.hook.notices import untrusted_team
 from memkit.index.chunk import KINDS
 from memkit.state import parse_json
 from memkit.text import plural
@@ -118,6 +119,8 @@ def search_command(
         context.say(answer.degraded)
     if not answer.chunks and not answer.overview:
         context.say(f"{context.project.root} has no memory yet")
+    if not answer.results and (line := untrusted_team(context.home, context.project)):
+        context.say(line)
     root = "" if all_projects else context.project.root
     if answer.overview or answer.period:
         from memkit.cli.overview import show_overview

@@ -92,18 +92,23 @@ def off_notice(home: Home, project: Project) -> str | None:
 def team_notice(home: Home, project: Project) -> str | None:
     """Return, once for each clone, a line that people share a memory in it. Raise `OSError`."""
     said, name = os.path.join(home.run, "team-said"), digest16(project.root)
-    shared = os.path.join(project.root, TEAM_DIRECTORY)
-    if not os.path.isdir(shared) or os.path.exists(os.path.join(said, name)):
+    if os.path.exists(os.path.join(said, name)):
         return None
+    line = untrusted_team(home, project)
+    return f"memkit: {line}" if line and _is_first(said, name) else None
+
+
+def untrusted_team(home: Home, project: Project) -> str:
+    """Return a line that people share a memory in this clone, which the user does not trust yet; else ""."""
+    if not os.path.isdir(os.path.join(project.root, TEAM_DIRECTORY)):
+        return ""
     from memkit.hook import team
 
     if team.is_trusted(home, project.root) or not (names := team.authors(project.root)):
-        return None
-    if not _is_first(said, name):
-        return None
+        return ""
     people = "1 person shares" if len(names) == 1 else f"{len(names)} people share"
     return (
-        f"memkit: {people} a memory in this repository (.memkit/team), which memkit does not read until you "
+        f"{people} a memory in this repository (.memkit/team), which memkit does not read until you "
         "trust it: read it, then run `memkit projects trust` in a terminal of your own."
     )
 

@@ -66,6 +66,16 @@ def test_trust_is_for_a_person_alone(run: Run, alex: Person, monkeypatch: pytest
     assert run(alex, "projects", "distrust").status == 0
 
 
+def test_a_search_that_finds_nothing_names_a_memory_that_is_not_trusted(run: Run, jo: Person) -> None:
+    assert run(jo, "search", "gateway port").errors == ""
+    jo.memory.trust_team(is_trusted=False)
+    found = run(jo, "search", "gateway port")
+    assert "7443" not in found.output
+    assert "memkit: 1 person shares a memory in this repository" in found.errors
+    assert "`memkit projects trust` in a terminal of your own" in found.errors
+    assert run(jo, "search", "--json", "gateway port").errors == ""
+
+
 def test_results_name_their_author(run: Run, jo: Person) -> None:
     author = author_folder(str(jo.root)).replace("jo-doe", "alex-kim")[:9]
     line = f"shared by {author}"
