@@ -541,23 +541,21 @@ class Memory:
             self.project, self.home, self.settings, other_projects=self.other_projects
         )
         selection = finder.select(ids)
-        found = find_locations(self.home, self.project, selection)
-        if not dry_run:
-            self.erase(selection)
-        return found
+        return find_locations(self.home, self.project, selection) if dry_run else self.erase(selection)
 
-    def erase(self, selection: ForgetSelection) -> None:
-        """Erase a selection for good, and finish an earlier run that was killed."""
+    def erase(self, selection: ForgetSelection) -> Locations:
+        """Erase a selection for good, and finish an earlier run that was killed. Return what was erased."""
         from memkit.forget import forget
 
         settings_of = functools.cache(self.settings_of)
         with self.exclusive_lock():
-            problems = forget(self.home, self.project, selection, settings_of, self.announce)
+            found, problems = forget(self.home, self.project, selection, settings_of, self.announce)
         if problems:
             raise MemkitError(
                 f"not everything was erased: {'; '.join(problems)}; "
                 "fix these problems; then the user can finish it with `memkit forget`"
             )
+        return found
 
     def share(self, *ids: str, dry_run: bool = False) -> ShareReport:
         """Add entries to what you share in the repository: `memory.share("82c57f55", dry_run=True).text`.

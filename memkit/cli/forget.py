@@ -85,20 +85,21 @@ def forget_command(
     with progress_bar(context, "looking", is_counted=False):
         selection = _select(memory, ids, session, (since, until), query, k)
         selection.everywhere = everywhere
-        found = find_locations(context.home, context.project, selection)
+        is_asked = dry_run or not yes
+        found = (find_locations(context.home, context.project, selection) if is_asked
+                 else memory.erase(selection))  # fmt: skip
     if not context.as_json:
         _show(found, context.project.root)
     if dry_run:
         if context.as_json:
             context.print_json({"removed": False, **found.as_dict()})
         return
-    confirm("Forget this for good?", yes)
-    others = ", ".join(sorted(found.shared))
-    if others and not yes and user_agrees(f"Also forget it in {others}?"):
-        selection.everywhere = True
-        found = find_locations(context.home, context.project, selection)
-    with progress_bar(context, "erasing", is_counted=False):
-        memory.erase(selection)
+    if is_asked:
+        confirm("Forget this for good?", yes)
+        others = ", ".join(sorted(found.shared))
+        selection.everywhere |= bool(others) and user_agrees(f"Also forget it in {others}?")
+        with progress_bar(context, "erasing", is_counted=False):
+            found = memory.erase(selection)
     context.report({"removed": True, **found.as_dict()}, "Forgotten.")
 
 

@@ -56,12 +56,12 @@ def forget(
     selection: ForgetSelection,
     settings_of: Callable[[Project], Settings],
     announce: Callable[[str], None] = logger.info,
-) -> list[str]:
+) -> tuple[Locations, list[str]]:
     """Erase `selection`, and what an earlier, killed run did not finish.
 
-    Return the problems, one line each; the next call tries those again. The caller holds the locks of the
-    index and of model calls, because a call in progress may return what is to be erased. Raise `MemkitError`,
-    `OSError`.
+    Return what it was, and the problems, one line each; the next call tries those again. The caller holds the
+    locks of the index and of model calls, because a call in progress may return what is to be erased. Raise
+    `MemkitError`, `OSError`.
     """
     tombstones = Tombstones(home)
     spool.recover(home)
@@ -74,7 +74,7 @@ def forget(
     problems = _Eraser(home, found, settings_of, settings_of(project).index.uri, announce).run()
     if not problems:
         tombstones.finish()
-    return problems
+    return found, problems
 
 
 def _named(forgotten: Forgotten) -> Forgotten:

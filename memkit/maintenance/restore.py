@@ -228,7 +228,7 @@ class Restore:
         self._record_folders()
         if is_forgotten:
             user = Project.of_user(self._home)
-            report.problems = forget(self._home, user, ForgetSelection(), settings_of, announce)
+            _, report.problems = forget(self._home, user, ForgetSelection(), settings_of, announce)
         return report
 
     def _record_folders(self) -> None:

@@ -104,7 +104,7 @@ class Remembered:
     def forget(self, selection: ForgetSelection) -> list[str]:
         with index_lock(self.stage.home, 5):
             home, project = self.stage.home, self.stage.project
-            return forget(home, project, selection, lambda _: self.settings)
+            return forget(home, project, selection, lambda _: self.settings)[1]
 
     def holders(self, word: str = WORD) -> list[str]:
         """The files that hold the word in any case, with zstd frames opened; the transcript is the client's."""
