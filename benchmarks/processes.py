@@ -223,7 +223,6 @@ class Years(Shell):
         command = arguments[name]() if name in arguments else name.split()
         return self.memkit(*command)
 
-
     def capture_during_pass(self) -> resources.Finished:
         """Capture a turn while another process builds the whole index."""
         shutil.rmtree(self.home.index)

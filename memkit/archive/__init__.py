@@ -142,7 +142,8 @@ class Archive:
         For a file without times, or one that cannot be read, its modification time counts.
         """
         removed = 0
-        for path in self._files():
+        for name in self._names():
+            path = self.directory / name
             try:
                 last = ArchiveFile(path).last_time()
             except ArchiveError as error:
@@ -160,9 +161,6 @@ class Archive:
         if not is_plain_name(session):
             name = f"_{hashlib.sha256(session.encode('utf-8', 'replace')).hexdigest()[:32]}"
         return self.directory / f"{name}{SUFFIX}"
-
-    def _files(self) -> list[Path]:
-        return [self.directory / name for name in self._names()]
 
     def _names(self) -> list[str]:
         try:

@@ -148,12 +148,10 @@ def left_behind(home: Home, settings_of: Callable[[Project], Settings]) -> list[
 
     Each comes with the settings of the project that they have become.
     """
-    registry = Registry.read(home)
     found = []
-    for directory in sorted(_snapshots(home)):
-        root = root_of(directory)
-        present = registry.present_root(root)
-        if root == present or Path(root).is_dir() or not Path(present).is_dir():
+    for directory in snapshots_of(home, None):
+        present = _present_root(home, directory)
+        if present == root_of(directory) or not Path(present).is_dir():
             continue
         project = Project.at_root(present, home)
         settings = settings_of(project)

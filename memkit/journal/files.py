@@ -114,9 +114,7 @@ class MemoryDirectory:
     def data(self, path: str) -> bytes:
         """Return the bytes of a file of the memory, none if there is no file. Raise `JournalError`."""
         try:
-            return read_regular(self.project.real_file(path))
-        except FileNotFoundError:
-            return b""
+            return read_data(self.project.real_file(path))
         except OSError as error:
             raise JournalError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -314,14 +312,19 @@ def _stop_hiding(ignore: Path) -> None:
 
 
 def read_file(path: Path) -> str:
-    """Read a file, keeping line ends and invalid bytes; "" if there is none.
+    """Read a file as `read_data` does, keeping line ends and invalid bytes."""
+    return read_data(str(path)).decode("utf-8", "surrogateescape")
+
+
+def read_data(path: str) -> bytes:
+    """Return the bytes of a file, none if there is no file.
 
     Raise `RefusedFileError` for anything but a regular file of bounded size, `OSError` for any other failure.
     """
     try:
-        return read_regular(str(path)).decode("utf-8", "surrogateescape")
+        return read_regular(path)
     except FileNotFoundError:
-        return ""
+        return b""
 
 
 def _stamp(path: Path) -> _Stamp | None:

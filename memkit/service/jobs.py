@@ -141,8 +141,7 @@ def _tidy(context: JobContext, run: JobRun) -> str:
     with index_lock(home, LOCK_SECONDS):
         drop_outdated_topics(home, removed)
         freed = keep_small(home, settings.index.uri, erase=bool(removed))
-    with index_lock(home, LOCK_SECONDS):  # late, because a server may be away
-        for directory, own in left_behind(home, context.settings_of):
+        for directory, own in left_behind(home, context.settings_of):  # late, because a server may be away
             delete_collection(home, own.index.uri, directory.name)
     with capture_lock(home, LOCK_SECONDS):  # at the end: a file that it cannot read must stop nothing else
         remove_old_text(home)
