@@ -1,6 +1,6 @@
 """What runs in the user's own `python3` keeps to Python 3.9 and to the standard library.
 
-That is the hooks, the scripts in `bin/`, every module of memkit they reach, and every module that
+That is the hooks, the scripts in `bin/` and `tools/`, every module of memkit they reach, and every module that
 says of itself "Standard library only".
 """
 
@@ -18,7 +18,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = REPOSITORY / "memkit"
 SCRIPTS = [
     *sorted((REPOSITORY / "hooks").glob("*.py")),
-    *sorted(file for file in (REPOSITORY / "bin").iterdir() if file.is_file() and not file.suffix and file.name != "graph"),
+    REPOSITORY / "bin" / "memkit",
+    *sorted(file for file in (REPOSITORY / "tools").iterdir() if file.is_file() and file.name != "graph"),
 ]
 PROMISE = "Standard library only"
 
@@ -80,7 +81,7 @@ FILES = reached()
 
 def test_the_modules_of_hooks_and_launcher_are_among_those_checked():
     names = {label(file) for file in FILES}
-    assert {"bin/memkit", "bin/test", "memkit/paths.py", "memkit/environment/build.py"} <= names
+    assert {"bin/memkit", "tools/test", "memkit/paths.py", "memkit/environment/build.py"} <= names
     assert any(name.startswith("hooks/") for name in names)
     assert {f"memkit/ipc/{name}.py" for name in ("spool", "address", "client")} <= names
     assert not any(name.startswith("memkit/cli") for name in names)

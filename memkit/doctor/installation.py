@@ -75,7 +75,7 @@ def _required() -> Iterator[str]:
     try:
         declared = environment.declared_requirements(REPOSITORY, "project", "dependencies")
     except FileNotFoundError:  # installed as a package
-        declared = importlib.metadata.requires("memkit") or []
+        declared = importlib.metadata.requires("memkit-memory") or []
     for requirement in declared:
         if ";" not in requirement:
             yield re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
@@ -135,6 +135,6 @@ def _installations() -> dict[str, str]:
         version = plugin_version(directory)
         if version:
             found[str(directory)] = version
-    for distribution in importlib.metadata.distributions(name="memkit"):
+    for distribution in importlib.metadata.distributions(name="memkit-memory"):
         found[str(distribution.locate_file(""))] = distribution.version
     return found

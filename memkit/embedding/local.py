@@ -27,7 +27,7 @@ MAX_TOKENS = 256
 """The tokens that the model reads, with its two special tokens (`sentence_bert_config.json`)."""
 
 GRAPH = Path(__file__).with_name("minilm.onnx")
-"""The model without weights: it names their offsets in the safetensors file. `bin/graph` writes it."""
+"""The model without weights: it names their offsets in the safetensors file. `tools/graph` writes it."""
 
 _SPECIAL_TOKENS = 2  # [CLS] before and [SEP] after every text
 _SEPARATOR_ID = 102  # of [SEP], in the pinned tokenizer.json

@@ -64,7 +64,7 @@ def environment_directory(home_root: str, repository_root: str) -> str:
 
 
 def lock_path(repository_root: str) -> str:
-    """The path of the lock: every package of the environment by version and hash. `bin/lock` writes it."""
+    """The path of the lock: every package of the environment by version and hash. `tools/lock` writes it."""
     return os.path.join(repository_root, "memkit", "environment", "requirements.lock")
 
 

@@ -69,6 +69,23 @@ def test_it_can_be_built_and_asks_no_foreign_server(tmp_path: Path) -> None:
         assert foreign == [], page.name
 
 
+def test_whoever_installs_memkit_gets_this_one() -> None:
+    """The distribution `memkit` on the index belongs to somebody else."""
+    install = re.compile(
+        r"(?:(?:\b(?:pip3?|pipx|poetry)|uv (?:pip|tool)|uv) (?:install|upgrade|add|run)|\buvx)\b[^`\n]*?[ '\"](memkit[\w-]*)(?!@)"
+        r"|(memkit[\w-]*)\[\w"
+    )
+    named = []
+    for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "pyproject.toml", "docs", "skills", "memkit", "hooks", "bin", ".claude-plugin"):
+        top = REPOSITORY / name
+        for file in [top, *top.rglob("*")]:
+            if file.is_file() and file.suffix in ("", ".md", ".py", ".toml", ".json", ".yaml", ".js", ".html", ".svg"):
+                named += ["".join(found) for found in install.findall(file.read_text("utf-8"))]
+    assert set(named) == {"memkit-memory"}
+    assert len(named) >= 6
+    assert '\nname = "memkit-memory"' in (REPOSITORY / "pyproject.toml").read_text("utf-8")
+
+
 def test_links_of_the_front_page_lead_somewhere() -> None:
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", text)

@@ -114,7 +114,7 @@ def test_windows_fit_and_hold_everything(
 @only_in_ci
 def test_the_script_reproduces_the_graph(directory: Path, tmp_path: Path) -> None:
     made = tmp_path / "graph.onnx"
-    script = [sys.executable, str(ROOT / "bin" / "graph")]
+    script = [sys.executable, str(ROOT / "tools" / "graph")]
     subprocess.run([*script, str(directory / "model.safetensors"), str(made)], check=True)
     assert made.read_bytes() == GRAPH.read_bytes()
 

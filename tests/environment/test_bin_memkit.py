@@ -11,12 +11,19 @@ from pathlib import Path
 
 import pytest
 
+REPOSITORY = Path(__file__).resolve().parents[2]
+
 ODD_ARGUMENTS = ["two words", "it's", 'a "b"', "$(x) `y` \\", "naïve 記憶", "", "-I", "--", "\n"]
 
 
 def report(done: subprocess.CompletedProcess[str]) -> dict:
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def test_users_get_no_other_command():
+    """`bin/` of a plugin that is on is on the PATH of its user."""
+    assert {path.name for path in (REPOSITORY / "bin").iterdir()} == {"memkit", "memkit.cmd"}
 
 
 def test_arguments_pass_through(stand_in):

@@ -96,7 +96,7 @@ def test_the_extras_are_those_of_the_package() -> None:
         declared = tomllib.load(file)["project"]["optional-dependencies"]
     everything = declared.pop("all")
     assert declared == {name: list(lines) for name, lines in EXTRAS.items()}
-    assert everything == [f"memkit[{','.join(sorted(EXTRAS))}]"]
+    assert everything == [f"memkit-memory[{','.join(sorted(EXTRAS))}]"]
     assert {name: extras.packages(name) for name in PROVIDERS} == {
         name: [one.package] for name, one in PROVIDERS.items()
     }

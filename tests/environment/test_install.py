@@ -109,7 +109,7 @@ def pins(lock: str) -> dict[str, list[str]]:
 
 
 def test_the_lock_matches_the_declared_requirements():
-    """Run `bin/lock` to update it."""
+    """Run `tools/lock` to update it."""
     lock = environment.lock_path(str(REPOSITORY))
     development = str(REPOSITORY / ".ci" / "dev.lock")
     checks = [
@@ -119,7 +119,7 @@ def test_the_lock_matches_the_declared_requirements():
     ]
     for path, requirements in ((lock, declared()), (development, [*declared(), *checks])):
         first = Path(path).read_text().partition("\n")[0]
-        assert first.endswith(f" {environment.stamp(requirements)}"), "run bin/lock"
+        assert first.endswith(f" {environment.stamp(requirements)}"), "run tools/lock"
     both = {**pins(development), **pins(lock)}
     for requirement in map(Requirement, [*declared(), *checks]):
         for line in both[requirement.name.replace("_", "-").lower()]:
@@ -136,7 +136,7 @@ def test_every_requirement_has_an_upper_bound():
 def test_a_lock_names_versions_and_hashes_and_no_address(name):
     for line in (REPOSITORY / name).read_text().splitlines():
         assert "://" not in line and "--index" not in line and " @ " not in line
-        assert line.startswith(("# Made by bin/lock", "    --hash=sha256:")) or "==" in line
+        assert line.startswith(("# Made by tools/lock", "    --hash=sha256:")) or "==" in line
     assert os.path.getsize(REPOSITORY / name) < 1_000_000
 
 

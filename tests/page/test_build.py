@@ -25,7 +25,7 @@ ACTIVE = re.compile(
 def test_the_built_files_are_those_of_the_source() -> None:
     if shutil.which("npm") is None and not IN_CI:
         pytest.skip("needs npm")
-    done = subprocess.run([sys.executable, REPOSITORY / "bin" / "page", "--check"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, REPOSITORY / "tools" / "page", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
