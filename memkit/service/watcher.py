@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.index.memory_files import memory_paths
-from memkit.index.scanner import is_below, scan
+from memkit.index.scanner import is_below, is_markdown, scan
 from memkit.paths import Home
 from memkit.settings import MOST_DEBOUNCE_MS
 from memkit.settings.load import Settings
@@ -56,6 +56,7 @@ class Watcher:
         self._directories: dict[str, tuple[bool, int]] = {}
         self._observer: BaseObserver | None = None
         self._has_moved = False  # whether a directory may have been replaced
+        self._removed: set[str] = set()  # Markdown files that went since the last listing
         self._event = threading.Event()
         self._closed = False
         # Never held while files are listed or observed: a hanging drive must not stop other projects.
@@ -125,9 +126,13 @@ class Watcher:
                 logger.exception("handling a change of the memory failed")
 
     def _changed_roots(self) -> list[str]:
-        """Return the projects whose files are not those of the last report."""
+        """Return the projects whose files are not those of the last report, or that lost a file.
+
+        A search may have had a file indexed that came and went between two listings.
+        """
         with self._lock:
             memories = dict(self._memories)
+            removed, self._removed = self._removed, set()
         directories = _find_directories(memories)
         if self._has_moved or directories != self._directories:
             self._observe(directories)
@@ -136,7 +141,8 @@ class Watcher:
             changed = [
                 root
                 for root, memory in memories.items()
-                if self._memories.get(root) is memory and memory.files != found[root]
+                if self._memories.get(root) is memory
+                and (memory.files != found[root] or _holds_any(root, memory, removed))
             ]
             for root in changed:
                 memories[root].files = found[root]
@@ -180,6 +186,9 @@ class Watcher:
     def _on_event(self, event: FileSystemEvent) -> None:
         if event.is_directory:
             self._has_moved = True
+        elif event.event_type in ("deleted", "moved") and is_markdown(os.fsdecode(event.src_path)):
+            with self._lock:
+                self._removed.add(os.fsdecode(event.src_path))
         self._event.set()
 
     def _stop_observer(self) -> None:
@@ -232,6 +241,12 @@ def _followed(root: str, paths: Sequence[Path]) -> list[str]:
         if os.path.exists(path) and not leads_out:
             found.append(path)
     return found
+
+
+def _holds_any(root: str, memory: _Memory, paths: set[str]) -> bool:
+    """Return whether any of the real `paths` is below a path of the memory."""
+    places = [os.path.realpath(one) for one in _followed(root, memory.paths)]
+    return any(is_below(path, place) for path in paths for place in places)
 
 
 def _list_files(root: str, memory: _Memory) -> dict[str, tuple[int, ...]]:

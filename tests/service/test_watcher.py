@@ -237,6 +237,14 @@ def test_a_memory_deleted_and_created_again_in_one_burst(busy: Watched) -> None:
     busy.expect_all()
 
 
+@pytest.mark.parametrize("watched", ["events"], indirect=True)
+def test_a_file_that_comes_and_goes_in_one_burst(busy: Watched) -> None:
+    """A search between the two may have had it indexed."""
+    busy.drain()
+    busy.write("short-lived.md").unlink()
+    busy.expect()
+
+
 def test_a_memory_replaced_in_one_burst(busy: Watched, tmp_path: Path) -> None:
     (tmp_path / "new" / "memory" / "deep").mkdir(parents=True)
     (busy.root / ".memkit").rename(tmp_path / "old")
