@@ -190,6 +190,8 @@ class Memory:
         from memkit.settings import is_server
 
         chunks = functools.cache(self._chunks)
+        if turn and session is None and (entry := self._entry(turn)) and entry.kind not in ("day", "session"):
+            turn = next(iter(entry.turns), turn)  # of a bullet, the first one that it cites
         try:
             original = locate(
                 self.home, self.project, session, turn, chunks, other_projects=self.other_projects
@@ -200,14 +202,30 @@ class Memory:
             raise NotFoundError(f"{error}; a colleague's is on the colleague's machine") from error
         return read_exchange(self.home, original, turn, context, self._redact, chunks)
 
+    def _entry(self, name: str) -> Entry | None:
+        try:
+            return self.show(name)
+        except NotFoundError:
+            return None
+
     def cite(self, citation: str, context: int = 3) -> Citation:
         """Return the proof of a summary's bullet: `memory.cite("82c57f55").excerpt`."""
         from memkit.recall.citation import find_citation
 
-        return find_citation(
-            self.project, self.home, citation, context, self._redact,
-            other_projects=self.other_projects,
+        find = functools.partial(
+            find_citation, self.project, self.home,
+            context=context, redact=self._redact, other_projects=self.other_projects,
         )  # fmt: skip
+        try:
+            return find(citation)
+        except NotFoundError:
+            found = self._entry(citation)
+            if found is None:
+                raise
+            if found.kind == "citation":  # by the ID of its chunk
+                return find(found.id)
+            hint = f"; `memkit transcript --turn {found.turns[0]}` shows the original" if found.turns else ""
+            raise NotFoundError(f"{found.id} is a {found.kind}, not a bullet{hint}") from None
 
     def sessions(
         self, *, since: str = "", branch: str = "", file: str = "", all_projects: bool = False
@@ -445,7 +463,7 @@ class Memory:
     def show(self, name: str) -> Entry:
         """Return a day, or whatever has an id that is or begins with `name`: `memory.show("yesterday")`.
 
-        Only the id of a search result needs the index.
+        Only the id of text that is no entry needs the index.
         """
         from datetime import date
 
@@ -462,6 +480,8 @@ class Memory:
                 f"{self.project.root} has no day, session, turn, or result {name!r}; "
                 "`memkit sessions` and `memkit search` list them"
             ) from error
+        if (found := find_entry(self.journal, section["id"])) is not None:
+            return found
         author, text = section.get("author", ""), section["content"]
         return Entry(
             "result", section["id"], section["path"], section["start_line"], section["session"],

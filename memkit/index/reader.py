@@ -60,6 +60,9 @@ FOOTER = "%010d %010d\n"
 
 FOOTER_BYTES = len(FOOTER % (0, 0))
 
+LEAST_OLD_ID = 8
+"""Characters of an ID that names a chunk which no search finds any more: as few as were ever printed."""
+
 _CHECKED_BYTES = 64 * 1024 * 1024
 _DECODER = json.JSONDecoder()
 _TURNS = '"turns": '
@@ -277,13 +280,33 @@ class ChunkReader:
                 starts = range(0, len(ids), ID_BYTES)
                 found += [run.start + n for n, at in enumerate(starts) if ids.startswith(wanted, at)]
         if not found:
-            raise NotFoundError(f"nothing in this project has the ID {prefix!r}; `memkit search` prints IDs")
+            raise NotFoundError(
+                f"nothing in this project has the ID {prefix!r}; if it is of text that was edited or erased "
+                "since, `memkit search` finds what is left of it"
+            )
         if len(found) > 1:
             shown = ", ".join(
                 self.id(n)[: max(SHOWN_ID_CHARACTERS, len(prefix) + 2)] for n in found[:5]
             )
             raise AmbiguousIdError(f"the ID {prefix!r} matches {len(found)} entries: {shown}")
         return found[0]
+
+    def known(self, prefix: str) -> tuple[str, Chunk]:
+        """Return the chunk whose ID starts with `prefix`, or one of the entry with this ID; and its full ID.
+
+        It may be a chunk that no search finds any more: segments hold those until they are merged. Raise
+        `NotFoundError` or `AmbiguousIdError`.
+        """
+        try:
+            position = self.find(prefix)
+            return self.id(position), self.chunk(position)
+        except NotFoundError:
+            key = f'"entry_id": "{prefix}"'.encode("ascii", "replace")
+            for segment in reversed(self.segments) if len(prefix) >= LEAST_OLD_ID else ():
+                for place in range(len(segment)):
+                    if segment.id(place).startswith(prefix) or key in segment.text(place):
+                        return segment.id(place), segment.chunk(place)
+            raise
 
     def _places(self) -> Iterator[tuple[ChunkSegment, int]]:
         for run in self.runs:

@@ -92,6 +92,8 @@ def find_entry(journal: Journal, name: str) -> Entry | None:
     found: dict[tuple[str, str], tuple[_File, int]] = {}
     for file, number, key, value in _places(journal, name):
         found.setdefault((key, value), (file, number))
+        if value == name:
+            break
     found = {one: place for one, place in found.items() if one[1] == name} or found
     if len(found) > 1:
         shown = ", ".join(f"{_KINDS[key]} {value}" for key, value in list(found)[:_SHOWN])

@@ -131,7 +131,7 @@ def test_the_shape_of_an_answer(searcher: Searcher) -> None:
     assert (value["query"], value["mode"], value["degraded"]) == ("ERR_404", "context", False)
     result = value["results"][0]
     assert list(result) == [
-        "id", "score", "relevance", "project", "root", "source", "start_line", "end_line", "heading",
+        "id", "chunk_id", "score", "relevance", "project", "root", "source", "start_line", "end_line", "heading",
         "breadcrumb", "kind", "date", "session", "turns", "citations", "branch", "content", "node", "merged",
         "scores",
     ]  # fmt: skip
@@ -143,7 +143,8 @@ def test_the_shape_of_an_answer(searcher: Searcher) -> None:
     assert result["kind"] == "turn"
     assert len(result["turns"]) == 1
     assert result["breadcrumb"].startswith("2026-11-19 > 09:00 Work > 09:02")
-    assert len(result["id"]) == 12
+    assert [result["id"]] == result["turns"]
+    assert len(result["chunk_id"]) == 12
     assert "<!--" not in result["content"]
 
 
