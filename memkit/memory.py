@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memkit.errors import (
+    AmbiguousIdError,
     IndexBusyError,
     IndexStoreError,
     MemkitError,
@@ -205,27 +206,19 @@ class Memory:
     def _entry(self, name: str) -> Entry | None:
         try:
             return self.show(name)
-        except NotFoundError:
+        except (NotFoundError, AmbiguousIdError):
             return None
 
     def cite(self, citation: str, context: int = 3) -> Citation:
         """Return the proof of a summary's bullet: `memory.cite("82c57f55").excerpt`."""
         from memkit.recall.citation import find_citation
 
-        find = functools.partial(
-            find_citation, self.project, self.home,
-            context=context, redact=self._redact, other_projects=self.other_projects,
+        if (found := self._entry(citation)) and found.kind == "citation":  # by the ID of its chunk
+            citation = found.id
+        return find_citation(
+            self.project, self.home, citation, context, self._redact,
+            other_projects=self.other_projects,
         )  # fmt: skip
-        try:
-            return find(citation)
-        except NotFoundError:
-            found = self._entry(citation)
-            if found is None:
-                raise
-            if found.kind == "citation":  # by the ID of its chunk
-                return find(found.id)
-            hint = f"; `memkit transcript --turn {found.turns[0]}` shows the original" if found.turns else ""
-            raise NotFoundError(f"{found.id} is a {found.kind}, not a bullet{hint}") from None
 
     def sessions(
         self, *, since: str = "", branch: str = "", file: str = "", all_projects: bool = False
@@ -235,6 +228,7 @@ class Memory:
         `since` is an ISO day. `file` is the path of a file that a session read or edited.
         """
         from memkit.recall.history import SessionFilters, past_sessions
+        from memkit.timeline.tree import open_timeline
 
         projects = [self.project]
         if all_projects:
@@ -243,7 +237,10 @@ class Memory:
             if not self.other_projects:
                 raise OtherProjectsError("this memory may not read other projects")
             projects = projects_with_memory(self.home, projects)
-        return past_sessions(projects, SessionFilters(since, branch, file), self.announce)
+        return past_sessions(
+            projects, SessionFilters(since, branch, file), self.announce,
+            find_ending=lambda one: open_timeline(one, self.home, self.announce).sessions_ending(),
+        )  # fmt: skip
 
     def session_list(
         self, *, since: str = "", until: str = "", branch: str = "", file: str = "", limit: int = 50,
@@ -478,7 +475,7 @@ class Memory:
         except NotFoundError as error:
             raise NotFoundError(
                 f"{self.project.root} has no day, session, turn, or result {name!r}; "
-                "`memkit sessions` and `memkit search` list them"
+                "`memkit sessions` and `memkit search` list them, also what has changed since"
             ) from error
         if (found := find_entry(self.journal, section["id"])) is not None:
             return found

@@ -118,11 +118,10 @@ class Chunk:
         """64 signed bits, equal for equal `text`. Moved text finds its vectors by this number."""
         return number_of_text(self.breadcrumb, self.content_hash, self.whole, self.kind)
 
-    def id(self, model: str) -> str:
-        """Return the id in the index of `model`: SHA-256, 64 hex characters."""
-        return digest(
-            f"markdown:{self.source}:{self.start_line}:{self.end_line}:{self.content_hash}:{model}"
-        )
+    def id(self, model: str, lines: int = 0) -> str:
+        """Return the id in the index of `model`, `lines` further down: SHA-256, 64 hex characters."""
+        start, end = self.start_line + lines, self.end_line + lines
+        return digest(f"markdown:{self.source}:{start}:{end}:{self.content_hash}:{model}")
 
 
 def harmless_id(name: str) -> str:

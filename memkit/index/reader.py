@@ -60,8 +60,9 @@ FOOTER = "%010d %010d\n"
 
 FOOTER_BYTES = len(FOOTER % (0, 0))
 
-LEAST_OLD_ID = 8
-"""Characters of an ID that names a chunk which no search finds any more: as few as were ever printed."""
+_LEAST_PRINTED = 8
+_MOST_TRIED = 300_000
+"""Places to try for moved text with an old ID, in about half a second."""
 
 _CHECKED_BYTES = 64 * 1024 * 1024
 _DECODER = json.JSONDecoder()
@@ -156,6 +157,7 @@ class ChunkReader:
     """The chunks of a project as a search sees them, in the order (source, start_line), with their ids."""
 
     segments: Sequence[ChunkSegment]
+    model = ""
 
     def __init__(self, directory: Path, earlier: ChunkReader | None = None) -> None:
         """Open the current state in `directory`; take open segments from `earlier`.
@@ -280,10 +282,8 @@ class ChunkReader:
                 starts = range(0, len(ids), ID_BYTES)
                 found += [run.start + n for n, at in enumerate(starts) if ids.startswith(wanted, at)]
         if not found:
-            raise NotFoundError(
-                f"nothing in this project has the ID {prefix!r}; if it is of text that was edited or erased "
-                "since, `memkit search` finds what is left of it"
-            )
+            hint = "`memkit search` prints IDs, and finds text that has changed since"
+            raise NotFoundError(f"nothing in this project has the ID {prefix!r}; {hint}")
         if len(found) > 1:
             shown = ", ".join(
                 self.id(n)[: max(SHOWN_ID_CHARACTERS, len(prefix) + 2)] for n in found[:5]
@@ -292,21 +292,24 @@ class ChunkReader:
         return found[0]
 
     def known(self, prefix: str) -> tuple[str, Chunk]:
-        """Return the chunk whose ID starts with `prefix`, or one of the entry with this ID; and its full ID.
+        """Return the full ID and the chunk whose ID starts with `prefix`.
 
-        It may be a chunk that no search finds any more: segments hold those until they are merged. Raise
-        `NotFoundError` or `AmbiguousIdError`.
+        Also find text that had this ID when it was on other lines of its file. Raise `NotFoundError` or
+        `AmbiguousIdError`.
         """
         try:
             position = self.find(prefix)
-            return self.id(position), self.chunk(position)
         except NotFoundError:
-            key = f'"entry_id": "{prefix}"'.encode("ascii", "replace")
-            for segment in reversed(self.segments) if len(prefix) >= LEAST_OLD_ID else ():
-                for place in range(len(segment)):
-                    if segment.id(place).startswith(prefix) or key in segment.text(place):
-                        return segment.id(place), segment.chunk(place)
+            left = _MOST_TRIED if len(prefix) >= _LEAST_PRINTED else 0
+            for position in reversed(range(len(self))):
+                chunk = self.chunk(position)
+                moves = range(1 - chunk.start_line, 100)
+                if (left := left - len(moves)) < 0:
+                    break
+                if any(chunk.id(self.model, lines).startswith(prefix) for lines in moves):
+                    return self.id(position), chunk
             raise
+        return self.id(position), self.chunk(position)
 
     def _places(self) -> Iterator[tuple[ChunkSegment, int]]:
         for run in self.runs:

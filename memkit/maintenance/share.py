@@ -15,7 +15,7 @@ from typing import Any
 
 from memkit import anchors
 from memkit.bullets import bullet_words, read_bullets
-from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
+from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.team import is_team, team_file
 from memkit.index.chunk import LEADING_HEADINGS, Chunk
 from memkit.index.reader import ChunkReader
@@ -32,7 +32,6 @@ MOST_NAMED = 5
 """The reasons for a refusal that are named."""
 
 _DAY = re.compile(r"^# (\d{4}-\d\d-\d\d)[^\n]*$", re.MULTILINE)
-_ORIGINS = ("fact", "grip", "note", "turn")
 _LEAST_ID = 4
 
 
@@ -195,8 +194,6 @@ def _chunk(chunks: ChunkReader | None, name: str) -> Chunk | None:
         return None
     try:
         return chunks.known(name)[1]
-    except AmbiguousIdError:
-        raise
     except NotFoundError:
         return None
 

@@ -303,9 +303,10 @@ def _in_domain(corpus: Corpus, domains: Sequence[str], file: str) -> NDArray[np.
     holds `file` counts. Without one, a chunk's own directory must have the name of one of the file's.
     """
     pairs = [tuple(part.strip("/ ") for part in one.partition("=")[::2]) for one in domains]
-    fitting = [(len(code), memory) for code, memory in pairs if is_at(file, code)]
+    file = file.casefold()
+    fitting = [(len(code), memory) for code, memory in pairs if is_at(file, code.casefold())]
     if fitting:
         _, memory = max(fitting, key=lambda pair: pair[0])
         return corpus.where("source", lambda source: is_at(source, memory))
     directories = PurePosixPath(file).parent.parts
-    return corpus.where("domain", lambda domain: domain in directories)
+    return corpus.where("domain", lambda domain: domain.casefold() in directories)

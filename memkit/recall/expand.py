@@ -18,7 +18,7 @@ from memkit.index.catalog import also_searched
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.chunker import chunk_file, decode
 from memkit.index.memory_files import MemoryFile
-from memkit.index.reader import LEAST_OLD_ID, ChunkReader
+from memkit.index.reader import ChunkReader
 from memkit.index.sections import read_sections
 from memkit.journal import Journal
 from memkit.paths import Home
@@ -111,17 +111,15 @@ def _known(
 ) -> tuple[str, Chunk]:
     """Return the ID to show, and the chunk: that of an entry in its file now, or other text as indexed.
 
-    The ID of a chunk leads to its entry; if that is gone, to a bullet or turn that it rested on. Raise
-    `NotFoundError`, `AmbiguousIdError`.
+    The ID of a chunk leads to its entry. Raise `NotFoundError`, `AmbiguousIdError`.
     """
     journal = Journal(project)
-    entry = find_entry(journal, name) if len(name) <= LEAST_OLD_ID else None
+    entry = find_entry(journal, name) if len(name) < SHOWN_ID_CHARACTERS or "-" in name else None
     if entry is None:
         if chunks is None:
             raise NotFoundError(f"{project.root} has no index yet; run `memkit index`")
         full, chunk = chunks.known(name)
-        names = (chunk.entry_id, *chunk.citations, *chunk.turns) if chunk.entry_id else ()
-        entry = next(filter(None, (find_entry(journal, one) for one in names)), None)
+        entry = find_entry(journal, chunk.entry_id)
         if entry is None:
             return chunk.entry_id or full[:SHOWN_ID_CHARACTERS], chunk
     if entry.kind == "session":
@@ -157,8 +155,8 @@ def _of_colleague(row: ColleagueRow, root: str) -> Section:
     }
 
 
-def expand(project: Project, home: Home, name: str, chunk: Chunk) -> Section:
-    """Return the section around a chunk, which has the ID `name`. Raise `NotFoundError` if it is gone."""
+def expand(project: Project, home: Home, shown: str, chunk: Chunk) -> Section:
+    """Return the section around a chunk, which has the ID `shown`. Raise `NotFoundError` if it is gone."""
     path = Path(project.root) / chunk.source
     try:
         data = read_regular(os.path.realpath(path))
@@ -177,7 +175,7 @@ def expand(project: Project, home: Home, name: str, chunk: Chunk) -> Section:
                 found |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
     transcript, archived, missing = _original(home, chunk.session, turns)
     return {
-        "id": name,
+        "id": shown,
         "root": project.root,
         "path": str(path),
         "start_line": document.line_at(start) + 1,

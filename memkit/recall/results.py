@@ -120,7 +120,6 @@ class Result:
     lexical: float
     dense: float | None
     context: float
-    chunk_id: str = ""
     root: str = ""
     merged: list[dict[str, str]] = field(default_factory=list)
     superseded: dict[str, str] = field(default_factory=dict)
@@ -130,6 +129,7 @@ class Result:
     git: dict[str, Any] = field(default_factory=dict)
     team: dict[str, Any] = field(default_factory=dict)
     author: str = ""
+    chunk_id: str = ""
 
     @property
     def now(self) -> str:

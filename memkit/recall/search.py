@@ -243,6 +243,8 @@ class Searcher:
             # A question that is one name is answered first by the chunks that hold it.
             scores = scores + np.where(exact, 2 * scores.max() + 1, 0.0)
             is_found = is_found | exact
+            if "/" in query:  # the path of a file
+                allowed &= exact
         relevant = fusion.relevance(coverage, nearest)
         best = round(float(relevant[allowed].max(initial=0.0)), 4)
         allowed &= is_found
@@ -286,12 +288,7 @@ class Searcher:
                 dense=None if dense is None or np.isnan(dense) else _rounded(dense),
                 context=_rounded(found.context.scores[position]),
                 merged=[
-                    {
-                        "id": corpus.shown_id(n),
-                        "chunk_id": corpus.id(n)[:SHOWN_ID_CHARACTERS],
-                        "kind": corpus.name("kind", n),
-                    }
-                    for n in place.merged
+                    {"id": corpus.shown_id(n), "kind": corpus.name("kind", n)} for n in place.merged
                 ],
                 superseded=_mark(corpus, place.fact),
                 changed_by=_mark(corpus, place.changed_by),

@@ -22,7 +22,6 @@ class MergedResult(BaseModel):
     """A part of the memory that a result stands for, too."""
 
     id: str
-    chunk_id: str
     kind: str
 
 
