@@ -44,7 +44,6 @@ UNNAMED = "a colleague"
 
 _AUTHOR_CHARACTERS = 80
 _ROW = re.compile(r"(?P<owner>[0-9a-f]{32}):(?P<chunk>[0-9a-f]{64})(?:#[0-9]+)?")
-_CHUNK_ID = re.compile(f"[0-9a-f]{{{SHOWN_ID_CHARACTERS},64}}")
 _TEXTS = (
     "source", "heading", "breadcrumb", "content_hash", "kind", "date", "session", "branch", "domain",
     "entry_id",
@@ -159,14 +158,13 @@ class Colleagues:
         """Return the chunk with an id as results show it."""
         collection = self._collection()
         key = "entry_id" if harmless_id(prefix) else "short"
-        if collection is None or not (key == "entry_id" or _CHUNK_ID.fullmatch(prefix)):
+        if collection is None or not re.fullmatch("[0-9a-f]{8,64}", prefix):
             return None
         got = self._ask(
             collection.get, where={key: prefix[:SHOWN_ID_CHARACTERS]}, limit=10, include=_INCLUDED
         )
         found = (_row(*one) for one in zip(got["ids"], got["metadatas"], got["documents"], strict=True))
-        names = ((one.id[: len(prefix)], one.chunk.entry_id, one) for one in found if one)
-        return next((one for *known, one in names if prefix in known), None)
+        return next((one for one in found if one and (key != "short" or one.id.startswith(prefix))), None)
 
     @functools.cached_property
     def _owner(self) -> str:

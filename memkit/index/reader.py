@@ -294,8 +294,8 @@ class ChunkReader:
     def known(self, prefix: str) -> tuple[str, Chunk]:
         """Return the full ID and the chunk whose ID starts with `prefix`.
 
-        Also find text that had this ID when it was on other lines of its file. Raise `NotFoundError` or
-        `AmbiguousIdError`.
+        Else return one of the entry with this ID, or text that had this ID on other lines of its file. Raise
+        `NotFoundError` or `AmbiguousIdError`.
         """
         try:
             position = self.find(prefix)
@@ -304,9 +304,9 @@ class ChunkReader:
             for position in reversed(range(len(self))):
                 chunk = self.chunk(position)
                 moves = range(1 - chunk.start_line, 100)
-                if (left := left - len(moves)) < 0:
-                    break
-                if any(chunk.id(self.model, lines).startswith(prefix) for lines in moves):
+                left -= len(moves)
+                was_moved = left > 0 and any(chunk.id(self.model, by).startswith(prefix) for by in moves)
+                if chunk.entry_id == prefix or was_moved:
                     return self.id(position), chunk
             raise
         return self.id(position), self.chunk(position)

@@ -19,6 +19,7 @@ from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.chunker import chunk_file, decode
 from memkit.index.memory_files import MemoryFile
 from memkit.index.reader import ChunkReader
+from memkit.index.scanner import sources_of
 from memkit.index.sections import read_sections
 from memkit.journal import Journal
 from memkit.paths import Home
@@ -122,11 +123,11 @@ def _known(
         entry = find_entry(journal, chunk.entry_id)
         if entry is None:
             return chunk.entry_id or full[:SHOWN_ID_CHARACTERS], chunk
-    if entry.kind == "session":
-        raise NotFoundError(f"{entry.id} is a session; `memkit show {entry.id}` shows it")
-    source = os.path.relpath(entry.path, project.root).replace(os.sep, "/")
+    (source,) = sources_of(Path(project.root), [entry.path])
     file = MemoryFile(source, os.path.realpath(entry.path), "").load()
     above = [one for one in chunk_file(file, settings)[0] if one.start_line <= entry.line]
+    if entry.kind == "session" or not above:
+        raise NotFoundError(f"{entry.id} is a {entry.kind}; `memkit show {entry.id}` shows it")
     return entry.id, above[-1]
 
 
