@@ -151,7 +151,7 @@ class Memory:
     def expand(self, *ids: str) -> list[Section]:
         """Return the whole Markdown sections around results, by their ids. L2: the context.
 
-            (section,) = memory.expand("20e3d2c8274c")
+            (section,) = memory.expand("8b52f4fb")
             print(section["content"], section["turns"])
         """
         from memkit.recall import usage
@@ -547,7 +547,7 @@ class Memory:
             )
 
     def forget(self, *ids: str, dry_run: bool = False) -> Locations:
-        """Erase results, turns, bullets, or notes for good: `memory.forget("20e3d2c8274c")`.
+        """Erase results, turns, bullets, or notes for good: `memory.forget("8b52f4fb")`.
 
         Return what was erased; with `dry_run`, what would be.
         """

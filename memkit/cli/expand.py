@@ -28,13 +28,13 @@ RULE_COLUMNS = 80
 @command("expand")
 @click.argument("ids", nargs=-1, required=True, metavar="ID…")
 def expand_command(context: Context, ids: tuple[str, ...]) -> None:
-    """Show the whole Markdown section around a search result, and where it comes from.
+    """Show the whole Markdown section around an entry, and where it comes from.
 
-    ID is an id that `memkit search` printed, or its first characters.
+    ID is one that `memkit search` printed, or its first characters.
 
     \b
-      memkit expand 20e3d2c8274c
-      memkit expand 20e3 7c11 --json
+      memkit expand 8b52f4fb
+      memkit expand 8b52 82c5 --json
     """
     context.stay_in_project()
     sections = context.memory().expand(*ids)

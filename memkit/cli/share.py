@@ -26,7 +26,7 @@ def share_command(context: Context, ids: tuple[str, ...], dry_run: bool) -> None
 
     \b
       memkit share 82c57f55 --dry-run
-      memkit share 8bb06550 20e3d2c8274c
+      memkit share 8bb06550 8b52f4fb
     """
     report = context.memory().share(*ids, dry_run=dry_run)
     value = {"shared": not dry_run, **report.as_dict()}

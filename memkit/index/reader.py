@@ -60,7 +60,6 @@ FOOTER = "%010d %010d\n"
 
 FOOTER_BYTES = len(FOOTER % (0, 0))
 
-_LEAST_PRINTED = 8
 _MOST_TRIED = 300_000
 """Places to try for moved text with an old ID, in about half a second."""
 
@@ -300,7 +299,7 @@ class ChunkReader:
         try:
             position = self.find(prefix)
         except NotFoundError:
-            left = _MOST_TRIED if len(prefix) >= _LEAST_PRINTED else 0
+            left = _MOST_TRIED if len(prefix) >= 8 else 0  # no ID is printed shorter
             for position in reversed(range(len(self))):
                 chunk = self.chunk(position)
                 moves = range(1 - chunk.start_line, 100)

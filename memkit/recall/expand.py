@@ -107,9 +107,7 @@ def expand_known(
     raise NotFoundError(problem)
 
 
-def _known(
-    project: Project, settings: Settings, chunks: ChunkReader | None, name: str
-) -> tuple[str, Chunk]:
+def _known(project: Project, settings: Settings, chunks: ChunkReader | None, name: str) -> tuple[str, Chunk]:
     """Return the ID to show, and the chunk: that of an entry in its file now, or other text as indexed.
 
     The ID of a chunk leads to its entry. Raise `NotFoundError`, `AmbiguousIdError`.

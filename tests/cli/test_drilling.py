@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,19 @@ class TestExpand:
         assert turn is not None
         assert "(its transcript is no longer on this machine)" in found.output
 
+    def test_long_lines(self, run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+        fresh.write("n.md", f"# Yaks\n\n{'A yak grazes on the high meadow. ' * 8}\n\n    code  stays\n")
+        identifier = run(fresh, "search", "--json", "yak").json["results"][0]["id"]
+        assert max(map(len, run(fresh, "expand", identifier).output.splitlines())) > 200
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+        shown = run(fresh, "expand", identifier).output.splitlines()
+        assert max(len(line) for line in shown if "/" not in line) <= 80
+        assert "    code  stays" in shown
+
+    def test_an_unknown_turn(self, run: Run, read_only: Memory) -> None:
+        complaint = run(read_only, "transcript", "--turn", "00000000").complaint
+        assert f"no turn '00000000' in the memory of {read_only.project.root}; give its session, or search" in complaint
+
     def test_several_as_json(self, run: Run, read_only: Memory) -> None:
         results = run(read_only, "search", "--json", "the service").json["results"]
         ids = [result["id"] for result in results[:3]]
@@ -108,7 +122,7 @@ class TestExpand:
         identifier = run(fresh, "search", "--json", "port").json["results"][0]["id"]
         fresh.path("2026-11-18.md").unlink()
         complaint = run(fresh, "expand", identifier).complaint
-        assert f"nothing in this project has the ID '{identifier}'" in complaint
+        assert "2026-11-18.md cannot be read: No such file" in complaint
 
     def test_leads_to_the_transcript(self, run: Run, shared: Memory) -> None:
         identifier = run(shared, "search", "--json", "second").json["results"][0]["id"]

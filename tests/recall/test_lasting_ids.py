@@ -112,7 +112,7 @@ def test_an_unknown_id(store: Memory) -> None:
     memory = opened(store)
     memory.index()
     for ask in (memory.expand, memory.show):
-        with pytest.raises(NotFoundError, match="'20e3d2c8274c'; .*`memkit search`.* changed since"):
+        with pytest.raises(NotFoundError, match=r"'20e3d2c8274c'; .*`memkit search`.* changed since"):
             ask("20e3d2c8274c")
     session = next(memory.sessions()).id
     with pytest.raises(NotFoundError, match=f"{session} is a session; `memkit show {session}`"):

@@ -340,3 +340,11 @@ def test_the_heading_of_a_session_alone_is_no_result(tmp_path: Path, real_embedd
     assert [one.is_bare for one in memory.snapshot.chunks()] == [True, False]
     found = memory.searcher().search("which port does the gateway listen on").results
     assert [one.chunk.kind for one in found] == ["turn"]
+
+
+def test_a_path_finds_what_names_it(tmp_path: Path) -> None:
+    asked = ("Move the port", "I edited deploy/gateway.yaml."), ("Which gateway?", "The yaml of the gateway, deploy it.")
+    memory = make_memory(tmp_path, {"2026-11-20.md": day("2026-11-20", *asked)})
+    memory.sync()
+    assert [one.chunk.heading for one in memory.search("deploy/gateway.yaml").results] == ["09:00 Move the port"]
+    assert len(memory.search("deploy/gateway.yml").results) == 2
