@@ -78,7 +78,7 @@ def test_after_a_change(store: Memory, word: str, is_indexed: bool) -> None:
         if before.chunk.turns:
             assert memory.transcript(turn=name).turn == before.chunk.turns[0]
             assert before.chunk.turns[0] in call("transcript", {"turn": name}, memory)
-            with pytest.raises(NotFoundError, match="`memkit transcript --turn` shows the original of a turn"):
+            with pytest.raises(NotFoundError, match="`memkit transcript --turn ID` shows the original of a turn"):
                 memory.cite(name)
 
 
