@@ -108,7 +108,7 @@ def expand_known(
 
 
 def _known(project: Project, settings: Settings, chunks: ChunkReader | None, name: str) -> tuple[str, Chunk]:
-    """Return the ID to show, and the chunk. That of an entry is read from its file, other text from the index.
+    """Return the ID to show, and the chunk: of an entry as its file has it, of other text as the index does.
 
     The ID of a chunk leads to its entry. Raise `NotFoundError`, `AmbiguousIdError`.
     """
