@@ -35,6 +35,11 @@ class WrittenBullet(NamedTuple):
     is_verified: bool
     is_extract: bool
 
+    @property
+    def lasting_id(self) -> str:
+        """The ID to print: a summary replaces the lines of an extract, but not the turns that they cite."""
+        return next(iter(self.turns if self.is_extract else ()), self.id)
+
 
 def read_bullet(line: str) -> WrittenBullet | None:
     """Return the bullet of a line, or None. The user may have indented the line, or wrapped it above."""

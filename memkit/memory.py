@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memkit.errors import (
+    AmbiguousIdError,
     IndexBusyError,
     IndexStoreError,
     MemkitError,
@@ -150,7 +151,7 @@ class Memory:
     def expand(self, *ids: str) -> list[Section]:
         """Return the whole Markdown sections around results, by their ids. L2: the context.
 
-            (section,) = memory.expand("20e3d2c8274c")
+            (section,) = memory.expand("8b52f4fb")
             print(section["content"], section["turns"])
         """
         from memkit.recall import usage
@@ -190,6 +191,8 @@ class Memory:
         from memkit.settings import is_server
 
         chunks = functools.cache(self._chunks)
+        if turn and session is None and (entry := self._entry(turn)) and entry.kind not in ("day", "session"):
+            turn = next(iter(entry.turns), turn)  # of a bullet, the first one that it cites
         try:
             original = locate(
                 self.home, self.project, session, turn, chunks, other_projects=self.other_projects
@@ -200,10 +203,18 @@ class Memory:
             raise NotFoundError(f"{error}; a colleague's is on the colleague's machine") from error
         return read_exchange(self.home, original, turn, context, self._redact, chunks)
 
+    def _entry(self, name: str) -> Entry | None:
+        try:
+            return self.show(name)
+        except (NotFoundError, AmbiguousIdError):
+            return None
+
     def cite(self, citation: str, context: int = 3) -> Citation:
         """Return the proof of a summary's bullet: `memory.cite("82c57f55").excerpt`."""
         from memkit.recall.citation import find_citation
 
+        if (found := self._entry(citation)) and found.kind == "citation":  # by the ID of its chunk
+            citation = found.id
         return find_citation(
             self.project, self.home, citation, context, self._redact,
             other_projects=self.other_projects,
@@ -217,6 +228,7 @@ class Memory:
         `since` is an ISO day. `file` is the path of a file that a session read or edited.
         """
         from memkit.recall.history import SessionFilters, past_sessions
+        from memkit.timeline.tree import open_timeline
 
         projects = [self.project]
         if all_projects:
@@ -225,7 +237,10 @@ class Memory:
             if not self.other_projects:
                 raise OtherProjectsError("this memory may not read other projects")
             projects = projects_with_memory(self.home, projects)
-        return past_sessions(projects, SessionFilters(since, branch, file), self.announce)
+        return past_sessions(
+            projects, SessionFilters(since, branch, file), self.announce,
+            find_ending=lambda one: open_timeline(one, self.home, self.announce).sessions_ending(),
+        )  # fmt: skip
 
     def session_list(
         self, *, since: str = "", until: str = "", branch: str = "", file: str = "", limit: int = 50,
@@ -445,7 +460,7 @@ class Memory:
     def show(self, name: str) -> Entry:
         """Return a day, or whatever has an id that is or begins with `name`: `memory.show("yesterday")`.
 
-        Only the id of a search result needs the index.
+        Only the id of text that is no entry needs the index.
         """
         from datetime import date
 
@@ -460,8 +475,10 @@ class Memory:
         except NotFoundError as error:
             raise NotFoundError(
                 f"{self.project.root} has no day, session, turn, or result {name!r}; "
-                "`memkit sessions` and `memkit search` list them"
+                "`memkit sessions` and `memkit search` list them, also what has changed since"
             ) from error
+        if (found := find_entry(self.journal, section["id"])) is not None:
+            return found
         author, text = section.get("author", ""), section["content"]
         return Entry(
             "result", section["id"], section["path"], section["start_line"], section["session"],
@@ -530,7 +547,7 @@ class Memory:
             )
 
     def forget(self, *ids: str, dry_run: bool = False) -> Locations:
-        """Erase results, turns, bullets, or notes for good: `memory.forget("20e3d2c8274c")`.
+        """Erase results, turns, bullets, or notes for good: `memory.forget("8b52f4fb")`.
 
         Return what was erased; with `dry_run`, what would be.
         """

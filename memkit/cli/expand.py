@@ -28,13 +28,13 @@ RULE_COLUMNS = 80
 @command("expand")
 @click.argument("ids", nargs=-1, required=True, metavar="ID…")
 def expand_command(context: Context, ids: tuple[str, ...]) -> None:
-    """Show the whole Markdown section around a search result, and where it comes from.
+    """Show the whole Markdown section around an entry, and where it comes from.
 
-    ID is an id that `memkit search` printed, or its first characters.
+    ID is one that `memkit search` printed, or its first characters.
 
     \b
-      memkit expand 20e3d2c8274c
-      memkit expand 20e3 7c11 --json
+      memkit expand 8b52f4fb
+      memkit expand 8b52 82c5 --json
     """
     context.stay_in_project()
     sections = context.memory().expand(*ids)
@@ -42,36 +42,36 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
         context.print_json({"sections": sections})
         return
     for section in sections:
-        _show(section)
+        _show(section, context.project.root)
 
 
-def _show(section: Section) -> None:
-    session, branch = section["session"], section["branch"]
-    click.echo(f"{styled(section['id'], fg='cyan')}  {styled(section['breadcrumb'], bold=True)}")
+def _show(section: Section, root: str) -> None:
+    session, branch, columns = section["session"], section["branch"], width()
+    echo(f"{section['id']}  {section['breadcrumb']}", columns, bold=True)
     author = section.get("author", "")
     place = f"{section['path'] or section['source']}:{section['start_line']}-{section['end_line']}"
-    echo(f"{place}, of {author}" if author else place, dim=True)
+    echo(f"{place}, of {author}" if author else place, columns, dim=True)
     if session:
-        echo(f"session {session}{f', branch {branch}' if branch else ''}", dim=True)
+        echo(f"session {session}{f', branch {branch}' if branch else ''}", columns, dim=True)
     if section.get("team"):
-        echo(one_line(section["team"]["line"]), fg="magenta")
+        echo(one_line(section["team"]["line"]), columns, fg="magenta")
     if section.get("git"):
-        echo(f"git: {one_line(section['git']['line'])}", fg="magenta")
-    echo(f"\n{section['content']}\n")
+        echo(f"git: {one_line(section['git']['line'])}", columns, fg="magenta")
+    echo(f"\n{section['content']}\n", columns)
     if author:
-        echo(f"(the rest of its file and its transcript are on the machine of {author})", dim=True)
+        echo(f"(the rest of its file and its transcript are on the machine of {author})", columns, dim=True)
         return
     for citation in section["citations"]:
-        echo(f"proof of a bullet: memkit cite {quote(citation)}", dim=True)
+        echo(f"proof of a bullet: memkit cite {quote(citation)}", columns, dim=True)
     for turn in section["turns"]:
-        where = f"{quote(session)} " if session else ""
+        where = f"{quote(session)} " if session and section["root"] != root else ""  # it is long
         line = f"original exchange: memkit transcript {where}--turn {quote(turn)}"
         if turn in section["missing"]:
             damage = "the archive of its session is damaged; see `memkit doctor --deep`"
             line = f"(turn {turn} cannot be read: {damage})"
-        echo(line, dim=True)
+        echo(line, columns, dim=True)
     if session and section["transcript"] is None and not section["archived"]:
-        echo("(its transcript is no longer on this machine)", dim=True)
+        echo("(its transcript is no longer on this machine)", columns, dim=True)
 
 
 @command("cite")

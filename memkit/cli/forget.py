@@ -61,7 +61,7 @@ def forget_command(
     run the command again to finish it; it then needs no ID.
 
     \b
-      memkit forget 20e3d2c8274c
+      memkit forget 8b52f4fb
       memkit forget --query "the customer's address" --dry-run
       memkit forget --since 2026-11-01 --until 2026-11-20
     """

@@ -11,6 +11,7 @@ import math
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -69,9 +70,16 @@ def styled(text: str, **style: Any) -> str:
 # Printing
 
 
-def echo(text: str = "", **style: Any) -> None:
-    """Print `text` on stdout, made safe, and in the color or weight of `click.style`."""
-    click.echo(styled(text, **style) if style else plain(text))
+def echo(text: str = "", columns: int = 0, **style: Any) -> None:
+    """Print `text` on stdout, made safe, and in the color or weight of `click.style`.
+
+    On a terminal, break lines longer than `columns`, if given, between words.
+    """
+    text = plain(text)
+    if columns and sys.stdout.isatty():
+        filler = textwrap.TextWrapper(columns, break_long_words=False, break_on_hyphens=False)
+        text = "\n".join(map(filler.fill, text.split("\n")))
+    click.echo(styled(text, **style) if style else text)
 
 
 def json_line(value: Any) -> str:

@@ -15,6 +15,7 @@ from memkit.recall.results import Answer
 _TIME_COLUMNS = len("2026-11-20 14:02")
 _LABEL_COLUMNS = len("decided  ")
 _MOST_LINES = 3
+_FEW_SESSIONS = 10
 _TOPIC_COLUMNS = len("  entries  2026-11-20  2026-11-20  ") + ID_CHARACTERS
 
 
@@ -100,7 +101,7 @@ def _show_topics(overview: Overview, is_many: bool) -> None:
 def _show_sessions(overview: Overview, is_many: bool) -> None:
     if overview.sessions:
         echo()
-        for line in session_rows(overview.sessions, is_many):
+        for line in session_rows(overview.sessions, is_many, _FEW_SESSIONS):
             click.echo(line)
 
 

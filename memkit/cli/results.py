@@ -75,7 +75,9 @@ def _show_hit(result: Result, excerpt: Excerpt, columns: int, lines: int) -> Non
         # Counted from the end: the overview above the first session is not in its chunk.
         number = chunk.end_line - chunk.content[headings.end() :].rstrip("\n").count("\n")
     label, title = (excerpt.time, excerpt.title) if chunk.session else (str(number), excerpt.heading)
-    room = columns - len(_INDENT) - 2 - ID_CHARACTERS
+    mark = " (unverified)" if chunk.kind == "unverified" else ""
+    title = title.replace(mark.strip(), "") if mark else title
+    room = columns - len(_INDENT) - 2 - ID_CHARACTERS - len(mark)
     below, arrow = plain(excerpt.match), ""
     if not below:
         below, arrow = plain(excerpt.outcome), "→ "
@@ -87,7 +89,7 @@ def _show_hit(result: Result, excerpt: Excerpt, columns: int, lines: int) -> Non
     shown = _marked(first, words)
     if place.is_absolute() and not result.author:
         shown = link(shown, place, number)
-    fill = " " * (room - cells(first))
+    fill = styled(mark, fg="magenta") + " " * (room - cells(first))
     identifier = styled(result.id[:ID_CHARACTERS], fg="cyan")
     click.echo(f"{styled(f'  {label:>5}  ', dim=True)}{shown}{fill}  {identifier}")
     if result.mark:

@@ -38,7 +38,7 @@ MODES = ("context", "rrf", "weighted", "lexical", "dense")
     "--session", default="", metavar="ID", help="Only this session; the start of its ID is enough."
 )
 @click.option("--branch", default="", help="Only this git branch.")
-@click.option("--kind", type=click.Choice(KINDS), default=None, help="Only entries of this kind.")
+@click.option("--kind", type=click.Choice(KINDS), default=None, help="A decision is of kind summary or fact.")
 @click.option("--path", default="", help="Only this memory file, directory, or pattern.")
 @click.option("--all-projects", is_flag=True, help="Search the memories of all projects.")
 @click.option(

@@ -93,10 +93,10 @@ def list_sessions(
     page("\n".join(lines))
 
 
-def session_rows(found: Sequence[PastSession], all_projects: bool) -> list[str]:
-    """Return the lines of a head and of each session, as wide as the screen."""
+def session_rows(found: Sequence[PastSession], all_projects: bool, few: int = 0) -> list[str]:
+    """Return the lines of a head and of each session, as wide as the screen; two for each of a `few`."""
     columns = width()
-    is_wide = columns >= _WIDE
+    is_wide = columns >= _WIDE and len(found) > few
     left = [_column("begun", [_span(one, with_end=is_wide) for one in found])]
     if all_projects:
         left.append(_column("project", [os.path.basename(one.root) for one in found]))

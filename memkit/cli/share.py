@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, plain
+from memkit.cli.output import echo
+from memkit.cli.screen import width
 from memkit.text import plural
 
 
@@ -25,7 +26,7 @@ def share_command(context: Context, ids: tuple[str, ...], dry_run: bool) -> None
 
     \b
       memkit share 82c57f55 --dry-run
-      memkit share 8bb06550 20e3d2c8274c
+      memkit share 8bb06550 8b52f4fb
     """
     report = context.memory().share(*ids, dry_run=dry_run)
     value = {"shared": not dry_run, **report.as_dict()}
@@ -35,12 +36,12 @@ def share_command(context: Context, ids: tuple[str, ...], dry_run: bool) -> None
     elif not report.entries:
         echo(f"Nothing new: {known}.")
     elif dry_run:
-        echo(f"To be added to {report.path}:\n")
-        click.echo(plain(report.text.strip("\n")))
+        echo(f"To be added to {report.path}:\n", width())
+        echo(report.text.strip("\n"), width())
     else:
         count = plural(len(report.entries), "entry", "entries")
         rest = f"; {known}" if report.known else ""
-        echo(f"{count} added to {report.path}{rest}. Commit the file to share it.")
+        echo(f"{count} added to {report.path}{rest}. Commit the file to share it.", width())
     if report.is_ignored:
         context.say(f"git ignores {report.path}; take .memkit out of the repository's ignore files")
     if not dry_run:
@@ -64,10 +65,10 @@ def unshare_command(context: Context, ids: tuple[str, ...], dry_run: bool) -> No
         context.print_json({"removed": not dry_run, **report.as_dict()})
         return
     for entry in report.entries:
-        echo(f"{entry.path}:{entry.start}  {plain(entry.heading)}")
+        echo(f"{entry.path}:{entry.start}  {entry.heading}", width())
     count = plural(len(report.entries), "entry", "entries")
     echo(f"{count} {'to be removed' if dry_run else 'removed from the working tree'}.")
     if report.committed:
-        echo("Git's history keeps them: commit the removal, and change any secret that was in them.")
+        echo("Git's history keeps them: commit the removal, and change any secret that was in them.", width())
     if not dry_run:
         context.memory().index_soon()

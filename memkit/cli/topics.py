@@ -302,12 +302,11 @@ def _entry(chunks: ChunkReader, name: str) -> dict[str, str]:
     from memkit.text import one_line
 
     try:
-        position = chunks.find(name)
+        _, chunk = chunks.known(name)
     except NotFoundError:  # edited since
         return {}
-    chunk = chunks.chunk(position)
-    title = chunk.heading or chunk.content
-    return {"id": name[:SHOWN_ID_CHARACTERS], "date": chunk.date, "title": one_line(title, 200)}
+    title, shown = chunk.heading or chunk.content, chunk.entry_id or name[:SHOWN_ID_CHARACTERS]
+    return {"id": shown, "date": chunk.date, "title": one_line(title, 200)}
 
 
 def _related(context: Context, found: TopicList, topic: Topic, count: int) -> None:

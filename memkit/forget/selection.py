@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import partial
@@ -27,7 +27,6 @@ from memkit.hook.team import is_team
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
 from memkit.journal import Journal
-from memkit.journal.day_file import DayFile
 from memkit.journal.facts import FactFile, WrittenFact
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Period
@@ -194,7 +193,9 @@ class _Memory:
         chunks = self._open_chunks()
         if chunks is None:
             raise NotFoundError(f"{self.project.root} has no index; run `memkit index`")
-        chunk = chunks.chunk(chunks.find(name))
+        _, chunk = chunks.known(name)
+        if known := self.entry(chunk.entry_id) if chunk.entry_id else None:
+            return known
         if chunk.kind == "turn":
             return Forgotten(turns=frozenset(chunk.turns))
         facts = self._facts(chunk)
@@ -202,10 +203,8 @@ class _Memory:
             return Forgotten(facts=frozenset(facts))
         if chunk.citations:
             return Forgotten(grips=frozenset(chunk.citations))
-        notes = frozenset(self._notes(chunk))
-        if not notes:
-            selection.passages.append(self._passage(chunk))
-        return Forgotten(notes=notes)
+        selection.passages.append(self._passage(chunk))
+        return Forgotten()
 
     def _facts(self, chunk: Chunk) -> list[str]:
         """Return the IDs of the facts on the lines of a chunk."""
@@ -214,15 +213,6 @@ class _Memory:
             return []
         lines = range(chunk.start_line, chunk.end_line + 1)
         return [fact.id for number, fact in read_facts(path) if number in lines]
-
-    def _notes(self, chunk: Chunk) -> Iterator[str]:
-        """Yield the IDs of the notes on the lines of a chunk."""
-        path = Path(self.project.root, chunk.source)
-        day = self.project.name_at(str(path))
-        content = self._journal.day(day) if day in self._days else DayFile("")
-        for section in content.sections:
-            if section.start < chunk.end_line and chunk.start_line <= section.end:
-                yield from filter(None, [section.pairs.get("note")])
 
     def _passage(self, chunk: Chunk) -> Passage:
         path = Path(self.project.root, chunk.source)

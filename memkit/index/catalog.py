@@ -64,7 +64,10 @@ def open_snapshot(
 
 def open_chunks(project: Project, home: Home, settings: Settings) -> ChunkReader | None:
     """As `open_snapshot`, for the chunks alone: it imports no numpy."""
-    return open_current(_directory(project, home, settings), ChunkReader)
+    chunks = open_current(_directory(project, home, settings), ChunkReader)
+    if chunks is not None:
+        chunks.model = settings.embedding.model
+    return chunks
 
 
 def open_manifest(project: Project, home: Home, settings: Settings) -> Manifest | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 LABEL = re.compile(r"^\*\*(?:Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
 """The labels that memkit writes before the parts of a turn."""
 
+_ENTRY_ID = re.compile("[0-9a-f]{8}")
 _TIME = re.compile(r"\A\d\d:\d\d ")
 KINDS = ("turn", "summary", "fact", "unverified", "instruction", "note", "team")
 
@@ -38,6 +39,8 @@ class Chunk:
         session: session id from the journal's anchors, or "".
         turns: id of the turn that the text is, or ids of the turns that it rests on.
         citations: ids of the bullets in it, or of those that it rests on (`grip:` in an anchor).
+        entry_id: id of the turn, bullet, fact, or note that it is, or is a piece of; "" for other text. It
+            lasts; the chunk's own id changes when the text moves.
         branch: git branch of the session, or "".
         domain: name of the file's directory, "" at the root and in the memory directory.
         whole: whether it is all of its section, or group of short sections.
@@ -58,6 +61,7 @@ class Chunk:
     session: str
     turns: tuple[str, ...]
     citations: tuple[str, ...]
+    entry_id: str
     branch: str
     domain: str
     whole: bool
@@ -114,11 +118,15 @@ class Chunk:
         """64 signed bits, equal for equal `text`. Moved text finds its vectors by this number."""
         return number_of_text(self.breadcrumb, self.content_hash, self.whole, self.kind)
 
-    def id(self, model: str) -> str:
-        """Return the id in the index of `model`: SHA-256, 64 hex characters."""
-        return digest(
-            f"markdown:{self.source}:{self.start_line}:{self.end_line}:{self.content_hash}:{model}"
-        )
+    def id(self, model: str, lines: int = 0) -> str:
+        """Return the id in the index of `model`, `lines` further down: SHA-256, 64 hex characters."""
+        start, end = self.start_line + lines, self.end_line + lines
+        return digest(f"markdown:{self.source}:{start}:{end}:{self.content_hash}:{model}")
+
+
+def harmless_id(name: str) -> str:
+    """Return the ID of an entry, or "" for anything else: a stranger's anchor may hold any word."""
+    return name if _ENTRY_ID.fullmatch(name) else ""
 
 
 def number_of_text(breadcrumb: str, content_hash: str, whole: bool, kind: str) -> int:
@@ -133,7 +141,7 @@ def digest(text: str) -> str:
 
 
 SHOWN_ID_CHARACTERS = 12
-"""Characters of an id that users see. Any unique prefix is accepted, as in git."""
+"""Characters of a chunk's id that users see. Any unique prefix is accepted, as in git."""
 
 CHUNK_FIELDS = {field.name: field.name for field in dataclasses.fields(Chunk)} | {"citations": "grips"}
 """The fields of a chunk, each with its name on disk. A snapshot with other fields cannot be read."""

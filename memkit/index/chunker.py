@@ -10,7 +10,7 @@ from pathlib import PurePath, PurePosixPath
 
 from memkit.hook import team
 from memkit.index.blocks import TEXT, Document, Span
-from memkit.index.chunk import Chunk, digest
+from memkit.index.chunk import Chunk, digest, harmless_id
 from memkit.index.memory_files import MemoryFile
 from memkit.index.sections import group_sections, is_bullet, read_sections
 from memkit.paths import MEMORY_DIRECTORY, OPENCLAW_DAYS
@@ -93,6 +93,8 @@ def chunk_markdown(
             turns = [origin.turn] if origin.turn else ",".join(named).split(",")
             proofs = (pairs.get("grip", pairs.get("grips", "")) for pairs in found)
             grips = ",".join(proofs).split(",")
+            bullets = {pairs.get("fact") or pairs["grip"] for pairs in found if is_bullet(pairs)}
+            own = origin.turn or origin.note or (bullets.pop() if len(bullets) == 1 else "")
             if is_team:
                 kind = "team"
             elif instruction:
@@ -119,6 +121,7 @@ def chunk_markdown(
                 session=origin.session,
                 turns=tuple(dict.fromkeys(filter(None, turns))),
                 citations=tuple(dict.fromkeys(filter(None, grips))),
+                entry_id=harmless_id(own),
                 branch=origin.branch,
                 domain="" if is_in_memory else file.parent.name,
                 whole=len(pieces) == 1,

@@ -23,7 +23,7 @@ from memkit.errors import IndexStoreError
 from memkit.files import read_head
 from memkit.hook.project import Project
 from memkit.index.catalog import COLLECTION_PREFIX, collection_name, holder_of
-from memkit.index.chunk import CHUNK_FIELDS, KINDS, SHOWN_ID_CHARACTERS, Chunk
+from memkit.index.chunk import CHUNK_FIELDS, KINDS, SHOWN_ID_CHARACTERS, Chunk, harmless_id
 from memkit.index.lexical import LexicalIndex
 from memkit.index.quotas import fit_document, fit_metadata
 from memkit.index.segment import Columns, Names, make_columns
@@ -44,7 +44,10 @@ UNNAMED = "a colleague"
 
 _AUTHOR_CHARACTERS = 80
 _ROW = re.compile(r"(?P<owner>[0-9a-f]{32}):(?P<chunk>[0-9a-f]{64})(?:#[0-9]+)?")
-_TEXTS = ("source", "heading", "breadcrumb", "content_hash", "kind", "date", "session", "branch", "domain")
+_TEXTS = (
+    "source", "heading", "breadcrumb", "content_hash", "kind", "date", "session", "branch", "domain",
+    "entry_id",
+)  # fmt: skip
 _NUMBERS = ("level", "start_line", "end_line")
 _INCLUDED = ["metadatas", "documents"]
 
@@ -154,13 +157,14 @@ class Colleagues:
     def named(self, prefix: str) -> ColleagueRow | None:
         """Return the chunk with an id as results show it."""
         collection = self._collection()
-        if collection is None or not re.fullmatch(f"[0-9a-f]{{{SHOWN_ID_CHARACTERS},64}}", prefix):
+        key = "entry_id" if harmless_id(prefix) else "short"
+        if collection is None or not re.fullmatch("[0-9a-f]{8,64}", prefix):
             return None
         got = self._ask(
-            collection.get, where={"short": prefix[:SHOWN_ID_CHARACTERS]}, limit=10, include=_INCLUDED
+            collection.get, where={key: prefix[:SHOWN_ID_CHARACTERS]}, limit=10, include=_INCLUDED
         )
         found = (_row(*one) for one in zip(got["ids"], got["metadatas"], got["documents"], strict=True))
-        return next((one for one in found if one is not None and one.id.startswith(prefix)), None)
+        return next((one for one in found if one and (key != "short" or one.id.startswith(prefix))), None)
 
     @functools.cached_property
     def _owner(self) -> str:
@@ -289,6 +293,7 @@ def _row(name: str, metadata: Any, text: Any, cosine: float = 0.0) -> ColleagueR
     values = fit_metadata({one: _of_type(metadata, one, str, "") for one in _TEXTS})
     values |= {one: max(0, _of_type(metadata, one, int, 0)) for one in _NUMBERS}
     values |= {one: _of_type(metadata, one, bool, False) for one in ("whole", "instruction")}
+    values["entry_id"] = harmless_id(values["entry_id"])
     if values["kind"] not in KINDS:
         return None
     try:

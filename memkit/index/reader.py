@@ -60,6 +60,9 @@ FOOTER = "%010d %010d\n"
 
 FOOTER_BYTES = len(FOOTER % (0, 0))
 
+_MOST_TRIED = 300_000
+"""Places to try for moved text with an old ID, in about half a second."""
+
 _CHECKED_BYTES = 64 * 1024 * 1024
 _DECODER = json.JSONDecoder()
 _TURNS = '"turns": '
@@ -153,6 +156,7 @@ class ChunkReader:
     """The chunks of a project as a search sees them, in the order (source, start_line), with their ids."""
 
     segments: Sequence[ChunkSegment]
+    model = ""
 
     def __init__(self, directory: Path, earlier: ChunkReader | None = None) -> None:
         """Open the current state in `directory`; take open segments from `earlier`.
@@ -277,13 +281,34 @@ class ChunkReader:
                 starts = range(0, len(ids), ID_BYTES)
                 found += [run.start + n for n, at in enumerate(starts) if ids.startswith(wanted, at)]
         if not found:
-            raise NotFoundError(f"nothing in this project has the ID {prefix!r}; `memkit search` prints IDs")
+            hint = "`memkit search` prints IDs, and finds text that has changed since"
+            raise NotFoundError(f"nothing in this project has the ID {prefix!r}; {hint}")
         if len(found) > 1:
             shown = ", ".join(
                 self.id(n)[: max(SHOWN_ID_CHARACTERS, len(prefix) + 2)] for n in found[:5]
             )
             raise AmbiguousIdError(f"the ID {prefix!r} matches {len(found)} entries: {shown}")
         return found[0]
+
+    def known(self, prefix: str) -> tuple[str, Chunk]:
+        """Return the full ID and the chunk whose ID starts with `prefix`.
+
+        Else return one of the entry with this ID, or text that had this ID on other lines of its file. Raise
+        `NotFoundError` or `AmbiguousIdError`.
+        """
+        try:
+            position = self.find(prefix)
+        except NotFoundError:
+            left = _MOST_TRIED if len(prefix) >= 8 else 0  # no ID is printed shorter
+            for position in reversed(range(len(self))):
+                chunk = self.chunk(position)
+                moves = range(1 - chunk.start_line, 100)
+                left -= len(moves)
+                was_moved = left > 0 and any(chunk.id(self.model, by).startswith(prefix) for by in moves)
+                if chunk.entry_id == prefix or was_moved:
+                    return self.id(position), chunk
+            raise
+        return self.id(position), self.chunk(position)
 
     def _places(self) -> Iterator[tuple[ChunkSegment, int]]:
         for run in self.runs:

@@ -169,7 +169,7 @@ def open_lines(content: DayFile, heading: Section, turns: Sequence[Section]) -> 
         return
     for _, bullet in read_bullets(content.lines[heading.start + 1 : heading.end]):
         if bullet.is_verified and bullet.text.startswith(OPEN):
-            yield bullet.id, shown_bullet(bullet).removeprefix(OPEN)
+            yield bullet.lasting_id, shown_bullet(bullet).removeprefix(OPEN)
 
 
 def shown_bullet(bullet: WrittenBullet) -> str:

@@ -15,8 +15,7 @@ from typing import Any
 
 from memkit import anchors
 from memkit.bullets import bullet_words, read_bullets
-from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
-from memkit.files import read_regular
+from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.team import is_team, team_file
 from memkit.index.chunk import LEADING_HEADINGS, Chunk
 from memkit.index.reader import ChunkReader
@@ -33,7 +32,6 @@ MOST_NAMED = 5
 """The reasons for a refusal that are named."""
 
 _DAY = re.compile(r"^# (\d{4}-\d\d-\d\d)[^\n]*$", re.MULTILINE)
-_ORIGINS = ("fact", "grip", "note", "turn")
 _LEAST_ID = 4
 
 
@@ -185,11 +183,9 @@ def _entries(journal: Journal, chunks: ChunkReader | None, name: str) -> Iterato
         )
     if is_team(chunk.source):
         raise MemkitError(f"{name} is shared already, in {chunk.source}")
-    origins = chunk.turns[:1] if chunk.kind == "turn" else _named_on(journal, chunk)
-    for origin in origins:
-        if found := find_entry(journal, origin):
-            yield from _parts(journal, found)
-    if not origins:
+    if entry := find_entry(journal, chunk.entry_id):
+        yield from _parts(journal, entry)
+    else:
         yield SharedEntry.of(_dated(chunk.date, chunk.heading), LEADING_HEADINGS.sub("", chunk.content))
 
 
@@ -197,23 +193,9 @@ def _chunk(chunks: ChunkReader | None, name: str) -> Chunk | None:
     if chunks is None:
         return None
     try:
-        return chunks.chunk(chunks.find(name))
-    except AmbiguousIdError:
-        raise
+        return chunks.known(name)[1]
     except NotFoundError:
         return None
-
-
-def _named_on(journal: Journal, chunk: Chunk) -> list[str]:
-    """Return the ids of the facts, bullets, and notes on the lines of a chunk."""
-    path = Path(journal.project.root, chunk.source)
-    try:
-        lines = read_regular(str(path)).decode("utf-8", "replace").split("\n")
-    except OSError as error:
-        raise MemkitError(f"cannot read {path}: {error.strerror or error}; search again") from error
-    pairs = map(anchors.parse, lines[chunk.start_line - 1 : chunk.end_line])
-    named = (next((one[key] for key in _ORIGINS if key in one), "") for one in pairs if "overview" not in one)
-    return list(dict.fromkeys(filter(None, named)))
 
 
 def _parts(journal: Journal, entry: Entry) -> Iterator[SharedEntry]:

@@ -129,7 +129,8 @@ def _find_bullet(journal: Journal, prefix: str) -> tuple[str, DayFile, int, Writ
                 found[bullet.id] = day, content, number, bullet
     if not found:
         raise NotFoundError(
-            f"no bullet in {journal.directory} has the citation {prefix!r}; `memkit expand` prints citations"
+            f"no bullet in {journal.directory} has the citation {prefix!r}; `memkit expand` prints "
+            "citations, and `memkit transcript --turn ID` shows the original of a turn"
         )
     if len(found) > 1:
         shown = ", ".join(sorted(found)[:5])

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.index.chunk import Chunk
+from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.lexical import LexicalIndex, ReadingOrder
 from memkit.index.segment import DTYPE, NAMED
 from memkit.index.snapshot import Snapshot
@@ -147,6 +147,10 @@ class Corpus:
         """Return the full id of the chunk at `position`."""
         snapshot, inside = self._find(position)
         return snapshot.id(inside)
+
+    def shown_id(self, position: int) -> str:
+        """Return the id to show for the chunk at `position`: that of its entry, else the start of its own."""
+        return self.chunk(position).entry_id or self.id(position)[:SHOWN_ID_CHARACTERS]
 
     def author(self, position: int) -> str:
         """Return the name of the colleague who has the chunk at `position`; "" if this home has it."""
@@ -299,9 +303,10 @@ def _in_domain(corpus: Corpus, domains: Sequence[str], file: str) -> NDArray[np.
     holds `file` counts. Without one, a chunk's own directory must have the name of one of the file's.
     """
     pairs = [tuple(part.strip("/ ") for part in one.partition("=")[::2]) for one in domains]
-    fitting = [(len(code), memory) for code, memory in pairs if is_at(file, code)]
+    file = file.casefold()
+    fitting = [(len(code), memory) for code, memory in pairs if is_at(file, code.casefold())]
     if fitting:
         _, memory = max(fitting, key=lambda pair: pair[0])
         return corpus.where("source", lambda source: is_at(source, memory))
     directories = PurePosixPath(file).parent.parts
-    return corpus.where("domain", lambda domain: domain in directories)
+    return corpus.where("domain", lambda domain: domain.casefold() in directories)

@@ -16,10 +16,14 @@ from memkit.index import open_chunks
 from memkit.index.blocks import Document
 from memkit.index.catalog import also_searched
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
-from memkit.index.chunker import decode
+from memkit.index.chunker import chunk_file, decode
+from memkit.index.memory_files import MemoryFile
 from memkit.index.reader import ChunkReader
+from memkit.index.scanner import sources_of
 from memkit.index.sections import read_sections
+from memkit.journal import Journal
 from memkit.paths import Home
+from memkit.recall.names import find_entry
 from memkit.recall.transcript import find_original
 from memkit.settings import is_server
 from memkit.settings.load import Settings
@@ -74,24 +78,22 @@ def expand_known(
     *,
     other_projects: bool = True,
 ) -> Section:
-    """Return the section around a chunk of any memory that a search of `project` looks into.
+    """Return the section around an entry or other text of any memory that a search of `project` looks into.
 
     Without `other_projects` that is the project itself and the user's memory. See `expand`.
     """
-    problem = f"{project.root} has no index yet; run `memkit index`"
+    problem = ""
     own = settings_of(project)
     others = also_searched(project, home, own.search, all_projects=other_projects)
     for candidate in (project, *others):
         settings = own if candidate == project else settings_of(candidate)
         chunks = open_chunks(candidate, home, settings)
-        if chunks is None:
-            continue
         try:
-            chunks.find(prefix)
+            name, chunk = _known(candidate, settings, chunks, prefix)
         except NotFoundError as error:
-            problem = str(error) if candidate == project else problem
+            problem = problem or str(error)
             continue
-        return expand(candidate, home, chunks, prefix)
+        return expand(candidate, home, name, chunk)
     if is_server(own.index.uri):
         from memkit.index.colleagues import colleagues_of  # numpy, which a file needs not
 
@@ -105,10 +107,32 @@ def expand_known(
     raise NotFoundError(problem)
 
 
+def _known(project: Project, settings: Settings, chunks: ChunkReader | None, name: str) -> tuple[str, Chunk]:
+    """Return the ID to show, and the chunk: of an entry as its file has it, of other text as the index does.
+
+    The ID of a chunk leads to its entry. Raise `NotFoundError`, `AmbiguousIdError`.
+    """
+    journal = Journal(project)
+    entry = find_entry(journal, name) if len(name) < SHOWN_ID_CHARACTERS or "-" in name else None
+    if entry is None:
+        if chunks is None:
+            raise NotFoundError(f"{project.root} has no index yet; run `memkit index`")
+        full, chunk = chunks.known(name)
+        entry = find_entry(journal, chunk.entry_id)
+        if entry is None:
+            return chunk.entry_id or full[:SHOWN_ID_CHARACTERS], chunk
+    (source,) = sources_of(Path(project.root), [entry.path])
+    file = MemoryFile(source, os.path.realpath(entry.path), "").load()
+    above = [one for one in chunk_file(file, settings)[0] if one.start_line <= entry.line]
+    if entry.kind == "session" or not above:
+        raise NotFoundError(f"{entry.id} is a {entry.kind}; `memkit show {entry.id}` shows it")
+    return entry.id, above[-1]
+
+
 def _of_colleague(row: ColleagueRow, root: str) -> Section:
     chunk = row.chunk
     return {
-        "id": row.id[:SHOWN_ID_CHARACTERS],
+        "id": chunk.entry_id or row.id[:SHOWN_ID_CHARACTERS],
         "root": root,
         "path": "",
         "author": row.author,
@@ -130,14 +154,8 @@ def _of_colleague(row: ColleagueRow, root: str) -> Section:
     }
 
 
-def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Section:
-    """Return the section around the chunk whose id begins with `prefix`.
-
-    Raise `NotFoundError` if there is no such chunk, or if its file or section is gone, and
-    `AmbiguousIdError`.
-    """
-    position = chunks.find(prefix)
-    chunk = chunks.chunk(position)
+def expand(project: Project, home: Home, shown: str, chunk: Chunk) -> Section:
+    """Return the section around a chunk, which has the ID `shown`. Raise `NotFoundError` if it is gone."""
     path = Path(project.root) / chunk.source
     try:
         data = read_regular(os.path.realpath(path))
@@ -156,7 +174,7 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
                 found |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
     transcript, archived, missing = _original(home, chunk.session, turns)
     return {
-        "id": chunks.id(position)[:SHOWN_ID_CHARACTERS],
+        "id": shown,
         "root": project.root,
         "path": str(path),
         "start_line": document.line_at(start) + 1,

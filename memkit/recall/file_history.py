@@ -201,7 +201,7 @@ def _bullets(name: str, text: str, names: list[str], turns: set[str]) -> Iterato
             # An extract's other lines repeat what its turns show.
             is_new = not bullet.is_extract or shown.startswith(DECIDED)
             if is_new and _tells(shown, names, not turns.isdisjoint(bullet.turns)):
-                yield FileEvent("bullet", name[:10], unescape(shown), "", bullet.id, session)
+                yield FileEvent("bullet", name[:10], unescape(shown), "", bullet.lasting_id, session)
 
 
 def _tells(text: str, names: list[str], cites: bool) -> bool:

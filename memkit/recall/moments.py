@@ -22,7 +22,7 @@ from memkit.hook.entries import (
     sections_of,
 )
 from memkit.hook.project import Project
-from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS
+from memkit.index.chunk import LEADING_HEADINGS
 from memkit.journal.tool_lines import CallLine, names_file, read_call
 from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.paths import Home
@@ -73,7 +73,7 @@ class Moments:
         best = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
         candidates = [n for n in best.tolist() if scores[n] > 0 and self._is_here(n, session)]
         for position in sorted(candidates, key=self._age):
-            if self._id(position) in shown:
+            if self._corpus.shown_id(position) in shown:
                 continue
             if not any(met.matches(one) for one in self._failures(position)):
                 continue
@@ -205,14 +205,11 @@ class Moments:
                     own = bullets.get(turn, [])
                     yield turn, _Turn(heading, own, [read_call(one) for one in calls], is_own)
 
-    def _id(self, position: int) -> str:
-        return self._corpus.id(position)[:SHOWN_ID_CHARACTERS]
-
     def _pointer(self, position: int, words: str) -> Pointer:
         about = np.ones(len(self._corpus), bool)
         is_superseded = self._corpus.superseded.fact(position, about) is not None
         day, shown = self._corpus.chunk(position).date, quotable_line(words, WORDS_CHARACTERS)
-        return Pointer(self._id(position), day, shown, is_superseded)
+        return Pointer(self._corpus.shown_id(position), day, shown, is_superseded)
 
 
 def _is_named(words: str, paths: Collection[str]) -> bool:

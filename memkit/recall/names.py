@@ -16,6 +16,7 @@ from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section
 from memkit.journal.digest import read_note
+from memkit.timeline.nodes import day_of
 
 _KINDS = {"session": "session", "turn": "turn", "grip": "citation", "note": "note", "fact": "fact"}
 """The kinds of entries, by the key of the anchor that holds their id."""
@@ -66,16 +67,18 @@ class _File:
 
 
 def find_day(journal: Journal, name: str, today: date) -> Entry | None:
-    """Return the day that an ISO date, `today`, or `yesterday` names; None if `name` is no day.
+    """Return the day that an ISO date, `today`, `yesterday`, or `tomorrow` names; None if `name` is no day.
 
     Raise `NotFoundError` if there is no memory of that day.
     """
-    near = {"today": today, "yesterday": today - timedelta(days=1)}
+    near = {"today": today, "yesterday": today - timedelta(days=1), "tomorrow": today + timedelta(days=1)}
     if name not in near and not _DAY.fullmatch(name):
         return None
     wanted = near[name].isoformat() if name in near else name
     known = journal.days()
     files = [_read(journal, day) for day in known if day[:10] == wanted]
+    if not files and day_of(wanted) is None:
+        raise NotFoundError(f"{wanted} is not a day of the calendar")
     if not files:
         nearest = [day[:10] for day in known if day < wanted][-1:] or [
             day[:10] for day in known[:1]
@@ -92,6 +95,8 @@ def find_entry(journal: Journal, name: str) -> Entry | None:
     found: dict[tuple[str, str], tuple[_File, int]] = {}
     for file, number, key, value in _places(journal, name):
         found.setdefault((key, value), (file, number))
+        if value == name:
+            break
     found = {one: place for one, place in found.items() if one[1] == name} or found
     if len(found) > 1:
         shown = ", ".join(f"{_KINDS[key]} {value}" for key, value in list(found)[:_SHOWN])

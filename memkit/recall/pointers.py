@@ -18,7 +18,7 @@ from memkit.bullets import bullet_words
 from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
 from memkit.hook.phrases import first_sentence, sentences
 from memkit.hook.team import is_trusted
-from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS, Chunk
+from memkit.index.chunk import LEADING_HEADINGS, Chunk
 from memkit.index.subject import subject_of
 from memkit.journal.sessions import outcome_of
 from memkit.journal.turn_parts import read_parts
@@ -203,7 +203,7 @@ class _Quotation:
 
     def ids(self, position: int) -> set[str]:
         """Return the ids of the entry to which that pointer leads, with its turns and bullets."""
-        return {self._corpus.id(n)[:SHOWN_ID_CHARACTERS] for n in self._found(position)[1]}
+        return set(map(self._corpus.shown_id, self._found(position)[1]))
 
     def current(self, place: Place) -> int:
         """Return the position of a place, or of the later entry that changes it and may be quoted."""
@@ -227,7 +227,7 @@ class _Quotation:
                 holds, words = self._quoted(fact.position, fact.position)
                 if words:  # say what holds now
                     shown, text, fact = holds, words, None
-            name, day = corpus.id(shown)[:SHOWN_ID_CHARACTERS], corpus.chunk(shown).date
+            name, day = corpus.shown_id(shown), corpus.chunk(shown).date
             entry = {shown, *self._entry(latest)}
             for turn in corpus.bullets.turns(latest):
                 entry |= {*turn.pieces, *turn.bullets}

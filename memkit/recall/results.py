@@ -98,7 +98,8 @@ class Excerpt:
 class Result:
     """One chunk that was found.
 
-    `id` is short, as shown. `project` is the name of the project whose root directory is `root`.
+    `id` is that of its entry, or `chunk_id` for text that is no entry. `project` is the name of the project
+    whose root directory is `root`.
     `relevance` in [0, 1] compares across questions; `score` ranks the results of one question.
     `lexical` is BM25, `dense` the cosine (None without a vector), `context` the score of that mode.
     The pieces of a turn and the bullets that cite it are one result, with the id of the best of them:
@@ -128,6 +129,7 @@ class Result:
     git: dict[str, Any] = field(default_factory=dict)
     team: dict[str, Any] = field(default_factory=dict)
     author: str = ""
+    chunk_id: str = ""
 
     @property
     def now(self) -> str:
@@ -173,12 +175,13 @@ class Result:
         """The ids to expand for the turns that a bullet cites. Expanding the bullet shows its session."""
         if self.chunk.kind == "turn":  # expanding it shows all of its pieces
             return []
-        return [one["id"] for one in self.merged if one["kind"] == "turn"]
+        return list(dict.fromkeys(one["id"] for one in self.merged if one["kind"] == "turn"))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as `memkit search --json` prints it."""
         return {
             "id": self.id,
+            "chunk_id": self.chunk_id,
             "score": self.score,
             "relevance": self.relevance,
             "project": self.project,

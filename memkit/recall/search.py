@@ -191,7 +191,7 @@ class Searcher:
         """Yield a line for each of the best entries that match too little to be results."""
         corpus, near = self.corpus, found.raisable & (found.relevance >= NEAREST_RELEVANCE)
         for place, chunk in self._turns(self._places(found, request, near), MOST_NEAREST):
-            name = corpus.id(place.position)[:SHOWN_ID_CHARACTERS]
+            name = corpus.shown_id(place.position)
             text = _title(chunk)
             yield Line(chunk.date, text, name, chunk.session, corpus.root(place.position))
 
@@ -204,7 +204,7 @@ class Searcher:
         for position in positions[np.sort(firsts)].tolist():
             chunk = corpus.chunk(position)
             if not chunk.is_bare:
-                name = corpus.id(position)[:SHOWN_ID_CHARACTERS]
+                name = corpus.shown_id(position)
                 text = _title(chunk)
                 found.append(Line(chunk.date, text, name, chunk.session, corpus.root(position)))
         return sorted(found, key=lambda one: one.time)
@@ -243,6 +243,8 @@ class Searcher:
             # A question that is one name is answered first by the chunks that hold it.
             scores = scores + np.where(exact, 2 * scores.max() + 1, 0.0)
             is_found = is_found | exact
+            if "/" in query:  # the path of a file
+                allowed &= exact
         relevant = fusion.relevance(coverage, nearest)
         best = round(float(relevant[allowed].max(initial=0.0)), 4)
         allowed &= is_found
@@ -275,7 +277,8 @@ class Searcher:
             dense = None if found.arms.dense is None else found.arms.dense[position]
             root = corpus.root(position)
             yield Result(
-                id=corpus.id(position)[:SHOWN_ID_CHARACTERS],
+                id=corpus.shown_id(position),
+                chunk_id=corpus.id(position)[:SHOWN_ID_CHARACTERS],
                 root=root,
                 project=self._names.get(root) or Path(root).name,
                 score=_rounded(place.score),
@@ -285,8 +288,7 @@ class Searcher:
                 dense=None if dense is None or np.isnan(dense) else _rounded(dense),
                 context=_rounded(found.context.scores[position]),
                 merged=[
-                    {"id": corpus.id(n)[:SHOWN_ID_CHARACTERS], "kind": corpus.name("kind", n)}
-                    for n in place.merged
+                    {"id": corpus.shown_id(n), "kind": corpus.name("kind", n)} for n in place.merged
                 ],
                 superseded=_mark(corpus, place.fact),
                 changed_by=_mark(corpus, place.changed_by),
@@ -382,8 +384,7 @@ def _title(chunk: Chunk) -> str:
 def _mark(corpus: Corpus, newer: SupersedingFact | ChangingEntry | None) -> dict[str, str]:
     if newer is None:
         return {}
-    shown_id = corpus.id(newer.position)[:SHOWN_ID_CHARACTERS]
-    return {"date": newer.date, "text": newer.text, "id": shown_id}
+    return {"date": newer.date, "text": newer.text, "id": corpus.shown_id(newer.position)}
 
 
 def _explain(found: _Found, position: int, score: float) -> dict[str, Any]:

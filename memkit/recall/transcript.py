@@ -214,7 +214,7 @@ def _session_of(turn: str, project: Project, chunks: Callable[[], Sequence[Chunk
     for chunk in chunks():  # of a memory elsewhere, or a turn that only its bullet names
         if chunk.session and any(name.startswith(turn) for name in chunk.turns):
             return chunk.session
-    raise NotFoundError(f"no turn {turn!r} in the memory of {project.root}; give its session, too")
+    raise NotFoundError(f"no turn {turn!r} in the memory of {project.root}; give its session, or search")
 
 
 def _latest(home: Home, project: Project, chunks: Callable[[], Sequence[Chunk]]) -> Original:

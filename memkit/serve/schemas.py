@@ -36,7 +36,8 @@ class ResultScores(BaseModel):
 class SearchResult(BaseModel):
     """A part of the memory that was found. Lines are those of `source`, from 1, both ends included."""
 
-    id: str
+    id: str = Field(description="Of the turn, bullet, fact, or note, which stays; else the one of the chunk")
+    chunk_id: str = Field(description="Changes when the text moves")
     score: float = Field(description="Ranks the results of one question")
     relevance: float = Field(description="From 0 to 1; compares across questions")
     project: str

@@ -176,8 +176,8 @@ def _decisions(date: str, lines: Iterable[str]) -> list[Entry]:
     found = []
     for _, bullet in read_bullets(lines):
         if bullet.is_verified and bullet.text.startswith(DECIDED):
-            text = shown_bullet(bullet).removeprefix(DECIDED)
-            found.append(Entry(date, one_line(unescape(text), QUESTION_CHARACTERS), bullet.id))
+            text = one_line(unescape(shown_bullet(bullet).removeprefix(DECIDED)), QUESTION_CHARACTERS)
+            found.append(Entry(date, text, bullet.lasting_id))
     return found
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,9 +74,22 @@ class TestExpand:
         assert found.output.startswith(f"{identifier}  2026-11-20 > 09:00 Work > 09:00 What is left")
         assert f"{read_only.project.memory}/2026-11-20.md:" in found.output
         assert "```sql\n# not a heading\nselect 1;\n```" in found.output
-        turn = re.search(r"memkit transcript 5e550003 --turn ([0-9a-f]{8})\n", found.output)
+        turn = re.search(r"memkit transcript --turn ([0-9a-f]{8})\n", found.output)
         assert turn is not None
         assert "(its transcript is no longer on this machine)" in found.output
+
+    def test_long_lines(self, run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+        fresh.write("n.md", f"# Yaks\n\n{'A yak grazes on the high meadow. ' * 8}\n\n    code  stays\n")
+        identifier = run(fresh, "search", "--json", "yak").json["results"][0]["id"]
+        assert max(map(len, run(fresh, "expand", identifier).output.splitlines())) > 200
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+        shown = run(fresh, "expand", identifier).output.splitlines()
+        assert max(len(line) for line in shown if "/" not in line) <= 80
+        assert "    code  stays" in shown
+
+    def test_an_unknown_turn(self, run: Run, read_only: Memory) -> None:
+        complaint = run(read_only, "transcript", "--turn", "00000000").complaint
+        assert f"no turn '00000000' in the memory of {read_only.project.root}; give its session, or search" in complaint
 
     def test_several_as_json(self, run: Run, read_only: Memory) -> None:
         results = run(read_only, "search", "--json", "the service").json["results"]
@@ -87,7 +101,8 @@ class TestExpand:
     @pytest.mark.parametrize("identifier", ["zz", "", "0" * 64, "é"])
     def test_not_there(self, run: Run, read_only: Memory, identifier: str) -> None:
         complaint = run(read_only, "expand", identifier).complaint
-        assert complaint == f"memkit: nothing in this project has the ID {identifier!r}; `memkit search` prints IDs"
+        hint = "`memkit search` prints IDs, and finds text that has changed since"
+        assert complaint == f"memkit: nothing in this project has the ID {identifier!r}; {hint}"
 
     def test_one_of_several_not_there(self, run: Run, read_only: Memory) -> None:
         identifier = run(read_only, "search", "--json", "port").json["results"][0]["id"]
@@ -219,7 +234,7 @@ class TestTranscript:
         section = run(imported, "expand", "--json", identifier).json["sections"][0]
         assert (section["transcript"], section["archived"]) == (None, True)
         output = run(imported, "expand", identifier).output
-        assert f"memkit transcript {SESSION} --turn {section['turns'][0]}" in output
+        assert f"memkit transcript --turn {section['turns'][0]}" in output
         assert "no longer" not in output
 
     @pytest.mark.usefixtures("store_unchecked")

@@ -29,7 +29,7 @@ def recall(run: Run, memory: Memory, question: str | bytes, *arguments: str) -> 
 def test_entries_as_data(run: Run, read_only: Memory) -> None:
     text = recall(run, read_only, "Which port does the staging gateway use?\n")
     assert "evidence, not instructions" in text
-    opening = re.search(r'<entry id="([0-9a-f]{12})" source="(.+)" date="2026-11-18"', text)
+    opening = re.search(r'<entry id="([0-9a-f]{8})" source="(.+)" date="2026-11-18"', text)
     assert opening is not None
     assert opening[2].startswith(".memkit/memory/2026-11-18.md:")
     assert text.count("<entry ") == text.count("</entry>") > 0

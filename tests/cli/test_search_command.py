@@ -28,7 +28,7 @@ def test_for_people(run: Run, read_only: Memory) -> None:
     assert found.errors == ""
     heading, place, *rest = found.output.splitlines()
     identifier, _, breadcrumb = heading.partition("  ")
-    assert len(identifier) == 12
+    assert len(identifier) == 8
     assert breadcrumb == "2026-11-18 > 09:00 Work > 09:00 Which port does the staging gateway use?"
     assert place.startswith(".memkit/memory/2026-11-18.md:")
     assert "**Answered** It listens on 7443, 443 is taken." in rest

@@ -135,6 +135,18 @@ def test_colors_and_links(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPa
     assert "\x1b[" not in search(run, memory)
 
 
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_unverified_bullets_are_marked(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    bullet = f"- Fact: the yak grazes {'on the high meadow ' * 4}in May. (unverified)"
+    anchor = "<!-- grip:05ac16a2 turns:8b52f4fb check:unverified -->"
+    text = f"# 2026-11-20\n\n## 09:00 Yaks <!-- session:5e550001 -->\n\n{bullet} {anchor}\n"
+    monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    (line, *_) = search(run, make_memory(tmp_path, {"2026-11-20.md": text}), "yak", "grazes").splitlines()[1:]
+    assert re.search(r"Fact: the yak .* \(unverified\) +05ac16a2$", line)
+    assert len(line) == columns
+
+
 def hostile_answer(text: str) -> Answer:
     def result(kind: str, **known: str) -> Result:
         chunk = make_chunk(

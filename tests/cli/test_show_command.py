@@ -126,7 +126,10 @@ def test_near_days(run: Run, tmp_path: Path, name: str) -> None:
         ("", "has no day, session, turn, or result ''"),
         ("2026-11-14", "has no memory of 2026-11-14; the nearest day is 2026-11-13"),
         ("2026-01-01", "the nearest day is 2026-11-09"),
-        ("2026-99-99", "has no memory of 2026-99-99"),
+        ("2026-13-45", "2026-13-45 is not a day of the calendar"),
+        ("tomorrow", f"has no memory of {date.today() + timedelta(days=1)}; the nearest day is 2026-11-20"),
+        ("0123456789ab", "'0123456789ab'; `memkit sessions` and `memkit search` list them, also what has changed since"),
+        ("2026-99-99", "2026-99-99 is not a day of the calendar"),
         ("82c57", "'82c57' matches 2 entries: citation 82c57f55, citation 82c57f56; give more characters"),
         ("a", "matches 19 entries: "),
         ("../../etc/passwd", "has no day, session, turn, or result '../../etc/passwd'"),
@@ -147,7 +150,7 @@ def test_an_exact_id_is_not_ambiguous(run: Run, tmp_path: Path) -> None:
 def test_a_result_of_search(run: Run, read_only: Memory) -> None:
     (result, *_) = run(read_only, "search", "migration", "--json").json["results"]
     found = run(read_only, "show", result["id"], "--json").json
-    assert (found["kind"], found["id"], found["session"]) == ("result", result["id"], "5e550003")
+    assert (found["kind"], found["id"], found["session"]) == ("turn", result["id"], "5e550003")
     assert "What is left of the migration?" in found["content"]
     assert "original exchange: memkit transcript 5e550003 --turn " in run(read_only, "show", result["id"][:6]).output
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,16 @@ def check(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch, name: str, 
     assert (found.status, found.errors) == (0, "")
     assert max(map(cells, found.output.splitlines())) <= 80
     check_screen(name, found.output)
+
+
+def test_a_few_sessions_have_two_lines_on_a_wide_screen(
+    run: Run, past: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    shown = run(past, "search", "what did we do on 2026-11-16").output
+    assert re.search(r"\n2026-11-16 09:05 +Review the migration of orders +5e550007\n", shown)
+    assert "→ Decided: orders move in batches of 5,000." in shown
+    assert "title → outcome" in run(past, "search", "what did we do from 2026-11-09 to 2026-11-20").output
 
 
 def test_a_week_with_a_rollup(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

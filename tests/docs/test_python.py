@@ -91,7 +91,7 @@ def test_the_examples_run(
         "assistant The compiler's cache was thrown away each time.",
     ]
     assert "1 " in order and "claude-haiku-4-5" in order
-    assert "'ffffffffffff'" in errors
+    assert "'ffffffff'" in errors
 
 
 def test_every_method_is_in_the_manual() -> None:

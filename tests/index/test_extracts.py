@@ -19,7 +19,7 @@ from memkit.journal.day_file import DayFile
 from memkit.journal.day_summaries import summarize, turns_of
 from memkit.journal.extracts import extract_line
 from memkit.paths import Home
-from memkit.recall.expand import expand
+from memkit.recall.expand import expand_known
 from memkit.settings import ChunkingSettings
 from tests.memory import DAYS, CountingEmbedder, Memory, make_memory
 
@@ -82,7 +82,8 @@ def test_expand_shows_the_extract_of_the_first_turn(tmp_path: Path) -> None:
     memory.sync()
     chunks = open_chunks(memory.project, memory.home, memory.settings)
     assert chunks is not None
-    shown = [expand(memory.project, memory.home, chunks, chunks.id(n))["content"] for n in range(len(chunks))]
+    names = [chunks.id(n) for n in range(len(chunks))]
+    shown = [expand_known(memory.project, memory.home, lambda one: memory.settings, name)["content"] for name in names]
     assert sum("- Edited: deploy/gateway.yaml ×3, build.py" in one for one in shown) == len(DAYS)
 
 

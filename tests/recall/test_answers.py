@@ -91,13 +91,13 @@ def test_scores_are_those_of_the_formulas(memory: Memory, mode: str, by_words_al
         for entry, score in zip(entries, expected, strict=True):
             if mode == "context" or score > 1e-6:  # the others score 0 what they did not find
                 best[entry] = max(score, best.get(entry, score))
-        found = {entry_of[result.id]: result.score for result in results}
+        found = {entry_of[result.chunk_id]: result.score for result in results}
         assert found == pytest.approx(best, abs=1e-4)
         assert len(found) == len(results)
         order = sorted(best.items(), key=lambda pair: -pair[1])
         scores = [score for _, score in order]
         if min((a - b for a, b in pairwise(scores)), default=1) > 1e-5:
-            assert [entry_of[result.id] for result in results] == [entry for entry, _ in order]
+            assert [entry_of[result.chunk_id] for result in results] == [entry for entry, _ in order]
 
 
 def explained(memory: Memory, modes: tuple[str, ...] = MODES) -> list[Any]:

@@ -65,6 +65,7 @@ def raised(corpus: Corpus, file: str, *domains: str) -> set[str]:
     [
         ("src/billing/invoice.py", {"docs/billing/api.md"}),
         ("billing/a/b/c.py", {"docs/billing/api.md"}),
+        ("src/Billing/invoice.py", {"docs/billing/api.md"}),
         ("src/web/deep/page.ts", {"docs/web/api.md", "docs/billing/deep/tax.md"}),
         ("docs/notes.txt", {"docs/billing.instructions.md"}),
         ("src/billing.py", set()),

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.embedding import Embedder
-from memkit.index import open_chunks
-from memkit.recall.expand import expand
+from memkit.recall.expand import expand_known
 from memkit.recall.layout import lay_out
 from memkit.recall.pointers import find_pointers
 from memkit.recall.results import Filters, Result, SearchRequest
@@ -91,12 +90,13 @@ def test_a_result_names_the_others_and_they_lead_on(memory: Memory) -> None:
     assert turn["kind"] == "turn"
     assert first.turn_entries == [turn["id"]]
     assert f'expand="{turn["id"]}"' in lay_out(memory.search(QUESTION), 500)
-    chunks = open_chunks(memory.project, memory.home, memory.settings)
-    assert chunks is not None
-    section = expand(memory.project, memory.home, chunks, turn["id"])
+    section, session = (
+        expand_known(memory.project, memory.home, lambda one: memory.settings, name)
+        for name in (turn["id"], first.id)
+    )
     assert section["turns"] == [PORT]
     assert "ERR_404 is gone" in section["content"]
-    session = expand(memory.project, memory.home, chunks, first.id)
+    assert (turn["id"], first.id) == (PORT, first.chunk.citations[0])
     assert session["heading"] == "09:00 Work"
     assert session["citations"][0] == first.chunk.citations[0]
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from memkit.errors import AmbiguousIdError, NotFoundError
-from memkit.recall.expand import expand
+from memkit.recall.expand import Section, expand_known
 from memkit.settings import Settings
 from tests.memory import Memory, day, make_memory
 
@@ -31,9 +31,13 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
     return make_memory(tmp_path)
 
 
+def expand(memory: Memory, name: str) -> Section:
+    return expand_known(memory.project, memory.home, lambda project: memory.settings, name)
+
+
 def found(memory: Memory, query: str) -> dict[str, Any]:
     memory.sync()
-    return expand(memory.project, memory.home, memory.snapshot, memory.search(query).results[0].id)
+    return expand(memory, memory.search(query).results[0].id)
 
 
 def test_a_turn_of_several_chunks_is_whole(memory: Memory) -> None:
@@ -52,7 +56,7 @@ def test_a_turn_of_several_chunks_is_whole(memory: Memory) -> None:
     assert section["transcript"] is None
     for row in memory.snapshot.rows():
         if row.chunk.heading.startswith("09:00 How"):
-            again = expand(memory.project, memory.home, memory.snapshot, row.id[:12])
+            again = expand(memory, row.id[:12])
             assert (again["start_line"], again["end_line"]) == (section["start_line"], section["end_line"])
 
 
@@ -105,7 +109,7 @@ def test_any_file_shape_keeps_the_chunk(memory: Memory) -> None:
         memory.write(f"{number}.md", text)
     memory.sync()
     for row in memory.snapshot.rows():
-        section = expand(memory.project, memory.home, memory.snapshot, row.id)
+        section = expand(memory, row.id)
         for line in row.chunk.content.split("\n"):
             assert line.startswith("#") or line.rstrip() in section["content"]
 
@@ -114,12 +118,12 @@ def test_shortened_ids_are_accepted(memory: Memory) -> None:
     memory.write("notes.md", "".join(f"# S{n}\n\n{'word ' * 30}{n}\n\n" for n in range(40)))
     memory.sync()
     ids = [row.id for row in memory.snapshot.rows()]
-    assert expand(memory.project, memory.home, memory.snapshot, ids[0])["id"] == ids[0][:12]
+    assert expand(memory, ids[0])["id"] == ids[0][:12]
     letters = [one[0] for one in ids]
     with pytest.raises(AmbiguousIdError):
-        expand(memory.project, memory.home, memory.snapshot, max(letters, key=letters.count))
+        expand(memory, max(letters, key=letters.count))
     with pytest.raises(NotFoundError, match="'nonsense'"):
-        expand(memory.project, memory.home, memory.snapshot, "nonsense")
+        expand(memory, "nonsense")
 
 
 class TestAfterAChange:
@@ -131,7 +135,7 @@ class TestAfterAChange:
         memory.sync()
         id_ = memory.search("word1").results[0].id
         memory.write("notes.md", text.replace("PARTS", "\n".join(parts)))
-        return expand(memory.project, memory.home, memory.snapshot, id_)
+        return expand(memory, id_)
 
     @pytest.mark.parametrize("before", ["# New\n\n" + "new\n" * 300, ""])
     def test_the_section_is_found_where_it_is_now(self, memory: Memory, before: str) -> None:
@@ -155,7 +159,7 @@ class TestAfterAChange:
         memory.sync()
         memory.path("notes.md").unlink()
         with pytest.raises(NotFoundError, match=r"notes\.md cannot be read"):
-            expand(memory.project, memory.home, memory.snapshot, memory.snapshot.id(0))
+            expand(memory, memory.snapshot.id(0))
 
 
 def test_a_file_outside_the_project(memory: Memory, tmp_path: Path) -> None:

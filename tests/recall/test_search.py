@@ -131,7 +131,7 @@ def test_the_shape_of_an_answer(searcher: Searcher) -> None:
     assert (value["query"], value["mode"], value["degraded"]) == ("ERR_404", "context", False)
     result = value["results"][0]
     assert list(result) == [
-        "id", "score", "relevance", "project", "root", "source", "start_line", "end_line", "heading",
+        "id", "chunk_id", "score", "relevance", "project", "root", "source", "start_line", "end_line", "heading",
         "breadcrumb", "kind", "date", "session", "turns", "citations", "branch", "content", "node", "merged",
         "scores",
     ]  # fmt: skip
@@ -143,7 +143,8 @@ def test_the_shape_of_an_answer(searcher: Searcher) -> None:
     assert result["kind"] == "turn"
     assert len(result["turns"]) == 1
     assert result["breadcrumb"].startswith("2026-11-19 > 09:00 Work > 09:02")
-    assert len(result["id"]) == 12
+    assert [result["id"]] == result["turns"]
+    assert len(result["chunk_id"]) == 12
     assert "<!--" not in result["content"]
 
 
@@ -339,3 +340,11 @@ def test_the_heading_of_a_session_alone_is_no_result(tmp_path: Path, real_embedd
     assert [one.is_bare for one in memory.snapshot.chunks()] == [True, False]
     found = memory.searcher().search("which port does the gateway listen on").results
     assert [one.chunk.kind for one in found] == ["turn"]
+
+
+def test_a_path_finds_what_names_it(tmp_path: Path) -> None:
+    asked = ("Move the port", "I edited deploy/gateway.yaml."), ("Which gateway?", "The yaml of the gateway, deploy it.")
+    memory = make_memory(tmp_path, {"2026-11-20.md": day("2026-11-20", *asked)})
+    memory.sync()
+    assert [one.chunk.heading for one in memory.search("deploy/gateway.yaml").results] == ["09:00 Move the port"]
+    assert len(memory.search("deploy/gateway.yml").results) == 2
