@@ -9,6 +9,7 @@ Standard library only, Python 3.9 syntax.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from glob import escape, glob
@@ -70,6 +71,7 @@ HOME_FILES = (
     FileKind("index/chroma.*/**", "a damaged index, or one under repair", is_derived=True, has_text=True),
     FileKind("index/snapshots/*/topics.json", "topics", "version", is_derived=True, has_text=True),
     FileKind("index/snapshots/*/started", "marks a pass under way", is_derived=True),
+    FileKind("index/snapshots/*/manifest", "which segments a search reads", "format", is_derived=True),
     FileKind("index/snapshots/*/unsent", "memory files whose rows Chroma lacks", "version", is_derived=True),
     FileKind("index/snapshots/**", "what searches read", "format", is_derived=True, has_text=True),
     FileKind("index/timeline/**", "what each day of a memory holds, in short", "version", is_derived=True,
@@ -152,6 +154,30 @@ def find_files(root: str, kind: FileKind) -> Iterator[str]:
         name = os.path.relpath(path, root).replace(os.sep, "/")
         if os.path.isfile(path) and not os.path.islink(path) and kind_of(name) is kind:
             yield path
+
+
+def remove_obstacles(root: str) -> list[str]:
+    """Remove what stands in the home `root` where memkit rebuilds a file: a directory, or a link.
+
+    Leave the target of a link alone, and what is not in the home itself. Return the paths. Raise `OSError`.
+    """
+    removed = []
+    for folder in (os.path.join(root, "run"), *glob(os.path.join(escape(root), "index", "snapshots", "*"))):
+        name = os.path.relpath(folder, root).replace(os.sep, "/")
+        if os.path.realpath(folder) != os.path.join(os.path.realpath(root), *name.split("/")):
+            continue
+        with os.scandir(folder) as entries:
+            found = [one for one in entries if one.is_symlink() or one.is_dir()]
+        for entry in found:
+            kind = kind_of(f"{name}/{entry.name}")
+            if kind is None or not kind.is_derived or "**" in kind.pattern:
+                continue
+            if entry.is_symlink():
+                os.unlink(entry.path)
+            else:
+                shutil.rmtree(entry.path)
+            removed.append(entry.path)
+    return removed
 
 
 def top_names(table: tuple[FileKind, ...] = HOME_FILES) -> dict[str, list[FileKind]]:
