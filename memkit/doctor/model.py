@@ -14,7 +14,13 @@ from memkit.doctor import FIX, Finding, Subject, make_finding, split_advice
 from memkit.embedding import load_embedder, remote, weights
 from memkit.embedding.remote import PROVIDERS
 from memkit.environment import install_command
-from memkit.errors import ConfigError, DamagedFileError, EmbeddingError, MemkitError
+from memkit.errors import (
+    ConfigError,
+    DamagedFileError,
+    EmbeddingError,
+    MemkitError,
+    WeightsUnavailableError,
+)
 from memkit.llm import NotConfiguredError, RateLimitedError, UnavailableError
 from memkit.llm.calls import is_budget_reached
 from memkit.llm.ledger import OK, Ledger
@@ -55,8 +61,17 @@ def check_hashes(subject: Subject) -> Iterator[Finding]:
 def fix_weights(subject: Subject) -> str:
     """Get the weights again, from this machine if possible. Raise `WeightsUnavailableError`."""
     download = subject.settings.embedding.download
-    directory = weights.ensure_weights(subject.home, allow_download=download, retry=True)
+    directory = weights.ensure_weights(
+        subject.home, allow_download=download, announce=subject.announce, retry=True
+    )
     return f"the weights in {directory} now match the published hashes"
+
+
+def retry_download(subject: Subject) -> None:
+    """Try again to fetch missing weights, so that a session hears only of a failure that lasts."""
+    if subject.loaded is not None and any(check_weights(subject)) and subject.settings.embedding.download:
+        with suppress(WeightsUnavailableError):
+            fix_weights(subject)
 
 
 def check_provider(subject: Subject) -> Iterator[Finding]:

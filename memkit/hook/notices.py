@@ -89,6 +89,16 @@ def off_notice(home: Home, project: Project) -> str | None:
     )
 
 
+def first_notice(home: Home) -> str | None:
+    """Return, once for each home, a line that memkit has begun. Raise `OSError`."""
+    if os.path.isdir(home.archive) or not _is_first(home.run, "first-notice"):
+        return None
+    return (
+        "memkit: recording this project from now on; each turn is searchable about a minute later "
+        "(`!memkit search WORDS`)"
+    )
+
+
 def team_notice(home: Home, project: Project) -> str | None:
     """Return, once for each clone, a line that people share a memory in it. Raise `OSError`."""
     said, name = os.path.join(home.run, "team-said"), digest16(project.root)
