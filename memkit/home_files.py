@@ -103,7 +103,7 @@ HOME_FILES = (
     FileKind("run/import-offered/**", "projects where memkit offered an import", is_derived=True),
     FileKind("run/off-said/**", "projects where memkit reported that it is off", is_derived=True),
     FileKind("run/team-said/**", "clones where memkit reported a shared memory", is_derived=True),
-    FileKind("run/*-notice", "when memkit reported that it begins, or a problem of the environment", is_derived=True),
+    FileKind("run/*-notice", "when memkit reported its start or its environment", is_derived=True),
     FileKind("run/checked", "when a hook last looked for waiting events", is_derived=True),
     FileKind("run/left.json", "a worker that a hook left to the service", is_derived=True),
     FileKind("run/serve-keys.lock", "lock of the keys of the HTTP API", is_derived=True),
@@ -156,28 +156,24 @@ def find_files(root: str, kind: FileKind) -> Iterator[str]:
             yield path
 
 
-def remove_obstacles(root: str) -> list[str]:
-    """Remove what stands in the home `root` where memkit rebuilds a file: a directory, or a link.
+def remove_obstacles(root: str) -> Iterator[str]:
+    """Remove links and directories that stand where memkit rebuilds a file, and yield their paths.
 
-    Leave the target of a link alone, and what is not in the home itself. Return the paths. Raise `OSError`.
+    Leave the target of a link alone, and what a link leads to outside of the home `root`. Raise `OSError`.
     """
-    removed = []
-    for folder in (os.path.join(root, "run"), *glob(os.path.join(escape(root), "index", "snapshots", "*"))):
-        name = os.path.relpath(folder, root).replace(os.sep, "/")
-        if os.path.realpath(folder) != os.path.join(os.path.realpath(root), *name.split("/")):
+    for kind in HOME_FILES:
+        is_file = kind.is_derived and not kind.pattern.endswith("**")
+        if not is_file or not kind.pattern.startswith(("run/", "index/")):
             continue
-        with os.scandir(folder) as entries:
-            found = [one for one in entries if one.is_symlink() or one.is_dir()]
-        for entry in found:
-            kind = kind_of(f"{name}/{entry.name}")
-            if kind is None or not kind.is_derived or "**" in kind.pattern:
-                continue
-            if entry.is_symlink():
-                os.unlink(entry.path)
-            else:
-                shutil.rmtree(entry.path)
-            removed.append(entry.path)
-    return removed
+        for path in glob(os.path.join(escape(root), *kind.pattern.split("/"))):
+            folder = os.path.dirname(path)
+            is_real = os.path.realpath(folder) == os.path.realpath(root) + folder[len(root) :]
+            if is_real and os.path.islink(path):
+                os.unlink(path)
+                yield path
+            elif is_real and os.path.isdir(path):
+                shutil.rmtree(path)
+                yield path
 
 
 def top_names(table: tuple[FileKind, ...] = HOME_FILES) -> dict[str, list[FileKind]]:

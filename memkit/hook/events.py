@@ -151,7 +151,10 @@ def answer_event(
         _hand_over(home, event, settings)
         answer = _answer_prompt(home, project, data, settings, afterwards)
         if _is_seen(raw) and not os.path.isdir(home.archive):
-            _greet_first(home, answer)
+            from memkit.hook.notices import first_notice
+
+            if line := first_notice(home):
+                answer["systemMessage"] = line
         return answer
     problem = None
     try:
@@ -289,19 +292,6 @@ def _greet(home: Home, project: Project, answer: dict[str, Any]) -> None:
         return
     if line:
         answer["systemMessage"] = "\n".join(filter(None, [answer.get("systemMessage"), line]))
-
-
-def _greet_first(home: Home, answer: dict[str, Any]) -> None:
-    """Put the first line of a new memory into `answer`: no session starts where memkit is installed."""
-    from memkit.hook import notices
-
-    try:
-        line = notices.first_notice(home)
-    except OSError as error:  # then nothing is recorded either
-        log_failure("UserPromptSubmit", error)
-        return
-    if line:
-        answer["systemMessage"] = line
 
 
 def _answer_prompt(

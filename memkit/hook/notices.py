@@ -91,12 +91,8 @@ def off_notice(home: Home, project: Project) -> str | None:
 
 def first_notice(home: Home) -> str | None:
     """Return, once for each home, a line that memkit has begun. Raise `OSError`."""
-    if os.path.isdir(home.archive) or not _is_first(home.run, "first-notice"):
-        return None
-    return (
-        "memkit: recording this project from now on; each turn is searchable about a minute later "
-        "(`!memkit search WORDS`)"
-    )
+    words = "memkit: recording this project from now on; you can search it in about a minute"
+    return words if _is_first(home.run, "first-notice") else None
 
 
 def team_notice(home: Home, project: Project) -> str | None:

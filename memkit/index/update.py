@@ -242,7 +242,7 @@ class Update:
         Unchanged files that wait for vectors come last and are not parsed again. Without an embedder they
         stay as they are. The second value is the part of the files that has been read.
         """
-        base, last = self.base, self.last
+        last = self.last
         sources = {source for source in self.files if source not in self.kept}
         known: Mapping[str, Entry] = {} if last is None else last.entries
         unreadable = {name for name in known if name not in self.kept and self.files.is_unreadable(name)}

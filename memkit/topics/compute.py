@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 
@@ -86,12 +87,10 @@ def recount(project: Project, home: Home, settings: Settings) -> None:
     The clusters stay, so this needs no scikit-learn. Remove the topics if they or the index cannot be read.
     Raise `OSError`.
     """
-    path = derived_path(project, home, settings)
-    try:
+    path, snapshot = derived_path(project, home, settings), open_snapshot(project, home, settings)
+    stored = None
+    with suppress(NewerFileError, DamagedFileError):
         stored, kept = read_derived(path), read_kept(home, project).topics
-    except (NewerFileError, DamagedFileError):
-        stored = None
-    snapshot = open_snapshot(project, home, settings) if stored is not None else None
     if stored is None or snapshot is None:
         path.unlink(missing_ok=True)
         return

@@ -125,7 +125,7 @@ def test_a_link_out_of_the_home_is_not_followed(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     (home / "run").symlink_to(outside)
-    assert remove_obstacles(str(home)) == []
+    assert list(remove_obstacles(str(home))) == []
     assert (outside / "hooks.json").is_dir()
 
 
