@@ -179,7 +179,11 @@ def import_notice(home: Home, transcript: str) -> str | None:
     directory = os.path.join(home.run, "import-offered")
     if os.path.exists(os.path.join(directory, name)):
         return None
-    count = len(_transcripts(folder, _TRANSCRIPT) - _transcripts(home.sessions, ".json") - {own})
+    from memkit.ipc import spool  # once for each folder
+
+    known = {os.path.basename(str(item.record.get("transcript"))) for item in spool.unfinished(home)}
+    known |= _transcripts(home.sessions, ".json") | {own}
+    count = len(_transcripts(folder, _TRANSCRIPT) - known)
     if not _is_first(directory, name) or not count:
         return None
     earlier = "1 earlier session" if count == 1 else f"{count} earlier sessions"
