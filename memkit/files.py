@@ -200,7 +200,7 @@ def rename_over(made: str, path: str) -> None:
         except PermissionError:
             if not READERS_BLOCK or time.monotonic() > deadline:
                 raise
-        except OSError as error:  # names `made`, of which the user knows nothing
+        except OSError as error:  # it names the temporary file first
             raise OSError(error.errno, error.strerror, path) from error
         time.sleep(0.01)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from glob import escape, glob
 from typing import NamedTuple
@@ -169,10 +170,11 @@ def remove_obstacles(root: str) -> Iterator[str]:
             folder = os.path.dirname(path)
             is_real = os.path.realpath(folder) == os.path.realpath(root) + folder[len(root) :]
             if is_real and os.path.islink(path):
-                os.unlink(path)
+                with suppress(FileNotFoundError):  # removed by another process
+                    os.unlink(path)
                 yield path
             elif is_real and os.path.isdir(path):
-                shutil.rmtree(path)
+                shutil.rmtree(path, ignore_errors=True)  # if it stays, the error of its user names it
                 yield path
 
 

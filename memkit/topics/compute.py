@@ -87,10 +87,10 @@ def recount(project: Project, home: Home, settings: Settings) -> None:
     The clusters stay, so this needs no scikit-learn. Remove the topics if they or the index cannot be read.
     Raise `OSError`.
     """
-    path, snapshot = derived_path(project, home, settings), open_snapshot(project, home, settings)
-    stored = None
+    path, stored = derived_path(project, home, settings), None
     with suppress(NewerFileError, DamagedFileError):
         stored, kept = read_derived(path), read_kept(home, project).topics
+    snapshot = open_snapshot(project, home, settings) if stored is not None else None
     if stored is None or snapshot is None:
         path.unlink(missing_ok=True)
         return
