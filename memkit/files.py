@@ -200,6 +200,8 @@ def rename_over(made: str, path: str) -> None:
         except PermissionError:
             if not READERS_BLOCK or time.monotonic() > deadline:
                 raise
+        except OSError as error:  # it names the temporary file first
+            raise OSError(error.errno, error.strerror, path) from error
         time.sleep(0.01)
 
 

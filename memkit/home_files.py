@@ -9,7 +9,9 @@ Standard library only, Python 3.9 syntax.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from glob import escape, glob
 from typing import NamedTuple
@@ -70,6 +72,7 @@ HOME_FILES = (
     FileKind("index/chroma.*/**", "a damaged index, or one under repair", is_derived=True, has_text=True),
     FileKind("index/snapshots/*/topics.json", "topics", "version", is_derived=True, has_text=True),
     FileKind("index/snapshots/*/started", "marks a pass under way", is_derived=True),
+    FileKind("index/snapshots/*/manifest", "which segments a search reads", "format", is_derived=True),
     FileKind("index/snapshots/*/unsent", "memory files whose rows Chroma lacks", "version", is_derived=True),
     FileKind("index/snapshots/**", "what searches read", "format", is_derived=True, has_text=True),
     FileKind("index/timeline/**", "what each day of a memory holds, in short", "version", is_derived=True,
@@ -101,7 +104,7 @@ HOME_FILES = (
     FileKind("run/import-offered/**", "projects where memkit offered an import", is_derived=True),
     FileKind("run/off-said/**", "projects where memkit reported that it is off", is_derived=True),
     FileKind("run/team-said/**", "clones where memkit reported a shared memory", is_derived=True),
-    FileKind("run/*-notice", "when memkit reported a problem of the environment", is_derived=True),
+    FileKind("run/*-notice", "when memkit reported its start or its environment", is_derived=True),
     FileKind("run/checked", "when a hook last looked for waiting events", is_derived=True),
     FileKind("run/left.json", "a worker that a hook left to the service", is_derived=True),
     FileKind("run/serve-keys.lock", "lock of the keys of the HTTP API", is_derived=True),
@@ -152,6 +155,27 @@ def find_files(root: str, kind: FileKind) -> Iterator[str]:
         name = os.path.relpath(path, root).replace(os.sep, "/")
         if os.path.isfile(path) and not os.path.islink(path) and kind_of(name) is kind:
             yield path
+
+
+def remove_obstacles(root: str) -> Iterator[str]:
+    """Remove links and directories that stand where memkit rebuilds a file, and yield their paths.
+
+    Leave the target of a link alone, and what a link leads to outside of the home `root`. Raise `OSError`.
+    """
+    for kind in HOME_FILES:
+        is_file = kind.is_derived and not kind.pattern.endswith("**")
+        if not is_file or not kind.pattern.startswith(("run/", "index/")):
+            continue
+        for path in glob(os.path.join(escape(root), *kind.pattern.split("/"))):
+            folder = os.path.dirname(path)
+            is_real = os.path.realpath(folder) == os.path.realpath(root) + folder[len(root) :]
+            if is_real and os.path.islink(path):
+                with suppress(FileNotFoundError):  # removed by another process
+                    os.unlink(path)
+                yield path
+            elif is_real and os.path.isdir(path):
+                shutil.rmtree(path, ignore_errors=True)  # if it stays, the error of its user names it
+                yield path
 
 
 def top_names(table: tuple[FileKind, ...] = HOME_FILES) -> dict[str, list[FileKind]]:

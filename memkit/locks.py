@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memkit.errors import IndexBusyError, IndexStoreError
 from memkit.files import PRIVATE_FILE, create_private, make_private_directory, read_head
+from memkit.home_files import remove_obstacles
 from memkit.paths import Home
 from memkit.processes import is_locked
 
@@ -58,6 +59,8 @@ def _hold(
 
     try:
         make_private_directory(home.run)
+        for obstacle in remove_obstacles(home.root):
+            logger.warning("removed %s, which was in the place of a file of memkit", obstacle)
         lock, queue = (FileLock(name, mode=PRIVATE_FILE) for name in (path, _queue(path)))
         try:
             _acquire(lock, queue, 0)
@@ -74,7 +77,7 @@ def _hold(
     except Timeout as error:
         raise IndexBusyError(f"another memkit process is {doing}; try again in a moment") from error
     except OSError as error:
-        raise IndexStoreError(f"cannot lock {path}: {error.strerror or error}") from error
+        raise IndexStoreError(f"cannot lock {error.filename or path}: {error.strerror or error}") from error
     try:
         _note_holder(path)
         yield

@@ -52,7 +52,8 @@ def doctor_command(context: Context, fix: bool, deep: bool) -> None:
     findings = check()
     fixed: list[FixResult] = []
     if fix:
-        fixes = apply_fixes(open_subject(context.home, context.project), findings)
+        subject = open_subject(context.home, context.project)
+        fixes = apply_fixes(dataclasses.replace(subject, announce=context.say), findings)
         while result := _next_fix(context, fixes):
             fixed.append(result)
             if not context.as_json:

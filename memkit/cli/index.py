@@ -100,7 +100,7 @@ def _print(context: Context, report: SyncReport) -> None:
         if report.away:
             context.say(report.away)
     if report.unreadable:
-        raise MemkitError(f"{'; '.join(report.unreadable)}; the index keeps their old text")
+        raise MemkitError(f"{'; '.join(report.unreadable)}; the index keeps what it had of them")
 
 
 def _interrupt(number: int, frame: object) -> None:

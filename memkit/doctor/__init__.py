@@ -9,6 +9,7 @@ import functools
 import logging
 import shlex
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -86,7 +87,7 @@ class Subject:
     """The memory home and the project that the checks examine, at `now` (seconds since the epoch).
 
     `refused` are settings that the project's file may not change. `problem` is the error if the settings
-    cannot be read.
+    cannot be read. `announce` gets a line about a long step of a fix.
     """
 
     home: Home
@@ -95,6 +96,7 @@ class Subject:
     loaded: Settings | None
     problem: ConfigError | None = None
     refused: tuple[str, ...] = ()
+    announce: Callable[[str], None] = logger.info
 
     @property
     def settings(self) -> Settings:

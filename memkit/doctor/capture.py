@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 import memkit
-from memkit import anchors
+from memkit import anchors, environment
 from memkit.archive import Archive
 from memkit.capture.sessions import Session, Sessions
 from memkit.claude_code.files import TranscriptFile, session_transcripts
@@ -27,11 +27,12 @@ from memkit.errors import (
     TranscriptError,
 )
 from memkit.hook.project import Project
-from memkit.ipc import launch, spool
+from memkit.ipc import spool
 from memkit.locks import capture_lock
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
+from memkit.processes import is_locked
 from memkit.settings import load
 from memkit.state import read_json_lines
 from memkit.text import format_time, one_line, plural
@@ -39,7 +40,7 @@ from memkit.text import format_time, one_line, plural
 RECENT_SECONDS = 7 * 86_400.0
 """Older errors of hooks are not reported."""
 
-LATE_SECONDS = 600.0
+LATE_SECONDS = 60.0
 """A hook starts a worker. An event that waits longer than this has none."""
 
 AHEAD_DAYS = 5.0
@@ -133,8 +134,8 @@ def _reason(item: spool.Item) -> str:
 def check_waiting_events(subject: Subject) -> Iterator[Finding]:
     """Find events without a worker, and those of a killed worker."""
     home = subject.home
-    if launch.worker_is_running(home):
-        return
+    if is_locked(home.capture_lock) or is_locked(environment.lock_file(home.root)):
+        return  # who only indexes takes no events
     claimed = spool.claimed(home)
     if claimed:
         yield make_finding("worker-killed", count=plural(len(claimed), "event"))

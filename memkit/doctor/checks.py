@@ -174,7 +174,9 @@ def notify_next_session(home: Home) -> int:
 
 def _notices(home: Home) -> Iterator[Notice]:
     of_home = [check for check in CHECKS if check.hourly and not check.of_project]
-    yield from _as_notices(examine(open_subject(home, Project(home.root, home)), of_home), "")
+    subject = open_subject(home, Project(home.root, home))
+    model.retry_download(subject)
+    yield from _as_notices(examine(subject, of_home), "")
     of_project = [check for check in CHECKS if check.hourly and check.of_project]
     roots = {project.root for project in known_projects(home)}
     for root in sorted(roots | {session.root for session in LiveSessions(home)}):

@@ -14,6 +14,7 @@ from memkit.errors import (
     ForeignSnapshotError,
     IndexBusyError,
     IndexStoreError,
+    MemkitError,
     StaleSnapshotError,
 )
 from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
@@ -201,8 +202,10 @@ def _index(subject: Subject, is_rebuild: bool) -> str:
             compare=True,
             announce=lines.append,
         )
-    chunks = plural(report.chunks, "chunk")
-    lines.append(f"{chunks} of {subject.project.root} indexed, {report.embedded} embedded")
+    line = f"{plural(report.chunks, 'chunk')} of {subject.project.root} indexed"
+    if report.missing and subject.settings.embedding.provider != "none":
+        raise MemkitError(f"{line}, but {report.missing} of them not embedded: {report.degraded}")
+    lines.append(f"{line}, {report.embedded} embedded" if report.embedded else line)
     return "; ".join([*lines, *filter(None, [report.degraded, report.away])])
 
 

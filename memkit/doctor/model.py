@@ -55,8 +55,17 @@ def check_hashes(subject: Subject) -> Iterator[Finding]:
 def fix_weights(subject: Subject) -> str:
     """Get the weights again, from this machine if possible. Raise `WeightsUnavailableError`."""
     download = subject.settings.embedding.download
-    directory = weights.ensure_weights(subject.home, allow_download=download, retry=True)
+    directory = weights.ensure_weights(
+        subject.home, allow_download=download, announce=subject.announce, retry=True
+    )
     return f"the weights in {directory} now match the published hashes"
+
+
+def retry_download(subject: Subject) -> None:
+    """Try again to fetch missing weights, so that a session hears only of a failure that lasts."""
+    if subject.loaded is not None and any(check_weights(subject)) and subject.settings.embedding.download:
+        with suppress(MemkitError):
+            fix_weights(subject)
 
 
 def check_provider(subject: Subject) -> Iterator[Finding]:

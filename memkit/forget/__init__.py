@@ -41,7 +41,6 @@ from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
 from memkit.timeline.cache import erase_timelines
-from memkit.topics.files import drop_outdated
 from memkit.topics.kept import drop_members
 
 logger = logging.getLogger(__name__)
@@ -248,21 +247,25 @@ def purge_index(
     An index that no project reads, because of another model or a missing directory, is dropped if
     `holds_text`. `roots` limits this to some projects. Raise `IndexStoreError`, `EmbeddingError`.
     """
-    current, away = set(), ""
+    from memkit.topics.compute import recount  # numpy
+
+    current, away = {}, ""
     for project, settings in projects:
         if Path(project.root).is_dir():
             announce(f"updating the index of {project.root}")
             report = sync_project(project, home, settings, announce=announce)
             if report.away:  # what waits there is deleted with the next contact; until then this is not done
                 away = report.away
-            current.add(collection_name(project, home, space(settings.embedding)))
+            current[collection_name(project, home, space(settings.embedding))] = project, settings
     for directory in snapshots_of(home, roots):
         chunks = open_current(directory, ChunkReader)
         if chunks is None or not erase_dead(directory):  # it cannot be read
             shutil.rmtree(directory, ignore_errors=True)
             continue
-        drop_outdated(directory, chunks.fingerprint)
-        if directory.name not in current and holds_text(chunks):
+        if directory.name in current:
+            project, settings = current[directory.name]
+            recount(project, home, settings)
+        elif holds_text(chunks):
             delete_collection(home, uri, directory.name)
     erase_timelines(home, remembered_projects(home))
     if away:

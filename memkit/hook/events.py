@@ -55,6 +55,9 @@ DEFAULT_SETTINGS: dict[str, Any] = {
 `summary_tokens` is the daily budget of summaries that the user has neither chosen nor refused, else 0.
 """
 
+_NO_SERVICE = r"(?m)^\s*(?:\[service\][^\[]*?^\s*|service\.)enabled\s*=\s*false\b"
+"""`enabled = false` below `[service]`, or `service.enabled = false`, in TOML."""
+
 _EVENT_FIELDS = {
     "session": "session_id",
     "prompt_id": "prompt_id",
@@ -146,7 +149,13 @@ def answer_event(
         return {}
     if event == "UserPromptSubmit":
         _hand_over(home, event, settings)
-        return _answer_prompt(home, project, data, settings, afterwards)
+        answer = _answer_prompt(home, project, data, settings, afterwards)
+        if _is_seen(raw) and not os.path.isdir(home.archive):
+            from memkit.hook.notices import first_notice
+
+            if line := first_notice(home):
+                answer["systemMessage"] = line
+        return answer
     problem = None
     try:
         _spool(home, event, data, project, raw)
@@ -379,7 +388,7 @@ def _settings(home: Home) -> dict[str, Any]:
         with open(home.hook_settings, encoding="utf-8") as file:
             published = parse_json(file.read())
     except (OSError, ValueError):  # not published yet, or damaged
-        published = {}
+        published = {"service": not _refuses_service(home)}
     settings = dict(DEFAULT_SETTINGS)
     for name, default in DEFAULT_SETTINGS.items():
         value = published.get(name) if isinstance(published, dict) else None
@@ -389,6 +398,17 @@ def _settings(home: Home) -> dict[str, Any]:
     if service:
         settings["service"] = service not in ("0", "false", "f", "no", "n", "off")
     return settings
+
+
+def _refuses_service(home: Home) -> bool:
+    """Return whether the user's own file turns the service off: this Python may be too old to read TOML."""
+    import re  # once for each home
+
+    try:
+        with open(home.config_file, encoding="utf-8") as file:
+            return re.search(_NO_SERVICE, file.read()) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def log_failure(event: str, error: BaseException) -> None:

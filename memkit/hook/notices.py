@@ -89,6 +89,12 @@ def off_notice(home: Home, project: Project) -> str | None:
     )
 
 
+def first_notice(home: Home) -> str | None:
+    """Return, once for each home, a line that memkit has begun. Raise `OSError`."""
+    words = "memkit: recording this project from now on; you can search it in about a minute"
+    return words if _is_first(home.run, "first-notice") else None
+
+
 def team_notice(home: Home, project: Project) -> str | None:
     """Return, once for each clone, a line that people share a memory in it. Raise `OSError`."""
     said, name = os.path.join(home.run, "team-said"), digest16(project.root)
@@ -173,7 +179,11 @@ def import_notice(home: Home, transcript: str) -> str | None:
     directory = os.path.join(home.run, "import-offered")
     if os.path.exists(os.path.join(directory, name)):
         return None
-    count = len(_transcripts(folder, _TRANSCRIPT) - _transcripts(home.sessions, ".json") - {own})
+    from memkit.ipc import spool  # once for each folder
+
+    known = {os.path.basename(str(item.record.get("transcript"))) for item in spool.unfinished(home)}
+    known |= _transcripts(home.sessions, ".json") | {own}
+    count = len(_transcripts(folder, _TRANSCRIPT) - known)
     if not _is_first(directory, name) or not count:
         return None
     earlier = "1 earlier session" if count == 1 else f"{count} earlier sessions"

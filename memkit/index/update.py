@@ -242,7 +242,7 @@ class Update:
         Unchanged files that wait for vectors come last and are not parsed again. Without an embedder they
         stay as they are. The second value is the part of the files that has been read.
         """
-        base, last = self.base, self.last
+        last = self.last
         sources = {source for source in self.files if source not in self.kept}
         known: Mapping[str, Entry] = {} if last is None else last.entries
         unreadable = {name for name in known if name not in self.kept and self.files.is_unreadable(name)}
@@ -252,8 +252,7 @@ class Update:
         for number, source in enumerate(changed, 1):
             if source in unreadable:
                 self.state.setdefault(source, "unreadable")
-                rows = last.rows_of(source) if last is not None else []
-                batch += rows if base is not None else [replace(row, vectors=None) for row in rows]
+                batch += self._last_rows(source)
             else:
                 batch += self._chunks_of(source)
             if len(batch) >= SEGMENT_CHUNKS:
@@ -276,6 +275,11 @@ class Update:
         if batch:
             yield batch, 1.0
 
+    def _last_rows(self, source: str) -> list[Row]:
+        """Return the chunks that a file had before it could no longer be read."""
+        rows = [] if self.last is None else self.last.rows_of(source)
+        return rows if self.base is not None else [replace(row, vectors=None) for row in rows]
+
     def _chunks_of(self, source: str) -> list[Row]:
         """Parse a file; return its chunks. If it cannot be read any more, they stay as they are."""
         try:
@@ -283,11 +287,11 @@ class Update:
         except OSError as error:
             logger.warning("cannot read %s: %s", source, error)
             self.report.unreadable.append(f"{source} cannot be read: {error.strerror or error}")
-            if self.base is None or source not in self.base.entries:
+            if self.last is None or source not in self.last.entries:
                 del self.state[source]
                 return []
-            self.state[source] = self.base.entries[source].state
-            return self.base.rows_of(source)
+            self.state[source] = "unreadable" if self.base is None else self.last.entries[source].state
+            return self._last_rows(source)
         if file.hash != self.files[source].hash:  # it has changed since
             self.state[source] = file_state(file, self.settings)
         self.stats[source] = file.stat

@@ -6,19 +6,21 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memkit.errors import DamagedFileError, NewerFileError
 from memkit.hook.project import Project
 from memkit.index import open_snapshot
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from memkit.topics import clusters as clustering
-from memkit.topics.files import StoredTopic, StoredTopics, derived_path, write_derived
-from memkit.topics.kept import Kept, KeptTopics, changing_kept
+from memkit.topics.files import StoredTopic, StoredTopics, derived_path, read_derived, write_derived
+from memkit.topics.kept import Kept, KeptTopics, changing_kept, read_kept
 from memkit.topics.labels import phrases, words_of_topics
 from memkit.topics.matching import match
 from memkit.topics.points import Points, read_points
@@ -77,6 +79,39 @@ def refresh(project: Project, home: Home, settings: Settings) -> StoredTopics | 
         )
     write_derived(derived_path(project, home, settings), stored)
     return stored
+
+
+def recount(project: Project, home: Home, settings: Settings) -> None:
+    """Take erased entries out of the stored topics: count and name each after the members that are left.
+
+    The clusters stay, so this needs no scikit-learn. Remove the topics if they or the index cannot be read.
+    Raise `OSError`.
+    """
+    path, stored = derived_path(project, home, settings), None
+    with suppress(NewerFileError, DamagedFileError):
+        stored, kept = read_derived(path), read_kept(home, project).topics
+    snapshot = open_snapshot(project, home, settings) if stored is not None else None
+    if stored is None or snapshot is None:
+        path.unlink(missing_ok=True)
+        return
+    points = read_points(snapshot)
+    numbers = {key: number for number, key in enumerate(points.keys)}
+    chunks = [snapshot.id(one) for one in points.first_chunks.tolist()]
+    left = []
+    for one in stored.topics:
+        typical = {name: place for place, name in enumerate(one.entries)}
+        members = [numbers[key] for key in kept.get(one.id, Kept()).members if key in numbers]
+        own = [n for _, n in sorted((typical.get(chunks[n], SHOWN_ENTRIES), n) for n in members)]
+        if own:
+            left.append((one, np.array(own, np.int64)))
+    words = words_of_topics(snapshot, points, [own for _, own in left], settings.search.language)
+    topics = tuple(
+        replace(one, label=label, words=found.words, size=len(own), days=_days(points, own),
+                entries=tuple(chunks[number] for number in own[:SHOWN_ENTRIES]))
+        for (one, own), found, label in zip(left, words, phrases(words), strict=True)
+    )  # fmt: skip
+    lost = sum(one.size for one in stored.topics) - sum(one.size for one in topics)
+    write_derived(path, replace(stored, entries=stored.entries - lost, topics=topics))
 
 
 def members_of(labels: NDArray[np.int64], vectors: clustering.Vectors) -> list[NDArray[np.int64]]:

@@ -12,8 +12,12 @@ import pytest
 
 from memkit.archive import Archive
 from memkit.capture.sessions import Sessions
-from memkit.doctor.capture import last_events
+from memkit.doctor import open_subject
+from memkit.doctor.capture import check_waiting_events, last_events
+from memkit.files import write_durably
+from memkit.home_files import remove_obstacles
 from memkit.hook.events import log_failure
+from memkit.index import index_lock
 from memkit.ipc import spool
 from memkit.paths import Home
 from tests.builders import Lines
@@ -64,7 +68,6 @@ def test_an_event_that_cannot_be_read(bare: Patient) -> None:
 
 
 def test_an_event_that_fails_again(bare: Patient) -> None:
-    from memkit.doctor import open_subject
     from memkit.doctor.checks import apply_fixes
 
     give_up(bare, put(bare), "it was odd")
@@ -85,6 +88,53 @@ def test_events_without_a_worker(bare: Patient) -> None:
     assert bare.fix(finding) == ["2 events processed"]
     assert "7443" in bare.search()
     assert bare.findings() == []
+
+
+def place_obstacle(path: Path, kind: str, elsewhere: Path) -> None:
+    if path.is_file():
+        path.unlink()
+    if kind == "link":
+        path.symlink_to(elsewhere)
+    else:
+        (path / "inner").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("kind", ["directory", "link"])
+def test_what_is_in_the_way_of_derived_files_is_removed(indexed: Patient, tmp_path: Path, kind: str) -> None:
+    """A directory or a link that a sync tool left stops neither capture nor the index."""
+    elsewhere = tmp_path / "elsewhere.md"
+    elsewhere.write_text("mine")
+    home = indexed.home
+    (snapshot,) = Path(home.index, "snapshots").iterdir()
+    put(indexed, time=time.time() - 61)
+    with index_lock(home, 5):  # who only indexes takes no events
+        (finding,) = check_waiting_events(open_subject(home, indexed.memory.project))
+        for path in (Path(home.hook_settings), Path(home.capture_lock), Path(home.run, "capture.queue"),
+                     snapshot / "unsent", snapshot / "manifest"):  # fmt: skip
+            place_obstacle(path, kind, elsewhere)
+    assert indexed.fix(finding) == ["1 event processed"]
+    assert "7443" in indexed.search()
+    assert Path(home.hook_settings).read_bytes()
+    assert elsewhere.read_text() == "mine"
+    assert indexed.codes() == []
+
+
+def test_a_link_out_of_the_home_is_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (outside / "hooks.json").mkdir(parents=True)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "run").symlink_to(outside)
+    assert list(remove_obstacles(str(home))) == []
+    assert (outside / "hooks.json").is_dir()
+
+
+def test_the_error_of_a_write_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "hooks.json").mkdir()
+    with pytest.raises(OSError) as caught:
+        write_durably(str(tmp_path / "hooks.json"), b"{}")
+    assert str(caught.value).endswith(f"'{tmp_path / 'hooks.json'}'")
+    assert ".tmp" not in str(caught.value)
 
 
 def test_hooks_that_never_fired(bare: Patient) -> None:

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from memkit.doctor import model, open_subject
+from memkit.doctor.checks import apply_fixes, notify_next_session
 from memkit.embedding import weights
+from memkit.errors import WeightsUnavailableError
+from memkit.hook.notices import take
 from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient
 from tests.embedding.service import KEY, Service, running
 
@@ -39,10 +42,40 @@ def test_missing_weights(with_own_weights: Patient, monkeypatch: pytest.MonkeyPa
     assert finding.level == "error"
     assert str(weights.model_directory(patient.home)) in finding.what
     # There is one source again, as when the network is back.
-    monkeypatch.setattr(weights, "package_index", lambda scratch, announce: offered)
+    monkeypatch.setattr(weights, "package_index", lambda *given: offered)
     assert patient.fix(finding)
     assert "7443" in patient.search()
     assert patient.findings() == []
+
+
+def test_the_background_tries_again_before_it_warns(
+    with_own_weights: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first download that was too slow is no news; one that fails again is."""
+    home = with_own_weights.home
+    shutil.rmtree(home.models)
+    offered = weights.installed_package()
+    monkeypatch.setattr(weights, "installed_package", weights.hub_cache)
+    with pytest.raises(WeightsUnavailableError):
+        weights.ensure_weights(home)
+    monkeypatch.setattr(weights, "package_index", lambda *given: offered)
+    notify_next_session(home)
+    assert not any("weights" in line for line in take(home, with_own_weights.memory.project.root))
+    shutil.rmtree(home.models)
+    monkeypatch.setattr(weights, "package_index", weights.hub_cache)
+    notify_next_session(home)
+    assert any("weights" in line for line in take(home, with_own_weights.memory.project.root))
+
+
+def test_what_stays_without_vectors_is_not_fixed(
+    with_own_weights: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient = with_own_weights
+    shutil.rmtree(patient.home.models)
+    monkeypatch.setattr(weights, "installed_package", weights.hub_cache)
+    done = list(apply_fixes(open_subject(patient.home, patient.memory.project), patient.findings()))
+    assert done and all(step.failed for step in done)
+    assert any("2 of them not embedded: no weights for" in step.message for step in done)
 
 
 def test_missing_weights_that_may_not_be_fetched(

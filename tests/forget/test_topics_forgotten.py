@@ -14,7 +14,7 @@ import pytest
 from memkit.bullets import read_bullets
 from memkit.forget.audit import Audit
 from memkit.hook.project import Project
-from memkit.index import index_lock
+from memkit.index import index_lock, open_chunks
 from memkit.journal import Journal
 from memkit.llm import Task
 from memkit.settings import SummarizeSettings
@@ -79,10 +79,36 @@ def test_no_file_holds_the_word_or_the_turns(grouped: RememberedTopics) -> None:
     assert all(turn in grouped.kept_text() for turn in gone)
     assert grouped.forget(grouped.select(*gone)) == []
     assert grouped.holders() == []
-    assert not grouped.derived.exists()
+    assert grouped.derived.exists()
     assert not any(turn in grouped.kept_text() for turn in gone)
     grouped.compute()
     assert grouped.holders() == []
+
+
+def test_one_entry_leaves_its_topic_and_the_others_stay(grouped: RememberedTopics) -> None:
+    """The topics are still there at once, with the entries left, under their IDs."""
+    project, home = grouped.stage.project, grouped.stage.home
+    before = read_topics(project, home, grouped.settings, TODAY)
+    gone = grouped.saying_the_word()[0]
+    assert grouped.forget(grouped.select(gone)) == []
+    after = read_topics(project, home, grouped.settings, TODAY)
+    assert before is not None and after is not None
+    lost = {name for name, one in before.kept.topics.items() if gone in one.members}
+    sizes = {one.id: (one.stored.size - (one.id in lost), sum(one.stored.days.values())) for one in before.topics}
+    assert {one.id: (one.stored.size, sum(one.stored.days.values()) + (one.id in lost)) for one in after.topics} == sizes
+    assert after.stored.entries == before.stored.entries - 1
+    chunks = open_chunks(project, home, grouped.settings)
+    assert chunks is not None
+    shown = {name for one in after.topics for name in one.stored.entries}
+    assert len(shown) == 7 and shown <= {chunks.id(number) for number in range(len(chunks))}
+
+
+def test_words_that_only_a_forgotten_entry_shared_go(grouped: RememberedTopics) -> None:
+    """A label of words needs two entries that say them."""
+    gone = grouped.saying_the_word()
+    assert grouped.forget(grouped.select(*gone[:3])) == []
+    assert WORD in grouped.journal.path(grouped.journal.days()[0]).read_text()
+    assert WORD not in grouped.derived.read_text()
 
 
 def model_labels(grouped: RememberedTopics) -> dict[str, str]:

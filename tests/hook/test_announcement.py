@@ -165,3 +165,19 @@ def test_the_price_is_that_of_the_list() -> None:
 def test_no_line_where_another_gateway_sees_the_session(user: Stage) -> None:
     assert start(user, ANTHROPIC_BASE_URL="https://gateway.example") == ""
     assert start(user) == LINE
+
+
+def test_the_first_prompt_of_a_home_says_that_memkit_records(stage: Stage) -> None:
+    """A session that installs memkit sees its first hook at a prompt. Only a person's terminal counts."""
+
+    def prompt(**environment: str) -> object:
+        answer = stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="Hi"), environment=environment)
+        return answer.json.get("systemMessage")
+
+    assert prompt() is None  # `claude -p`
+    first = prompt(**TERMINAL)
+    assert str(first).startswith("memkit: recording this project from now on")
+    assert prompt(**TERMINAL) is None
+    (stage.home / "run" / "first-notice").unlink()
+    (stage.home / "archive").mkdir()  # a memory that is in use
+    assert prompt(**TERMINAL) is None

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from memkit.hook import events
 from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.projects.team import trust
@@ -420,3 +421,21 @@ def test_a_python_that_is_too_old_is_reported_once(stage: Stage) -> None:
     assert "Python 3.6.9" in said
     assert "3.9 or newer" in said
     assert run("session_start") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "service"),
+    [
+        ("[service]\n# on a small machine\nenabled = false\n", False),
+        ('[search]\nk = 3\n\n[service]\nlog = "x"\n  enabled=false # mine\n', False),
+        ("service.enabled = false\n", False),
+        ("[service]\nenabled = true\n", True),
+        ("[service]\n#enabled = false\n", True),
+        ("[service]\nidle = 5\n[archive]\nenabled = false\n", True),
+    ],
+)
+def test_the_first_hook_heeds_a_service_that_is_off_by_hand(tmp_path: Path, text: str, service: bool) -> None:
+    """Before a worker has published the settings."""
+    home = Home(str(tmp_path))
+    Path(home.config_file).write_text(text)
+    assert events._settings(home)["service"] is service

@@ -46,6 +46,13 @@ def test_each_project_has_its_own(stage: Stage, folder: Path) -> None:
     )
 
 
+def test_sessions_whose_events_wait_do_not_count(stage: Stage, folder: Path) -> None:
+    """As the session that installed memkit, while the environment is being built."""
+    for name in ("a", "b"):
+        stage.run("stop", stage.event("Stop", transcript_path=str(folder / f"{name}.jsonl")))
+    assert "1 earlier session of this project" in start(stage, folder)["systemMessage"]
+
+
 def test_sessions_that_memkit_knows_do_not_count(stage: Stage, folder: Path) -> None:
     sessions = stage.home / "sessions"
     sessions.mkdir(parents=True)

@@ -126,6 +126,19 @@ def test_unreadable_files_survive_a_rebuild(memory: Memory, deny: Deny, lost: st
     assert memory.contents() == before
 
 
+def test_a_file_that_fails_during_a_rebuild_keeps_its_chunks(memory: Memory, deny: Deny) -> None:
+    """An unchanged file is opened only when its text is needed, so the scan does not see the failure."""
+    before = memory.contents()
+    files = read_files(memory.project, memory.home, memory.settings)
+    deny(errno.EIO, memory.path("2026-11-19.md"))
+    report = memory.sync(files=files, rebuild=True)
+    assert len(report.unreadable) == 1
+    assert memory.contents().keys() == before.keys()
+    deny(0, memory.path("2026-11-19.md"))
+    assert memory.sync().unreadable == []
+    assert memory.contents() == before
+
+
 def test_excluded_unreadable_files_are_removed(memory: Memory, deny: Deny) -> None:
     deny(errno.EIO, memory.path("docs"))
     memory.settings = msgspec.convert({"memory": {"exclude": ["docs/"]}}, Settings)

@@ -194,7 +194,7 @@ def test_each_job_does_its_work(memory: Memory, monkeypatch: pytest.MonkeyPatch)
         assert item is not None
         spool.give_up(memory.home, item, "broken")
     results = {job.name: run_job(job, around(memory)) for job in JOBS}
-    assert results.pop("health").result.endswith("findings for the next session")
+    assert results.pop("health").result.endswith("for the next session")
     assert {name: state.result for name, state in results.items()} == {
         "reconcile": "0 sessions caught up",
         "retry": "1 failed event queued again",
