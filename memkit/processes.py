@@ -142,7 +142,7 @@ def run_to_end(
 
 @contextmanager
 def _noted_signals() -> Iterator[list[int]]:
-    """Yield a list that gets the signals that would end this process. Other threads cannot: it stays empty."""
+    """Yield a list that gets the signals that would end this process. In other threads it stays empty."""
     noted: list[int] = []
     before = {}
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):

@@ -346,12 +346,13 @@ def test_an_open_question_stays_until_a_bullet_takes_it_up(
     assert "- Open: Should the production gateway move, too? <!--" in stage.text
     stage.change(provider="anthropic")
     candidates = stage.summarizer.select(stage.project, "2026-11-01")
-    stage.provider.answer = summary(bullet("The port of Zanzibar may move.", numbers, kind))
+    stage.provider.answer = summary(bullet("Port 9999 may move to Zanzibar.", numbers, kind))
     stage.summarizer.summarize(stage.project.root, candidates, stage.run(4))
     assert ("by:extract" in stage.text) is stays
-    (session,) = stage.journal.day("2026-11-20").groups()
-    found = [text for _, text in open_lines(stage.journal.day("2026-11-20"), *session)]
-    said = "The port of Zanzibar may move. (unverified)"
+    content = stage.journal.day("2026-11-20")
+    heading, turns = next((heading, turns) for heading, turns in content.groups() if heading is not None)
+    found = [text for _, text in open_lines(content, heading, turns)]
+    said = "Port 9999 may move to Zanzibar. (unverified)"
     question = "Should the production gateway move, too?"
     assert found == [said] * (kind == "open") + [question] * stays
 
