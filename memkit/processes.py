@@ -12,7 +12,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ MAX_OUTPUT_BYTES = 4_000_000
 """The longest output of a program that `run_to_end` accepts, on stdout and on stderr."""
 
 _POLL_SECONDS = 0.02
+
+_running: list[Popen[Any]] = []
+"""The programs that `run_to_end` has started and that have not ended."""
 
 # `subprocess` has these names on Windows only. With DETACHED_PROCESS instead, each console program that such
 # a process runs (git, claude) would open a window.
@@ -75,6 +79,12 @@ def kill_group(process: Popen[Any]) -> None:
     process.wait()
 
 
+def kill_running() -> None:
+    """Kill the programs that other threads run to their end. For a process that is about to exit."""
+    for process in list(_running):
+        kill_group(process)
+
+
 class TooMuchOutputError(Exception):
     """A program wrote more than `MAX_OUTPUT_BYTES`."""
 
@@ -88,8 +98,9 @@ def run_to_end(
 ) -> CompletedProcess[str]:
     """Run `command` in `directory` for at most `timeout` seconds and return its output.
 
-    Kill its whole process group in any case. Raise `subprocess.TimeoutExpired` or `TooMuchOutputError`,
-    and `OSError` or `ValueError` if the program cannot be started.
+    Kill its whole process group in any case, also if SIGTERM or SIGHUP ends this process: in the main thread,
+    raise `SystemExit` then. A service calls `kill_running`. Raise `subprocess.TimeoutExpired` or
+    `TooMuchOutputError`, and `OSError` or `ValueError` if the program cannot be started.
     """
     import subprocess
     from tempfile import TemporaryFile
@@ -98,30 +109,51 @@ def run_to_end(
     with TemporaryFile() as given, TemporaryFile() as output, TemporaryFile() as errors:
         given.write(stdin.encode("utf-8", "replace"))
         given.seek(0)
-        process = subprocess.Popen(
-            command,
-            cwd=directory,
-            env=dict(environ),
-            stdin=given,
-            stdout=output,
-            stderr=errors,
-            **detached(),
-        )
-        end = time.monotonic() + timeout
-        try:
-            while process.poll() is None and time.monotonic() < end:
-                _check_size(output, errors)
-                time.sleep(_POLL_SECONDS)
-            if process.returncode is None:
-                raise subprocess.TimeoutExpired(command, timeout)
-        finally:
-            kill_group(process)
+        with _noted_signals() as signals:
+            process = subprocess.Popen(
+                command,
+                cwd=directory,
+                env=dict(environ),
+                stdin=given,
+                stdout=output,
+                stderr=errors,
+                **detached(),
+            )
+            _running.append(process)
+            end = time.monotonic() + timeout
+            try:
+                while process.poll() is None and time.monotonic() < end and not signals:
+                    _check_size(output, errors)
+                    time.sleep(_POLL_SECONDS)
+                if process.returncode is None and not signals:
+                    raise subprocess.TimeoutExpired(command, timeout)
+            finally:
+                kill_group(process)
+                _running.remove(process)
+        if signals:
+            sys.exit(128 + signals[0])
         _check_size(output, errors)
         texts = []
         for file in (output, errors):
             file.seek(0)
             texts.append(file.read().decode("utf-8", "replace"))
     return subprocess.CompletedProcess(command, process.returncode, *texts)
+
+
+@contextmanager
+def _noted_signals() -> Iterator[list[int]]:
+    """Yield a list that gets the signals that would end this process. In other threads it stays empty."""
+    noted: list[int] = []
+    before = {}
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        with suppress(ValueError):  # not the main thread
+            if signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, lambda which, _: noted.append(which))
+    try:
+        yield noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _check_size(*files: IO[bytes]) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import psutil
 import pytest
 
-from memkit.processes import TooMuchOutputError, run_to_end
+from memkit.processes import TooMuchOutputError, kill_running, run_to_end
 from tests.e2e.waiting import wait_until
 
 
@@ -74,6 +76,46 @@ def test_a_child_that_outlives_the_program_is_killed(tmp_path: Path) -> None:
     )
     assert run(code, tmp_path).stdout == "answer\n"
     wait_until(lambda: is_gone(tmp_path / "child"))
+
+
+FAMILY = """import os, time
+child = os.fork()
+open('child' if child == 0 else 'parent', 'w').write(str(os.getpid()) + ' ')
+time.sleep(600)
+"""
+
+
+def has_begun(directory: Path) -> bool:
+    """Whether the two processes of `FAMILY` run."""
+    files = [directory / name for name in ("parent", "child")]
+    return all(file.exists() and file.read_text().endswith(" ") for file in files)
+
+
+def is_all_gone(directory: Path) -> bool:
+    return is_gone(directory / "parent") and is_gone(directory / "child")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without a signal")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", 1)])
+def test_a_signal_ends_the_program_and_its_children(tmp_path: Path, number: int) -> None:
+    code = (
+        "import sys; from memkit.processes import run_to_end\n"
+        "run_to_end([sys.executable, '-c', sys.argv[1]], {}, sys.argv[2], 600.0)"
+    )
+    asking = subprocess.Popen([sys.executable, "-c", code, FAMILY, str(tmp_path)], stderr=subprocess.DEVNULL)
+    wait_until(lambda: has_begun(tmp_path))
+    asking.send_signal(number)
+    assert asking.wait(60) in (128 + number, -number)
+    assert is_all_gone(tmp_path)
+
+
+def test_a_process_that_exits_takes_the_programs_of_its_threads_along(tmp_path: Path) -> None:
+    thread = threading.Thread(target=run, args=(FAMILY, tmp_path, 600.0))
+    thread.start()
+    wait_until(lambda: has_begun(tmp_path))
+    kill_running()
+    thread.join()
+    assert is_all_gone(tmp_path)
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

@@ -40,6 +40,19 @@ class ArchivedTurn:
     commit: str = ""
     compacted: bool = False
 
+    @property
+    def words(self) -> tuple[str, str]:
+        """The prompt and the answer: text between tool calls is narration, the last text is the answer."""
+        prompt, answer, has_worked = "", "", False
+        for one in self.messages:
+            if one.text and one.role == "user":
+                prompt = f"{prompt}\n\n{one.text}".lstrip()
+            elif one.text:
+                answer = f"{answer}\n\n{one.text}" if answer and not has_worked else one.text
+                has_worked = False
+            has_worked = has_worked or bool(one.tools)
+        return prompt, answer
+
 
 def make_archived_turn(
     turn: Turn,

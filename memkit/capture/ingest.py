@@ -158,13 +158,8 @@ def _turn(session: Session, held: ArchivedTurn) -> Turn:
     for one in messages:
         turn.finished = one.time or turn.finished
         turn.tools += _calls(one)
-        if one.role == "user":
-            turn.prompt = one.text
-        elif one.text:
-            # As in a transcript: text between tool calls is narration, the last text is the answer.
-            is_more = bool(turn.answer) and not turn.worked_since
-            turn.answer = f"{turn.answer}\n\n{one.text}" if is_more else one.text
         turn.worked_since = bool(one.tools)
+    turn.prompt, turn.answer = held.words
     return turn
 
 

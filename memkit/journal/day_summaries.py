@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from memkit import anchors
+from memkit.bullets import OPEN, read_bullets
 from memkit.journal.day_file import DayFile, Section, has_own_title, heading_of
 from memkit.journal.extracts import is_unedited
 
@@ -46,7 +47,8 @@ def summarize(
 
     `title` becomes the words of the heading, unless the user edited them. `key` is the heading's mark:
     `summary`, or `extract` for lines made without a model. A summary removes the unedited lines of an
-    extract of these turns. All other text stays. Return False without a change if none of the turns is
+    extract of these turns, an open question only if an open point about its turn is among the bullets. All
+    other text stays. Return False without a change if none of the turns is
     there any more, or if one is covered already.
     """
     keys = ["summary", "extract"] if key == "extract" else ["summary"]
@@ -58,7 +60,7 @@ def summarize(
         is_own = has_own_title(heading, below)
         first = below[places[0]]
         if key == "summary":
-            first = replace(first, start=first.start - _drop_extract(content, heading, turns))
+            first = replace(first, start=first.start - _drop_extract(content, heading, turns, bullets))
         pairs = {**heading.pairs, key: names[places[-1]]}
         if key == "summary" and pairs.get("extract") not in names[places[-1] + 1 :]:
             pairs["extract"] = ""
@@ -83,16 +85,19 @@ def summarize(
     return False
 
 
-def _drop_extract(content: DayFile, heading: Section, turns: Sequence[str]) -> int:
+def _drop_extract(
+    content: DayFile, heading: Section, turns: Sequence[str], bullets: Sequence[str]
+) -> int:
     """Remove the unedited lines below a heading that an extract made from one of `turns`.
 
     Return how many lines fewer there are.
     """
+    answered = {turn for _, one in read_bullets(bullets) if one.text.startswith(OPEN) for turn in one.turns}
     gone = [
-        number
-        for number in range(heading.start + 1, heading.end)
-        if is_unedited(line := content.lines[number])
-        and not set(anchors.parse(line)["turns"].split(",")).isdisjoint(turns)
+        heading.start + number
+        for number, one in read_bullets(content.lines[heading.start : heading.end])
+        if is_unedited(one.line)
+        and not set(one.turns).isdisjoint(answered if one.text.startswith(OPEN) else turns)
     ]
     before = len(content.lines)
     if gone:

@@ -28,7 +28,8 @@ from memkit.claude_code.exchange import redacted
 from memkit.claude_code.transcript import MAX_DEPTH
 from memkit.claude_code.turn import Turn, turn_id
 from memkit.errors import MemkitError
-from memkit.journal.markup import cut_middle, one_line, printable, safe_block, short_id
+from memkit.journal.markup import cut_middle, is_cut_of, one_line, printable, safe_block, short_id
+from memkit.journal.sentences import shorten_answer
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
 from memkit.journal.tool_lines import EDITORS, tools_part
 from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
@@ -41,8 +42,8 @@ PASTE_CHARACTERS = 300
 
 PASTE_LINES = 12
 ANSWER_CHARACTERS = 4000
-REPORT_CHARACTERS = 320
-"""Of an answer after edits: it reports what the tool calls and the files show."""
+REPORT_CHARACTERS, DECIDING_CHARACTERS = 320, 1000
+"""Of an answer after edits, which repeats what the tool calls show; with the sentences that decide."""
 
 NOTE_CHARACTERS = 20_000
 TAG_CHARACTERS = 60
@@ -82,7 +83,7 @@ def compaction_digests(turn: Turn, redact: Callable[[str], str]) -> list[Digest]
         when, name = local_time(one.time or turn.time), turn_id(turn.session, "", one.uuid, one.text)
         minute = when.strftime("%H:%M")
         heading = f"### {minute} {COMPACTION_TITLE} {anchors.render(turn=name, branch=branch)}"
-        said = _prose("**Answered**", redact(one.text), COMPACTION_CHARACTERS, hint, redact)
+        said = _prose("**Answered**", cut_middle(redact(one.text), COMPACTION_CHARACTERS, hint), redact)
         section = f"{heading}\n{said}".rstrip()
         day, session = when.date().isoformat(), anchors.safe(turn.session)
         found.append(Digest(name, session, anchors.safe(branch), day, minute, COMPACTION_TITLE, section))
@@ -101,19 +102,21 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
     hint = f"`memkit transcript --turn {turn.id}`"
     is_paste = prompt.count("\n") >= PASTE_LINES and "```" not in prompt
     limit = PASTE_CHARACTERS if is_paste else PROMPT_CHARACTERS
-    asked = _prose("**Asked**", prompt, limit, hint, redact) if prompt else ""
+    asked = _prose("**Asked**", cut_middle(prompt, limit, hint), redact) if prompt else ""
+    did = tools_part(turn.tools, (root, turn.cwd), redact)
     answered = "**Interrupted**" if turn.interrupted else ""
     if answer:
         has_edited = any(call.name in EDITORS and call.result and not call.is_error for call in turn.tools)
-        limit = REPORT_CHARACTERS if has_edited else ANSWER_CHARACTERS
-        answered = _prose("**Answered**", answer, limit, "" if hint in asked else hint, redact)
+        limits = (REPORT_CHARACTERS, DECIDING_CHARACTERS) if has_edited else (ANSWER_CHARACTERS,) * 2
+        shown = shorten_answer(answer, *limits, "" if hint in asked else hint, did)
+        answered = _prose("**Answered**", shown, redact)
     # Without a prompt, `read_parts` recognizes the title of an answer by making it again.
     said = answered.removeprefix("**Answered**") if answer else ""
     title = title_of(prompt, answer if prompt else said)
     title = redact(title) or NO_TITLE
     branch = redact(turn.branch)
     heading = f"### {minute} {title} {anchors.render(turn=turn.id, branch=branch)}"
-    parts = [part for part in (tools_part(turn.tools, (root, turn.cwd), redact), answered) if part]
+    parts = [part for part in (did, answered) if part]
     section = "\n".join([heading, "\n\n".join(parts)])
     if title != prompt or not parts or read_parts(section).prompt != prompt:
         section = "\n".join([heading, "\n\n".join(filter(None, [asked, *parts]))])
@@ -126,6 +129,22 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
         title=title,
         section=section.rstrip(),
     )
+
+
+def with_whole(section: str, prompt: str, answer: str) -> str:
+    """Return a turn's section with its whole prompt and answer where it shows them cut, and unedited.
+
+    Even so, they have at most `PROMPT_CHARACTERS` and `ANSWER_CHARACTERS`.
+    """
+    parts = read_parts(section)
+    for shown, whole, limit in (
+        (parts.prompt, prompt, PROMPT_CHARACTERS),
+        (parts.answer, answer, ANSWER_CHARACTERS),
+    ):
+        if is_cut_of(shown, whole):
+            text = _FORGED.sub(_AS_BOLD, "\n" + cut_middle(printable(whole), limit, ""))
+            section = section.replace(shown, text.strip(), 1)
+    return section
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +278,8 @@ def local_time(time: datetime | None) -> datetime:
     return (time or datetime.fromtimestamp(0).astimezone()).astimezone()
 
 
-def _prose(
-    label: str, text: str, limit: int, hint: str, redact: Callable[[str], str]
-) -> str:
-    text = cut_middle(text, limit, hint).lstrip("\r\n")
+def _prose(label: str, text: str, redact: Callable[[str], str]) -> str:
+    text = text.lstrip("\r\n")
     # A fence, list, table, quote, or indented code must begin a line, so it cannot follow the label.
     if _OWN_LINE.match(text):
         block = f"\n\n{_safe(text, redact)}"

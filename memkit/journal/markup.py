@@ -26,9 +26,12 @@ _BOLD = re.compile(r"\*\*|__")
 _FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})(.*)$")
 _LIST_MARKS = re.compile(r"^(?:(?:#{1,6}|[-*+>]) )+")
 _HTML_START = re.compile(r"^([\s>]*)<")
-_GAP = re.compile(r"\n\n\[… [\d,]+ characters left out[^\n]*\]\n\n")
+_GAP = re.compile(r"(?:\A|\n\n)\[…(?: [\d,]+ characters left out[^\n]*)?\](?:\n\n|\Z)")
 _MAX_PASSES = 12
 ID_CHARACTERS = 8
+
+LEAST_GAP = 200
+"""A shorter text is not left out: saying so would take almost as much room."""
 
 
 @functools.cache
@@ -155,7 +158,8 @@ def cut_middle(text: str, limit: int, hint: str) -> str:
     near = tail_start + limit // 6
     ends = (text.find(sign, tail_start, near) for sign in ("\n", " "))
     tail_start = next((end + 1 for end in ends if end >= 0), tail_start)
-    gap = f"[… {tail_start - head_end:,} characters left out{f': {hint}' if hint else ' …'}]"
+    if tail_start - head_end < LEAST_GAP:
+        return text
     # Close a fence that the cut leaves open, and reopen one that continues after the gap.
     head, tail = text[:head_end].rstrip(), text[tail_start:].lstrip("\n")
     fence = _open_fence(head)
@@ -165,19 +169,35 @@ def cut_middle(text: str, limit: int, hint: str) -> str:
             tail = f"{fence}\n{tail}"
     elif (opened := _open_fence(text[:tail_start])) is not None:
         tail = f"{opened}\n{tail}"
-    return f"{head}\n\n{gap}\n\n{tail}"
+    return f"{head}\n\n{gap(tail_start - head_end, hint)}\n\n{tail}"
+
+
+def gap(characters: int, hint: str) -> str:
+    """Return the mark of text that is left out, with the `hint` where to find it."""
+    return f"[… {characters:,} characters left out{f': {hint}' if hint else ' …'}]"
+
+
+def is_cut_of(shown: str, whole: str) -> bool:
+    """Return whether `shown` has gaps, and what it has around them is in `whole`, in this order."""
+    parts, text = _around_gaps(shown), "".join(filter(str.isalnum, whole))
+    at = 0
+    for part in parts:
+        found = text.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return len(parts) > 1
 
 
 def is_same_cut(one: str, other: str) -> bool:
-    """Return whether two texts that `cut_middle` may have shortened can be the same, but for their marks."""
-    (head, tail), (other_head, other_tail) = (_around_gap(text) for text in (one, other))
-    heads, tails = sorted((head, other_head), key=len), sorted((tail, other_tail), key=len)
+    """Return whether two texts that may have been shortened can be the same, but for their marks."""
+    parts = [_around_gaps(text) for text in (one, other)]
+    heads, tails = (sorted((part[end] for part in parts), key=len) for end in (0, -1))
     return heads[1].startswith(heads[0]) and tails[1].endswith(tails[0])
 
 
-def _around_gap(text: str) -> tuple[str, str]:
-    parts = ["".join(filter(str.isalnum, part)) for part in _GAP.split(text, maxsplit=1)]
-    return parts[0], parts[-1]
+def _around_gaps(text: str) -> list[str]:
+    return ["".join(filter(str.isalnum, part)) for part in _GAP.split(text)]
 
 
 def _boundary(text: str, wanted: int) -> int:

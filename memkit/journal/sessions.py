@@ -152,7 +152,7 @@ def _best_bullet(lines: Sequence[str]) -> str:
     telling = [one for label in _TELLING for one in words if one.startswith(label)]
     best = (words if bullets else telling)[:1]
     left = [one for one in words if one.startswith(_FAILED) and one.endswith(_NOT_AGAIN)][-1:]
-    left += [one for one in words if one.startswith(OPEN)][-1:]
+    left += [shown_bullet(one) for one in found if one.text.startswith(OPEN)][-1:]
     parts = list(dict.fromkeys([*best, *left]))
     return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(parts)) for part in parts)
 
@@ -168,7 +168,7 @@ def open_lines(content: DayFile, heading: Section, turns: Sequence[Section]) -> 
         yield last, redact(asked)
         return
     for _, bullet in read_bullets(content.lines[heading.start + 1 : heading.end]):
-        if bullet.is_verified and bullet.text.startswith(OPEN):
+        if bullet.text.startswith(OPEN):
             yield bullet.lasting_id, shown_bullet(bullet).removeprefix(OPEN)
 
 

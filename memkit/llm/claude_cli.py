@@ -37,6 +37,7 @@ _OPTIONS = (
     ("--strict-mcp-config",),
     ("--disable-slash-commands",),
     ("--max-turns", "1"),
+    ("--permission-mode", "default"),  # as root, Claude Code refuses a `bypassPermissions` of the settings
 )
 """Options that older versions lack. memkit repeats a call without the option that Claude Code refuses.
 

@@ -21,13 +21,13 @@ _RELEASE = r"([-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest)?"
 def price(provider: str, model: str, usage: TokenUsage, base_url: str = "") -> float | None:
     """Return the price of a call in dollars, or None if it is unknown, which is not the same as 0.
 
-    A price in `usage` takes precedence. `base_url` is the setting of this name: a service on this machine
-    costs nothing, the price at any other address is unknown.
+    A price in `usage` takes precedence. `base_url` is the setting of this name: the price there is unknown,
+    except for Ollama on this machine. Any other service there may pass the calls on.
     """
     if usage.usd is not None:
         return usage.usd
     if base_url:
-        return 0.0 if _is_loopback(base_url) else None
+        return 0.0 if provider == "ollama" and _is_loopback(base_url) else None
     if provider == "ollama":
         return 0.0
     known = _known(provider, model)

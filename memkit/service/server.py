@@ -23,6 +23,7 @@ from memkit.hook.project import Project
 from memkit.ipc import address, launch
 from memkit.ipc.client import PING, ServiceUnavailable, request
 from memkit.paths import Home
+from memkit.processes import kill_running
 from memkit.service.jobs import due_jobs
 from memkit.service.listener import OPEN_OPERATIONS, STATUS, Listener, Request
 from memkit.service.operations import Operations
@@ -115,6 +116,7 @@ class _Service:
             self.operations.writer.stop()
             await asyncio.wait([listening], timeout=STOP_SECONDS / 2)
             self.operations.close()
+            kill_running()  # or the model's program outlives the service, and its answer is lost all the same
             if not self.operations.writer.join(STOP_SECONDS / 2) or self.operations.apart.is_busy:
                 logger.info("the current task is left to the next service")
                 logging.shutdown()

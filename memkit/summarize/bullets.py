@@ -16,6 +16,7 @@ from memkit.archive.turn import ArchivedTurn
 from memkit.bullets import WrittenBullet, read_bullets
 from memkit.errors import ConfigError
 from memkit.journal import Journal
+from memkit.journal.digest import with_whole
 from memkit.journal.markup import one_line, short_id
 from memkit.llm import Task
 from memkit.settings import SummarizeSettings
@@ -216,8 +217,10 @@ def read_evidence(
         for turn in segment.turns:
             section = content.find_turn(turn.id)
             digest = content.text(section) if section is not None else ""
-            parts = [segment.day, digest]
             exchange = archived[segment.session].get(turn.id)
+            if exchange is not None:
+                digest = with_whole(digest, *exchange.words)
+            parts = [segment.day, digest]
             if exchange is not None:
                 parts += [text for message in exchange.messages for text in message.texts()]
             evidence[turn.id] = Evidence(digest, "\n".join(parts))

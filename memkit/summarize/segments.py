@@ -20,6 +20,7 @@ from memkit.errors import ArchiveError
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section
 from memkit.journal.day_summaries import turns_of
+from memkit.journal.digest import with_whole
 from memkit.llm.calls import CALL_TOKENS, SMALLEST_CALL
 from memkit.settings import SummarizeSettings
 from memkit.summarize.turns import shown_turn
@@ -175,6 +176,8 @@ def _read_turn(
     known = archived.get(turn)
     duration = _duration(known, settings.silence_minutes) if known else timedelta()
     digest = anchors.strip(content.text(section))
+    if known is not None:
+        digest = with_whole(digest, *known.words)
     return SegmentTurn(
         id=turn,
         time=time,

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
 from memkit.llm import (
@@ -240,3 +244,41 @@ def test_no_answer_in_time(api: MessagesApi, claude_home: ClaudeHome) -> None:
         wait_until(lambda: not claude_home.processes())
     finally:
         is_over.set()
+
+
+def test_a_mode_in_the_users_settings_does_not_stop_it(api: MessagesApi, claude_home: ClaudeHome) -> None:
+    """Claude Code refuses `bypassPermissions` to root."""
+    api.script = lambda request: CALL
+    claude_home.environment.pop("IS_SANDBOX", None)  # with it, root may skip permissions
+    settings = claude_home.directory / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text(json.dumps({"permissions": {"defaultMode": "bypassPermissions"}}))
+    assert provider(claude_home).ask(TASK).value == BULLETS
+
+
+def test_nothing_of_it_outlives_memkit(api: MessagesApi, claude_home: ClaudeHome) -> None:
+    """Not even while it waits for an answer that does not come."""
+    is_asked, may_answer = threading.Event(), threading.Event()
+
+    def wait(request: Request) -> Reply:
+        is_asked.set()
+        may_answer.wait(60)
+        return CALL
+
+    api.script = wait
+    code = (
+        "import os, sys; from memkit.llm.claude_cli import ClaudeCliProvider; from memkit.paths import Home\n"
+        "from memkit.settings import SummarizeSettings; from tests.llm.tasks import TASK\n"
+        "settings = SummarizeSettings(provider='claude-cli')\n"
+        "ClaudeCliProvider(sys.argv[1], settings, os.environ, Home(sys.argv[2])).ask(TASK)"
+    )
+    command = [sys.executable, "-c", code, str(claude_home.claude), str(claude_home.memkit_home)]
+    root = str(Path(__file__).parents[2])
+    asking = subprocess.Popen(command, env={**claude_home.environment, "PYTHONPATH": root})
+    assert is_asked.wait(60)
+    started = psutil.Process(asking.pid).children(recursive=True)
+    asking.terminate()
+    assert asking.wait(60) == 128 + signal.SIGTERM
+    assert started
+    wait_until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in started))
+    may_answer.set()

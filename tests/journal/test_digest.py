@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -193,6 +194,39 @@ def test_a_pasted_log_and_a_report_are_cut_more_than_what_was_written() -> None:
     assert section.count(hint) == 1
     composed = make_digest(turn_of(f"Why?\n```\n{log}```", "It is so. " * 200), "", str).section
     assert "left out" not in composed
+
+
+STEP = "The handler reads its input once and hands it on to the parser. "
+DECIDING = [
+    "It stays on 7443 because 443 is the ingress's.",
+    "1. **Root cause:** the probe asked the wrong port.",
+    "We never retry a refused connection.",
+]
+
+
+def test_a_report_keeps_what_decides() -> None:
+    """Sentences stay whole and in order, code stays closed, and each gap is worth its mark."""
+    code = "```py\nport = 7443  # must stay\n" + "x = 1\n" * 60 + "```"
+    lines = ["Done. The gateway moved.", DECIDING[0], code, DECIDING[1], "- `a.py`: as said", DECIDING[2], "Is that all?"]
+    answer = f"\n\n{STEP * 8}\n\n".join(lines)
+    edit = ToolCall("Edit", {"file_path": "a.py"}, "done")
+    section = make_digest(turn_of("Go", answer, edit), "", str).section
+    shown = read_parts(section).answer
+    assert [line for line in shown.split("\n") if line in lines] == [lines[0], *DECIDING, lines[-1]]
+    others = [line for line in shown.split("\n") if line not in lines and not line.startswith("[…")]
+    assert set("\n".join(others).replace(STEP.strip(), "").split()) == set()
+    (gone,) = re.findall(r"\[… ([\d,]+) characters left out", shown)
+    assert len(answer) - len(shown) < int(gone.replace(",", "")) < len(answer) - 250
+    long = make_digest(turn_of("Go", "It must be so, because it is.\n" * 400, edit), "", str).section
+    assert len(read_parts(long).answer) < 1100
+    plain = read_parts(make_digest(turn_of("Go", answer + STEP * 60), "", str).section).answer
+    assert all(line in plain for line in DECIDING)
+
+
+@pytest.mark.parametrize("answer", ["Decided so. " + "word " * 90, STEP * 7])
+def test_little_is_not_left_out(answer: str) -> None:
+    edit = ToolCall("Edit", {"file_path": "a.py"}, "done")
+    assert read_parts(make_digest(turn_of("Go", answer, edit), "", str).section).answer == answer.strip()
 
 
 def test_an_interrupted_turn_has_no_answer() -> None:

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from memkit import anchors
 from memkit.claude_code.turn import ToolCall
 from memkit.journal.digest import PROMPT_CHARACTERS, TITLE_CHARACTERS, make_digest
-from memkit.journal.markup import cut_middle, one_line, printable, safe_block
+from memkit.journal.markup import LEAST_GAP, cut_middle, one_line, printable, safe_block
 from memkit.privacy.redact import redact
 from tests.builders import turn_of
 from tests.ci import IN_CI, every, examples
@@ -188,11 +188,12 @@ def test_a_turn_without_a_prompt_asks_nothing() -> None:
 def test_the_limits_and_the_count_hold(lines: list[str], limit: int) -> None:
     text = "\n".join(lines)
     cut = cut_middle(text, limit, "see there")
-    if len(text) <= limit:
-        assert cut == text
-        return
     match = re.search(r"\n\n\[… ([\d,]+) characters left out: see there\]\n\n", cut)
-    assert match
+    if match is None:
+        assert cut == text
+        assert len(text) < limit + LEAST_GAP
+        return
+    assert len(text) > limit
     head, tail = cut[: match.start()], cut[match.end() :]
     assert len(head) + len(tail) <= limit
     assert text.startswith(head)

@@ -65,7 +65,8 @@ def test_the_price_of_the_provider_counts() -> None:
     ],
 )
 def test_other_addresses(url: str, dollars: float | None) -> None:
-    assert price("openai", "gpt-5-mini", BOTH, url) == dollars
+    assert price("ollama", "gpt-oss", BOTH, url) == dollars
+    assert price("openai", "gpt-5-mini", BOTH, url) is None
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,14 @@ from memkit.claude_code.exchange import Message, ToolUse
 from memkit.claude_code.turn import ToolCall, Turn
 from memkit.journal.extracts import is_unedited
 from memkit.journal.sentences import accepts, decisions, last_question, plan
+from memkit.journal.sessions import open_lines
 from memkit.journal.titles import says_nothing
 from memkit.journal.tool_lines import MAX_TOOLS
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.summarize.extract import MOST_LINES, MOST_TURNS, make_extract
 from memkit.summarize.turns import Call, ExtractTurn
-from tests.summarize.stage import SESSION, START, SummaryStage, bullet_for_each
+from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each, summary
 
 
 def turn(prompt: str = "", answer: str = "", *calls: Call, name: str = "t1", title: str = "") -> ExtractTurn:
@@ -333,6 +334,27 @@ def test_a_model_replaces_extracts_later(stage: SummaryStage) -> None:
     assert report.segments == 1
     assert "by:extract" not in stage.text
     assert "extract:" not in stage.text
+
+
+@pytest.mark.parametrize(("kind", "numbers", "stays"), [("finding", [2], True), ("open", [1], True), ("open", [2], False)])
+def test_an_open_question_stays_until_a_bullet_takes_it_up(
+    stage: SummaryStage, kind: str, numbers: list[int], stays: bool
+) -> None:
+    add(stage, 0, "Move the gateway", "Done.", name="00000001")
+    add(stage, 1, "Check it", "It runs. Should the production gateway move, too?", name="00000002")
+    stage.run(2)
+    assert "- Open: Should the production gateway move, too? <!--" in stage.text
+    stage.change(provider="anthropic")
+    candidates = stage.summarizer.select(stage.project, "2026-11-01")
+    stage.provider.answer = summary(bullet("Port 9999 may move to Zanzibar.", numbers, kind))
+    stage.summarizer.summarize(stage.project.root, candidates, stage.run(4))
+    assert ("by:extract" in stage.text) is stays
+    content = stage.journal.day("2026-11-20")
+    heading, turns = next((heading, turns) for heading, turns in content.groups() if heading is not None)
+    found = [text for _, text in open_lines(content, heading, turns)]
+    said = "Port 9999 may move to Zanzibar. (unverified)"
+    question = "Should the production gateway move, too?"
+    assert found == [said] * (kind == "open") + [question] * stays
 
 
 def test_imported_sessions_wait_for_the_command(stage: SummaryStage) -> None:

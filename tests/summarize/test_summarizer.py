@@ -428,3 +428,21 @@ def test_bullets_are_checked_by_their_wording_too(stage: SummaryStage) -> None:
     assert "listens on 7443. <!-- grip:" in stage.text
     assert "customer portal. (unverified) <!-- grip:" in stage.text
     assert "French" not in stage.text
+
+
+def test_the_model_reads_what_the_digest_leaves_out(stage: SummaryStage) -> None:
+    """Up to the limits of the manual, and with the words of the day where the user edited them."""
+    log = "Why?\n" + "npm says something\n" * 25 + "It stopped at step 17."
+    stage.add_turn(0, log)
+    stage.add_turn(1, log.replace("17", "18"))
+    path = stage.journal.path("2026-11-20")
+    before, second = path.read_text().rsplit("Why?", 1)
+    assert "characters left out" in before
+    path.write_text(f"{before}Why, please?{second}")
+    stage.run(60)
+    (task,) = stage.provider.tasks
+    first, edited = task.material.split("</turn>")[:2]
+    assert "[…" not in first
+    assert first.count("npm says") == 25
+    assert "Why, please?" in edited
+    assert "characters left out" in edited
