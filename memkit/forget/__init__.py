@@ -41,8 +41,8 @@ from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
 from memkit.timeline.cache import erase_timelines
-from memkit.topics.files import drop_outdated
-from memkit.topics.kept import drop_members
+from memkit.topics import files as topic_files
+from memkit.topics import kept as kept_topics
 
 logger = logging.getLogger(__name__)
 
@@ -193,7 +193,7 @@ class _Eraser:
             gone = self._forgotten.within(root)
             return gone.turns | gone.grips
 
-        drop_members(self._home, self._forgotten.roots, gone_from)
+        kept_topics.drop_members(self._home, self._forgotten.roots, gone_from)
 
     def _is_in(self, chunks: ChunkReader) -> bool:
         if chunks.root in self._forgotten.roots:
@@ -261,7 +261,7 @@ def purge_index(
         if chunks is None or not erase_dead(directory):  # it cannot be read
             shutil.rmtree(directory, ignore_errors=True)
             continue
-        drop_outdated(directory, chunks.fingerprint)
+        topic_files.drop_outdated(directory, chunks.fingerprint)
         if directory.name not in current and holds_text(chunks):
             delete_collection(home, uri, directory.name)
     erase_timelines(home, remembered_projects(home))
