@@ -134,6 +134,11 @@ class Desk:
             logger.warning("no key can be checked: %s", error)
             raise HTTPException(503, "no key can be checked; the user can run `memkit serve keys`") from error
 
+    def link_of(self, request: Request) -> Link | None:
+        """Return the link whose key a request has; None for a stored key."""
+        secret = request.headers["authorization"].partition(" ")[2].strip()
+        return next((one for one in self.links if one.find(secret)), None)
+
     def is_known(self, secret: str) -> bool:
         """Return whether a valid key has this secret."""
         try:
@@ -169,8 +174,8 @@ def desk_of(request: Request) -> Desk:
     return desk
 
 
-def _for(role: str) -> Callable[..., Awaitable[Ask]]:
-    """Return a dependency that lets keys of a role ask."""
+def _for(role: str, *, or_page: bool = False) -> Callable[..., Awaitable[Ask]]:
+    """Return a dependency that lets keys of a role ask, and the page if `or_page`."""
 
     async def authorized(
         request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
@@ -184,7 +189,7 @@ def _for(role: str) -> Callable[..., Awaitable[Ask]]:
             )
         request.scope[KEY_ID] = key.id
         desk.count(key.id)
-        if not key.may(role):
+        if not key.may(role) and not (or_page and key.id == link.KEY_ID):
             raise HTTPException(403, f"this needs a key with the role {role}; this one has {key.role}")
         return partial(desk.ask, key=key.id, is_change=role != "read")
 
@@ -194,6 +199,7 @@ def _for(role: str) -> Callable[..., Awaitable[Ask]]:
 Reading = Annotated[Ask, Depends(_for("read"))]
 Writing = Annotated[Ask, Depends(_for("write"))]
 Administering = Annotated[Ask, Depends(_for("admin"))]
+AdministeringOrPage = Annotated[Ask, Depends(_for("admin", or_page=True))]
 
 
 async def refuse_unknown(request: Request) -> None:

@@ -150,7 +150,9 @@ class Guard:
             if _place_in(origin.decode("latin-1").lower()) != hosts[0]:
                 return HTTPStatus.FORBIDDEN, "pages of other origins may not ask this server"
         for site in headers.get(b"sec-fetch-site", []):
-            if site.lower() not in (b"same-origin", b"none"):
+            # The page itself may be opened from a file. It holds nothing of the memory.
+            is_opening = scope["path"] == "/" and headers.get(b"sec-fetch-dest") == [b"document"]
+            if site.lower() not in (b"same-origin", b"none") and not is_opening:
                 return HTTPStatus.FORBIDDEN, "pages of other sites may not ask this server"
         return None
 
