@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -503,6 +503,25 @@ class Memory:
         unindexed.mark(self.home, self.project.root)
         is_new = self.journal.add_note(note)
         return replace(note, is_new=is_new)
+
+    def edit_note(self, name: str, text: str, tags: Sequence[str] | None = None) -> Entry:
+        """Give a note new text: `memory.edit_note("2e599251", "No.")`. It keeps its ID and metadata.
+
+        It also keeps its tags, unless `tags` are given.
+        """
+        from memkit.ipc import unindexed
+        from memkit.journal.digest import note_text, read_note
+        from memkit.privacy.redact import without_private
+
+        self._check_remembers("to edit a note")
+        found = self.show(name)
+        if found.kind != "note":
+            raise MemkitError(f"{found.id} is a {found.kind}; only notes can be edited")
+        known, metadata = read_note(found.markdown)
+        said = note_text(without_private(text), known if tags is None else tags, self._redact, metadata)
+        unindexed.mark(self.home, self.project.root)
+        self.journal.edit_note(self.project.name_at(found.path), found.id, said)
+        return self.show(found.id)
 
     def ingest(
         self, session: str, role: str, text: str, *, time: datetime | None = None, tool: str = ""

@@ -299,6 +299,18 @@ class Journal:
             record=self._note_own,
         )
 
+    def edit_note(self, day: str, name: str, text: NoteText) -> None:
+        """Give a note new text. Its ID and time stay."""
+
+        def change(content: DayFile) -> None:
+            for section in content.sections:
+                if section.pairs.get("note") == name:
+                    end = section.start + len(content.text(section).rstrip().split("\n"))
+                    content.put(section.start, end, text.section(name, section.minute).split("\n"))
+                    return
+
+        self._change_day(self.path(day), change, record=self._note_own)
+
     def find_note(self, text: NoteText) -> Note | None:
         """Return the newest note that was written with this text, whatever the user has made of it since."""
         for day in reversed(self.days()):

@@ -23,6 +23,7 @@ from memkit.serve.shapes import (
     Id,
     Limit,
     NoteBody,
+    NoteEdit,
     Stored,
     Taken,
     Text,
@@ -118,6 +119,18 @@ async def search(
 async def show(id: Id, ask: Reading) -> Response:
     """Return a note, turn, session, day, citation, fact, or search result. A note has tags and metadata."""
     return await ask(lambda memory: Answer(memory.show(id).as_dict()))  # type: ignore[no-any-return]
+
+
+@router.patch("/memory/{id}", response_model=EntryView, responses={**documented(404, 409), **_OF_BODIES})
+async def edit(id: ErasedId, body: NoteEdit, ask: Writing) -> Response:
+    """Give a note new text, and new tags if there are any. It keeps its ID and metadata."""
+
+    def change(memory: Memory) -> Response:
+        note = memory.edit_note(id, body.text, body.tags)
+        memory.index_soon()
+        return Answer(note.as_dict())
+
+    return await ask(change)  # type: ignore[no-any-return]
 
 
 @router.delete("/memory/{id}", response_model=Erasure, responses=documented(404, 409))
