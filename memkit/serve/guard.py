@@ -214,7 +214,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 async def _refuse(status: int, detail: str, send: Send) -> None:
     body = raw(status, detail)
     headers = [(b"content-type", TYPE.encode()), (b"content-length", str(len(body)).encode())]
-    if status == HTTPStatus.BAD_REQUEST:  # nobody knows where the next request begins
+    if status == HTTPStatus.BAD_REQUEST:  # it is unclear where the next request begins
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
