@@ -108,6 +108,7 @@ HOME_FILES = (
     FileKind("run/checked", "when a hook last looked for waiting events", is_derived=True),
     FileKind("run/left.json", "a worker that a hook left to the service", is_derived=True),
     FileKind("run/serve-keys.lock", "lock of the keys of the HTTP API", is_derived=True),
+    FileKind("run/open-*.html", "leads the browser to the page of `memkit serve --open`", is_derived=True),
     FileKind("run/service.*", "how to reach the service", is_derived=True),
     FileKind("run/import.lock", "lock of the import", is_derived=True),
     FileKind("run/*.holder", "who holds a lock", is_derived=True),

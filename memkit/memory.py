@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,7 @@ from memkit.hook.project import Project
 from memkit.ipc.client import ServiceUnavailable
 from memkit.paths import Home
 from memkit.recall.caller import Caller
+from memkit.typed import typed
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -134,7 +135,7 @@ class Memory:
 
             try:
                 asked = {**msgspec.to_builtins(settings.search), "mode": mode}
-                search = msgspec.convert(asked, SearchSettings)
+                search = typed(asked, SearchSettings)
             except msgspec.ValidationError as error:
                 raise MemkitError(f"there is no mode {mode!r} of search; {error}") from error
             settings = msgspec.structs.replace(settings, search=search)
@@ -392,10 +393,10 @@ class Memory:
 
         `compute` is as for `topics`.
         """
-        from memkit.topics.files import key_of
+        from memkit.topics import files
 
         topics, answer = self.topics(compute=compute), self.search(query, TOPIC_RESULTS)
-        found = [(one.chunk.turns or (key_of(one.chunk),), one.relevance) for one in answer.results]
+        found = [(one.chunk.turns or (files.key_of(one.chunk),), one.relevance) for one in answer.results]
         return topics.holding(found)
 
     def rename_topic(self, topic: str, label: str) -> str:
@@ -520,6 +521,25 @@ class Memory:
         is_new = self.journal.add_note(note)
         return replace(note, is_new=is_new)
 
+    def edit_note(self, name: str, text: str, tags: Sequence[str] | None = None) -> Entry:
+        """Give a note new text: `memory.edit_note("2e599251", "No.")`. It keeps its ID and metadata.
+
+        It also keeps its tags, unless `tags` are given.
+        """
+        from memkit.ipc import unindexed
+        from memkit.journal.digest import note_text, read_note
+        from memkit.privacy.redact import without_private
+
+        self._check_remembers("to edit a note")
+        found = self.show(name)
+        if found.kind != "note":
+            raise MemkitError(f"{found.id} is a {found.kind}; only notes can be edited")
+        known, metadata = read_note(found.markdown)
+        said = note_text(without_private(text), known if tags is None else tags, self._redact, metadata)
+        unindexed.mark(self.home, self.project.root)
+        self.journal.edit_note(self.project.name_at(found.path), found.id, said)
+        return self.show(found.id)
+
     def ingest(
         self, session: str, role: str, text: str, *, time: datetime | None = None, tool: str = ""
     ) -> Ingested:
@@ -551,14 +571,23 @@ class Memory:
 
         Return what was erased; with `dry_run`, what would be.
         """
-        from memkit.forget.locations import find_locations
-        from memkit.forget.selection import SelectionFinder
+        selection = self.select(*ids)
+        return self.locate(selection) if dry_run else self.erase(selection)
 
-        finder = SelectionFinder(
+    def select(self, *ids: str) -> ForgetSelection:
+        """Return what `forget` would erase, for `locate` and `erase`."""
+        from memkit.forget import selection
+
+        finder = selection.SelectionFinder(
             self.project, self.home, self.settings, other_projects=self.other_projects
         )
-        selection = finder.select(ids)
-        return find_locations(self.home, self.project, selection) if dry_run else self.erase(selection)
+        return finder.select(ids)
+
+    def locate(self, selection: ForgetSelection) -> Locations:
+        """Return where the entries of a selection are."""
+        from memkit.forget import locations
+
+        return locations.find_locations(self.home, self.project, selection)
 
     def erase(self, selection: ForgetSelection) -> Locations:
         """Erase a selection for good, and finish an earlier run that was killed. Return what was erased."""
@@ -624,8 +653,6 @@ class Memory:
 
         The service does it if it is running. Wait at most `wait_seconds` for another process.
         """
-        import msgspec
-
         from memkit.index import SyncReport
         from memkit.recall.client import ask_service
 
@@ -634,7 +661,7 @@ class Memory:
                 found = ask_service(
                     self.project, self.home, self.settings, "index", {}, self.wait_seconds, self.announce
                 )
-                return msgspec.convert(found, SyncReport)
+                return typed(found, SyncReport)
             except ServiceUnavailable as reason:
                 if reason.reason == "late":
                     raise IndexBusyError("the service is still indexing; try again in a moment") from reason

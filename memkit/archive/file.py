@@ -26,6 +26,7 @@ from memkit.claude_code.transcript import parse_time
 from memkit.errors import ArchiveError, ArchiveVersionError, NewerFileError
 from memkit.files import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
 from memkit.state import check_version, parse_json
+from memkit.typed import typed
 
 if TYPE_CHECKING:
     import zstandard
@@ -171,7 +172,7 @@ class ArchiveFile:
         """Yield every line that is a turn, including replaced ones."""
         for turn, _, value in self._lines(_read(self.path)):
             try:
-                yield msgspec.convert(value, ArchivedTurn)
+                yield typed(value, ArchivedTurn)
             except msgspec.ValidationError as error:
                 logger.warning("%s: turn %s cannot be read: %s", self.path, turn, error)
 

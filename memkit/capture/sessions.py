@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from memkit.errors import NewerFileError
 from memkit.files import make_private_directory, write_durably
 from memkit.journal.day_writes import Growing
 from memkit.journal.fingerprints import is_of_format_1
 from memkit.paths import Home, is_plain_name
 from memkit.state import parse_json, read_state_or_none, write_state
+from memkit.typed import typed
 
 logger = logging.getLogger(__name__)
 
@@ -282,7 +281,7 @@ def _read(path: Path) -> Session | None:
 
 def _converted(value: dict[str, Any]) -> Session:
     value.setdefault("last_event", value.get("told", 0.0))  # its name in an older memkit
-    session = msgspec.convert(value, Session)
+    session = typed(value, Session)
     if not session.id:
         raise ValueError("it names no session")
     return session

@@ -19,6 +19,7 @@ from memkit.errors import NewerFileError
 from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.paths import Home
 from memkit.state import read_state_or_none, write_state
+from memkit.typed import typed
 
 logger = logging.getLogger(__name__)
 
@@ -127,4 +128,4 @@ def _write(path: Path, queued: QueuedSession) -> None:
 
 
 def _read(path: Path) -> QueuedSession | None:
-    return read_state_or_none(path, VERSION, lambda value: msgspec.convert(value, QueuedSession))
+    return read_state_or_none(path, VERSION, lambda value: typed(value, QueuedSession))

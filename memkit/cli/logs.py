@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import io
 import logging
 import os
@@ -76,7 +77,9 @@ def _rotating_file(home: Home) -> logging.Handler:
     class PrivateFile(RotatingFileHandler):
         def _open(self) -> io.TextIOWrapper:  # also after each rotation
             Path(self.baseFilename).touch(0o600)
-            return super()._open()
+            file = super()._open()
+            faulthandler.enable(file)
+            return file
 
     file = PrivateFile(home.log_file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
     file.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))

@@ -20,6 +20,7 @@ from memkit.errors import ConfigError
 from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.settings import Settings, load
+from memkit.typed import typed
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class FindingTexts(msgspec.Struct, forbid_unknown_fields=True):
 def finding_texts() -> dict[str, FindingTexts]:
     """Return the texts of all findings by code."""
     data = Path(__file__).with_name("findings.toml").read_bytes()
-    return msgspec.toml.decode(data, type=dict[str, FindingTexts])
+    return typed(msgspec.toml.decode(data), dict[str, FindingTexts])
 
 
 def make_finding(code: str, **values: object) -> Finding:

@@ -192,7 +192,7 @@ class _Eraser:
             gone = self._forgotten.within(root)
             return gone.turns | gone.grips
 
-        drop_members(self._home, self._forgotten.roots, gone_from)
+        kept_topics.drop_members(self._home, self._forgotten.roots, gone_from)
 
     def _is_in(self, chunks: ChunkReader) -> bool:
         if chunks.root in self._forgotten.roots:

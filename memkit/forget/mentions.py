@@ -13,7 +13,7 @@ from os import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from memkit.archive.file import turn_ids
+from memkit.archive import file as archive_file
 from memkit.index.memory_files import RACY_NS
 from memkit.journal import Journal
 
@@ -45,7 +45,7 @@ class Mentions:
 
     def of_archive(self, path: str) -> Mentioned:
         """Return the IDs of the turns in an archive file, and perhaps others. Raise `ArchiveError`."""
-        return self._of(path, lambda: Mentioned(turn_ids(path)))
+        return self._of(path, lambda: Mentioned(archive_file.turn_ids(path)))
 
     def _of(self, path: str, read: Callable[[], Mentioned]) -> Mentioned:
         before = _stamp(path)

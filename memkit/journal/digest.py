@@ -181,6 +181,10 @@ class NoteText:
         when = local_time(now)
         day, minute = when.date().isoformat(), when.strftime("%H:%M")
         name = self.id_at(day, minute)
+        return Note(name, day, minute, self.section(name, minute))
+
+    def section(self, name: str, minute: str) -> str:
+        """Return the Markdown of a note with this text, an ID, and a time (`HH:MM`)."""
         lines = [f"## {minute} Note: {self.title} {anchors.render(note=name)}"]
         if self.block != self.title:
             lines.append(self.block)
@@ -188,7 +192,7 @@ class NoteText:
         ends += [f"{_METADATA}{self.metadata}"] * bool(self.metadata)
         if ends:
             lines += [""] * (self.block != self.title) + ends
-        return Note(name, day, minute, "\n".join(lines))
+        return "\n".join(lines)
 
 
 def note_text(

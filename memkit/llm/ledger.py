@@ -22,6 +22,7 @@ from memkit.errors import DamagedFileError
 from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.paths import Home
 from memkit.state import FIELD, check_version, parse_json
+from memkit.typed import typed
 
 logger = logging.getLogger(__name__)
 
@@ -206,7 +207,7 @@ class Ledger:
             value = parse_json(line)
             if isinstance(value, dict):
                 check_version(self.path, value, VERSION)
-            call = msgspec.convert(value, Call)
+            call = typed(value, Call)
             call.day  # noqa: B018 - raises for an impossible time
         except (ValueError, OverflowError, OSError) as error:
             logger.warning("%s: a line cannot be read: %s", self.path, error)

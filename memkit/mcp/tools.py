@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from memkit.errors import MemkitError
 from memkit.memory import Memory
+from memkit.typed import typed
 
 MOST_RESULTS = 10
 MOST_IDS = 20
@@ -189,7 +190,7 @@ def call(name: str, arguments: dict[str, Any], memory: Memory) -> str:
         raise MemkitError(f"there is no tool {name!r}; there are {', '.join(TOOLS)}")
     given = {key: value for key, value in arguments.items() if value is not None}  # some clients fill in null
     try:
-        asked = msgspec.convert(given, TOOLS[name])
+        asked = typed(given, TOOLS[name])
     except msgspec.ValidationError as error:
         raise MemkitError(f"{name} cannot take these arguments: {error}") from error
     return cut(asked.run(memory))

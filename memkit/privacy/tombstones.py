@@ -17,6 +17,7 @@ from memkit.errors import DamagedFileError
 from memkit.files import make_private_directory
 from memkit.paths import Home
 from memkit.state import read_state, write_state
+from memkit.typed import typed
 
 VERSION = 1
 """The format version. A file of a newer version is neither read nor written."""
@@ -218,6 +219,6 @@ def _read(path: Path) -> _Content:
 
 def _content(value: dict[str, Any]) -> _Content:
     try:
-        return msgspec.convert(value, _Content)
+        return typed(value, _Content)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error  # names types, never values

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from memkit import errors
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.index.catalog import also_searched, index_key
@@ -24,6 +25,7 @@ from memkit.recall.results import Answer, SearchRequest
 from memkit.settings import load
 from memkit.settings.load import Settings
 from memkit.text import plural
+from memkit.typed import typed
 
 if TYPE_CHECKING:
     from memkit.recall.search import Searcher
@@ -66,8 +68,8 @@ def ask_service(
             stop_hung_service(home, announce)
         raise
     except RequestRefused as refused:
-        if refused.kind == "failed":
-            raise MemkitError(str(refused)) from refused
+        if error := getattr(errors, refused.kind, None):
+            raise error(str(refused)) from refused
         if refused.kind != "elsewhere":
             logger.warning("the service refused %s: %s", operation, refused)
         raise ServiceUnavailable("broken", str(refused)) from refused
@@ -138,7 +140,7 @@ class SearchClient:
                     self._project, self._home, self._settings, "search", arguments,
                     announce=self._announce,
                 )  # fmt: skip
-                return msgspec.convert(reply, Answer)
+                return typed(reply, Answer)
             except (ServiceUnavailable, msgspec.ValidationError) as reason:  # the latter: a newer memkit
                 logger.debug("searching without the service: %s", reason)
         from memkit.recall.questions import answer

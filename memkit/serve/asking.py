@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-import anyio
-import anyio.to_thread
 from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from limits import RateLimitItemPerMinute
@@ -77,15 +77,19 @@ class Desk:
         self._failures = RateLimitItemPerMinute(FAILURES_PER_MINUTE)
         # The asynchronous one of `limits` starts a thread for each request.
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
-        self._threads = anyio.CapacityLimiter(THREADS)
-        self._changing = anyio.CapacityLimiter(CHANGING_THREADS)
+        self._threads = ThreadPoolExecutor(THREADS, "reading")
+        self._changing = ThreadPoolExecutor(CHANGING_THREADS, "changing")
         self._waiting: Counter[str] = Counter()
         self._storing = threading.Lock()
 
     async def ask(
         self, question: Callable[[Memory], Found], key: str = "", *, is_change: bool = False
     ) -> Found:
-        """Return what `question` returns of the memory, from a thread. Raise `BusyError`, `HTTPException`."""
+        """Return what `question` returns of the memory, from a thread. Raise `BusyError`, `HTTPException`.
+
+        If the client leaves, a question that waits for a thread is dropped. One that runs goes on in its
+        thread, but no longer counts for the key.
+        """
         if self._waiting[key] >= MOST_AT_ONCE:
             raise HTTPException(
                 429, f"more than {MOST_AT_ONCE} requests at once", {"Retry-After": str(RETRY_SECONDS)}
@@ -95,7 +99,7 @@ class Desk:
         self._waiting[key] += 1
         try:
             threads = self._changing if is_change else self._threads
-            return await anyio.to_thread.run_sync(self.answer, question, limiter=threads)
+            return await asyncio.get_running_loop().run_in_executor(threads, self.answer, question)
         finally:
             self._waiting[key] -= 1
             self._waiting += Counter()  # drops those of 0
@@ -129,6 +133,11 @@ class Desk:
             # The client may be anybody, and the error names files.
             logger.warning("no key can be checked: %s", error)
             raise HTTPException(503, "no key can be checked; the user can run `memkit serve keys`") from error
+
+    def link_of(self, request: Request) -> Link | None:
+        """Return the link whose key a request has; None for a stored key."""
+        secret = request.headers["authorization"].partition(" ")[2].strip()
+        return next((one for one in self.links if one.find(secret)), None)
 
     def is_known(self, secret: str) -> bool:
         """Return whether a valid key has this secret."""
@@ -165,8 +174,8 @@ def desk_of(request: Request) -> Desk:
     return desk
 
 
-def _for(role: str) -> Callable[..., Awaitable[Ask]]:
-    """Return a dependency that lets keys of a role ask."""
+def _for(role: str, *, or_page: bool = False) -> Callable[..., Awaitable[Ask]]:
+    """Return a dependency that lets keys of a role ask, and the page if `or_page`."""
 
     async def authorized(
         request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
@@ -180,7 +189,7 @@ def _for(role: str) -> Callable[..., Awaitable[Ask]]:
             )
         request.scope[KEY_ID] = key.id
         desk.count(key.id)
-        if not key.may(role):
+        if not key.may(role) and not (or_page and key.id == link.KEY_ID):
             raise HTTPException(403, f"this needs a key with the role {role}; this one has {key.role}")
         return partial(desk.ask, key=key.id, is_change=role != "read")
 
@@ -190,6 +199,7 @@ def _for(role: str) -> Callable[..., Awaitable[Ask]]:
 Reading = Annotated[Ask, Depends(_for("read"))]
 Writing = Annotated[Ask, Depends(_for("write"))]
 Administering = Annotated[Ask, Depends(_for("admin"))]
+AdministeringOrPage = Annotated[Ask, Depends(_for("admin", or_page=True))]
 
 
 async def refuse_unknown(request: Request) -> None:

@@ -6,6 +6,7 @@ A page in the user's browser may send requests to this server, also under a name
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
@@ -71,10 +72,11 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 0
+        started, status, is_complete = time.perf_counter(), 0, False
 
         async def send_safely(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_complete
+            is_complete = message["type"] == "http.response.body" and not message.get("more_body")
             if message["type"] == "http.response.start":
                 status = message["status"]
                 present = {name.lower() for name, _ in message["headers"]}
@@ -97,7 +99,21 @@ class Guard:
             if refusal is not None:
                 await _refuse(*refusal, send_safely)
             else:
-                await self._app(scope, _replayed(body, receive), send_safely)
+                with anyio.CancelScope() as running:
+
+                    async def cancel_when_gone() -> None:
+                        while (await receive())["type"] != "http.disconnect":
+                            pass
+                        if not is_complete:  # uvicorn also reports one after a response
+                            running.cancel()
+
+                    watching = asyncio.create_task(cancel_when_gone())
+                    try:
+                        await self._app(scope, _replayed(body, receive), send_safely)
+                    finally:
+                        watching.cancel()
+                if running.cancelled_caught:
+                    raise _DisconnectedError
         except _DisconnectedError:
             status = _DISCONNECTED
         finally:
@@ -122,6 +138,8 @@ class Guard:
         for name in _SINGLE:
             if len(headers.get(name, ())) > 1:
                 return HTTPStatus.BAD_REQUEST, f"a request has one {name.decode()} at most"
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            return HTTPStatus.BAD_REQUEST, "a request has a Content-Length or a Transfer-Encoding, not both"
         hosts = [one.decode("latin-1").lower() for one in headers.get(b"host", [])]
         if len(hosts) != 1 or _name_in(hosts[0]) not in self._hosts:
             return HTTPStatus.MISDIRECTED_REQUEST, (
@@ -132,7 +150,9 @@ class Guard:
             if _place_in(origin.decode("latin-1").lower()) != hosts[0]:
                 return HTTPStatus.FORBIDDEN, "pages of other origins may not ask this server"
         for site in headers.get(b"sec-fetch-site", []):
-            if site.lower() not in (b"same-origin", b"none"):
+            # The page itself may be opened from a file. It holds nothing of the memory.
+            is_opening = scope["path"] == "/" and headers.get(b"sec-fetch-dest") == [b"document"]
+            if site.lower() not in (b"same-origin", b"none") and not is_opening:
                 return HTTPStatus.FORBIDDEN, "pages of other sites may not ask this server"
         return None
 
@@ -194,6 +214,8 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 async def _refuse(status: int, detail: str, send: Send) -> None:
     body = raw(status, detail)
     headers = [(b"content-type", TYPE.encode()), (b"content-length", str(len(body)).encode())]
+    if status == HTTPStatus.BAD_REQUEST:  # it is unclear where the next request begins
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from memkit.memory import Memory
 from memkit.recall.results import Filters
 from memkit.serve.answers import Answer
-from memkit.serve.asking import Administering, Reading, Writing, desk_of
+from memkit.serve.asking import AdministeringOrPage, Reading, Writing, desk_of
+from memkit.serve.link import LinkError
 from memkit.serve.problems import documented
 from memkit.serve.schemas import EntryView, Erasure, SearchAnswer
 from memkit.serve.shapes import (
@@ -22,6 +23,7 @@ from memkit.serve.shapes import (
     Id,
     Limit,
     NoteBody,
+    NoteEdit,
     Stored,
     Taken,
     Text,
@@ -119,16 +121,41 @@ async def show(id: Id, ask: Reading) -> Response:
     return await ask(lambda memory: Answer(memory.show(id).as_dict()))  # type: ignore[no-any-return]
 
 
+@router.patch("/memory/{id}", response_model=EntryView, responses={**documented(404, 409), **_OF_BODIES})
+async def edit(id: ErasedId, body: NoteEdit, ask: Writing) -> Response:
+    """Give a note new text, and new tags if there are any. It keeps its ID and metadata."""
+
+    def change(memory: Memory) -> Response:
+        note = memory.edit_note(id, body.text, body.tags)
+        memory.index_soon()
+        return Answer(note.as_dict())
+
+    return await ask(change)  # type: ignore[no-any-return]
+
+
 @router.delete("/memory/{id}", response_model=Erasure, responses=documented(404, 409))
 async def erase(
     id: ErasedId,
-    ask: Administering,
+    ask: AdministeringOrPage,
+    request: Request,
     dry_run: Annotated[bool, Query(description="Only list what would go")] = False,
+    confirmation: Annotated[str, Query(max_length=100, description="The page's, from its dry run")] = "",
 ) -> Response:
     """Erase an entry for good: from the files, the archive, and the index."""
+    page = desk_of(request).link_of(request)
 
     def forget(memory: Memory) -> Response:
-        found = memory.forget(id, dry_run=dry_run)
-        return Answer({"erased": not dry_run, **found.as_dict()})
+        if page is None:
+            return Answer({"erased": not dry_run, **memory.forget(id, dry_run=dry_run).as_dict()})
+        if not dry_run:
+            return Answer({"erased": True, **memory.erase(confirmed).as_dict()})
+        selection = memory.select(id)
+        found = memory.locate(selection).as_dict()
+        return Answer({"erased": False, **found, "confirmation": page.confirmation_for(selection)})
 
+    if page is not None and not dry_run:
+        try:
+            confirmed = page.confirmed(confirmation)
+        except LinkError as error:
+            raise HTTPException(403, str(error)) from error
     return await ask(forget)  # type: ignore[no-any-return]

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from memkit.serve.answers import Answer
-from memkit.serve.asking import Administering, Reading, desk_of
+from memkit.serve.asking import AdministeringOrPage, Reading, desk_of
 from memkit.serve.problems import documented
 from memkit.serve.replies import Graph, Overview
 
@@ -16,10 +16,10 @@ router = APIRouter(tags=["overview"])
 
 
 @router.get("/overview", response_model=Overview)
-async def overview(ask: Administering) -> Response:
+async def overview(ask: AdministeringOrPage) -> Response:
     """Return sizes, the last turn, costs, and health, as far as it is quickly checked.
 
-    It covers all projects, so only an admin sees it.
+    It covers all projects, so only an admin and the page see it.
     """
     return await ask(lambda memory: Answer(memory.overview()))  # type: ignore[no-any-return]
 

@@ -162,6 +162,7 @@ class Erasure(BaseModel):
     projects: dict[str, int] = Field(description="The number of turns and notes, by root")
     shared: dict[str, int]
     team: list[SharedCopy] = Field(description="The user's own copies in the repository")
+    confirmation: str = Field(default="", description="The page's key erases with it, once")
 
 
 class IndexOfWords(BaseModel):

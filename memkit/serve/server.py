@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from ipaddress import ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memkit.environment import extras
 from memkit.errors import MemkitError
+from memkit.files import make_private_directory, write_durably
 from memkit.paths import Home
 
 if TYPE_CHECKING:
@@ -17,6 +20,9 @@ HOST, PORT = "127.0.0.1", 8377
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 RATE = 600
 """The most requests of one key in any 60 seconds."""
+
+REDIRECT = '<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={}">\n'
+"""The file that leads the browser to its link; the link itself is in no command line."""
 
 PACKAGES = ("fastapi", "limits", "uvicorn")
 
@@ -56,7 +62,7 @@ def serve(
 ) -> None:
     """Answer requests until SIGINT or SIGTERM.
 
-    `is_listening` gets the address, and with a page two links to it: to show, and to open. Without a page
+    `is_listening` gets the address, and with a page a link to show, and a file to open. Without a page
     there must be a key.
     `hosts` are more names to answer under, `rate` is the most requests of a key in a minute. Port 0 is any
     free one. Raise `MemkitError`.
@@ -73,10 +79,19 @@ def serve(
     from memkit.serve.live import Live
     from memkit.serve.running import listening, run
 
-    links = [Link(), Link()] if with_page else []
-    with listening(host, port) as bound:
+    with listening(host, port) as bound, ExitStack() as at_end:
         shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{bound.getsockname()[1]}"
-        is_listening(address, [f"{address}/#token={link.token}" for link in links])
+        port = bound.getsockname()[1]
+        address = f"http://{shown}:{port}"
+        links, openings = [], []
+        if with_page:
+            file = Path(home.run, f"open-{port}.html")
+            links = [Link(), Link(file=str(file))]
+            printed, opened = (f"{address}/#token={link.token}" for link in links)
+            openings = [printed, file.as_uri()]
+            make_private_directory(home.run)
+            at_end.callback(file.unlink, missing_ok=True)
+            write_durably(str(file), REDIRECT.format(opened).encode())
+        is_listening(address, openings)
         live = Live(open_memory)
         run(make_app(open_memory, keys, names_for(host, hosts), rate, links, live), bound, live.end)

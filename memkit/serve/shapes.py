@@ -69,6 +69,13 @@ class NoteBody(_Body):
     )
 
 
+class NoteEdit(_Body):
+    """New text of a note."""
+
+    text: str = Field(min_length=1, max_length=20_000)
+    tags: list[Tag] | None = Field(default=None, max_length=20, description="None keeps those it has")
+
+
 class EventBody(_Body):
     """A message of another agent's session."""
 

@@ -17,6 +17,7 @@ from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.paths import Home
 from memkit.state import read_state_or_none, write_state
 from memkit.text import one_line
+from memkit.typed import typed
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +105,7 @@ class JobBook:
 def _checked(state: JobState) -> JobState:
     """Return a state as it was read. Raise `ValueError` for values that none can have."""
     try:
-        return msgspec.convert(asdict(state), JobState)
+        return typed(asdict(state), JobState)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error
 

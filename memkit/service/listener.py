@@ -6,7 +6,7 @@ A bad connection harms no other. The kinds of error replies:
 - `token`: the token of a TCP connection is missing or wrong;
 - `version`: the request is of another protocol or a newer memkit; only `drain`, `ping`, and `status` may be;
 - `elsewhere`: the client can do it better itself, as it has other settings or more time;
-- `failed`: the operation failed with a `MemkitError`, whose text is the message;
+- the name of a class in `memkit.errors`: the operation failed with that error;
 - `internal`: the operation failed otherwise; the log has the traceback;
 - `late`: the deadline passed, and the operation was canceled;
 - `large`: the result does not fit into a reply.
@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from memkit import errors
 from memkit.errors import MemkitError
 from memkit.ipc.address import BACKLOG
 from memkit.ipc.client import (
@@ -222,7 +223,8 @@ class Listener:
         except asyncio.TimeoutError:
             return error_frame(request.id, "late", "the deadline of the request passed")
         except MemkitError as error:
-            kind = "elsewhere" if isinstance(error, NotHereError) else "failed"
+            known = (one.__name__ for one in type(error).__mro__ if one.__module__ == errors.__name__)
+            kind = "elsewhere" if isinstance(error, NotHereError) else next(known)
             return error_frame(request.id, kind, str(error))
         except FrameTooLargeError as error:
             return error_frame(request.id, "large", str(error))

@@ -50,6 +50,7 @@ from memkit.settings import load
 from memkit.settings.load import SearchSettings, Settings
 from memkit.state import read_state_or_none, write_state
 from memkit.text import encodable
+from memkit.typed import typed
 
 logger = logging.getLogger(__name__)
 
@@ -119,11 +120,11 @@ class Operations:
         Raise `NotHereError` if the service has another index.
         """
         project, settings = self._project(arguments)
-        search = msgspec.convert(arguments["search"], SearchSettings)
+        search = typed(arguments["search"], SearchSettings)
         everywhere = bool(arguments.get("all_projects"))
         self._end_postponed(project)
-        request = msgspec.convert(arguments["request"], SearchRequest)
-        caller = msgspec.convert(arguments.get("caller", {}), Caller)
+        request = typed(arguments["request"], SearchRequest)
+        caller = typed(arguments.get("caller", {}), Caller)
 
         def ask(one: SearchRequest) -> Answer:
             return answer(
@@ -178,7 +179,7 @@ class Operations:
         return future if arguments.get("wait") else {}
 
     def pointers(self, arguments: Arguments) -> Any:
-        """Return pointers for a `prompt`, typed in `directory`; `warm` says if it could be looked up.
+        """Return pointers for a `prompt` in `directory`; `warm` says if it could be looked up.
 
         The prompt is redacted before it is looked up, since an embedding provider may see it. Nothing of it
         is kept or logged.

@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from memkit.archive.turn import ArchivedTurn
 from memkit.claude_code.turn import ToolCall
 from memkit.journal.day_file import DayFile, heading_title
 from memkit.journal.tool_lines import MAX_TOOLS, MORE, count_calls, split_count, tool_line
 from memkit.journal.turn_parts import read_parts
 from memkit.text import plural, shorten
+
+if TYPE_CHECKING:
+    from memkit.archive.turn import ArchivedTurn
 
 PROMPT_HEAD, PROMPT_TAIL = 500, 200
 TOOL_CHARACTERS = 800

@@ -83,8 +83,16 @@ class _MonthFile(msgspec.Struct):
     version: Annotated[int, msgspec.Meta(ge=VERSION, le=VERSION)] = VERSION
 
 
+# Made at import: msgspec's first use of a type is not thread-safe.
+_DAYS = msgspec.json.Decoder(dict[str, Day])
+_COUNTED_DAYS = msgspec.json.Decoder(dict[str, _CountedDay])
+_NUMBERED_DAYS = msgspec.json.Decoder(dict[str, _NumberedDay])
+_MONTH_FILE = msgspec.json.Decoder(_MonthFile)
+_STAMPS = msgspec.json.Decoder(_Stamps)
+
+
 def _decoded(file: _MonthFile) -> dict[str, Day]:
-    found = msgspec.json.decode(file.days, type=dict[str, Day])
+    found = _DAYS.decode(file.days)
     if found.keys() != file.stamps.keys():
         raise msgspec.DecodeError("its days are not those of its files")
     return found
@@ -113,18 +121,19 @@ class Month:
     def counts(self) -> dict[str, Counts]:
         """Return the numbers of each day file, by its name."""
         try:
-            found = msgspec.json.decode(self._file.days, type=dict[str, _CountedDay])
+            found = _COUNTED_DAYS.decode(self._file.days)
         except msgspec.DecodeError:  # then `days` reads the files again
+            summaries = {name: day.summary for name, day in self.days.items()}
             return {
-                name: msgspec.convert(day.summary, Counts, from_attributes=True)
-                for name, day in self.days.items()
+                name: Counts(one.turns, one.notes, one.failed, one.sessions)
+                for name, one in summaries.items()
             }
         return {name: day.summary for name, day in found.items()}
 
     def numbers(self) -> dict[str, Numbers]:
         """Return the numbers of each day file for statistics, by its name."""
         try:
-            found = msgspec.json.decode(self._file.days, type=dict[str, _NumberedDay])
+            found = _NUMBERED_DAYS.decode(self._file.days)
         except msgspec.DecodeError:  # then `days` reads the files again
             return {name: day.numbers for name, day in self.days.items()}
         return {name: day.numbers for name, day in found.items()}
@@ -190,7 +199,7 @@ class MonthCache:
         """Return a month as it was kept; None if it was not, or is damaged or of another version."""
         try:
             data = read_regular(self._path(month))
-            return msgspec.json.decode(data, type=_MonthFile)
+            return _MONTH_FILE.decode(data)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
@@ -248,7 +257,7 @@ class MonthCache:
         for name in os.listdir(self._directory):
             path = os.path.join(self._directory, name)
             try:
-                kept = msgspec.json.decode(read_regular(path), type=_Stamps).stamps
+                kept = _STAMPS.decode(read_regular(path)).stamps
             except (OSError, msgspec.DecodeError):
                 kept = {}
             if not kept or present.get(name.removesuffix(_SUFFIX)) != kept:

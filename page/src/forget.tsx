@@ -17,6 +17,8 @@ interface Locations {
   passages: unknown[];
   files: string[];
   old_versions: unknown[];
+  /** Erases exactly this, once. */
+  confirmation: string;
 }
 
 /** `title` says what the entry is. */
@@ -24,14 +26,15 @@ export function Forget({ id, title, close, done }: { id: string; title: string; 
   const preview = useAnswer<Locations>(at("memory", id), { dry_run: true }, false, "DELETE");
   const [isErasing, setErasing] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
-  const erase = async () => {
+  const erase = async (confirmation: string) => {
     setErasing(true);
     setError(null);
     try {
-      await send(at("memory", id), { method: "DELETE" });
+      await send(at("memory", id), { method: "DELETE", parameters: { confirmation } });
     } catch (failure) {
       setError(asApiError(failure));
       setErasing(false);
+      preview.reload(); // a confirmation works once
       return;
     }
     say("Forgotten.");
@@ -59,7 +62,7 @@ export function Forget({ id, title, close, done }: { id: string; title: string; 
         <button type="button" autofocus onClick={close}>
           Keep
         </button>
-        <button type="button" class="danger" disabled={!preview.data || isErasing} onClick={() => void erase()}>
+        <button type="button" class="danger" disabled={!preview.data || isErasing} onClick={() => preview.data && void erase(preview.data.confirmation)}>
           {isErasing ? "Forgetting…" : "Forget for good"}
         </button>
       </div>

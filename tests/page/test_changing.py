@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
+from pathlib import Path
+
+from playwright.sync_api import Browser, expect
 
 from tests.page.browser import Opener, settle
 from tests.page.server import PageServer
@@ -48,6 +50,16 @@ def test_a_decision_is_found_opened_and_forgotten(open_page: Opener, own_story: 
     page.get_by_role("searchbox").fill("pre-receive hook scans for secrets")
     settle(page)
     expect(page.locator("main")).not_to_contain_text("A secret was committed")
+
+
+def test_a_file_leads_to_the_page_once(chromium: Browser, own_story: PageServer) -> None:
+    (file,) = Path(own_story.page.environment["MEMKIT_HOME"], "run").glob("open-*.html")
+    page = chromium.new_page()
+    page.goto(file.as_uri())
+    page.wait_for_url(f"{own_story.address}#/")
+    expect(page.locator(".row", has_text="note")).to_have_count(1)
+    assert not file.exists()
+    page.close()
 
 
 def test_a_note_is_forgotten(open_page: Opener, own_story: PageServer) -> None:

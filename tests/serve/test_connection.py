@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 import uvicorn
 
-from memkit.serve import connection, guard
+from memkit.serve import asking, connection, guard
 from memkit.serve.app import make_app
 from memkit.serve.keys import Keys
 from memkit.serve.running import configured, listening
@@ -158,6 +158,42 @@ def test_the_limit_of_open_files_bounds_connections(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: limit)
         connection.allow_connections()
     assert changed == [(2256, 4096), (1000, 1000), (2256, endless)]
+
+
+def test_work_for_clients_that_have_gone(connect: Connect, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their requests neither run nor count for the key."""
+    from memkit.memory import Memory as FrontDoor
+
+    gate, begun = threading.Event(), []
+    monkeypatch.setattr(FrontDoor, "timeline", lambda *_, **__: [begun.append(1), gate.wait(60), {}][-1])
+    waiting: list[asking.Desk] = []
+    real = asking.Desk.ask
+    monkeypatch.setattr(asking.Desk, "ask", lambda desk, *a, **k: [waiting.append(desk), real(desk, *a, **k)][1])
+    _, key = keys.create("", "read")
+    request = f"GET /timeline HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
+    clients = [connect() for _ in range(asking.MOST_AT_ONCE)]
+    for one in clients:
+        one.sendall(request)
+    wait_until(lambda: len(waiting) == len(clients) and len(begun) == asking.THREADS, "all to wait")
+    assert ask(connect(), request).startswith(b"HTTP/1.1 429 ")
+    for one in clients:
+        one.close()
+    wait_until(lambda: not waiting[0]._waiting, "the server to notice")
+    last = connect()
+    last.sendall(request)
+    wait_until(lambda: waiting[0]._waiting, "the request to wait")
+    gate.set()
+    assert last.recv(65536).startswith(b"HTTP/1.1 200 ")
+    assert len(begun) == asking.THREADS + 1
+
+
+def test_two_lengths_are_refused(connect: Connect) -> None:
+    client = connect()
+    head = b"POST /page/key HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    found = ask(client, head + b"2\r\n{}\r\n0\r\n\r\n")
+    assert found.startswith(b"HTTP/1.1 400 ")
+    assert b"\r\nconnection: close\r\n" in found.lower()
+    assert ends(client)
 
 
 @pytest.mark.parametrize(

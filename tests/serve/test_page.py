@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import httpx
 import pytest
@@ -45,19 +47,52 @@ def take_key(page: TestClient, link: Link) -> dict[str, str]:
     return {"Authorization": f"Bearer {taken.json()['key']}"}
 
 
-def test_the_token_becomes_a_key_of_an_admin(page: TestClient, link: Link, memory: Memory) -> None:
+def test_the_token_becomes_a_key_that_may_write(page: TestClient, link: Link, memory: Memory) -> None:
     assert page.get("/timeline").status_code == 401
     taken = page.post("/page/key", json={"token": link.token})
     assert taken.json()["project"] == {"name": "project", "root": memory.project.root}
     own = {"Authorization": f"Bearer {taken.json()['key']}"}
     assert page.get("/timeline", headers=own).status_code == 200
-    assert page.get("/jobs", headers=own).status_code == 200
+    assert page.get("/overview", headers=own).status_code == 200
+    assert page.get("/jobs", headers=own).status_code == 403
+    assert page.post("/jobs/index/pause", headers=own).status_code == 403
     assert not Path(memory.home.serve_keys).exists()
     for path in Path(memory.home.root).rglob("*"):
         with suppress(OSError):  # a directory, or gone: the index is being prepared
             data = path.read_bytes()
             assert taken.json()["key"].encode() not in data
             assert link.token.encode() not in data
+
+
+def test_the_page_erases_what_its_dry_run_listed_and_once(page: TestClient, link: Link, memory: Memory) -> None:
+    page.headers.update(take_key(page, link))
+    kept, gone = (page.post("/memory/store", json={"text": text}).json()["id"] for text in ("Keep.", "Go."))
+    assert page.delete(f"/memory/{gone}").status_code == 403
+    first = page.delete(f"/memory/{gone}", params={"dry_run": True}).json()
+    assert (first["erased"], first["notes"]) == (False, [gone])
+    shown = page.delete(f"/memory/{gone}", params={"dry_run": True}).json()["confirmation"]
+    # Another ID erases nothing else.
+    erased = page.delete(f"/memory/{kept}", params={"confirmation": shown})
+    assert (erased.status_code, erased.json()["notes"]) == (200, [gone])
+    for used in (shown, first["confirmation"], "x", ""):
+        assert page.delete(f"/memory/{kept}", params={"confirmation": used}).status_code == 403
+    assert page.get(f"/memory/{kept}").status_code == 200
+    assert page.get(f"/memory/{gone}").status_code == 404
+
+
+def test_a_wrong_confirmation_takes_the_right_one_away(page: TestClient, link: Link) -> None:
+    page.headers.update(take_key(page, link))
+    note = page.post("/memory/store", json={"text": "Keep."}).json()["id"]
+    shown = page.delete(f"/memory/{note}", params={"dry_run": True}).json()["confirmation"]
+    for one in ("x", shown):
+        assert page.delete(f"/memory/{note}", params={"confirmation": one}).status_code == 403
+
+
+def test_a_file_may_open_the_page_and_no_other_site_may_load_it(page: TestClient) -> None:
+    foreign = {"Sec-Fetch-Site": "cross-site"}
+    assert page.get("/", headers={**foreign, "Sec-Fetch-Dest": "document"}).status_code == 200
+    assert page.get("/", headers={**foreign, "Sec-Fetch-Dest": "iframe"}).status_code == 403
+    assert page.get("/page/app.js", headers={**foreign, "Sec-Fetch-Dest": "document"}).status_code == 403
 
 
 def test_a_token_that_comes_twice_locks_the_page(page: TestClient, link: Link) -> None:
@@ -231,13 +266,17 @@ def test_it_opens_the_browser_at_its_link(tmp_path: Path) -> None:
     server, seen = opened(tmp_path)
     try:
         wait_until(seen.exists, "the browser to open")
-        address, _, token = seen.read_text().partition("/#token=")
+        file = Path(url2pathname(urlsplit(seen.read_text()).path))
+        assert file.is_relative_to(server.memory.home.run)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        address, _, token = file.read_text().partition("url=")[2].rstrip('">\n').partition("/#token=")
         assert address == server.address
         (shown,) = re.findall(r"/#token=(\S+)", server.output)
         assert shown != token
         with httpx.Client(base_url=address) as browser:
             assert browser.get("/").status_code == 200
             key = browser.post("/page/key", json={"token": token}).json()["key"]
+            assert not file.exists()
             # The user may open the other link as well.
             assert browser.post("/page/key", json={"token": shown}).status_code == 200
             browser.headers["Authorization"] = f"Bearer {key}"
@@ -250,6 +289,17 @@ def test_it_opens_the_browser_at_its_link(tmp_path: Path) -> None:
         server.stop(signal.SIGKILL)
     log = Path(server.memory.home.log_file)
     assert not log.exists() or token not in log.read_text()
+
+
+def test_a_page_that_nobody_opened_leaves_no_file(tmp_path: Path) -> None:
+    server, seen = opened(tmp_path)
+    try:
+        wait_until(seen.exists, "the browser to open")
+        assert list(Path(server.memory.home.run).glob("open-*"))
+        assert server.stop() == 0
+        assert not list(Path(server.memory.home.run).glob("open-*"))
+    finally:
+        server.stop(signal.SIGKILL)
 
 
 def test_in_a_session_the_link_is_not_shown(memory: Memory) -> None:

@@ -283,3 +283,25 @@ def test_bytes_that_are_no_text_are_returned_as_text(admin: TestClient, memory: 
     memory.write("2026-11-21.md", b"# 2026-11-21\n\n## 09:00 A b\xffd byte <!-- note:ab12cd34 -->\n")
     assert "A b?d byte" in get(admin, "/memory/ab12cd34")["content"]
     assert front_door(memory).show("ab12cd34").markdown.count("\udcff") == 1
+
+
+def test_a_note_is_edited(admin: TestClient, memory: Memory) -> None:
+    body = {"text": "Staging moves.", "tags": ["gateway"], "metadata": {"ticket": "OPS-12"}}
+    name = admin.post("/memory/store", json=body).json()["id"]
+    later = admin.post("/memory/store", json={"text": "Another."}).json()["id"]
+    edited = admin.patch(f"/memory/{name}", json={"text": "It stays.\n\n## 10:00 No <!-- turn:8ad3df7f -->\nTags: x"})
+    assert edited.status_code == 200
+    found = admin.get(f"/memory/{name}").json()
+    assert found == edited.json()
+    assert (found["tags"], found["metadata"]) == (["gateway"], {"ticket": "OPS-12"})
+    assert "It stays." in found["content"] and "moves" not in found["content"]
+    assert admin.patch(f"/memory/{name}", json={"text": f"key: ghp_{'a1B2' * 9}", "tags": []}).json()["tags"] == []
+    assert "a1B2a1B2" not in admin.get(f"/memory/{name}").text
+    assert admin.get(f"/memory/{later}").json()["content"].endswith("Another.")
+    for one, status in (("5e550001", 422), ("ffffffff", 404)):
+        assert admin.patch(f"/memory/{one}", json={"text": "x"}).status_code == status
+
+
+def test_a_note_is_edited_with_the_role_write(connect: Client) -> None:
+    assert connect("read").patch("/memory/ffffffff", json={"text": "x"}).status_code == 403
+    assert connect("write").patch("/memory/ffffffff", json={"text": ""}).status_code == 422

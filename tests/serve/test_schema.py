@@ -67,7 +67,7 @@ def test_the_document(document: dict[str, Any]) -> None:
 
 
 def test_the_manual_names_every_route(document: dict[str, Any]) -> None:
-    named = set(re.findall(r"`(GET|POST|DELETE) (/[^\s`?]*)`", MANUAL.read_text()))
+    named = set(re.findall(r"`(GET|POST|PATCH|DELETE) (/[^\s`?]*)`", MANUAL.read_text()))
     assert named == {(method, path) for method, path, _ in operations(document)}
     table = MANUAL.read_text().partition("## The calls of agent-memory")[2].partition("\n## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ") and "`" in line]

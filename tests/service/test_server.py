@@ -13,7 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from memkit.errors import MemkitError
+from memkit import Memory as FrontDoor
+from memkit.errors import MemkitError, NotFoundError
 from memkit.ipc import launch, stop
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from tests.builders import spool_turn
@@ -261,3 +262,22 @@ def test_it_marks_what_has_changed_in_git(shared: RunningService) -> None:
     assert marks[name]["line"] == "branch main is gone"
     assert shared.json("expand", name)["sections"][0]["git"]["gone_branch"] == "main"
     shutil.rmtree(Path(shared.memory.project.root, ".git"))
+
+
+def test_errors_keep_their_type(shared: RunningService) -> None:
+    memory = FrontDoor(shared.memory.project, home=shared.memory.home)
+    assert shared.status()
+    with pytest.raises(NotFoundError, match="ffffffff"):
+        memory.show("ffffffff")
+    with pytest.raises(NotFoundError, match="ffffffff"):
+        memory.expand("ffffffff")
+    assert shared.status()
+
+
+def test_a_crash_is_in_the_log(service: RunningService) -> None:
+    assert service.process is not None
+    service.process.send_signal(signal.SIGSEGV)
+    service.process.wait(60)
+    log = Path(service.memory.home.log_file).read_text()
+    assert "Fatal Python error: Segmentation fault" in log
+    assert "memkit/service/server.py" in log
