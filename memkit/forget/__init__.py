@@ -41,7 +41,7 @@ from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
 from memkit.timeline.cache import erase_timelines
-from memkit.topics.kept import drop_members
+from memkit.topics import kept as kept_topics
 
 logger = logging.getLogger(__name__)
 
