@@ -54,10 +54,11 @@ def held(seed: int = 5) -> dict[str, list[Output]]:
 
 def _outputs(group: str, seed: int, half: int) -> Iterator[Output]:
     for kind, template in _templates(group):
-        if hashlib.sha256(template.encode()).digest()[0] % 2 != half:
+        digest = hashlib.sha256(template.encode()).digest()
+        if digest[0] % 2 != half:
             continue
         for number in range(SEEDS):
-            filled = _fill(Maker(seed + number), template)
+            filled = _fill(Maker(int.from_bytes(digest[:6], "big") + seed + number), template)
             secrets = tuple(found[1] for found in _SECRET.finditer(filled))
             command, line_end, text = _SECRET.sub(r"\1", filled).partition("\n")
             if not command.startswith("$$ "):
