@@ -293,8 +293,10 @@ def hide_known(text: str, mark: Callable[[str], str]) -> str:
         text = _compiled(_KEY_BLOCK).sub(mark("private-key"), text)
         text = hide_spans(text, _cut_key_blocks(text), mark("private-key"))
     ends = set(map(str.lower, _compiled(_ENDS).findall(text)))
-    for form, end in _prefixed():
-        if (end is None or end in ends) and _holds(text, form.literals[0]):
+    by_end, others = _prefixed()
+    forms = [*others, *(found for end in by_end.keys() & ends for found in by_end[end])]
+    for _, form in sorted(forms) if ends else others:
+        if form.literals[0] in text:
             text = hide_spans(text, _spans(text, form), mark(form.kind))
     if "-" in text:
         text = hide_spans(text, _mailgun_keys(text), mark("mailgun-key"))
@@ -302,23 +304,27 @@ def hide_known(text: str, mark: Callable[[str], str]) -> str:
         text = hide_spans(text, _word_tokens(text), mark("token"))
     text = hide_spans(text, _random_tails(text), mark("token"))
     for form in _FORMS:
-        if any(_holds(text, literal) for literal in form.literals):
-            text = hide_spans(text, _spans(text, form), mark(form.kind))
+        for literal in form.literals:
+            if literal in text:
+                text = hide_spans(text, _spans(text, form), mark(form.kind))
+                break
     return text
 
 
 @cache
-def _prefixed() -> list[tuple[Form, str | None]]:
-    """Return the form of each token with a prefix, and the entry of `_ENDS` in the prefix."""
+def _prefixed() -> tuple[dict[str, list[tuple[int, Form]]], list[tuple[int, Form]]]:
+    """Return the numbered forms of tokens with a prefix, by the entry of `_ENDS` in it, and those without."""
     tokens = [(kind, prefix, rest) for kind, prefixes, rest in _PREFIXED for prefix in prefixes]
     tokens += [("token", prefix, rest) for prefix, rest in _OTHERS]
-    found = []
-    for kind, prefix, rest in tokens:
+    by_end: dict[str, list[tuple[int, Form]]] = {}
+    others: list[tuple[int, Form]] = []
+    for number, (kind, prefix, rest) in enumerate(tokens):
         end = None if prefix.endswith(":") else re.search("..[_.~-]", prefix)
         start = re.escape(prefix)
         pattern = start + _AT_START.replace("{0}", start) + rest
-        found.append((Form(kind, (prefix,), pattern, (0,)), end and end.group().lower()))
-    return found
+        group = by_end.setdefault(end.group().lower(), []) if end else others
+        group.append((number, Form(kind, (prefix,), pattern, (0,))))
+    return by_end, others
 
 
 def _spans(text: str, form: Form) -> Iterator[tuple[int, int]]:
@@ -337,16 +343,6 @@ def _matches_near(text: str, pattern: Pattern[str], form: Form) -> Iterator[Matc
         if match is not None:
             yield match
             done = match.end()
-
-
-def _holds(text: str, literal: str) -> bool:
-    """Return whether `text` contains `literal`. The search for one character is the fastest."""
-    return _sign(literal) in text and literal in text
-
-
-@cache
-def _sign(literal: str) -> str:
-    return literal.strip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")[:1]
 
 
 def _mailgun_keys(text: str) -> Iterator[tuple[int, int]]:

@@ -252,7 +252,8 @@ def _positions(lowered: str) -> list[int]:
     """Return the positions in a lower-case text of words that may belong to a secret's name."""
     found: list[int] = []
     for stem in _stems():
-        found.extend(occurrences(lowered, stem))
+        if stem in lowered:
+            found.extend(occurrences(lowered, stem))
     if not lowered.isascii():
         letters = set("".join(_compiled(_NOT_ASCII).findall(lowered)))
         for stem, needed in _foreign_stems():
@@ -289,6 +290,8 @@ def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
 def _hide_options(text: str, lowered: str, mark: str) -> str:
     for literal, pattern in _OPTIONS:
         found = text if literal.isupper() else lowered
+        if literal not in found:
+            continue
         shown = hide_spans(text, _option_values(text, found, literal, pattern), mark)
         if shown is not text:
             text, lowered = shown, _lower(shown)
