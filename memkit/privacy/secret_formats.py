@@ -32,8 +32,9 @@ _PREFIXED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("anthropic-key", ("sk-ant-",), r"[\w-]{16,}"),
     ("openai-key", ("sk-",), r"(?:(?:proj|svcacct|admin|None|service)-(?=[\w-]{0,60}\d)[\w-]{20,}|[A-Za-z0-9]{32,})"),
     ("openrouter-key", ("sk-or-",), r"[\w-]{30,}"),
-    # With the secret next to it, as in the console's CSV file.
-    ("aws-key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"[A-Z0-9]{16}(?![A-Za-z0-9])(?:[\s,:;|\"']{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=]))?"),
+    # With the secret behind it, as in the console's CSV file and with `--output text`.
+    ("aws-key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"[A-Z0-9]{16}(?![A-Za-z0-9])(?:(?:[\s,:;|\"']{1,4}\d{4}-[\d:.T+Z-]{6,30})?[\s,:;|\"']{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=]))?"),
+    ("aws-key", ("IQoJb3JpZ2lu", "FwoGZXIvYXdz"), r"[A-Za-z0-9/+]{60,}={0,2}"),
     ("google-key", ("AIza",), r"[\w-]{35,}"),
     ("google-key", ("GOCSPX-", "ya29."), r"[\w-]{20,}"),
     ("google-key", ("1//0",), r"[\w-]{40,}"),
@@ -90,6 +91,9 @@ _AT_START = (
 _OTHERS = (
     ("AAAA", r"[\w-]{7}:APA91b[\w-]{100,}"),
     ("A3-", r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
+    ("eyJwYXlsb2Fk", r"[A-Za-z0-9+/]{60,}={0,2}"),  # `aws ecr get-login-password`
+    ("eyJ2ZXIiOi", r"[A-Za-z0-9+/]{60,}={0,2}"),  # an enrollment token of Elasticsearch
+    ("eyJhbGciOi", r"[\w.-]{20,}(?=\n[\w.-]{16})"),  # the first line of a wrapped JWT
     ("ABSK", r"[A-Za-z0-9+/]{100,}={0,2}"),
     ("AKCp", r"[A-Za-z0-9]{60,}"),
     ("AKID", r"[A-Za-z0-9]{28,}"),
@@ -266,6 +270,9 @@ _FORMS = (
     Form("password-hash", ("$",), r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|5|P|H)\$[\w./,=$+-]{20,400}"),
     Form("password-hash", ("$B", "$9"), r"\$[PH]\$[B-H9][A-Za-z0-9./]{30}"),
     Form("password-hash", _HASHES, r"\b(?:pbkdf2|scrypt|argon2|bcrypt)\w{0,12}[:$][\d:]{1,30}[:$][^\s\"']{20,300}", (0,)),
+    Form("password-hash", ("*",), r"\*(?<![\w*]\*)[0-9A-F]{40}(?![0-9A-Za-z])", (0,)),
+    Form("token", (">{",), r"(>)\{(?:[A-Za-z0-9+/]{40,500}=|AQAAAB[A-Za-z0-9+/]{20,500})={0,2}\}(?=<)", (0,)),
+    Form("azure-key", ("FULL", "Full"), r"(F(?:ULL|ull)[\",\s]{1,40}(?:\"value\": ?\")?)[A-Za-z0-9+/]{80,}={0,2}", (0,)),
     Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}"),
     Form("password-hash", ("SHA", "MD5", "CRYPT", "PBKDF2"), r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}"),
     Form("password-hash", ("aad3b435b51404ee", ":::"), r"(:\d{1,9}:[0-9a-fA-F]{32}:)[0-9a-fA-F]{32}(?=:)"),
@@ -308,7 +315,16 @@ def hide_known(text: str, mark: Callable[[str], str]) -> str:
             if literal in text:
                 text = hide_spans(text, _spans(text, form), mark(form.kind))
                 break
-    return text
+    return hide_spans(text, _wrapped_lines(text), "") if "]\n" in text else text
+
+
+def _wrapped_lines(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the further lines of tokens that a terminal or a mail wrapped, behind the mark of the first."""
+    for mark in _compiled(r"\[redacted:(?:[a-z-]*(?:key|token)|jwt)\](?=\n)").finditer(text):
+        lines = _compiled(r"(?:\n[\w.+/=-]{40,200}(?=\n))*\n(?=[\w.+/=-]{0,60}\d)[\w.+/=-]{2,200}(?=\s|\Z)").match(text, mark.end())
+        first = lines[0].split("\n")[1] if lines else ""
+        if lines and len(first) >= 16 and not first.islower() and first.strip(HEX) and is_random(first):
+            yield lines.span()
 
 
 @cache

@@ -38,7 +38,7 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel login creds log_in logged_in sign_in identifiants credenziali usuario benutzer"
+    "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
@@ -61,16 +61,18 @@ _OPENS = (
 
 _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ]\d{1,2}(?=[ \t]{0,3}:))?)(?:
     (?P<block>(?:["']?[ \t]{0,4}:[ \t]{0,4})(?:[|>][+-]?\d?[ \t]{0,4})?\n(?:[+-]|[ ]{0,8}\d{1,6}[\t→:|-])?[ \t]{1,40}(?=[^\s:\#-][^\s:]{7,2000}[ \t]{0,4}(?:\n|\Z)))
-    |(?P<pair>\\{0,3}["']?[ \t]{0,4}[,{]?\s{0,40}(?:-[ ])?\\{0,3}["']?(?:[Vv]alue|VALUE|default)\\{0,3}["']?[ \t]{0,4}[:=][ \t]{0,4})
-    |(?P<given>(?:\\{0,7}["'`][\]}]?|\}|\*\*|[ ]?[(\[][^()\[\]\n]{1,30}[)\]])?[ \t]{0,4}
-        (?::[ \t]{0,4}[A-Za-z_&][\w.&']{0,30}[ \t]{1,4}=|=>|:=|:-|\|\|=|->|→|：|＝|=|:)(?![=:])(?:\*\*)?[ \t]{0,4}
-        (?:(?:[Tt]oken|[Aa]pi[Kk]ey|SSWS|GenieKey|!!str)[ ]|base64:|Some\()?(?:[bBrRuU@L](?=["']))?)
+    |(?P<pair>\\{0,3}["']?[ \t]{0,4}[,{]?\s{0,40}(?:-[ ])?
+        (?:(?:\\{0,3}"\w{1,30}\\{0,3}"[ ]?:[ ]?|\w{1,30}[ ]{1,20}=[ ])(?:\\{0,3}"[^"\n]{0,200}"|[\w.-]{1,30}|\{\}),?\s{1,40}|"\w{1,30}":(?:"[^"\n]{0,200}"|\w{1,30}|\{\}),){0,6}
+        \\{0,3}["']?(?:[Vv]alue|VALUE|default|result)\\{0,3}["']?[ \t]{0,20}[:=][ \t]{0,4})
+    |(?P<given>(?:\\{0,7}["'`][\]}]?|\}|\]|\*\*|[ ]?[(\[][^()\[\]\n]{1,30}[)\]])?[ \t]{0,4}
+        (?:(?::[ \t]{0,4}[A-Za-z_&]|(?<=[ ])string)[\w.&']{0,30}[ \t]{1,4}=|=>|:=|:-|\|\|=|->|→|：|＝|=|:(?!\?))(?![=:])(?:\*\*)?[ \t]{0,4}
+        (?:(?:[Tt]oken|[Aa]pi[Kk]ey|SSWS|GenieKey|!!str)[ ]|\s{1,20}string\(\d{1,5}\)[ ]|base64:|Some\()?(?:[bBrRuU@L](?=["']))?)
     |(?P<passed>(?:\\{0,7}["'`][ \t]{0,4},|\()[ \t]{0,4}(?=\\{0,7}["'`])
         |["'][^<>\n]{0,60}?[ \t]value=(?=["'])
-        |(?:[ \t][^<>\n]{1,60})?>(?:<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
+        |(?:["']?[ \t][^<>\n]{1,60}|["'])?/?>(?:\s{0,20}<value>|<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
         |\\{0,3}["'`\]})]{0,3}[ \t]{0,4}(?:\|\||\?\?|or)[ \t]{0,4}(?=["'`]))
     |(?P<cell>[ \t]{0,2}(?:</\w{1,12}>\s{0,20}(?:<\w{1,12}(?:[ ][^<>]{0,60})?>\s{0,20}){1,3})(?=[^<\s]{1,200}<)
-        |[*`]{0,2}[ \t]{0,30}\|[ \t]{0,4}[*`]{0,2}
+        |[*`]{0,2}[ \t]{0,30}[|│][ \t]{0,4}[*`]{0,2}
         |[ \t]{1,30}REG_\w{2,9}[ \t]{1,8}(?:/d[ \t]{1,4})?)
     |(?P<said>[ \t]{1,30}(?:(?:is|was|to|as|with|ist|est|es|è|é|are)(?:[ \t]now)?:?[ \t]{1,4}|[=-][ \t])?|[ \t]{0,2}(?:是|为|為|は|는|은)[ \t]{0,2}[「“]?)
     )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|)"""
@@ -85,7 +87,14 @@ _TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|chpas
 _PGPASS = r"((?:\A|\n)[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:]{7,100})(?=\n|\Z)"
 _BASIC = r"((?i:(?:http)?(?:basic)?_?auth[ ]{0,3}[=(:][ ]{0,3}\(?[ ]{0,3})[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$<]{6,200})"
 _SQL_PASSWORD = r"((?i:\b(?:with|role|user|login|encrypted)[ ][^\n;']{0,80}?password[ ]{1,3}=?[ ]{0,3}N?)')([^\s'$<]{6,200})"
-_CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?))([A-Za-z0-9]{4,6}(?:-[A-Za-z0-9]{4,6}){1,5})"
+_A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|\d{8})\b"
+_NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s)?"
+_CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=])(?:[\[ ]{0,3}" + _NEXT_CODE + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
+_FOUR_TIMES = r"((?:[a-z]{4} ){3}[a-z]{4}(?![ ]?\w)|[a-z0-9]{4}(?:-[a-z0-9]{4}){3})"
+_TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
+_CALLED = r"(\b(?:jwt\.(?:sign|verify|encode|decode)\([^\n\"']{0,120},[ ]{0,3}|(?:Fernet|hmac\.new|TOTP|HMAC)\([ ]{0,3})b?[\"'])([^\s\"'$]{8,400})(?=[\"'])"
+_FILLED = r"((?i:passw|secret|token|api.?key)[^\n(){}]{0,40}\)?(?:\.(?:fill|type|send_keys|sendKeys|setValue|fill_in)\(|,)[ ]{0,3}[\"'])(?=[^\s\"']{0,60}\d)([^\s\"'$]{8,200})(?=[\"']\))"
+_CHANGED = r"((?i:passw|secret|token|key)\w{0,20}\"?[ ]{1,20}[=:][ ]\"[^\"\n]{1,200}\"[ ]->[ ]\")([^\s\"$]{8,400})(?=\")"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _PAIR = r"((?i:\bvalue)\\{0,3}[\"']?[ ]{0,3}:[ ]{0,3}\\{0,3}[\"']?)([^\s\"',\\{}\[\]]{8,200})(?=\\{0,3}[\"']?,?\s{1,40}\\{0,3}[\"']?(?i:name|key|keyname)\\{0,3}[\"']?:[ ]{0,3}\\{0,3}[\"']?[\w.-]{0,40}?(?i:passw|secret|token|api[_-]?key|credential|pwd))"
 _FLAG_VALUE = (
@@ -147,18 +156,31 @@ _OPTIONS = (
     ("otpauth:", r"(otpauth://[^\s]{0,200}?[?&]secret=)([A-Za-z2-7]{10,200})"),
     ("sasl", r"((?:\A|\s)[\w.@-]{1,60}:)([^\s:]{8,100})(?=[^\n]{0,40}sasl)"),
     (":*:", _PGPASS),
-    (":5432:", _PGPASS),
+    *((f":{port}", _PGPASS) for port in ("543", "643", "654")),
     ("credential(", r"(\bNetworkCredential\([ ]{0,3}[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$]{6,200})"),
     *((word, _BASIC) for word in ("auth=(", "auth(", "auth = (", "auth: (")),
     ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
-    ("phrase", r"((?i:(?:seed|recovery|mnemonic|secret|backup)[ _-]?phrase)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?[ ]{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
+    ("phrase", r"((?i:(?:seed|recovery|mnemonic|secret|backup)[ _-]?phrase)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?\s{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
     ("mnemonic", r"((?i:mnemonic)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?[ ]{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
     *((word + sign + "code", _CODE) for word in ("recovery", "backup") for sign in " _-"),
     ("recovery key", r"((?i:recovery key)[ ]{0,3}[:=][ ]{0,3})(\d{6}(?:-\d{6}){3,9})"),
     *((sign, _PAIR) for sign in ('"value":', "value: ", '\\"value\\":')),
     ("keyvalue", r"(\"keyValue\"[ ]{0,3}:[ ]{0,3}\")([^\s\"]{16,200})"),
     *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
-    ("password '*", r"((?i:password)[ ]')(\*[0-9A-F]{40})(?=')"),
+    *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
+    ("with key ", _TOTP),
+    ("oathtool", _TOTP),
+    ("put-parameter", r"(\bput-parameter[ ][^\n]{0,200}?--value[ =][\"']?)([^\s\"'$]{6,200})"),
+    ("app password", r"((?i:app password)[^\n:=]{0,40}[:= ]{1,3}[\"']?)" + _FOUR_TIMES),
+    *((word, _CALLED) for word in ("jwt.", "fernet(", "hmac.new(", "hmac(", "totp(")),
+    *((word, _FILLED) for word in (".fill(", ".type(", ".send_keys(", ".sendkeys(", ".setvalue(")),
+    ('" -> "', _CHANGED),
+    ("::add-mask", r"(::add-mask::)(\S{6,200})"),
+    ("::set-output", r"(::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?=[^\s]{0,200}\d)(?=[^\s]{0,200}[a-zA-Z])(\S{8,200})"),
+    ("issecret=true]", r"(issecret=true\])(\S{6,200})"),
+    ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
+    ("generated token ", r"((?i:generated token) )([0-9a-f]{40}\b)"),
+    ("set password for", r"((?i:set password for)[ ][^\n;=]{1,80}=[ ]{0,3}(?i:password\()?')([^\s'$<]{6,200})"),
 )  # fmt: skip
 _COOKIE = r"(?i)cookie\b[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?|\s-b[ =]?[\"']|cookie[ =][\"']?"
 _COOKIE_VALUE = r"([\w.-]{1,60}=)([^\s;,\"'\\]{16,2000})"
@@ -186,7 +208,7 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{3}|x{4}|\.{2}|-|@|\(|&
     |\.{0,2}/[\w@.-]{0,40}/|\.{1,2}[/\\]|~[/\\]|[A-Za-z]:\\
     |[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+-]{0,20}\Z
     |\d{4}-\d\d-\d\d(?:[T ]|\Z)
-    |[\d.,_]{1,7}[a-z]{0,3}\Z
+    |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z
     |[A-Z]{1,20}=[a-z]{1,20}\Z
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
     |.{0,200}(?:\(\)|[:…])\Z"""
@@ -225,7 +247,54 @@ def hide_assigned(text: str, mark: str) -> str:
     text, positions = _replaced(shown, positions, _named_values(shown, lowered, positions), mark)
     cells = _table_cells(text, _lines(text, positions))
     text, positions = _replaced(text, positions, cells, mark)
+    text, positions = _replaced(text, positions, _values_below(text, positions), mark)
     return hide_spans(text, _spoken_values(text, positions, _lines(text, positions)), mark)
+
+
+_PROMPT = r"(?:[\w.@~:/ -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>)[ ]+"
+# Commands that make a secret, that may print one, and what such a command prints.
+_MAKES = r"\bpwgen\b|\bopenssl rand\b|\bwg gen(?:key|psk)\b|\bsecrets\.token_|\bwhoami -t\b|(?:^|[\s|;&(])(?:go)?pass (?:show )?(?:-\S{1,20} )?[\w.@-]{1,40}/"
+_PRINTER = r"(?:^|[\s|;&(/])(?:gcloud|op|lpass|bw|chamber|sops|age|gpg2?|ansible-vault|aws|az|vault|kubectl|oc|gh|glab|heroku|doctl|fly(?:ctl)?|doppler|security|secret-tool|keyring|terraform|tofu|pulumi|cat|echo|printenv|jq|infisical|npm)\s"
+_PRINTED = r"(?i)passw|secret|token|credential|api_?key|access_?key|signing_?key|login-password|get-parameter|keys? list|list-keys|base64|op://|lookup|\bread\b|\s(?:-dq?|--decrypt)\b|^[^\n]*\bkeyring get\b|\bshow\b"
+_LISTS = r"\b(?:(?<!keys )(?<!key )list|ls|md5\w*|sha\d{1,3}\w*|wc)\b|metadata"
+_BARE = r"[ \t]*(?:>[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
+_BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n){0,3}"
+
+
+def prints_secret(command: str) -> bool:
+    """Return whether the name or arguments of a shell command show that it prints a secret."""
+    if _compiled(_LISTS).search(command):
+        return False
+    printer = _compiled(_PRINTER).search(command)
+    made = _compiled(_PRINTED).search(command, printer.end()) if printer else None
+    return made is not None or _compiled(_MAKES).search(command) is not None
+
+
+def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield what stands alone below a line that announces a secret, or below the command that prints one."""
+    done = 0
+    for start, end in _lines(text, positions):
+        line = text[start:end]
+        prompt = _compiled(_PROMPT).match(line)
+        printed = prompt is not None and prints_secret(line[prompt.end() :])
+        is_heading = line.rstrip().endswith(":") or (len(line) < 40 and line.strip("#*-> ").replace(" ", "").isalpha())
+        if start < done or not text.startswith("\n", end) or not (printed or (is_heading and _names_secret(line)) or ("copy" in line and _names_secret(line))):
+            continue
+        at = _compiled(_BLANK).match(text, end + 1).end()  # type: ignore[union-attr]
+        while below := _compiled(_BARE).match(text, at):
+            value = below[1]
+            if (printed or not _compiled(_UUID).fullmatch(value)) and _stands_alone(value, printed):
+                yield below.span(1)
+                done = below.end()
+            elif not printed:
+                break
+            at = below.end()
+
+
+def _stands_alone(value: str, is_printed: bool) -> bool:
+    if value.isdigit() or not _looks_secret(value, True) or "/" in value and not is_random(value):
+        return False
+    return is_printed and (_has_digit_or_symbol(value) or is_random(value)) or _is_said(value) or _is_hex_key(value)
 
 
 def hide_spans(text: str, spans: Iterable[tuple[int, int]], mark: str) -> str:
@@ -305,7 +374,7 @@ def _option_values(text: str, found: str, literal: str, pattern: str) -> Iterato
         if at < stop:
             continue
         start = max(stop, text.rfind("\n", max(0, at - MAX_LINE), at), at - MAX_LINE, 0)
-        end = at + 600 if pattern is _PAIR else text.find("\n", at, at + MAX_LINE)
+        end = at + 600 if "\\s{" in pattern else text.find("\n", at, at + MAX_LINE)
         stop = min(len(text), end if end >= 0 else at + MAX_LINE)
         for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
             if _is_option_secret(match.group(2)):
@@ -632,7 +701,7 @@ _CANDIDATE = r"(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。�
 _BEFORE_CANDIDATE = r"[\s\"'`“「『:：→是为為はと,，]"
 _COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
 _TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}"
-_AS = r"(?i)[\"'`]?[ ](?:as|for|is|als|comme|como|come)[ ](?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:[\w-]{1,20}[ ]){0,2}"
+_AS = r"(?i)[\"'`]?[ ](?:\((?=the|our|my)|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:[\w-]{1,20}[ ]){0,2}"
 
 
 def _spoken_values(
@@ -646,6 +715,8 @@ def _spoken_values(
                 last += 1
             value = candidate.rstrip(".:!?)）」")
             stop = begin + len(value)
+            begin += len(_compiled(r"(?:[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)[0])  # type: ignore[index]
+            value = text[begin:stop]
             near = positions[max(0, last - 100) : last]
             if len(value) < MIN_LENGTH or not _is_spoken_of(text, near, start, begin, stop):
                 continue
