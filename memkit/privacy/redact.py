@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from re import Match, Pattern
 
-from memkit.privacy.secret_formats import hide_known
+from memkit.privacy.secret_formats import hide_known, literals_in
 from memkit.privacy.secret_values import hide_assigned
 
 MAX_PASSES = 5
@@ -122,7 +122,9 @@ def _hide(text: str, patterns: list[Pattern[str]]) -> str:
 
 
 def _hide_once(text: str, patterns: list[Pattern[str]]) -> str:
-    text = hide_assigned(hide_known(text, _mark), _mark("secret"))
+    there = literals_in(text)
+    known = hide_known(text, _mark, there)
+    text = hide_assigned(known, _mark("secret"), there if known is text else literals_in(known))
     for pattern in patterns:
         text = _hide_custom(text, pattern)
     return text

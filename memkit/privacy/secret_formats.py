@@ -12,7 +12,7 @@ from functools import cache
 from re import Match, Pattern
 from typing import NamedTuple
 
-from memkit.privacy.secret_values import HEX, hide_spans, is_random, occurrences
+from memkit.privacy.secret_values import HEX, held, hide_spans, is_random, literals_of_values, lower, numbers_of, occurrences
 
 MAX_KEY_BLOCK = 20_000
 """Characters of the longest private key block. An RSA key of 16,384 bits has 13,000."""
@@ -178,9 +178,6 @@ _RESTS = (
 )  # fmt: skip
 _WORDS = {word: rest for words, rest in _RESTS for word in words.split()}
 _DELIMITER = r"[_.~-](?=[\w.~+/-]{14})"
-# The three characters that end at a delimiter, if enough characters follow: as many as behind the first
-# delimiter of any prefix or word.
-_ENDS = r"[_.~-](?=[\w.~+/=-]{12})(?<=(...))"
 _WORD = (
     r"(?:(?<![A-Za-z0-9\\])|(?<=\\[nrt])|(?<=%[0-9A-F][0-9A-F])|(?<=[0-9;\[]m))"
     r"[A-Za-z][A-Za-z0-9]{1,11}\Z"
@@ -294,27 +291,23 @@ _FORMS = (
 )  # fmt: skip
 
 
-def hide_known(text: str, mark: Callable[[str], str]) -> str:
-    """Return `text` with `mark(kind)` in place of every secret known by its form."""
+def hide_known(text: str, mark: Callable[[str], str], there: set[str]) -> str:
+    """Return `text` with `mark(kind)` in place of every secret known by its form.
+
+    `there` are the `literals_in` the text.
+    """
     if _BEGIN in text or _END in text:
         text = _compiled(_KEY_BLOCK).sub(mark("private-key"), text)
         text = hide_spans(text, _cut_key_blocks(text), mark("private-key"))
-    ends = set(map(str.lower, _compiled(_ENDS).findall(text)))
-    by_end, others = _prefixed()
-    forms = [*others, *(found for end in by_end.keys() & ends for found in by_end[end])]
-    for _, form in sorted(forms) if ends else others:
-        if form.literals[0] in text:
-            text = hide_spans(text, _spans(text, form), mark(form.kind))
+    prefixed, forms = _present(there)
+    for form in prefixed:
+        text = hide_spans(text, _spans(text, form), mark(form.kind))
     if "-" in text:
         text = hide_spans(text, _mailgun_keys(text), mark("mailgun-key"))
-    if not ends.isdisjoint(_WORD_ENDS):
-        text = hide_spans(text, _word_tokens(text), mark("token"))
+    text = hide_spans(text, _word_tokens(text), mark("token"))
     text = hide_spans(text, _random_tails(text), mark("token"))
-    for form in _FORMS:
-        for literal in form.literals:
-            if literal in text:
-                text = hide_spans(text, _spans(text, form), mark(form.kind))
-                break
+    for form in forms:
+        text = hide_spans(text, _spans(text, form), mark(form.kind))
     return hide_spans(text, _wrapped_lines(text), "") if "]\n" in text else text
 
 
@@ -328,19 +321,38 @@ def _wrapped_lines(text: str) -> Iterator[tuple[int, int]]:
 
 
 @cache
-def _prefixed() -> tuple[dict[str, list[tuple[int, Form]]], list[tuple[int, Form]]]:
-    """Return the numbered forms of tokens with a prefix, by the entry of `_ENDS` in it, and those without."""
+def _prefixed() -> list[Form]:
     tokens = [(kind, prefix, rest) for kind, prefixes, rest in _PREFIXED for prefix in prefixes]
     tokens += [("token", prefix, rest) for prefix, rest in _OTHERS]
-    by_end: dict[str, list[tuple[int, Form]]] = {}
-    others: list[tuple[int, Form]] = []
-    for number, (kind, prefix, rest) in enumerate(tokens):
-        end = None if prefix.endswith(":") else re.search("..[_.~-]", prefix)
+    found = []
+    for kind, prefix, rest in tokens:
         start = re.escape(prefix)
-        pattern = start + _AT_START.replace("{0}", start) + rest
-        group = by_end.setdefault(end.group().lower(), []) if end else others
-        group.append((number, Form(kind, (prefix,), pattern, (0,))))
-    return by_end, others
+        found.append(Form(kind, (prefix,), start + _AT_START.replace("{0}", start) + rest, (0,)))
+    return found
+
+
+def literals_in(text: str) -> set[str]:
+    """Return which literals of all rules, in lower case, `text` contains."""
+    return held(lower(text), _literals())
+
+
+@cache
+def _literals() -> tuple[str, ...]:
+    return tuple({*literals_of_values(), *_numbers()})
+
+
+def _present(there: set[str]) -> tuple[list[Form], list[Form]]:
+    """Return the forms with a prefix and the others that have one of the literals."""
+    numbers = _numbers()
+    found = sorted({number for literal in numbers.keys() & there for number in numbers[literal]})
+    prefixed = _prefixed()
+    others = [_FORMS[number - len(prefixed)] for number in found if number >= len(prefixed)]
+    return [prefixed[number] for number in found if number < len(prefixed)], others
+
+
+@cache
+def _numbers() -> dict[str, list[int]]:
+    return numbers_of(form.literals for form in (*_prefixed(), *_FORMS))
 
 
 def _spans(text: str, form: Form) -> Iterator[tuple[int, int]]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from re import Match, Pattern
+from typing import Any
 
 MIN_LENGTH = 8
 """Characters of the shortest value that counts as a secret."""
@@ -230,20 +231,24 @@ _NOT_ASCII = r"[^\x00-\x7f]+"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
-def hide_assigned(text: str, mark: str) -> str:
-    """Return `text` with `mark` in place of every value that its name makes a secret."""
-    lowered = _lower(text)
+def hide_assigned(text: str, mark: str, there: set[str]) -> str:
+    """Return `text` with `mark` in place of every value that its name makes a secret.
+
+    `there` are the literals of `literals_of_values` that the text contains.
+    """
+    lowered = lower(text)
     shown = text
     if " " in text or ":" in text:
-        shown = _hide_options(text, lowered, mark)
+        shown = _hide_options(text, lowered, mark, there)
         shown = hide_spans(shown, _cookie_values(shown), mark)
         if "insert" in lowered:
             shown = hide_spans(shown, _inserted_values(shown), mark)
         if "<th" in lowered:
             shown = hide_spans(shown, _html_cells(shown), mark)
     if shown is not text:
-        lowered = _lower(shown)
-    positions = _positions(lowered)
+        lowered = lower(shown)
+        there = there | {"secret"}  # in the mark
+    positions = _positions(lowered, there)
     text, positions = _replaced(shown, positions, _named_values(shown, lowered, positions), mark)
     cells = _table_cells(text, _lines(text, positions))
     text, positions = _replaced(text, positions, cells, mark)
@@ -317,12 +322,57 @@ def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
         at = text.find(word, at + step)
 
 
-def _positions(lowered: str) -> list[int]:
+SHORT = 1500
+"""Characters up to which it is faster to search for each literal."""
+
+
+def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
+    """Return which of `literals` (in lower case) a lower-case text contains.
+
+    In a long text, one pass collects the hashes of three characters in a row. Only the literals whose hashes are
+    all there are searched for.
+    """
+    maybe: Iterable[str] = literals
+    if len(lowered) > SHORT:
+        import numpy as np
+
+        rows, lacks = _hashes(literals)
+        codes = np.frombuffer(lowered.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        is_there = np.zeros(2**16 + 1, dtype=bool)
+        is_there[_hashed(codes)] = True
+        is_there[lacks] = True
+        maybe = [literals[row] for row in np.flatnonzero(is_there[rows].all(axis=1))]
+    return {literal for literal in maybe if literal in lowered}
+
+
+@cache
+def _hashes(literals: tuple[str, ...]) -> tuple[Any, int]:
+    """Return a row of hashes for each literal, filled up with the second value."""
+    import numpy as np
+
+    lacks = 2**16
+    rows = np.full((len(literals), max(map(len, literals))), lacks)
+    for row, literal in zip(rows, literals, strict=True):
+        hashes = _hashed(np.array([ord(letter) for letter in literal], dtype=np.uint32))
+        row[: len(hashes)] = hashes
+    return rows, lacks
+
+
+def _hashed(codes: Any) -> Any:
+    return (codes[:-2] * 2654435761 + codes[1:-1] * 40503 + codes[2:] * 769) & 0xFFFF
+
+
+@cache
+def literals_of_values() -> tuple[str, ...]:
+    """Return the literals, in lower case, one of which is in every text with a named value."""
+    return (*_stems(), *_option_numbers())
+
+
+def _positions(lowered: str, there: set[str]) -> list[int]:
     """Return the positions in a lower-case text of words that may belong to a secret's name."""
     found: list[int] = []
-    for stem in _stems():
-        if stem in lowered:
-            found.extend(occurrences(lowered, stem))
+    for stem in there & _stems().keys():
+        found.extend(occurrences(lowered, stem))
     if not lowered.isascii():
         letters = set("".join(_compiled(_NOT_ASCII).findall(lowered)))
         for stem, needed in _foreign_stems():
@@ -332,8 +382,8 @@ def _positions(lowered: str) -> list[int]:
 
 
 @cache
-def _stems() -> list[str]:
-    return [stem.replace("_", " ") for stem in _STEMS]
+def _stems() -> dict[str, None]:
+    return {stem.replace("_", " "): None for stem in _STEMS}
 
 
 @cache
@@ -356,15 +406,29 @@ def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
     return lines
 
 
-def _hide_options(text: str, lowered: str, mark: str) -> str:
-    for literal, pattern in _OPTIONS:
+def _hide_options(text: str, lowered: str, mark: str, there: set[str]) -> str:
+    numbers = _option_numbers()
+    for number in sorted(n for literal in numbers.keys() & there for n in numbers[literal]):
+        literal, pattern = _OPTIONS[number]
         found = text if literal.isupper() else lowered
-        if literal not in found:
-            continue
         shown = hide_spans(text, _option_values(text, found, literal, pattern), mark)
         if shown is not text:
-            text, lowered = shown, _lower(shown)
+            text, lowered = shown, lower(shown)
     return text
+
+
+@cache
+def _option_numbers() -> dict[str, list[int]]:
+    return numbers_of(tuple((literal,) for literal, _ in _OPTIONS))
+
+
+def numbers_of(rules: Iterable[tuple[str, ...]]) -> dict[str, list[int]]:
+    """Return the numbers of the rules that have each literal, by literal in lower case."""
+    numbers: dict[str, list[int]] = {}
+    for number, literals in enumerate(rules):
+        for literal in literals:
+            numbers.setdefault(literal.lower(), []).append(number)
+    return numbers
 
 
 def _option_values(text: str, found: str, literal: str, pattern: str) -> Iterator[tuple[int, int]]:
@@ -406,7 +470,7 @@ def _replaced(
     spans = list(spans)
     if not spans:
         return text, positions
-    in_mark = _positions(_lower(mark))
+    in_mark = _positions(lower(mark), set(_stems()))
     moved: list[int] = []
     done = at = length = 0
     for start, end in spans:
@@ -423,7 +487,7 @@ def _replaced(
     return hide_spans(text, spans, mark), moved
 
 
-def _lower(text: str) -> str:
+def lower(text: str) -> str:
     """Return `text` in lower case with the same length: one capital letter would become two characters."""
     return text.replace("\u0130", "I").lower()
 
@@ -561,7 +625,7 @@ def _is_code(value: str, following: str, sign: str) -> bool:
 
 
 def _cookie_values(text: str) -> Iterator[tuple[int, int]]:
-    lowered = _lower(text)
+    lowered = lower(text)
     stop = 0
     for at in sorted(at for word in ("cookie", " -b") for at in occurrences(lowered, word)):
         if at < stop:  # already searched with the previous one
@@ -647,8 +711,8 @@ def _is_cell_secret(value: str, is_hex_key: bool = False) -> bool:
 
 
 def _names_secret(text: str) -> bool:
-    lowered = _lower(text)
-    for at in _positions(lowered):
+    lowered = lower(text)
+    for at in _positions(lowered, set(_stems())):
         name = _name_at(lowered, at)
         if name is not None and name.lastgroup in ("strong", "key"):
             return True
@@ -742,7 +806,7 @@ def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: i
     """Return whether the sentence names a secret before the value, or has `as the password` after it."""
     lowest = max(line, start - 100)
     near = [at for at in positions if at >= lowest]
-    before = _lower(text[lowest:start]) if near else ""
+    before = lower(text[lowest:start]) if near else ""
     for at in reversed(near):
         name = _name_at(before, at - lowest)
         if name is not None:
@@ -757,7 +821,7 @@ def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: i
                 return True
             break
     behind = _compiled(_AS).match(text, end)
-    following = _lower(text[behind.end() : behind.end() + 30]) if behind else ""
+    following = lower(text[behind.end() : behind.end() + 30]) if behind else ""
     return bool(following) and _name_at(following, 0) is not None
 
 
