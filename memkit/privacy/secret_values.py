@@ -279,27 +279,31 @@ def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
     """Yield what stands alone below a line that announces a secret, or below the command that prints one."""
     done = 0
     for start, end in _lines(text, positions):
+        if start < done or end == len(text):
+            continue
+        at = _compiled(_BLANK).match(text, end + 1).end()  # type: ignore[union-attr]
+        below = _compiled(_BARE).match(text, at)
+        if below is None:
+            continue
         line = text[start:end]
         prompt = _compiled(_PROMPT).match(line)
         printed = prompt is not None and prints_secret(line[prompt.end() :])
-        is_heading = line.rstrip().endswith(":") or (len(line) < 40 and line.strip("#*-> ").replace(" ", "").isalpha())
-        if start < done or not text.startswith("\n", end) or not (printed or (is_heading and _names_secret(line)) or ("copy" in line and _names_secret(line))):
+        is_label = len(line) < 40 and line.strip("#*-> ").replace(" ", "").isalpha()
+        is_heading = is_label or "copy" in line or line.rstrip().endswith(":")
+        if not printed and not (is_heading and _names_secret(line)):
             continue
-        at = _compiled(_BLANK).match(text, end + 1).end()  # type: ignore[union-attr]
-        while below := _compiled(_BARE).match(text, at):
-            value = below[1]
-            if (printed or not _compiled(_UUID).fullmatch(value)) and _stands_alone(value, printed):
+        while below:
+            if _stands_alone(below[1], printed):
                 yield below.span(1)
                 done = below.end()
-            elif not printed:
-                break
-            at = below.end()
+            below = _compiled(_BARE).match(text, below.end()) if printed else None
 
 
 def _stands_alone(value: str, is_printed: bool) -> bool:
-    if value.isdigit() or not _looks_secret(value, True) or "/" in value and not is_random(value):
+    is_path = "/" in value and not is_random(value)
+    if value.isdigit() or is_path or not _looks_secret(value, True):
         return False
-    return is_printed and (_has_digit_or_symbol(value) or is_random(value)) or _is_said(value) or _is_hex_key(value)
+    return is_printed or _is_said(value) or _is_hex_key(value)
 
 
 def hide_spans(text: str, spans: Iterable[tuple[int, int]], mark: str) -> str:
@@ -337,7 +341,7 @@ def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
         import numpy as np
 
         rows, lacks = _hashes(literals)
-        codes = np.frombuffer(lowered.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        codes = np.frombuffer(lowered.encode("utf-16-le", "surrogatepass"), dtype=np.uint16)
         is_there = np.zeros(2**16 + 1, dtype=bool)
         is_there[_hashed(codes)] = True
         is_there[lacks] = True
@@ -353,13 +357,13 @@ def _hashes(literals: tuple[str, ...]) -> tuple[Any, int]:
     lacks = 2**16
     rows = np.full((len(literals), max(map(len, literals))), lacks)
     for row, literal in zip(rows, literals, strict=True):
-        hashes = _hashed(np.array([ord(letter) for letter in literal], dtype=np.uint32))
+        hashes = _hashed(np.frombuffer(literal.encode("utf-16-le"), dtype=np.uint16))
         row[: len(hashes)] = hashes
     return rows, lacks
 
 
 def _hashed(codes: Any) -> Any:
-    return (codes[:-2] * 2654435761 + codes[1:-1] * 40503 + codes[2:] * 769) & 0xFFFF
+    return codes[:-2] * codes.dtype.type(40503) + codes[1:-1] * codes.dtype.type(769) + codes[2:]
 
 
 @cache
@@ -687,10 +691,10 @@ def _secret_columns(line: str) -> tuple[list[int], str]:
     for delimiter in "|\t;,":
         if delimiter in line:
             cells = line.split(delimiter)
+            if "=" in line or "(" in line or max(map(len, cells)) >= 60:
+                return [], ""
             found = [at for at, cell in enumerate(cells) if _compiled(_HEADING).fullmatch(cell)]
-            if all(len(cell) < 60 and "=" not in cell and "(" not in cell for cell in cells):
-                return found, delimiter
-            return [], ""
+            return found, delimiter
     return [], ""
 
 
