@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from functools import cache
 from re import Match, Pattern
 
 from memkit.privacy.secret_formats import hide_known, literals_in
@@ -18,9 +18,6 @@ from memkit.privacy.secret_values import hide_assigned
 
 MAX_PASSES = 5
 """Passes of the search. Hiding one secret can give another a new neighbor; two passes are usual."""
-
-MAX_SHORT = 200
-"""Characters up to which a result is kept for the next time."""
 
 NEAR = 1000
 """Characters around a mark in which another pass searches."""
@@ -96,9 +93,9 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
 
     Redacting twice changes nothing more.
     """
-    patterns = tuple(patterns)
+    patterns = list(patterns)
     seen = visible(text)
-    shown = _hide_short(seen, patterns) if len(seen) <= MAX_SHORT else _hide(seen, patterns)
+    shown = _hide(seen, patterns)
     # Invisible characters may end a word or be inside one, and not every reader ends a line at
     # rare line ends. Use the reading that finds more.
     if seen != text:
@@ -115,7 +112,7 @@ def _how_much(shown: str) -> tuple[int, int]:
     return shown.count(_MARK_START), -len(MARK.sub("", shown))
 
 
-def _hide(text: str, patterns: tuple[Pattern[str], ...]) -> str:
+def _hide(text: str, patterns: list[Pattern[str]]) -> str:
     shown = _hide_once(text, patterns)
     for _ in range(MAX_PASSES - 1):
         if shown == text:
@@ -124,13 +121,7 @@ def _hide(text: str, patterns: tuple[Pattern[str], ...]) -> str:
     return shown
 
 
-@lru_cache(maxsize=2048)
-def _hide_short(text: str, patterns: tuple[Pattern[str], ...]) -> str:
-    """Do as `_hide`. The names of tools, fields, and files come again and again."""
-    return _hide(text, patterns)
-
-
-def _hide_once(text: str, patterns: tuple[Pattern[str], ...]) -> str:
+def _hide_once(text: str, patterns: list[Pattern[str]]) -> str:
     there = literals_in(text)
     known = hide_known(text, _mark, there)
     text = hide_assigned(known, _mark("secret"), there if known is text else literals_in(known))
@@ -139,7 +130,7 @@ def _hide_once(text: str, patterns: tuple[Pattern[str], ...]) -> str:
     return text
 
 
-def _hide_near_marks(text: str, patterns: tuple[Pattern[str], ...]) -> str:
+def _hide_near_marks(text: str, patterns: list[Pattern[str]]) -> str:
     """Search `text` again near marks, where a secret may have a new neighbor."""
     kept: list[str] = []
     done = 0

@@ -176,13 +176,6 @@ _RESTS = (
     ("dt0c01. dt0s01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
     ("whsec_", r"[A-Za-z0-9+/]{24,}={0,2}"),
 )  # fmt: skip
-_WORDS = {word: rest for words, rest in _RESTS for word in words.split()}
-_DELIMITER = r"[_.~-](?=[\w.~+/-]{14})"
-_WORD = (
-    r"(?:(?<![A-Za-z0-9\\])|(?<=\\[nrt])|(?<=%[0-9A-F][0-9A-F])|(?<=[0-9;\[]m))"
-    r"[A-Za-z][A-Za-z0-9]{1,11}\Z"
-)
-_WORD_ENDS = frozenset(word[-3:] for word in _WORDS)
 # A token of an unknown provider: words, delimiters, and a tail of random letters and digits.
 _TAIL = r"[_-]([A-Za-z0-9]{20,200})(?![A-Za-z0-9+/=])[\w-]*"
 _BEFORE_TAIL = (
@@ -299,15 +292,13 @@ def hide_known(text: str, mark: Callable[[str], str], there: set[str]) -> str:
     if _BEGIN in text or _END in text:
         text = _compiled(_KEY_BLOCK).sub(mark("private-key"), text)
         text = hide_spans(text, _cut_key_blocks(text), mark("private-key"))
-    prefixed, forms = _present(there)
-    for form in prefixed:
+    forms, numbers = _forms()
+    for number in sorted({number for literal in numbers.keys() & there for number in numbers[literal]}):
+        form = forms[number]
         text = hide_spans(text, _spans(text, form), mark(form.kind))
     if "-" in text:
         text = hide_spans(text, _mailgun_keys(text), mark("mailgun-key"))
-    text = hide_spans(text, _word_tokens(text), mark("token"))
     text = hide_spans(text, _random_tails(text), mark("token"))
-    for form in forms:
-        text = hide_spans(text, _spans(text, form), mark(form.kind))
     return hide_spans(text, _wrapped_lines(text), "") if "]\n" in text else text
 
 
@@ -321,14 +312,21 @@ def _wrapped_lines(text: str) -> Iterator[tuple[int, int]]:
 
 
 @cache
-def _prefixed() -> list[Form]:
+def _forms() -> tuple[list[Form], dict[str, list[int]]]:
+    """Return all forms, and the numbers of those that have each literal."""
     tokens = [(kind, prefix, rest) for kind, prefixes, rest in _PREFIXED for prefix in prefixes]
     tokens += [("token", prefix, rest) for prefix, rest in _OTHERS]
-    found = []
+    forms = []
     for kind, prefix, rest in tokens:
         start = re.escape(prefix)
-        found.append(Form(kind, (prefix,), start + _AT_START.replace("{0}", start) + rest, (0,)))
-    return found
+        forms.append(Form(kind, (prefix,), start + _AT_START.replace("{0}", start) + rest, (0,)))
+    for words, rest in _RESTS:
+        for word in words.split():
+            start = re.sub("[a-z]", lambda letter: f"[{letter[0]}{letter[0].upper()}]", re.escape(word))
+            pattern = start + _AT_START.replace("0-9]{0}", r"0-9\\]{0}").replace("{0}", start) + rest
+            forms.append(Form("token", (word, word.upper(), word.title()), pattern, (0,)))
+    forms += _FORMS
+    return forms, numbers_of(form.literals for form in forms)
 
 
 def literals_in(text: str) -> set[str]:
@@ -338,21 +336,7 @@ def literals_in(text: str) -> set[str]:
 
 @cache
 def _literals() -> tuple[str, ...]:
-    return tuple({*literals_of_values(), *_numbers()})
-
-
-def _present(there: set[str]) -> tuple[list[Form], list[Form]]:
-    """Return the forms with a prefix and the others that have one of the literals."""
-    numbers = _numbers()
-    found = sorted({number for literal in numbers.keys() & there for number in numbers[literal]})
-    prefixed = _prefixed()
-    others = [_FORMS[number - len(prefixed)] for number in found if number >= len(prefixed)]
-    return [prefixed[number] for number in found if number < len(prefixed)], others
-
-
-@cache
-def _numbers() -> dict[str, list[int]]:
-    return numbers_of(form.literals for form in (*_prefixed(), *_FORMS))
+    return tuple({*literals_of_values(), *_forms()[1]})
 
 
 def _spans(text: str, form: Form) -> Iterator[tuple[int, int]]:
@@ -378,18 +362,6 @@ def _mailgun_keys(text: str) -> Iterator[tuple[int, int]]:
     for match in _compiled(r"-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])").finditer(text):
         if match.start() >= 32 and start.match(text, match.start() - 32):
             yield match.start() - 32, match.end()
-
-
-def _word_tokens(text: str) -> Iterator[tuple[int, int]]:
-    for match in _compiled(_DELIMITER).finditer(text):
-        at = match.start()
-        if text[max(0, at - 2) : at + 1].lower() not in _WORD_ENDS:
-            continue
-        word = _compiled(_WORD).search(text, max(0, at - 12), at)
-        rest = _WORDS.get(word.group().lower() + match.group()) if word else None
-        found = _compiled(rest).match(text, at + 1) if rest else None
-        if word is not None and found is not None:
-            yield word.start(), found.end()
 
 
 def _random_tails(text: str) -> Iterator[tuple[int, int]]:

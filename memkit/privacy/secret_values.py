@@ -340,30 +340,25 @@ def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
     if len(lowered) > SHORT:
         import numpy as np
 
-        rows, lacks = _hashes(literals)
-        codes = np.frombuffer(lowered.encode("utf-16-le", "surrogatepass"), dtype=np.uint16)
-        is_there = np.zeros(2**16 + 1, dtype=bool)
-        is_there[_hashed(codes)] = True
-        is_there[lacks] = True
-        maybe = [literals[row] for row in np.flatnonzero(is_there[rows].all(axis=1))]
+        is_there = np.zeros(2**16, dtype=bool)
+        is_there[_hashed(lowered)] = is_there[0] = True
+        maybe = [literals[row] for row in np.flatnonzero(is_there[_hashes(literals)].all(axis=1))]
     return {literal for literal in maybe if literal in lowered}
 
 
 @cache
-def _hashes(literals: tuple[str, ...]) -> tuple[Any, int]:
-    """Return a row of hashes for each literal, filled up with the second value."""
+def _hashes(literals: tuple[str, ...]) -> Any:
+    """Return a row of hashes for each literal, repeated to the same length; zeros for the shortest."""
     import numpy as np
 
-    lacks = 2**16
-    rows = np.full((len(literals), max(map(len, literals))), lacks)
-    for row, literal in zip(rows, literals, strict=True):
-        hashes = _hashed(np.frombuffer(literal.encode("utf-16-le"), dtype=np.uint16))
-        row[: len(hashes)] = hashes
-    return rows, lacks
+    return np.array([np.resize(_hashed(one), max(map(len, literals))) for one in literals])
 
 
-def _hashed(codes: Any) -> Any:
-    return codes[:-2] * codes.dtype.type(40503) + codes[1:-1] * codes.dtype.type(769) + codes[2:]
+def _hashed(text: str) -> Any:
+    import numpy as np
+
+    codes = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), dtype=np.uint16)
+    return codes[:-2] * np.uint16(40503) + codes[1:-1] * np.uint16(769) + codes[2:]
 
 
 @cache
