@@ -101,8 +101,7 @@ def message_of(
     tools = []
     for block in entry.blocks:
         if block.kind == "tool_use":
-            command = block.tool_input.get("command")
-            names[block.tool_id] = redact(block.tool_name), command if isinstance(command, str) else ""
+            names[block.tool_id] = redact(block.tool_name), shell_command(block.tool_input)
             tools.append(ToolUse(names[block.tool_id][0], redacted(block.tool_input, redact)))
         elif block.kind == "tool_result":
             name, command = names.get(block.tool_id, ("tool", ""))
@@ -115,6 +114,11 @@ def message_of(
     text = "" if is_silent and not tools else redact(entry.text if typed is None else typed)
     role = "tool" if entry.role == "user" and tools and typed is None else entry.role
     return Message(role, entry.time, text, tuple(tools), turn)
+
+
+def shell_command(given: dict[str, Any]) -> str:
+    command = given.get("command")
+    return command if isinstance(command, str) else ""
 
 
 def redacted_result(command: str, result: str, redact: Callable[[str], str]) -> str:

@@ -12,7 +12,16 @@ from functools import cache
 from re import Match, Pattern
 from typing import NamedTuple
 
-from memkit.privacy.secret_values import HEX, held, hide_spans, is_random, literals_of_values, lower, numbers_of, occurrences
+from memkit.privacy.secret_values import (
+    HEX,
+    held,
+    hide_spans,
+    is_random,
+    literals_of_values,
+    lower,
+    numbers_of,
+    occurrences,
+)
 
 MAX_KEY_BLOCK = 20_000
 """Characters of the longest private key block. An RSA key of 16,384 bits has 13,000."""
@@ -254,6 +263,7 @@ _FORMS = (
     Form("token", ("_mmk",), r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{5}_[A-Za-z0-9]{29}_mmk(?![\w-])", (36,)),
     Form("token", ("-us",), r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-us\d{1,2}(?!\w)", (32,)),
     Form("token", ("/1",), r"[0-2]" + _ALONE + r"/1\d{14,15}(?:/1\d{14,15})?:[0-9a-f]{32}(?!\w)", (1,)),
+    Form("mailgun-key", ("-",), r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}(?:-[0-9a-f]{8}){2}(?![\w-])", (32,)),
     Form("webhook", ("://hooks.zapier.com/",), r"https?://hooks\.zapier\.com/hooks/catch/[\w/]{8,80}"),
     Form("webhook", (".webhook.office.com/",), r"https?://[\w-]{1,60}\.webhook\.office\.com/[\w@/-]{40,400}"),
     Form("password-hash", ("$2",), r"\$2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}"),
@@ -296,8 +306,6 @@ def hide_known(text: str, mark: Callable[[str], str], there: set[str]) -> str:
     for number in sorted({number for literal in numbers.keys() & there for number in numbers[literal]}):
         form = forms[number]
         text = hide_spans(text, _spans(text, form), mark(form.kind))
-    if "-" in text:
-        text = hide_spans(text, _mailgun_keys(text), mark("mailgun-key"))
     text = hide_spans(text, _random_tails(text), mark("token"))
     return hide_spans(text, _wrapped_lines(text), "") if "]\n" in text else text
 
@@ -355,13 +363,6 @@ def _matches_near(text: str, pattern: Pattern[str], form: Form) -> Iterator[Matc
         if match is not None:
             yield match
             done = match.end()
-
-
-def _mailgun_keys(text: str) -> Iterator[tuple[int, int]]:
-    start = _compiled(r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-")
-    for match in _compiled(r"-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])").finditer(text):
-        if match.start() >= 32 and start.match(text, match.start() - 32):
-            yield match.start() - 32, match.end()
 
 
 def _random_tails(text: str) -> Iterator[tuple[int, int]]:
