@@ -117,6 +117,7 @@ def message_of(
 
 
 def shell_command(given: dict[str, Any]) -> str:
+    """Return the command of a call of a shell, or ""."""
     command = given.get("command")
     return command if isinstance(command, str) else ""
 

@@ -1,7 +1,9 @@
 """Outputs of tools, prompts, and files as coding sessions hold them, with secrets and with what only looks like one.
 
 They were written before the rules that they measure. `fit(seed)` has half of the templates, `held(seed)` the
-other; a hash of the template decides. Tune on `fit`, report on `held`.
+other; a hash of the template decides. The rules were tuned on `fit`. On their first run on `held` they found 77.4 %
+of the named secrets and 89.9 % of those in everyday outputs, and touched 3.1 % of the innocent texts. What that run
+showed was then repaired, so `held` is not unseen any more: both halves only guard against regressions now.
 
 The templates are in `outputs_*.txt`, in the notation of `secrets_corpus`. `## ` begins a kind, `--` alone ends
 a template. A first line `$$ …` is the command whose result follows.
@@ -48,7 +50,7 @@ def fit(seed: int = 5) -> dict[str, list[Output]]:
 
 
 def held(seed: int = 5) -> dict[str, list[Output]]:
-    """The half to report on."""
+    """The half that was unseen until the rules had been tuned once."""
     return {group: list(_outputs(group, seed, 1)) for group in GROUPS}
 
 

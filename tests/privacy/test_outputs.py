@@ -20,19 +20,20 @@ from tests.ci import examples
 from tests.privacy import secrets_outputs
 from tests.privacy.secrets_made import Maker
 
-GOALS = {"named": 0.93, "everyday": 0.92}
 HALVES = {"fit": secrets_outputs.fit, "held": secrets_outputs.held}
+GOALS = {"fit": {"named": 0.95, "everyday": 0.97}, "held": {"named": 0.91, "everyday": 0.95}}
+HARMED = {"fit": 0.005, "held": 0.011}
 
 
 @pytest.mark.parametrize("half", HALVES)
 def test_secrets_are_found_and_innocent_text_stays(half: str) -> None:
     outputs = HALVES[half]()
-    for group, goal in GOALS.items():
+    for group, goal in GOALS[half].items():
         found = [hit for one in outputs[group] for hit in one.found(redact)]
         assert sum(found) >= goal * len(found), group
     innocent = outputs["innocent"]
     harmed = [one.text for one in innocent if one.shown(redact) != one.text]
-    assert len(harmed) <= 0.005 * len(innocent), harmed
+    assert len(harmed) <= HARMED[half] * len(innocent), harmed
 
 
 @pytest.mark.parametrize("half", HALVES)
