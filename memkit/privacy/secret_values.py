@@ -290,7 +290,7 @@ def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
         line = text[start:end]
         prompt = _compiled(_PROMPT).match(line)
         printed = prompt is not None and prints_secret(line[prompt.end() :])
-        is_label = len(line) < 40 and line.strip("#*-> ").replace(" ", "").isalpha()
+        is_label = len(line) < 40 and line.strip("#*> ").replace(" ", "").isalpha()
         is_label = is_label or line.startswith((">>> ", "> ", "(Pdb)", "irb("))
         is_heading = is_label or "copy" in line or line.rstrip().endswith(":")
         if not printed and not (is_heading and _names_secret(line)):
@@ -329,7 +329,7 @@ def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
         at = text.find(word, at + step)
 
 
-SHORT = 1500
+SHORT = 500
 """Characters up to which it is faster to search for each literal."""
 
 
