@@ -15,6 +15,7 @@ from typing import Any
 from memkit.claude_code.transcript import MAX_DEPTH, Transcript, TranscriptEntry
 from memkit.claude_code.turn import Turn, human_text
 from memkit.privacy.redact import without_private, without_unopened
+from memkit.privacy.secret_values import prints_secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def messages_of(
     """
     messages = []
     if turn.entries:
-        names: dict[str, str] = {}
+        names: dict[str, tuple[str, str]] = {}
         wanted = frozenset(turn.entries)
         for entry in Transcript(path, turn.entries[0], hide):
             if entry.start in wanted:
@@ -91,20 +92,21 @@ def messages_of(
 
 
 def message_of(
-    entry: TranscriptEntry, turn: str, names: dict[str, str], redact: Callable[[str], str]
+    entry: TranscriptEntry, turn: str, names: dict[str, tuple[str, str]], redact: Callable[[str], str]
 ) -> Message:
     """Return what an entry contains, redacted.
 
-    `names` maps the ids of tool calls to their tools, from one entry to the next.
+    `names` maps the IDs of tool calls to their tools and shell commands, from one entry to the next.
     """
     tools = []
     for block in entry.blocks:
         if block.kind == "tool_use":
-            names[block.tool_id] = redact(block.tool_name)
-            tools.append(ToolUse(names[block.tool_id], redacted(block.tool_input, redact)))
+            names[block.tool_id] = redact(block.tool_name), shell_command(block.tool_input)
+            tools.append(ToolUse(names[block.tool_id][0], redacted(block.tool_input, redact)))
         elif block.kind == "tool_result":
-            name = names.get(block.tool_id, "tool")
-            tools.append(ToolUse(name, result=redact(block.text), is_error=block.is_error))
+            name, command = names.get(block.tool_id, ("tool", ""))
+            result = redacted_result(command, block.text, redact)
+            tools.append(ToolUse(name, result=result, is_error=block.is_error))
     typed = human_text(entry)
     if typed is not None:
         typed = without_private(without_unopened(typed) if entry.queued else typed)
@@ -112,6 +114,21 @@ def message_of(
     text = "" if is_silent and not tools else redact(entry.text if typed is None else typed)
     role = "tool" if entry.role == "user" and tools and typed is None else entry.role
     return Message(role, entry.time, text, tuple(tools), turn)
+
+
+def shell_command(given: dict[str, Any]) -> str:
+    """Return the command of a call of a shell, or ""."""
+    command = given.get("command")
+    return command if isinstance(command, str) else ""
+
+
+def redacted_result(command: str, result: str, redact: Callable[[str], str]) -> str:
+    """Redact the result of a tool. The shell command can show that a bare value in it is a secret."""
+    if not prints_secret(command):
+        return redact(result)
+    line = f"$ {' '.join(command.split())}\n"
+    shown = redact(line + result)
+    return shown.removeprefix(line) if shown.startswith(line) else redact(result)
 
 
 def redacted_again(message: Message, redact: Callable[[str], str]) -> Message:

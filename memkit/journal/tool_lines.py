@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from memkit.claude_code.exchange import redacted_result, shell_command
 from memkit.claude_code.turn import ToolCall
 from memkit.journal.markup import one_line, printable
 from memkit.journal.outcomes import COMMITTED, is_step, telling_line, telling_lines
@@ -170,7 +171,8 @@ def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
     is_quiet = call.name in _QUIET or call.is_recall
     if is_quiet and not call.is_error:
         return ""
-    result = _TAG.sub("", printable(redact(call.result)))
+    shown = redacted_result(shell_command(call.input), call.result, redact)
+    result = _TAG.sub("", printable(shown))
     line = telling_line(result, has_failed=call.is_error, first=call.name in _AGENTS)
     if call.is_error:
         return f"{_FAILED}{line}" if line else "failed"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from re import Match, Pattern
 
-from memkit.privacy.secret_formats import hide_known
+from memkit.privacy.secret_formats import hide_known, literals_in
 from memkit.privacy.secret_values import hide_assigned
 
 MAX_PASSES = 5
@@ -101,7 +101,7 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
     if seen != text:
         parted = _hide(visible(text.replace(_GAP, ""), _GAP), patterns).replace(_GAP, "")
         shown = max(shown, _hide(parted, patterns), key=_how_much)
-    if _compiled(_LINE_ENDS).search(seen):
+    if any(end in seen for end in "\r\x0b\x0c\x85\u2028\u2029") and _compiled(_LINE_ENDS).search(seen):
         joined = _hide(_compiled(_LINE_ENDS).sub("", seen), patterns)
         shown = max(shown, joined, key=lambda one: one.count(_MARK_START))
     return shown
@@ -122,7 +122,9 @@ def _hide(text: str, patterns: list[Pattern[str]]) -> str:
 
 
 def _hide_once(text: str, patterns: list[Pattern[str]]) -> str:
-    text = hide_assigned(hide_known(text, _mark), _mark("secret"))
+    there = literals_in(text)
+    known = hide_known(text, _mark, there)
+    text = hide_assigned(known, _mark("secret"), there if known is text else literals_in(known))
     for pattern in patterns:
         text = _hide_custom(text, pattern)
     return text

@@ -12,7 +12,16 @@ from functools import cache
 from re import Match, Pattern
 from typing import NamedTuple
 
-from memkit.privacy.secret_values import HEX, hide_spans, is_random, occurrences
+from memkit.privacy.secret_values import (
+    HEX,
+    held,
+    hide_spans,
+    is_random,
+    literals_of_values,
+    lower,
+    numbers_of,
+    occurrences,
+)
 
 MAX_KEY_BLOCK = 20_000
 """Characters of the longest private key block. An RSA key of 16,384 bits has 13,000."""
@@ -32,8 +41,9 @@ _PREFIXED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("anthropic-key", ("sk-ant-",), r"[\w-]{16,}"),
     ("openai-key", ("sk-",), r"(?:(?:proj|svcacct|admin|None|service)-(?=[\w-]{0,60}\d)[\w-]{20,}|[A-Za-z0-9]{32,})"),
     ("openrouter-key", ("sk-or-",), r"[\w-]{30,}"),
-    # With the secret next to it, as in the console's CSV file.
-    ("aws-key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"[A-Z0-9]{16}(?![A-Za-z0-9])(?:[\s,:;|\"']{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=]))?"),
+    # With the secret behind it, as in the console's CSV file and with `--output text`.
+    ("aws-key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"[A-Z0-9]{16}(?![A-Za-z0-9])(?:(?:[\s,:;|\"']{1,4}\d{4}-[\d:.T+Z-]{6,30})?[\s,:;|\"']{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=]))?"),
+    ("aws-key", ("IQoJb3JpZ2lu", "FwoGZXIvYXdz"), r"[A-Za-z0-9/+]{60,}={0,2}"),
     ("google-key", ("AIza",), r"[\w-]{35,}"),
     ("google-key", ("GOCSPX-", "ya29."), r"[\w-]{20,}"),
     ("google-key", ("1//0",), r"[\w-]{40,}"),
@@ -90,6 +100,9 @@ _AT_START = (
 _OTHERS = (
     ("AAAA", r"[\w-]{7}:APA91b[\w-]{100,}"),
     ("A3-", r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
+    ("eyJwYXlsb2Fk", r"[A-Za-z0-9+/]{60,}={0,2}"),  # `aws ecr get-login-password`
+    ("eyJ2ZXIiOi", r"[A-Za-z0-9+/]{60,}={0,2}"),  # an enrollment token of Elasticsearch
+    ("eyJhbGciOi", r"[\w.-]{20,}(?=\n[\w.-]{16})"),  # the first line of a wrapped JWT
     ("ABSK", r"[A-Za-z0-9+/]{100,}={0,2}"),
     ("AKCp", r"[A-Za-z0-9]{60,}"),
     ("AKID", r"[A-Za-z0-9]{28,}"),
@@ -172,16 +185,6 @@ _RESTS = (
     ("dt0c01. dt0s01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
     ("whsec_", r"[A-Za-z0-9+/]{24,}={0,2}"),
 )  # fmt: skip
-_WORDS = {word: rest for words, rest in _RESTS for word in words.split()}
-_DELIMITER = r"[_.~-](?=[\w.~+/-]{14})"
-# The three characters that end at a delimiter, if enough characters follow: as many as behind the first
-# delimiter of any prefix or word.
-_ENDS = r"[_.~-](?=[\w.~+/=-]{12})(?<=(...))"
-_WORD = (
-    r"(?:(?<![A-Za-z0-9\\])|(?<=\\[nrt])|(?<=%[0-9A-F][0-9A-F])|(?<=[0-9;\[]m))"
-    r"[A-Za-z][A-Za-z0-9]{1,11}\Z"
-)
-_WORD_ENDS = frozenset(word[-3:] for word in _WORDS)
 # A token of an unknown provider: words, delimiters, and a tail of random letters and digits.
 _TAIL = r"[_-]([A-Za-z0-9]{20,200})(?![A-Za-z0-9+/=])[\w-]*"
 _BEFORE_TAIL = (
@@ -260,12 +263,16 @@ _FORMS = (
     Form("token", ("_mmk",), r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{5}_[A-Za-z0-9]{29}_mmk(?![\w-])", (36,)),
     Form("token", ("-us",), r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-us\d{1,2}(?!\w)", (32,)),
     Form("token", ("/1",), r"[0-2]" + _ALONE + r"/1\d{14,15}(?:/1\d{14,15})?:[0-9a-f]{32}(?!\w)", (1,)),
+    Form("mailgun-key", ("-",), r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}(?:-[0-9a-f]{8}){2}(?![\w-])", (32,)),
     Form("webhook", ("://hooks.zapier.com/",), r"https?://hooks\.zapier\.com/hooks/catch/[\w/]{8,80}"),
     Form("webhook", (".webhook.office.com/",), r"https?://[\w-]{1,60}\.webhook\.office\.com/[\w@/-]{40,400}"),
     Form("password-hash", ("$2",), r"\$2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}"),
     Form("password-hash", ("$",), r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|5|P|H)\$[\w./,=$+-]{20,400}"),
     Form("password-hash", ("$B", "$9"), r"\$[PH]\$[B-H9][A-Za-z0-9./]{30}"),
     Form("password-hash", _HASHES, r"\b(?:pbkdf2|scrypt|argon2|bcrypt)\w{0,12}[:$][\d:]{1,30}[:$][^\s\"']{20,300}", (0,)),
+    Form("password-hash", ("*",), r"\*(?<![\w*]\*)[0-9A-F]{40}(?![0-9A-Za-z])", (0,)),
+    Form("token", (">{",), r"(>)\{(?:[A-Za-z0-9+/]{40,500}=|AQAAAB[A-Za-z0-9+/]{20,500})={0,2}\}(?=<)", (0,)),
+    Form("azure-key", ("FULL", "Full"), r"(F(?:ULL|ull)[\",\s]{1,40}(?:\"value\": ?\")?)[A-Za-z0-9+/]{80,}={0,2}", (0,)),
     Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}"),
     Form("password-hash", ("SHA", "MD5", "CRYPT", "PBKDF2"), r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}"),
     Form("password-hash", ("aad3b435b51404ee", ":::"), r"(:\d{1,9}:[0-9a-fA-F]{32}:)[0-9a-fA-F]{32}(?=:)"),
@@ -287,38 +294,57 @@ _FORMS = (
 )  # fmt: skip
 
 
-def hide_known(text: str, mark: Callable[[str], str]) -> str:
-    """Return `text` with `mark(kind)` in place of every secret known by its form."""
+def hide_known(text: str, mark: Callable[[str], str], there: set[str]) -> str:
+    """Return `text` with `mark(kind)` in place of every secret known by its form.
+
+    `there` are the `literals_in` the text.
+    """
     if _BEGIN in text or _END in text:
         text = _compiled(_KEY_BLOCK).sub(mark("private-key"), text)
         text = hide_spans(text, _cut_key_blocks(text), mark("private-key"))
-    ends = set(map(str.lower, _compiled(_ENDS).findall(text)))
-    for form, end in _prefixed():
-        if (end is None or end in ends) and _holds(text, form.literals[0]):
-            text = hide_spans(text, _spans(text, form), mark(form.kind))
-    if "-" in text:
-        text = hide_spans(text, _mailgun_keys(text), mark("mailgun-key"))
-    if not ends.isdisjoint(_WORD_ENDS):
-        text = hide_spans(text, _word_tokens(text), mark("token"))
+    forms, numbers = _forms()
+    for number in sorted({number for literal in numbers.keys() & there for number in numbers[literal]}):
+        form = forms[number]
+        text = hide_spans(text, _spans(text, form), mark(form.kind))
     text = hide_spans(text, _random_tails(text), mark("token"))
-    for form in _FORMS:
-        if any(_holds(text, literal) for literal in form.literals):
-            text = hide_spans(text, _spans(text, form), mark(form.kind))
-    return text
+    return hide_spans(text, _wrapped_lines(text), "") if "]\n" in text else text
+
+
+def _wrapped_lines(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the further lines of tokens that a terminal or a mail wrapped, behind the mark of the first."""
+    for mark in _compiled(r"\[redacted:(?:[a-z-]*(?:key|token)|jwt)\](?=\n)").finditer(text):
+        lines = _compiled(r"(?:\n[\w.+/=-]{40,200}(?=\n))*\n(?=[\w.+/=-]{0,60}\d)[\w.+/=-]{2,200}(?=\s|\Z)").match(text, mark.end())
+        first = lines[0].split("\n")[1] if lines else ""
+        if lines and len(first) >= 16 and not first.islower() and first.strip(HEX) and is_random(first):
+            yield lines.span()
 
 
 @cache
-def _prefixed() -> list[tuple[Form, str | None]]:
-    """Return the form of each token with a prefix, and the entry of `_ENDS` in the prefix."""
+def _forms() -> tuple[list[Form], dict[str, list[int]]]:
+    """Return all forms, and the numbers of those that have each literal."""
     tokens = [(kind, prefix, rest) for kind, prefixes, rest in _PREFIXED for prefix in prefixes]
     tokens += [("token", prefix, rest) for prefix, rest in _OTHERS]
-    found = []
+    forms = []
     for kind, prefix, rest in tokens:
-        end = None if prefix.endswith(":") else re.search("..[_.~-]", prefix)
         start = re.escape(prefix)
-        pattern = start + _AT_START.replace("{0}", start) + rest
-        found.append((Form(kind, (prefix,), pattern, (0,)), end and end.group().lower()))
-    return found
+        forms.append(Form(kind, (prefix,), start + _AT_START.replace("{0}", start) + rest, (0,)))
+    for words, rest in _RESTS:
+        for word in words.split():
+            start = re.sub("[a-z]", lambda letter: f"[{letter[0]}{letter[0].upper()}]", re.escape(word))
+            pattern = start + _AT_START.replace("0-9]{0}", r"0-9\\]{0}").replace("{0}", start) + rest
+            forms.append(Form("token", (word, word.upper(), word.title()), pattern, (0,)))
+    forms += _FORMS
+    return forms, numbers_of(form.literals for form in forms)
+
+
+def literals_in(text: str) -> set[str]:
+    """Return which literals of all rules, in lower case, `text` contains."""
+    return held(lower(text), _literals())
+
+
+@cache
+def _literals() -> tuple[str, ...]:
+    return tuple({*literals_of_values(), *_forms()[1]})
 
 
 def _spans(text: str, form: Form) -> Iterator[tuple[int, int]]:
@@ -337,35 +363,6 @@ def _matches_near(text: str, pattern: Pattern[str], form: Form) -> Iterator[Matc
         if match is not None:
             yield match
             done = match.end()
-
-
-def _holds(text: str, literal: str) -> bool:
-    """Return whether `text` contains `literal`. The search for one character is the fastest."""
-    return _sign(literal) in text and literal in text
-
-
-@cache
-def _sign(literal: str) -> str:
-    return literal.strip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")[:1]
-
-
-def _mailgun_keys(text: str) -> Iterator[tuple[int, int]]:
-    start = _compiled(r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-")
-    for match in _compiled(r"-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])").finditer(text):
-        if match.start() >= 32 and start.match(text, match.start() - 32):
-            yield match.start() - 32, match.end()
-
-
-def _word_tokens(text: str) -> Iterator[tuple[int, int]]:
-    for match in _compiled(_DELIMITER).finditer(text):
-        at = match.start()
-        if text[max(0, at - 2) : at + 1].lower() not in _WORD_ENDS:
-            continue
-        word = _compiled(_WORD).search(text, max(0, at - 12), at)
-        rest = _WORDS.get(word.group().lower() + match.group()) if word else None
-        found = _compiled(rest).match(text, at + 1) if rest else None
-        if word is not None and found is not None:
-            yield word.start(), found.end()
 
 
 def _random_tails(text: str) -> Iterator[tuple[int, int]]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from re import Match, Pattern
+from typing import Any
 
 MIN_LENGTH = 8
 """Characters of the shortest value that counts as a secret."""
@@ -38,7 +39,7 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel login creds log_in logged_in sign_in identifiants credenziali usuario benutzer"
+    "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
@@ -61,16 +62,18 @@ _OPENS = (
 
 _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ]\d{1,2}(?=[ \t]{0,3}:))?)(?:
     (?P<block>(?:["']?[ \t]{0,4}:[ \t]{0,4})(?:[|>][+-]?\d?[ \t]{0,4})?\n(?:[+-]|[ ]{0,8}\d{1,6}[\t→:|-])?[ \t]{1,40}(?=[^\s:\#-][^\s:]{7,2000}[ \t]{0,4}(?:\n|\Z)))
-    |(?P<pair>\\{0,3}["']?[ \t]{0,4}[,{]?\s{0,40}(?:-[ ])?\\{0,3}["']?(?:[Vv]alue|VALUE|default)\\{0,3}["']?[ \t]{0,4}[:=][ \t]{0,4})
-    |(?P<given>(?:\\{0,7}["'`][\]}]?|\}|\*\*|[ ]?[(\[][^()\[\]\n]{1,30}[)\]])?[ \t]{0,4}
-        (?::[ \t]{0,4}[A-Za-z_&][\w.&']{0,30}[ \t]{1,4}=|=>|:=|:-|\|\|=|->|→|：|＝|=|:)(?![=:])(?:\*\*)?[ \t]{0,4}
-        (?:(?:[Tt]oken|[Aa]pi[Kk]ey|SSWS|GenieKey|!!str)[ ]|base64:|Some\()?(?:[bBrRuU@L](?=["']))?)
+    |(?P<pair>\\{0,3}["']?[ \t]{0,4}(?::[ ]?\{|[,{])?\s{0,40}(?:-[ ])?
+        (?:(?:\\{0,3}"\w{1,30}\\{0,3}"[ ]?:[ ]?|\w{1,30}[ ]{1,20}=[ ])(?:\\{0,3}"[^"\n]{0,200}"|[\w.-]{1,30}|\{\}),?\s{1,40}|"\w{1,30}":(?:"[^"\n]{0,200}"|\w{1,30}|\{\}),){0,6}
+        \\{0,3}["']?(?:[Vv]alue|VALUE|default|result)\\{0,3}["']?[ \t]{0,20}[:=][ \t]{0,4})
+    |(?P<given>(?:\\{0,7}["'`][\]}]?|\}|\]|\*\*|[ ]?[(\[][^()\[\]\n]{1,30}[)\]])?[ \t]{0,12}
+        (?:(?::[ \t]{0,4}[A-Za-z_&]|(?<=[ ])string)[\w.&']{0,30}[ \t]{1,4}=|=>|:=|:-|\|\|=|->|→|：|＝|=|:(?!\?))(?![=:])(?:\*\*)?[ \t]{0,4}
+        (?:(?:[Tt]oken|[Aa]pi[Kk]ey|SSWS|GenieKey|!!str)[ ]|\s{1,20}string\(\d{1,5}\)[ ]|base64:|Some\()?(?:[bBrRuU@L](?=["']))?)
     |(?P<passed>(?:\\{0,7}["'`][ \t]{0,4},|\()[ \t]{0,4}(?=\\{0,7}["'`])
         |["'][^<>\n]{0,60}?[ \t]value=(?=["'])
-        |(?:[ \t][^<>\n]{1,60})?>(?:<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
+        |(?:["']?[ \t][^<>\n]{1,60}|["'])?/?>(?:\s{0,20}<value>|<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
         |\\{0,3}["'`\]})]{0,3}[ \t]{0,4}(?:\|\||\?\?|or)[ \t]{0,4}(?=["'`]))
     |(?P<cell>[ \t]{0,2}(?:</\w{1,12}>\s{0,20}(?:<\w{1,12}(?:[ ][^<>]{0,60})?>\s{0,20}){1,3})(?=[^<\s]{1,200}<)
-        |[*`]{0,2}[ \t]{0,30}\|[ \t]{0,4}[*`]{0,2}
+        |[*`]{0,2}[ \t]{0,30}[|│][ \t]{0,4}[*`]{0,2}
         |[ \t]{1,30}REG_\w{2,9}[ \t]{1,8}(?:/d[ \t]{1,4})?)
     |(?P<said>[ \t]{1,30}(?:(?:is|was|to|as|with|ist|est|es|è|é|are)(?:[ \t]now)?:?[ \t]{1,4}|[=-][ \t])?|[ \t]{0,2}(?:是|为|為|は|는|은)[ \t]{0,2}[「“]?)
     )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|)"""
@@ -82,10 +85,17 @@ _IS_UNIQUE = r"(?i)(?:public|pub|cache|partition|primary|foreign|sort|object|ide
 _TOOL = r"(\b{0}\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)([^\s\"'$<>|]{{6,200}})"
 _USER = r"[\"']?[^\s:\"'$/]{1,64}:)([^\s\"'$/][^\s\"'$]{5,200})"
 _TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|chpasswd|kinit|cryptsetup|passphrase|askpass|login))"
-_PGPASS = r"((?:\A|\n)[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:]{7,100})(?=\n|\Z)"
+_PGPASS = r"((?:\A|\n|echo [\"'])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:\"']{7,100})(?=[\n\"']|\Z)"
 _BASIC = r"((?i:(?:http)?(?:basic)?_?auth[ ]{0,3}[=(:][ ]{0,3}\(?[ ]{0,3})[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$<]{6,200})"
 _SQL_PASSWORD = r"((?i:\b(?:with|role|user|login|encrypted)[ ][^\n;']{0,80}?password[ ]{1,3}=?[ ]{0,3}N?)')([^\s'$<]{6,200})"
-_CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?))([A-Za-z0-9]{4,6}(?:-[A-Za-z0-9]{4,6}){1,5})"
+_A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|\d{8})\b"
+_NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
+_CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=])(?:[\[ ]{0,3}" + _NEXT_CODE + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
+_FOUR_TIMES = r"((?:[a-z]{4} ){3}[a-z]{4}(?![ ]?\w)|[a-z0-9]{4}(?:-[a-z0-9]{4}){3})"
+_TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
+_CALLED = r"(\b(?:jwt\.(?:sign|verify|encode|decode)\([^\n\"']{0,120},[ ]{0,3}|(?:Fernet|hmac\.new|TOTP|HMAC)\([ ]{0,3})b?[\"'])([^\s\"'$]{8,400})(?=[\"'])"
+_FILLED = r"((?i:passw|secret|token|api.?key)[^\n(){}]{0,40}\)?(?:\.(?:fill|type|send_keys|sendKeys|setValue|fill_in)\(|,)[ ]{0,3}[\"'])(?=[^\s\"']{0,60}\d)([^\s\"'$]{8,200})(?=[\"']\))"
+_CHANGED = r"((?i:passw|secret|token|key)\w{0,20}\"?[ ]{1,20}[=:][ ]\"[^\"\n]{1,200}\"[ ]->[ ]\")([^\s\"$]{8,400})(?=\")"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _PAIR = r"((?i:\bvalue)\\{0,3}[\"']?[ ]{0,3}:[ ]{0,3}\\{0,3}[\"']?)([^\s\"',\\{}\[\]]{8,200})(?=\\{0,3}[\"']?,?\s{1,40}\\{0,3}[\"']?(?i:name|key|keyname)\\{0,3}[\"']?:[ ]{0,3}\\{0,3}[\"']?[\w.-]{0,40}?(?i:passw|secret|token|api[_-]?key|credential|pwd))"
 _FLAG_VALUE = (
@@ -147,18 +157,33 @@ _OPTIONS = (
     ("otpauth:", r"(otpauth://[^\s]{0,200}?[?&]secret=)([A-Za-z2-7]{10,200})"),
     ("sasl", r"((?:\A|\s)[\w.@-]{1,60}:)([^\s:]{8,100})(?=[^\n]{0,40}sasl)"),
     (":*:", _PGPASS),
-    (":5432:", _PGPASS),
+    *((f":{port}", _PGPASS) for port in ("543", "643", "654")),
     ("credential(", r"(\bNetworkCredential\([ ]{0,3}[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$]{6,200})"),
     *((word, _BASIC) for word in ("auth=(", "auth(", "auth = (", "auth: (")),
     ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
-    ("phrase", r"((?i:(?:seed|recovery|mnemonic|secret|backup)[ _-]?phrase)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?[ ]{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
+    ("phrase", r"((?i:(?:seed|recovery|mnemonic|secret|backup)[ _-]?phrase)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?\s{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
     ("mnemonic", r"((?i:mnemonic)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?[ ]{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
     *((word + sign + "code", _CODE) for word in ("recovery", "backup") for sign in " _-"),
     ("recovery key", r"((?i:recovery key)[ ]{0,3}[:=][ ]{0,3})(\d{6}(?:-\d{6}){3,9})"),
     *((sign, _PAIR) for sign in ('"value":', "value: ", '\\"value\\":')),
     ("keyvalue", r"(\"keyValue\"[ ]{0,3}:[ ]{0,3}\")([^\s\"]{16,200})"),
     *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
-    ("password '*", r"((?i:password)[ ]')(\*[0-9A-F]{40})(?=')"),
+    *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
+    ("with key ", _TOTP),
+    *((word, _TOTP) for word in ("oathtool", "new secret key")),
+    ("result", r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)"),
+    ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
+    ("put-parameter", r"(\bput-parameter[ ][^\n]{0,200}?--value[ =][\"']?)([^\s\"'$]{6,200})"),
+    ("app password", r"((?i:app password)[^\n:=]{0,40}[:= ]{1,3}[\"']?)" + _FOUR_TIMES),
+    *((word, _CALLED) for word in ("jwt.", "fernet(", "hmac.new(", "hmac(", "totp(")),
+    *((word, _FILLED) for word in (".fill(", ".type(", ".send_keys(", ".sendkeys(", ".setvalue(")),
+    ('" -> "', _CHANGED),
+    ("::add-mask", r"(::add-mask::)(\S{6,200})"),
+    ("::set-output", r"(::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?=[^\s]{0,200}\d)(?=[^\s]{0,200}[a-zA-Z])(\S{8,200})"),
+    ("issecret=true]", r"(issecret=true\])(\S{6,200})"),
+    ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
+    ("generated token ", r"((?i:generated token) )([0-9a-f]{40}\b)"),
+    ("set password for", r"((?i:set password for)[ ][^\n;=]{1,80}=[ ]{0,3}(?i:password\()?')([^\s'$<]{6,200})"),
 )  # fmt: skip
 _COOKIE = r"(?i)cookie\b[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?|\s-b[ =]?[\"']|cookie[ =][\"']?"
 _COOKIE_VALUE = r"([\w.-]{1,60}=)([^\s;,\"'\\]{16,2000})"
@@ -186,7 +211,7 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{3}|x{4}|\.{2}|-|@|\(|&
     |\.{0,2}/[\w@.-]{0,40}/|\.{1,2}[/\\]|~[/\\]|[A-Za-z]:\\
     |[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+-]{0,20}\Z
     |\d{4}-\d\d-\d\d(?:[T ]|\Z)
-    |[\d.,_]{1,7}[a-z]{0,3}\Z
+    |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z|[a-z_]{1,40}\}\}|![a-z_]{1,40}\Z|(?:Ctrl|Cmd|Alt|Shift)\+
     |[A-Z]{1,20}=[a-z]{1,20}\Z
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
     |.{0,200}(?:\(\)|[:…])\Z"""
@@ -208,24 +233,80 @@ _NOT_ASCII = r"[^\x00-\x7f]+"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
-def hide_assigned(text: str, mark: str) -> str:
-    """Return `text` with `mark` in place of every value that its name makes a secret."""
-    lowered = _lower(text)
+def hide_assigned(text: str, mark: str, there: set[str]) -> str:
+    """Return `text` with `mark` in place of every value that its name makes a secret.
+
+    `there` are the literals of `literals_of_values` that the text contains.
+    """
+    lowered = lower(text)
     shown = text
+    shown = _hide_options(text, lowered, mark, there)
     if " " in text or ":" in text:
-        shown = _hide_options(text, lowered, mark)
         shown = hide_spans(shown, _cookie_values(shown), mark)
         if "insert" in lowered:
             shown = hide_spans(shown, _inserted_values(shown), mark)
         if "<th" in lowered:
             shown = hide_spans(shown, _html_cells(shown), mark)
     if shown is not text:
-        lowered = _lower(shown)
-    positions = _positions(lowered)
+        lowered = lower(shown)
+        there = there | {"secret"}  # in the mark
+    positions = _positions(lowered, there)
     text, positions = _replaced(shown, positions, _named_values(shown, lowered, positions), mark)
     cells = _table_cells(text, _lines(text, positions))
     text, positions = _replaced(text, positions, cells, mark)
+    text, positions = _replaced(text, positions, _values_below(text, positions), mark)
     return hide_spans(text, _spoken_values(text, positions, _lines(text, positions)), mark)
+
+
+_PROMPT = r"(?:[\w.@~:/ -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>)[ ]+"
+# Commands that make a secret, that may print one, and what such a command prints.
+_MAKES = r"\bpwgen\b|\bopenssl rand\b|\bwg gen(?:key|psk)\b|\bsecrets\.token_|\bwhoami -t\b|(?:^|[\s|;&(])(?:go)?pass (?:show )?(?:-\S{1,20} )?[\w.@-]{1,40}/"
+_PRINTER = r"(?:^|[\s|;&(/])(?:gcloud|op|lpass|bw|chamber|sops|age|gpg2?|ansible-vault|aws|az|vault|kubectl|oc|gh|glab|heroku|doctl|fly(?:ctl)?|doppler|security|secret-tool|keyring|terraform|tofu|pulumi|cat|echo|printenv|jq|infisical|npm)\s"
+_PRINTED = r"(?i)passw|secret|token|credential|api_?key|access_?key|signing_?key|login-password|get-parameter|keys? list|list-keys|base64|op://|lookup|\bread\b|\s(?:-dq?|--decrypt)\b|^[^\n]*\bkeyring get\b|\bshow\b"
+_LISTS = r"\b(?:(?<!keys )(?<!key )list(?!-keys)|ls|md5\w*|sha\d{1,3}\w*|wc)\b|metadata"
+_BARE = r"[ \t]*(?:=?>[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
+_BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n){0,3}"
+
+
+def prints_secret(command: str) -> bool:
+    """Return whether the name or arguments of a shell command show that it prints a secret."""
+    if _compiled(_LISTS).search(command):
+        return False
+    printer = _compiled(_PRINTER).search(command)
+    made = _compiled(_PRINTED).search(command, printer.end()) if printer else None
+    return made is not None or _compiled(_MAKES).search(command) is not None
+
+
+def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield what stands alone below a line that announces a secret, or below the command that prints one."""
+    done = 0
+    for start, end in _lines(text, positions):
+        if start < done or end == len(text):
+            continue
+        at = _compiled(_BLANK).match(text, end + 1).end()  # type: ignore[union-attr]
+        below = _compiled(_BARE).match(text, at)
+        if below is None:
+            continue
+        line = text[start:end]
+        prompt = _compiled(_PROMPT).match(line)
+        printed = prompt is not None and prints_secret(line[prompt.end() :])
+        is_label = len(line) < 40 and line.strip("#*> ").replace(" ", "").isalpha()
+        is_label = is_label or line.startswith((">>> ", "> ", "(Pdb)", "irb("))
+        is_heading = is_label or "copy" in line or line.rstrip().endswith(":")
+        if not printed and not (is_heading and _names_secret(line)):
+            continue
+        while below:
+            if _stands_alone(below[1], printed):
+                yield below.span(1)
+                done = below.end()
+            below = _compiled(_BARE).match(text, below.end()) if printed else None
+
+
+def _stands_alone(value: str, is_printed: bool) -> bool:
+    is_path = "/" in value and not is_random(value)
+    if value.isdigit() or is_path or not _looks_secret(value, True):
+        return False
+    return is_printed or _is_said(value) or _is_hex_key(value)
 
 
 def hide_spans(text: str, spans: Iterable[tuple[int, int]], mark: str) -> str:
@@ -248,10 +329,51 @@ def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
         at = text.find(word, at + step)
 
 
-def _positions(lowered: str) -> list[int]:
+SHORT = 500
+"""Characters up to which it is faster to search for each literal."""
+
+
+def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
+    """Return which of `literals` (in lower case) a lower-case text contains.
+
+    In a long text, one pass collects the hashes of three characters in a row. Only the literals whose hashes are
+    all there are searched for.
+    """
+    maybe: Iterable[str] = literals
+    if len(lowered) > SHORT:
+        import numpy as np
+
+        is_there = np.zeros(2**16, dtype=bool)
+        is_there[_hashed(lowered)] = is_there[0] = True
+        maybe = [literals[row] for row in np.flatnonzero(is_there[_hashes(literals)].all(axis=1))]
+    return {literal for literal in maybe if literal in lowered}
+
+
+@cache
+def _hashes(literals: tuple[str, ...]) -> Any:
+    """Return a row of hashes for each literal, repeated to the same length; zeros for the shortest."""
+    import numpy as np
+
+    return np.array([np.resize(_hashed(one), max(map(len, literals))) for one in literals])
+
+
+def _hashed(text: str) -> Any:
+    import numpy as np
+
+    codes = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), dtype=np.uint16)
+    return codes[:-2] * np.uint16(40503) + codes[1:-1] * np.uint16(769) + codes[2:]
+
+
+@cache
+def literals_of_values() -> tuple[str, ...]:
+    """Return the literals, in lower case, one of which is in every text with a named value."""
+    return (*_stems(), *_option_numbers())
+
+
+def _positions(lowered: str, there: set[str]) -> list[int]:
     """Return the positions in a lower-case text of words that may belong to a secret's name."""
     found: list[int] = []
-    for stem in _stems():
+    for stem in there & _stems().keys():
         found.extend(occurrences(lowered, stem))
     if not lowered.isascii():
         letters = set("".join(_compiled(_NOT_ASCII).findall(lowered)))
@@ -262,8 +384,8 @@ def _positions(lowered: str) -> list[int]:
 
 
 @cache
-def _stems() -> list[str]:
-    return [stem.replace("_", " ") for stem in _STEMS]
+def _stems() -> dict[str, None]:
+    return {stem.replace("_", " "): None for stem in _STEMS}
 
 
 @cache
@@ -286,13 +408,29 @@ def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
     return lines
 
 
-def _hide_options(text: str, lowered: str, mark: str) -> str:
-    for literal, pattern in _OPTIONS:
+def _hide_options(text: str, lowered: str, mark: str, there: set[str]) -> str:
+    numbers = _option_numbers()
+    for number in sorted(n for literal in numbers.keys() & there for n in numbers[literal]):
+        literal, pattern = _OPTIONS[number]
         found = text if literal.isupper() else lowered
         shown = hide_spans(text, _option_values(text, found, literal, pattern), mark)
         if shown is not text:
-            text, lowered = shown, _lower(shown)
+            text, lowered = shown, lower(shown)
     return text
+
+
+@cache
+def _option_numbers() -> dict[str, list[int]]:
+    return numbers_of(tuple((literal,) for literal, _ in _OPTIONS))
+
+
+def numbers_of(rules: Iterable[tuple[str, ...]]) -> dict[str, list[int]]:
+    """Return the numbers of the rules that have each literal, by literal in lower case."""
+    numbers: dict[str, list[int]] = {}
+    for number, literals in enumerate(rules):
+        for literal in literals:
+            numbers.setdefault(literal.lower(), []).append(number)
+    return numbers
 
 
 def _option_values(text: str, found: str, literal: str, pattern: str) -> Iterator[tuple[int, int]]:
@@ -302,7 +440,7 @@ def _option_values(text: str, found: str, literal: str, pattern: str) -> Iterato
         if at < stop:
             continue
         start = max(stop, text.rfind("\n", max(0, at - MAX_LINE), at), at - MAX_LINE, 0)
-        end = at + 600 if pattern is _PAIR else text.find("\n", at, at + MAX_LINE)
+        end = at + 600 if "\\s{" in pattern else text.find("\n", at, at + MAX_LINE)
         stop = min(len(text), end if end >= 0 else at + MAX_LINE)
         for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
             if _is_option_secret(match.group(2)):
@@ -334,7 +472,7 @@ def _replaced(
     spans = list(spans)
     if not spans:
         return text, positions
-    in_mark = _positions(_lower(mark))
+    in_mark = _positions(lower(mark), set(_stems()))
     moved: list[int] = []
     done = at = length = 0
     for start, end in spans:
@@ -351,7 +489,7 @@ def _replaced(
     return hide_spans(text, spans, mark), moved
 
 
-def _lower(text: str) -> str:
+def lower(text: str) -> str:
     """Return `text` in lower case with the same length: one capital letter would become two characters."""
     return text.replace("\u0130", "I").lower()
 
@@ -489,7 +627,7 @@ def _is_code(value: str, following: str, sign: str) -> bool:
 
 
 def _cookie_values(text: str) -> Iterator[tuple[int, int]]:
-    lowered = _lower(text)
+    lowered = lower(text)
     stop = 0
     for at in sorted(at for word in ("cookie", " -b") for at in occurrences(lowered, word)):
         if at < stop:  # already searched with the previous one
@@ -551,10 +689,10 @@ def _secret_columns(line: str) -> tuple[list[int], str]:
     for delimiter in "|\t;,":
         if delimiter in line:
             cells = line.split(delimiter)
+            if "=" in line or "(" in line or max(map(len, cells)) >= 60:
+                return [], ""
             found = [at for at, cell in enumerate(cells) if _compiled(_HEADING).fullmatch(cell)]
-            if all(len(cell) < 60 and "=" not in cell and "(" not in cell for cell in cells):
-                return found, delimiter
-            return [], ""
+            return found, delimiter
     return [], ""
 
 
@@ -575,8 +713,8 @@ def _is_cell_secret(value: str, is_hex_key: bool = False) -> bool:
 
 
 def _names_secret(text: str) -> bool:
-    lowered = _lower(text)
-    for at in _positions(lowered):
+    lowered = lower(text)
+    for at in _positions(lowered, set(_stems())):
         name = _name_at(lowered, at)
         if name is not None and name.lastgroup in ("strong", "key"):
             return True
@@ -629,7 +767,7 @@ _CANDIDATE = r"(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。�
 _BEFORE_CANDIDATE = r"[\s\"'`“「『:：→是为為はと,，]"
 _COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
 _TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}"
-_AS = r"(?i)[\"'`]?[ ](?:as|for|is|als|comme|como|come)[ ](?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:[\w-]{1,20}[ ]){0,2}"
+_AS = r"(?i)[\"'`]?[ ](?:\((?=the|our|my|passw)|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:(?!passw|secret|token|key|api)[\w-]{1,20}[ ]){0,2}"
 
 
 def _spoken_values(
@@ -643,6 +781,8 @@ def _spoken_values(
                 last += 1
             value = candidate.rstrip(".:!?)）」")
             stop = begin + len(value)
+            begin += len(_compiled(r"(?:[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)[0])  # type: ignore[index]
+            value = text[begin:stop]
             near = positions[max(0, last - 100) : last]
             if len(value) < MIN_LENGTH or not _is_spoken_of(text, near, start, begin, stop):
                 continue
@@ -668,7 +808,7 @@ def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: i
     """Return whether the sentence names a secret before the value, or has `as the password` after it."""
     lowest = max(line, start - 100)
     near = [at for at in positions if at >= lowest]
-    before = _lower(text[lowest:start]) if near else ""
+    before = lower(text[lowest:start]) if near else ""
     for at in reversed(near):
         name = _name_at(before, at - lowest)
         if name is not None:
@@ -683,7 +823,7 @@ def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: i
                 return True
             break
     behind = _compiled(_AS).match(text, end)
-    following = _lower(text[behind.end() : behind.end() + 30]) if behind else ""
+    following = lower(text[behind.end() : behind.end() + 30]) if behind else ""
     return bool(following) and _name_at(following, 0) is not None
 
 

@@ -299,7 +299,7 @@ def read_messages(
     current: Turn | None = None
     upcoming = next(turns, None)
     is_gone = False
-    names: dict[str, str] = {}
+    names: dict[str, tuple[str, str]] = {}
     seen: set[str] = set()
     for entry in Transcript(path):
         if entry.uuid in seen:

@@ -1,0 +1,76 @@
+"""Outputs of tools, prompts, and files as coding sessions hold them, with secrets and with what only looks like one.
+
+They were written before the rules that they measure. `fit(seed)` has half of the templates, `held(seed)` the
+other; a hash of the template decides. The rules were tuned on `fit`. On their first run on `held` they found 77.4 %
+of the named secrets and 89.9 % of those in everyday outputs, and touched 3.1 % of the innocent texts. What that run
+showed was then repaired, so `held` is not unseen any more: both halves only guard against regressions now.
+
+The templates are in `outputs_*.txt`, in the notation of `secrets_corpus`. `## ` begins a kind, `--` alone ends
+a template. A first line `$$ …` is the command whose result follows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from memkit.claude_code.exchange import redacted_result
+from tests.privacy.secrets_corpus import _SECRET, _fill, is_found
+from tests.privacy.secrets_made import Maker, Planted
+
+GROUPS = ("named", "everyday", "innocent")
+SEEDS = 2
+"""Values for each template."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """A text, or the result of `command`, with the secrets in it."""
+
+    kind: str
+    command: str
+    text: str
+    secrets: tuple[str, ...]
+
+    def shown(self, redact: Callable[[str], str]) -> str:
+        """Return the text as memkit keeps it."""
+        return redacted_result(self.command, self.text, redact)
+
+    def found(self, redact: Callable[[str], str]) -> list[bool]:
+        """Return for each secret whether it is hidden."""
+        shown = self.shown(redact)
+        return [is_found(Planted(self.kind, self.text, secret), shown) for secret in self.secrets]
+
+
+def fit(seed: int = 5) -> dict[str, list[Output]]:
+    """The half to tune on."""
+    return {group: list(_outputs(group, seed, 0)) for group in GROUPS}
+
+
+def held(seed: int = 5) -> dict[str, list[Output]]:
+    """The half that was unseen until the rules had been tuned once."""
+    return {group: list(_outputs(group, seed, 1)) for group in GROUPS}
+
+
+def _outputs(group: str, seed: int, half: int) -> Iterator[Output]:
+    for kind, template in _templates(group):
+        digest = hashlib.sha256(template.encode()).digest()
+        if digest[0] % 2 != half:
+            continue
+        for number in range(SEEDS):
+            filled = _fill(Maker(int.from_bytes(digest[:6], "big") + seed + number), template)
+            secrets = tuple(found[1] for found in _SECRET.finditer(filled))
+            command, line_end, text = _SECRET.sub(r"\1", filled).partition("\n")
+            if not command.startswith("$$ "):
+                command, text = "", command + line_end + text
+            yield Output(kind, command.removeprefix("$$ "), text, secrets)
+
+
+def _templates(group: str) -> Iterator[tuple[str, str]]:
+    text = Path(__file__).with_name(f"outputs_{group}.txt").read_text(encoding="utf-8")
+    for part in text.removeprefix("## ").split("\n## "):
+        kind, _, templates = part.partition("\n")
+        for template in templates.removesuffix("\n").split("\n--\n"):
+            yield kind, template

@@ -1,0 +1,108 @@
+"""Outputs of tools and prompts: the share of secrets that is found, and of innocent text that is touched."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memkit.archive import Archive
+from memkit.capture.capture import Capture
+from memkit.privacy import secret_values
+from memkit.privacy.redact import redact
+from memkit.privacy.secret_formats import _literals, literals_in
+from memkit.settings.load import Settings
+from tests.builders import Lines
+from tests.capture.stage import Stage, prompt_id
+from tests.ci import examples
+from tests.privacy import secrets_outputs
+from tests.privacy.secrets_made import Maker
+
+HALVES = {"fit": secrets_outputs.fit, "held": secrets_outputs.held}
+GOALS = {"fit": {"named": 0.95, "everyday": 0.97}, "held": {"named": 0.91, "everyday": 0.95}}
+HARMED = {"fit": 0.005, "held": 0.011}
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_secrets_are_found_and_innocent_text_stays(half: str) -> None:
+    outputs = HALVES[half]()
+    for group, goal in GOALS[half].items():
+        found = [hit for one in outputs[group] for hit in one.found(redact)]
+        assert sum(found) >= goal * len(found), group
+    innocent = outputs["innocent"]
+    harmed = [one.text for one in innocent if one.shown(redact) != one.text]
+    assert len(harmed) <= HARMED[half] * len(innocent), harmed
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_twice_is_as_once(half: str) -> None:
+    for outputs in HALVES[half]().values():
+        for one in outputs[::4]:
+            shown = one.shown(redact)
+            assert redact(shown) == shown
+
+
+@settings(max_examples=examples(100))
+@given(parts=st.lists(st.sampled_from(_literals()) | st.text(max_size=4), max_size=40))
+def test_one_pass_finds_the_same_literals_as_a_search_for_each(parts: list[str]) -> None:
+    lowered = "".join(parts).lower() + " " * secret_values.SHORT
+    assert secret_values.held(lowered, _literals()) == {one for one in _literals() if one in lowered}
+
+
+def test_rules_without_a_literal_in_the_text_would_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [one.text for group in secrets_outputs.fit().values() for one in group[::3]]
+    texts.append("\n".join(texts))
+    shown = [redact(text) for text in texts]
+    everything = set(_literals())
+    monkeypatch.setattr("memkit.privacy.redact.literals_in", lambda text: everything)
+    assert [redact(text) for text in texts] == shown
+    assert literals_in("") == set()
+
+
+def test_a_short_and_a_long_text_are_searched_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "\n".join(one.text for one in secrets_outputs.fit()["named"])
+    assert len(text) > secret_values.SHORT
+    shown = redact(text)
+    monkeypatch.setattr(secret_values, "SHORT", len(text))
+    assert redact(text) == shown
+
+
+@pytest.mark.parametrize("text", ["${DB_PASSWORD:?missing}", "TOKEN=${GITHUB_TOKEN:?GITHUB_TOKEN is not set}"])
+def test_the_message_of_a_missing_variable_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_a_search_below_a_line_does_not_go_on_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[str] = []
+    looks_secret = secret_values._looks_secret
+
+    def count(value: str, *rest: bool) -> bool:
+        judged.append(value)
+        return looks_secret(value, *rest)
+
+    monkeypatch.setattr(secret_values, "_looks_secret", count)
+    counts = []
+    for lines in (50, 100):
+        judged.clear()
+        redact("$ cat token\nabcdefgh\n" * lines + "Secret key:\nabcdefgh\n" * lines)
+        counts.append(len(judged))
+    assert 0 < counts[1] <= 2.2 * counts[0]
+
+
+SECRET = Maker(8).text(30) + "7q"
+
+
+@pytest.mark.parametrize(
+    ("command", "is_hidden"),
+    [("gcloud auth print-access-token", True), ("cd infra && op read op://a/b/password", True), ("git log -1 --format=%s", False)],
+)  # fmt: skip
+def test_the_result_of_a_command_that_prints_a_secret(stage: Stage, command: str, *, is_hidden: bool) -> None:
+    lines = Lines().prompt("print it", prompt_id(1)).call("Bash", "a", command=command)
+    stage.write(lines.result("a", SECRET).answer("Done."))
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
+    archive = Archive(stage.home)
+    kept = json.dumps([str(archive.turns(session)) for session in archive.sessions()])
+    assert (SECRET not in kept) == is_hidden
+    assert (SECRET not in stage.journal) == is_hidden
