@@ -149,6 +149,8 @@ def answer_event(
         return _answer_prompt(home, project, data, settings, afterwards)
     problem = None
     try:
+        if event == "SessionStart":
+            _note_team(home, project)
         _spool(home, event, data, project, raw)
     except OSError as error:  # the answer below needs no writable home
         log_failure(event, error)
@@ -187,12 +189,21 @@ def _spool(
 def _take_in(home: Home, project: Project, path: str, settings: dict[str, Any]) -> None:
     """Have a file of the team indexed that changed while no service watches it."""
     from memkit.hook import team
-    from memkit.ipc import unindexed
 
     source = os.path.relpath(os.path.realpath(path), os.path.realpath(project.root)) if path else ""
-    if team.is_team(source.replace(os.sep, "/")) and team.is_trusted(home, project.root):
-        unindexed.mark(home, project.root)
+    if team.is_team(source.replace(os.sep, "/")) and _note_team(home, project):
         _hand_over(home, "FileChanged", settings)
+
+
+def _note_team(home: Home, project: Project) -> bool:
+    """Return whether the clone is trusted; if it is, have the team's copy brought up to date."""
+    from memkit.hook import team
+    from memkit.ipc import unindexed
+
+    is_trusted = team.is_trusted(home, project.root)
+    if is_trusted:
+        unindexed.mark(home, project.root)
+    return is_trusted
 
 
 def _hand_over(home: Home, event: str, settings: dict[str, Any]) -> None:

@@ -173,7 +173,7 @@ def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) 
     write_durably(path, text.encode("utf-8", "surrogateescape"), 0o644)
 
 
-def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:
+def run_git(root: str, *arguments: str, stdin: bytes = b"") -> tuple[int, bytes] | None:
     """Run git in the repository at `root`; return its status and output, or None if it did not run.
 
     A repository's settings may name programs to run, and a session's environment may point git to
@@ -185,7 +185,7 @@ def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:
     try:
         answer = subprocess.run(
             _command(git, root, arguments),
-            stdin=subprocess.DEVNULL,
+            input=stdin,
             capture_output=True,
             timeout=GIT_SECONDS,
             check=False,
