@@ -56,6 +56,7 @@ def import_command(
         raise MemkitError(f"{DISABLE_VARIABLE} is set, so memkit remembers nothing; unset it to import")
     if everything and (paths or context.names_project):
         raise click.UsageError("--all cannot be combined with FILE or --project")
+    context.stay_in_project(leaves=everything or bool(paths))
     selection = select(context, paths, everything=everything, since=day_named(since))
     if paths and not selection.sources:
         raise NotFoundError(f"there are no transcripts (.jsonl) in {', '.join(paths)}")

@@ -61,6 +61,7 @@ def projects_command(context: Context, action: str, value: str | None, remove: b
         raise click.UsageError(f"`{action}` needs a {needed}" if needed else f"`{action}` takes no value")
     if remove and action != "merge":
         raise click.UsageError("--remove works with `merge` only")
+    context.stay_in_project(leaves=action in ("link", "merge"))
     if action == "list":
         _list(context)
     elif action == "link":

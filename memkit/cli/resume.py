@@ -38,7 +38,6 @@ def resume_command(context: Context, words: tuple[str, ...], go: bool, all_proje
     """
     from memkit.recall.resume import as_dict
 
-    context.stay_in_project(all_projects)
     if go and in_session():
         raise MemkitError("a Claude Code session cannot start another; the user can run this in a terminal")
     memory = context.memory()

@@ -102,7 +102,6 @@ def _list_keys(context: Context) -> None:
 def _serve(
     context: Context, host: str, port: int, hosts: tuple[str, ...], rate: int, is_open: bool
 ) -> None:
-    context.stay_in_project()
     if is_open and in_session():
         raise MemkitError("the link would be in the conversation; the user can run this in a terminal")
     if is_open and not server.is_loopback(host):
