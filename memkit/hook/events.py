@@ -139,7 +139,7 @@ def answer_event(
         return _answer_moment(home, project, event, data, _settings(home), afterwards)
     if event == "PreToolUse":
         # After a `cd` into another project, the same command would read that project's memory.
-        return _allow_reading(data) if Project.remembering(directory, home) == project else {}
+        return _judge_command(data, is_own=Project.remembering(directory, home) == project)
     settings = _settings(home)
     if event == "FileChanged":
         _take_in(home, project, _text(data.get("file_path")), settings)
@@ -358,20 +358,28 @@ def _answer_moment(
     return _context(event, text) if text else {}
 
 
-def _allow_reading(data: dict[str, Any]) -> dict[str, Any]:
-    """Let Claude run a command that only reads the memory without asking the user.
+def _judge_command(data: dict[str, Any], *, is_own: bool) -> dict[str, Any]:
+    """Let Claude run a command that only reads the session's own memory without asking the user.
 
-    Check the command, never the name of a skill: a repository can define skills of the same name.
+    Check the command, never the name of a skill: a repository can define skills of the same name. The skill
+    `remember` permits a note. Ask about a command that does more.
     """
-    from memkit.hook.reading import is_reading_command
+    from memkit.hook.reading import is_one_note, is_reading_command
 
-    if not is_reading_command(data.get("tool_input")):
+    given = data.get("tool_input")
+    if is_own and is_reading_command(given):
+        decision, reason = "allow", "this command only reads this project's memory"
+    elif "memkit remember" not in str(given) or (is_own and is_one_note(given)):
         return {}
+    elif data.get("permission_mode") == "bypassPermissions":
+        return {}
+    else:
+        decision, reason = "ask", "this is more than a note with one text, in single quotes, for this project"
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
-            "permissionDecision": "allow",
-            "permissionDecisionReason": "this command only reads this project's memory",
+            "permissionDecision": decision,
+            "permissionDecisionReason": reason,
         }
     }
 
