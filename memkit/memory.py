@@ -526,7 +526,7 @@ class Memory:
             )
         if self.project.is_off:
             raise MemkitError(
-                f"memkit is off for {self.project.root}; the user can turn it on with `memkit on`"
+                f"memkit is off for {self.project.root}; you can turn it on with `memkit on`"
             )
 
     def forget(self, *ids: str, dry_run: bool = False) -> Locations:
@@ -553,7 +553,7 @@ class Memory:
         if problems:
             raise MemkitError(
                 f"not everything was erased: {'; '.join(problems)}; "
-                "fix these problems; then the user can finish it with `memkit forget`"
+                "fix these problems; then run `memkit forget` in a terminal of your own"
             )
         return found
 

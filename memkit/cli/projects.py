@@ -120,7 +120,7 @@ def _link(context: Context, path: str) -> None:
     if target.root == own:
         raise MemkitError(f"{own} already has that memory")
     if Project(own, context.home).is_off:
-        raise MemkitError(f"memkit is off for {own}; the user can turn it on there with `memkit on`")
+        raise MemkitError(f"memkit is off for {own}; you can turn it on there with `memkit on`")
     with changing(context.home) as registry:
         registry.link(own, target.root)
     context.report(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from textwrap import fill
+
 import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import echo, plain
+from memkit.cli.screen import width
 from memkit.text import plural
 
 
@@ -36,15 +40,24 @@ def share_command(context: Context, ids: tuple[str, ...], dry_run: bool) -> None
         echo(f"Nothing new: {known}.")
     elif dry_run:
         echo(f"To be added to {report.path}:\n")
-        click.echo(plain(report.text.strip("\n")))
+        click.echo(_wrapped(plain(report.text.strip("\n"))))
     else:
         count = plural(len(report.entries), "entry", "entries")
         rest = f"; {known}" if report.known else ""
-        echo(f"{count} added to {report.path}{rest}. Commit the file to share it.")
+        echo(_wrapped(f"{count} added to {report.path}{rest}. Commit the file to share it."))
     if report.is_ignored:
         context.say(f"git ignores {report.path}; take .memkit out of the repository's ignore files")
     if not dry_run:
         context.memory().index_soon()
+
+
+def _wrapped(text: str) -> str:
+    """Return `text` with lines that fit on the terminal; unchanged for a pipe."""
+    if not sys.stdout.isatty():
+        return text
+    return "\n".join(
+        fill(line, width(), break_long_words=False, break_on_hyphens=False) for line in text.split("\n")
+    )
 
 
 @command("unshare")

@@ -184,7 +184,8 @@ def check_owner(subject: Subject) -> Iterator[Finding]:
     others = _of_others(home, owner)
     if others:
         count = plural(len(others), "file")
-        fix = f"the user can run `sudo chown -R {owner} {shlex.quote(home.root)}`" if user else FIX
+        command = f"sudo chown -R {owner} {shlex.quote(home.root)}"
+        fix = f"run `{command}` in a terminal of your own" if user else FIX
         yield make_finding("wrong-owner", count=count, home=home.root, first=others[0], fix=fix)
 
 

@@ -128,7 +128,7 @@ class Desk:
         except (MemkitError, OSError) as error:
             # The client may be anybody, and the error names files.
             logger.warning("no key can be checked: %s", error)
-            raise HTTPException(503, "no key can be checked; the user can run `memkit serve keys`") from error
+            raise HTTPException(503, "no key can be checked; you can run `memkit serve keys`") from error
 
     def is_known(self, secret: str) -> bool:
         """Return whether a valid key has this secret."""

@@ -13,6 +13,7 @@ from memkit.hook import notices, team
 from memkit.projects.team import author_folder
 from memkit.recall import git_marks
 from tests.cli.conftest import Run
+from tests.cli.test_pager import on_terminal
 from tests.maintenance.clones import Person
 
 TODAY = date.today().isoformat()
@@ -189,3 +190,21 @@ def test_a_pointer_names_the_author(jo: Person) -> None:
     assert "shared: " in found.text
     memory.trust_team(is_trusted=False)
     assert not find_pointers(searcher, prompt, "", set(), written_by(jo.home))
+
+
+def test_trust_asks_on_a_terminal(run: Run, jo: Person) -> None:
+    jo.memory.trust_team(is_trusted=False)
+    refused = run(jo, "projects", "trust")
+    assert "there is no terminal to ask on" in refused.complaint
+    asked = on_terminal(jo, "projects", "trust", answer="n\n", status=1)
+    assert "Search what the default branch of its upstream has" in asked
+    assert "Alex Kim, alex-kim-" in asked
+    assert not team.is_trusted(jo.home, str(jo.root))
+    on_terminal(jo, "projects", "trust", answer="y\n")
+    assert team.is_trusted(jo.home, str(jo.root))
+
+
+def test_long_lines_of_what_is_shared_fit_on_a_terminal(alex: Person) -> None:
+    name = alex.note("The staging gateway listens on the port that the ingress leaves free. " * 3)
+    shown = on_terminal(alex, "share", name, "--dry-run")
+    assert max(len(line.rstrip()) for line in shown.splitlines()[1:]) <= 80
