@@ -12,10 +12,9 @@ import click
 
 from memkit.cli.output import echo, json_line, plain
 from memkit.errors import MemkitError, NotFoundError
-from memkit.files import read_head
 from memkit.hook.project import Project
 from memkit.hook.trust import in_session
-from memkit.paths import Home, is_plain_name
+from memkit.paths import Home
 from memkit.state import parse_json
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from memkit.settings.load import Settings
 
 
-_SESSION_BYTES = 1_000_000
 _LEAVING = ("all_projects", "everywhere", "user")
 """The parameters that let a command use another memory than the project's."""
 
@@ -87,17 +85,15 @@ class Context:
             raise MemkitError(REFUSAL)
 
     def _session_root(self) -> str:
-        """Return the project where the session began: `cd` does not change it. "" if it is not recorded yet."""
+        """Return the project where the session began, whatever `cd` did; "" if it is not recorded yet."""
         from memkit.recall.caller import SESSION_VARIABLE
 
-        session = os.environ.get(SESSION_VARIABLE, "")
-        path = os.path.join(self.home.sessions, f"{session}.json")
-        try:
-            # Not with `Sessions`, which takes 0.1 s to import.
-            root = parse_json(read_head(path, _SESSION_BYTES))["project"] if is_plain_name(session) else ""
+        session = os.path.basename(os.environ.get(SESSION_VARIABLE, ""))
+        try:  # without `Sessions`, which takes 0.1 s to import
+            with open(os.path.join(self.home.sessions, f"{session}.json"), encoding="utf-8") as file:
+                return str(parse_json(file.read())["project"])
         except (OSError, ValueError, KeyError, TypeError):
             return ""
-        return root if isinstance(root, str) else ""
 
     def settings(self) -> Settings:
         """Return the project's settings."""

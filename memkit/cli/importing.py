@@ -91,7 +91,7 @@ def _asked_for_others(context: Context, selection: ImportSelection, yes: bool) -
         new = {root for root in others if not os.path.isdir(Project(root, context.home).memory)}
         left_out = {root for root in new if not root.startswith(below)}
         for root in sorted(left_out):
-            context.say(f"left out: {root} is not below your home and has no memory yet; import without --yes")
+            context.say(f"left out: {root} is not below your home and has no memory yet")
         kept = [one for one in selection.sources if selection.project(one).root not in left_out]
         return replace(selection, sources=kept)
     if not others:

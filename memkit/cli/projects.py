@@ -177,13 +177,12 @@ def _trust(context: Context, yes: bool, *, is_trusted: bool) -> None:
             raise MemkitError("run `memkit projects trust` in a terminal of your own, outside of Claude Code")
         update_copy(context.home, root)
         copied = read_copied(context.home, root)
-        names = ", ".join(people(copied)) or "nobody yet"
-        branch = "the default branch of its upstream"
         if not copied.get("upstream"):
             context.say(f"{root} knows no default branch of `origin` or `upstream`, so nothing is read yet")
         confirm(
-            f"Search what {branch} has in .memkit/team of {root}, and quote it to sessions? Shared by {names}.", yes
-        )
+            f"Search what the default branch of its upstream has in .memkit/team of {root}, and quote it to "
+            f"sessions? Shared by {', '.join(people(copied)) or 'nobody yet'}.", yes,
+        )  # fmt: skip
     names = context.memory().trust_team(is_trusted=is_trusted)
     by = f": {', '.join(names)}" if names else ""
     said = f"memkit now searches what people share in {root}{by}. `memkit projects distrust` ends that."

@@ -162,7 +162,7 @@ def _connect(context: Context, name: str, yes: bool) -> None:
     echo(clients.shown(client, entry))
     echo()
     if not yes and not sys.stdin.isatty():
-        echo("Not written, because there is no terminal to ask on; add it, or agree with --yes, in a terminal of your own.")
+        echo("Not written: there is no terminal to ask on. Add it, or use --yes, in a terminal of your own.")
         return
     if name == "claude-code" and claude is None:
         raise MemkitError("there is no `claude` on PATH to write this entry; install Claude Code")

@@ -369,12 +369,10 @@ def _judge_command(data: dict[str, Any], *, is_own: bool) -> dict[str, Any]:
     given = data.get("tool_input")
     if is_own and is_reading_command(given):
         decision, reason = "allow", "this command only reads this project's memory"
-    elif "memkit remember" not in str(given) or (is_own and is_one_note(given)):
-        return {}
-    elif data.get("permission_mode") == "bypassPermissions":
-        return {}
+    elif "memkit remember" in str(given) and not (is_own and is_one_note(given)):
+        decision, reason = "ask", "this is more than a note with one text for this project"
     else:
-        decision, reason = "ask", "this is more than a note with one text, in single quotes, for this project"
+        return {}
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",

@@ -103,8 +103,8 @@ def team_notice(home: Home, project: Project) -> str | None:
     if team.is_trusted(home, root):
         new = not_said_yet(home, root, team.people(team.read_copied(home, root)))
         return (
-            f"memkit: new in the memory that you trust in this repository: {', '.join(new)}. To see what they "
-            "share, run `memkit search --kind team WORDS`; `memkit projects distrust` ends the trust."
+            f"memkit: new in this repository's memory, which you trust: {', '.join(new)}. See what they share "
+            "in .memkit/team; `memkit projects distrust` ends the trust."
         ) if new else None
     if os.path.exists(_said(home, root)) or not (line := untrusted_team(home, project)):
         return None
@@ -112,7 +112,7 @@ def team_notice(home: Home, project: Project) -> str | None:
 
 
 def untrusted_team(home: Home, project: Project) -> str:
-    """Return a line that others share a memory in this clone, which the user does not trust yet; else ""."""
+    """Return a line that others share a memory in this clone, if the user does not trust it; else ""."""
     names = untrusted_people(home, project.root)
     people = "1 person shares" if len(names) == 1 else f"{len(names)} people share"
     return (
@@ -133,7 +133,7 @@ def untrusted_people(home: Home, root: str) -> list[str]:
 
 
 def not_said_yet(home: Home, root: str, names: list[str]) -> list[str]:
-    """Return those of `names` in the clone at `root` that are recorded for the first time. Raise `OSError`."""
+    """Return those of `names` that are recorded for the first time in this clone. Raise `OSError`."""
     return [one for one in names if _is_first(*os.path.split(_said(home, root, one)))]
 
 

@@ -107,7 +107,7 @@ class TeamFolder:
             self._write(path, appended(before, day, new))
 
     def remove(self, keys: Collection[str], home: Home) -> None:
-        """Remove the entries with these keys, and files that hold nothing else; also from the copy in `home`."""
+        """Remove the entries with these keys, also from the copy in `home`, and files that hold no other."""
         with self._files.locked():
             for path in [*self._paths(self._root), *self._paths(team.copy_of(home, self._root))]:
                 text = self._read(path)

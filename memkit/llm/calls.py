@@ -200,7 +200,8 @@ def _check_budget(spent: Total, settings: SummarizeSettings, call: Call) -> None
         advice = "" if call.tokens > settings.daily_tokens else "wait for tomorrow, or "
         raise BudgetReachedError(
             f"the daily budget of {settings.daily_tokens:,} tokens is reached: {spent.tokens:,} are used, "
-            f"and a call may need {call.tokens:,}; {advice}raise summarize.daily_tokens in a terminal of your own"
+            f"and a call may need {call.tokens:,}; {advice}raise "
+            "summarize.daily_tokens in a terminal of your own"
         )
     if settings.daily_usd and spent.usd + usd > settings.daily_usd:
         advice = "" if usd > settings.daily_usd else "wait for tomorrow, or "

@@ -147,7 +147,7 @@ def is_ignored(root: str, path: str) -> bool:
 
 
 def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) -> None:
-    """Add `.memkit` to git's own list of excluded files, or all but its lock to what git sees. Raise `OSError`.
+    """Add `.memkit`, or its lock alone, to git's own list of excluded files. Raise `OSError`.
 
     Also add OpenClaw's folder of days if `with_openclaw`, unless git tracks files in it: who commits
     OpenClaw's days wants to see the next ones. A repository can bring ignore files, but not that list. Write
@@ -176,7 +176,7 @@ def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) 
     write_durably(path, text.encode("utf-8", "surrogateescape"), 0o644)
 
 
-def run_git(root: str, *arguments: str, stdin: bytes = b"") -> tuple[int, bytes] | None:
+def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:
     """Run git in the repository at `root`; return its status and output, or None if it did not run.
 
     A repository's settings may name programs to run, and a session's environment may point git to
@@ -188,7 +188,7 @@ def run_git(root: str, *arguments: str, stdin: bytes = b"") -> tuple[int, bytes]
     try:
         answer = subprocess.run(
             _command(git, root, arguments),
-            input=stdin,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=GIT_SECONDS,
             check=False,

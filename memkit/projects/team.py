@@ -1,4 +1,4 @@
-"""Who shares: the author's folder, whether the user trusts a clone's authors, and a copy of what they share."""
+"""Who shares: the author's folder, trust in a clone's authors, and a copy of what they share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import shutil
 import unicodedata
 
 from memkit.errors import MemkitError
-from memkit.files import create_private, make_private_directory, rename_over, write_durably
+from memkit.files import make_private_directory, write_durably
 from memkit.hook import team
 from memkit.hook.git import SHORT_HASH, own_git_directory, read_git_file
 from memkit.hook.team import TOKEN_FILE
@@ -26,11 +26,8 @@ MOST_TOKENS = 100
 
 _NAME_CHARACTERS = 40
 _TOKENS_BYTES = 64 * 1024
-_BATCH = 100
 _UPSTREAMS = [
-    f"refs/remotes/{remote}/{branch}"
-    for remote in ("upstream", "origin")
-    for branch in ("HEAD", "main", "master")
+    f"refs/remotes/{one}/{name}" for one in ("upstream", "origin") for name in ("HEAD", "main", "master")
 ]
 """What may name the default branch of the upstream. A checkout of a pull request changes none of them."""
 
@@ -87,7 +84,7 @@ def distrust(home: Home, root: str) -> None:
 
 
 def upstream_commit(root: str) -> str | None:
-    """Return the last fetched commit of the upstream's default branch; "" if there is none, None if unknown."""
+    """Return the fetched commit of the upstream's default branch; "" if there is none, None if unknown."""
     answer = run_git(root, "for-each-ref", "--format=%(refname) %(objectname)", *_UPSTREAMS)
     if answer is None or answer[0]:
         return None
@@ -107,22 +104,16 @@ def update_copy(home: Home, root: str) -> None:
     if blobs is None:
         return
     before = {source: one.get("blob") for source, one in known.get("files", {}).items()}
-    changed = [source for source, blob in blobs.items() if before.get(source) != blob]
-    for start in range(0, len(changed), _BATCH):
-        part = changed[start : start + _BATCH]
-        names = "".join(f"{blobs[source]}\n" for source in part)
-        answer = run_git(root, "cat-file", "--batch", stdin=names.encode())
-        if answer is None or answer[0]:
-            return
-        rest = answer[1]
-        for source in part:
-            head, _, rest = rest.partition(b"\n")
-            if head.endswith(b" missing"):  # a partial clone; the next commit tries again
-                del blobs[source]
-                continue
-            size = int(head.split()[2])
-            _write(os.path.join(copy, *source.split("/")), rest[:size])
-            rest = rest[size + 1 :]
+    for source, blob in list(blobs.items()):
+        if before.get(source) == blob:
+            continue
+        answer = run_git(root, "cat-file", "blob", blob)
+        if answer is None or answer[0]:  # as in a partial clone; the next commit tries again
+            del blobs[source]
+            continue
+        path = os.path.join(copy, *source.split("/"))
+        make_private_directory(os.path.dirname(path))
+        write_durably(path, answer[1])
     for source in before.keys() - blobs.keys():
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(copy, *source.split("/")))
@@ -179,10 +170,3 @@ def _own(root: str) -> list[str]:
         return [author_folder(root), _setting(root, "user.name")]
     except MemkitError:  # git does not know who it is
         return []
-
-
-def _write(path: str, data: bytes) -> None:
-    make_private_directory(os.path.dirname(path))
-    with create_private(path + ".new") as file:
-        file.write(data)
-    rename_over(path + ".new", path)
