@@ -103,8 +103,8 @@ def team_notice(home: Home, project: Project) -> str | None:
     if team.is_trusted(home, root):
         new = not_said_yet(home, root, team.people(team.read_copied(home, root)))
         return (
-            f"memkit: new in this repository's memory, which you trust: {', '.join(new)}. See what they share "
-            "in .memkit/team; `memkit projects distrust` ends the trust."
+            f"memkit: new in this repository's memory, which you trust: {', '.join(new)}. See what they "
+            "share in .memkit/team; `memkit projects distrust` ends the trust."
         ) if new else None
     if os.path.exists(_said(home, root)) or not (line := untrusted_team(home, project)):
         return None
