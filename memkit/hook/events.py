@@ -366,10 +366,10 @@ def _judge_command(data: dict[str, Any], *, is_own: bool) -> dict[str, Any]:
     """
     from memkit.hook.reading import is_one_note, is_reading_command
 
-    given = data.get("tool_input")
+    given, asks = data.get("tool_input"), data.get("permission_mode") != "bypassPermissions"
     if is_own and is_reading_command(given):
         decision, reason = "allow", "this command only reads this project's memory"
-    elif "memkit remember" in str(given) and not (is_own and is_one_note(given)):
+    elif asks and "memkit remember" in str(given) and not (is_own and is_one_note(given)):
         decision, reason = "ask", "this is more than a note with one text for this project"
     else:
         return {}
