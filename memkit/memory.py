@@ -173,7 +173,7 @@ class Memory:
             sections = [
                 expand_known(self.project, self.home, self.settings_of, one, **may_leave) for one in ids
             ]
-            sections = sections_for(self.caller, sections)
+            sections = sections_for(self.caller, sections, self.home)
         try:
             usage.note(self.home, "expand", [section["id"] for section in sections])
         except OSError as error:  # the sections matter more than the count
@@ -563,7 +563,7 @@ class Memory:
             )
         if self.project.is_off:
             raise MemkitError(
-                f"memkit is off for {self.project.root}; the user can turn it on with `memkit on`"
+                f"memkit is off for {self.project.root}; you can turn it on with `memkit on`"
             )
 
     def forget(self, *ids: str, dry_run: bool = False) -> Locations:
@@ -599,7 +599,7 @@ class Memory:
         if problems:
             raise MemkitError(
                 f"not everything was erased: {'; '.join(problems)}; "
-                "fix these problems; then the user can finish it with `memkit forget`"
+                "fix these problems; then run `memkit forget` in a terminal of your own"
             )
         return found
 
@@ -610,13 +610,14 @@ class Memory:
         holds a secret, an e-mail address, a path in a home, a private host, or a random string. Sharing an
         entry twice changes nothing. With `dry_run`, return what would be added.
         """
+        from memkit.hook.notices import OWN, not_said_yet
         from memkit.index import open_chunks
         from memkit.ipc import unindexed
         from memkit.maintenance.share import share
 
         if not dry_run:
             unindexed.mark(self.home, self.project.root)
-        return share(
+        report = share(
             self.journal,
             open_chunks(self.project, self.home, self.settings),
             ids,
@@ -624,6 +625,9 @@ class Memory:
             shared=self.settings.memory.shared,
             dry_run=dry_run,
         )
+        if not dry_run:
+            not_said_yet(self.home, self.project.root, [OWN + report.author])
+        return report
 
     def unshare(self, *ids: str, dry_run: bool = False) -> UnshareReport:
         """Remove entries from what you share: `memory.unshare("82c57f55")`. Git's history keeps them.
@@ -637,16 +641,26 @@ class Memory:
         if not dry_run:
             unindexed.mark(self.home, self.project.root)
         chunks = open_chunks(self.project, self.home, self.settings)
-        return unshare(self.journal, chunks, ids, shared=self.settings.memory.shared, dry_run=dry_run)
+        shared = self.settings.memory.shared
+        return unshare(self.journal, chunks, ids, self.home, shared=shared, dry_run=dry_run)
 
     def trust_team(self, *, is_trusted: bool = True) -> list[str]:
-        """Search what people share in this clone, or no longer: `memory.trust_team()`. Return the authors."""
-        from memkit.hook.team import authors
-        from memkit.projects.team import distrust, trust
+        """Search what people share in this clone, or no longer: `memory.trust_team()`. Return the authors.
 
-        (trust if is_trusted else distrust)(self.home, self.project.root)
+        Only what the default branch of the upstream has counts.
+        """
+        from memkit.hook.notices import not_said_yet
+        from memkit.hook.team import people, read_copied
+        from memkit.projects.team import distrust, trust, update_copy
+
+        root = self.project.root
+        update_copy(self.home, root)
+        names = people(read_copied(self.home, root))
+        if is_trusted:
+            not_said_yet(self.home, root, names)
+        (trust if is_trusted else distrust)(self.home, root)
         self.index()
-        return authors(self.project.root)
+        return names
 
     def index(self, *, rebuild: bool = False, progress: Progress | None = None) -> SyncReport:
         """Update the search index from the Markdown: `memory.index().added` counts the new chunks.

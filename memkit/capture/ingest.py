@@ -116,7 +116,7 @@ def _check(event: Event, settings: Settings, time: datetime) -> None:
     if not settings.archive.enabled:
         raise MemkitError(
             "archive.enabled is false, and a session that comes message by message is put together there; "
-            "the user can turn it on with `memkit config set archive.enabled true`"
+            "you can turn it on with `memkit config set archive.enabled true`"
         )
 
 

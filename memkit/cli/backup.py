@@ -35,9 +35,10 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
     from memkit.capture.project_list import projects_with_memory
     from memkit.maintenance.backup import back_up
 
+    context.stay_in_project(leaves=True)
     path = Path(file).absolute()
     if path.exists() and not yes:
-        raise MemkitError(f"{path} exists; name another file, or the user can replace it with --yes")
+        raise MemkitError(f"{path} exists; name another file, or use --yes in a terminal of your own")
     with context.capture_lock():
         projects = projects_with_memory(context.home, [context.project])
         with progress_bar(context, "writing the backup", is_counted=False):
@@ -72,6 +73,7 @@ def restore_command(
     """
     from memkit.maintenance.restore import open_backup
 
+    context.stay_in_project(leaves=True)
     with context.memory().exclusive_lock(), ExitStack() as unpacked:
         with progress_bar(context, "checking the backup", is_counted=False):
             found = unpacked.enter_context(open_backup(context.home, Path(file)))
@@ -89,7 +91,8 @@ def restore_command(
     _print(context, report)
     context.check(
         report.problems,
-        "some forgotten text is back; fix these problems; then the user can erase it with `memkit forget`",
+        "some forgotten text is back; fix these problems; then erase it with `memkit forget`"
+        " in a terminal of your own",
     )
 
 

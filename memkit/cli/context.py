@@ -15,12 +15,20 @@ from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.project import Project
 from memkit.hook.trust import in_session
 from memkit.paths import Home
+from memkit.state import parse_json
 
 if TYPE_CHECKING:
     from datetime import date
 
     from memkit.memory import Memory
     from memkit.settings.load import Settings
+
+
+_LEAVING = ("all_projects", "everywhere", "user")
+"""The parameters that let a command use another memory than the project's."""
+
+_OF_NO_SESSION = ("service", "statusline", "work")
+"""Commands that hooks and Claude Code itself start. They print nothing of a memory."""
 
 
 class Context:
@@ -63,17 +71,29 @@ class Context:
         return not in_session() or self.settings().recall.other_projects
 
     def stay_in_project(self, leaves: bool = False) -> None:
-        """Raise `MemkitError` if the command reads another project's memory without permission.
+        """Raise `MemkitError` if a command of a session uses another project's memory without permission.
 
-        `leaves` means that the command reads other projects regardless of `--project`. Claude can run reading
-        commands without asking the user.
+        `leaves` means that it uses others regardless of `--project`. Claude can run some commands without
+        asking the user.
         """
-        named = self.names_project and self.project != Project.remembering(os.getcwd(), self.home)
-        if (leaves or named) and not self.may_leave_project:
-            raise MemkitError(
-                "a Claude Code session can read only its own project's memory; "
-                "the user can run this command in a terminal"
-            )
+        if not in_session():
+            return
+        leaves = leaves or self.project != Project.remembering(self._session_root() or os.getcwd(), self.home)
+        if leaves and not self.may_leave_project:
+            from memkit.recall.transcript import REFUSAL
+
+            raise MemkitError(REFUSAL)
+
+    def _session_root(self) -> str:
+        """Return the project where the session began, whatever `cd` did; "" if it is not recorded yet."""
+        from memkit.recall.caller import SESSION_VARIABLE
+
+        session = os.path.basename(os.environ.get(SESSION_VARIABLE, ""))
+        try:  # without `Sessions`, which takes 0.1 s to import
+            with open(os.path.join(self.home.sessions, f"{session}.json"), encoding="utf-8") as file:
+                return str(parse_json(file.read())["project"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
 
     def settings(self) -> Settings:
         """Return the project's settings."""
@@ -152,7 +172,10 @@ def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
         @click.command(name)
         @functools.wraps(function)
         def run(project: str | None, as_json: bool, **arguments: Any) -> None:
-            function(Context(project, as_json), **arguments)
+            context = Context(project, as_json)
+            if name not in _OF_NO_SESSION:
+                context.stay_in_project(any(map(arguments.get, _LEAVING)))
+            function(context, **arguments)
 
         where = "Use the project at PATH (default: the working directory's)."
         run.params += [

@@ -36,7 +36,6 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
       memkit expand 8b52f4fb
       memkit expand 8b52 82c5 --json
     """
-    context.stay_in_project()
     sections = context.memory().expand(*ids)
     if context.as_json:
         context.print_json({"sections": sections})
@@ -89,7 +88,6 @@ def cite_command(context: Context, citation_id: str, around: int) -> None:
       memkit cite 82c57f55
       memkit cite 82c57f55 --context 10
     """
-    context.stay_in_project()
     citation = context.memory().cite(citation_id, around)
     if context.as_json:
         context.print_json(citation.as_dict())
@@ -125,7 +123,6 @@ def transcript_command(context: Context, session: str | None, turn: str | None, 
       memkit transcript --turn 8b52f4fb --context 3
       memkit transcript 8bb06550 --json
     """
-    context.stay_in_project()
     if session is None and turn is None:
         list_sessions(context)
         return

@@ -164,7 +164,7 @@ def _show(found: Locations, root: str) -> None:
         for name, count in found.by_project.items():
             echo(f"  from {name}: {count} of them")
     for name, turns in sorted(found.shared.items()):
-        echo(f"  {name} keeps {len(turns)} of them (the user can erase them there with --everywhere)")
+        echo(f"  {name} keeps {len(turns)} of them (--everywhere erases them, in a terminal of your own)")
 
 
 @command("audit")

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,6 +57,7 @@ def import_command(
         raise MemkitError(f"{DISABLE_VARIABLE} is set, so memkit remembers nothing; unset it to import")
     if everything and (paths or context.names_project):
         raise click.UsageError("--all cannot be combined with FILE or --project")
+    context.stay_in_project(leaves=everything or bool(paths))
     selection = select(context, paths, everything=everything, since=day_named(since))
     if paths and not selection.sources:
         raise NotFoundError(f"there are no transcripts (.jsonl) in {', '.join(paths)}")
@@ -67,28 +69,40 @@ def import_command(
         _print_preview(context, preview)
         return
     if paths and not context.names_project:
-        _ask_for_others(context, selection, yes)
+        selection = _asked_for_others(context, selection, yes)
     report, roots = run_import(context, selection)
     _print_report(context, report, roots, by_file=bool(paths))
     context.check(report.problems, f"{plural(len(report.problems), 'step')} failed")
 
 
-def _ask_for_others(context: Context, selection: ImportSelection, yes: bool) -> None:
-    """Ask before importing into other projects that transcripts name. Raise `MemkitError`."""
+def _asked_for_others(context: Context, selection: ImportSelection, yes: bool) -> ImportSelection:
+    """Return what to import after asking about other projects that transcripts name. Raise `MemkitError`.
+
+    Anybody may have written a transcript. So `yes` alone creates memories only below your home.
+    """
     known = (context.project.root, context.home.root)
     others = [
         root
         for root in selection.targets
         if root not in known and os.path.dirname(root) != os.path.realpath(context.home.projects)
     ]
-    if not others or yes:
-        return
+    if yes:
+        below = os.path.join(os.path.realpath(os.path.expanduser("~")), "")
+        new = {root for root in others if not os.path.isdir(Project(root, context.home).memory)}
+        left_out = {root for root in new if not root.startswith(below)}
+        for root in sorted(left_out):
+            context.say(f"left out: {root} is not below your home and has no memory yet")
+        kept = [one for one in selection.sources if selection.project(one).root not in left_out]
+        return replace(selection, sources=kept)
+    if not others:
+        return selection
     context.say("these transcripts belong to other projects and would be imported there:")
     for root in others:
         note = "" if os.path.isdir(Project(root, context.home).memory) else " (no memory yet)"
         context.say(f"  {short_path(root)}{note}")
     context.say("--project imports all of them into one project instead")
     confirm("Import them?", yes)
+    return selection
 
 
 def select(

@@ -22,7 +22,6 @@ def mcp_command(context: Context, build_index: bool) -> None:
     """
     from memkit.mcp.server import serve
 
-    context.stay_in_project()
     if build_index:
         context.memory().index()
     serve(lambda: context.memory(for_agent=True))

@@ -178,7 +178,7 @@ def confirm(question: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise MemkitError(
-            "this needs confirmation, but there is no terminal to ask on; the user can run it in a terminal"
+            "this needs confirmation, but there is no terminal to ask on; run it in a terminal of your own"
         )
     if not click.confirm(plain(question), err=True):
         raise MemkitError("stopped, because you answered no")

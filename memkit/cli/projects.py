@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, plain, progress_bar
+from memkit.cli.output import confirm, echo, plain, progress_bar
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.git import git_directory_of
 from memkit.hook.project import OWN_FOLDER, Project, Registry
@@ -38,7 +38,8 @@ VALUES = {
 )
 @click.argument("value", required=False, metavar="[PATH|NAME|FOLDER]")
 @click.option("--remove", is_flag=True, help="After `merge`: delete what was merged at its old place.")
-def projects_command(context: Context, action: str, value: str | None, remove: bool) -> None:
+@click.option("--yes", is_flag=True, help="Do not ask before `trust`.")
+def projects_command(context: Context, action: str, value: str | None, remove: bool, yes: bool) -> None:
     """List the remembered projects, let directories share a memory, trust what a repository's people share.
 
     `link PATH` makes this project share the memory of the project at PATH; `unlink` ends that. `rename NAME`
@@ -60,6 +61,7 @@ def projects_command(context: Context, action: str, value: str | None, remove: b
         raise click.UsageError(f"`{action}` needs a {needed}" if needed else f"`{action}` takes no value")
     if remove and action != "merge":
         raise click.UsageError("--remove works with `merge` only")
+    context.stay_in_project(leaves=action in ("link", "merge"))
     if action == "list":
         _list(context)
     elif action == "link":
@@ -71,7 +73,7 @@ def projects_command(context: Context, action: str, value: str | None, remove: b
     elif action == "folder":
         _choose_folder(context, str(value))
     elif action in ("trust", "distrust"):
-        _trust(context, is_trusted=action == "trust")
+        _trust(context, yes, is_trusted=action == "trust")
     else:
         _merge(context, str(value), remove)
 
@@ -118,7 +120,7 @@ def _link(context: Context, path: str) -> None:
     if target.root == own:
         raise MemkitError(f"{own} already has that memory")
     if Project(own, context.home).is_off:
-        raise MemkitError(f"memkit is off for {own}; the user can turn it on there with `memkit on`")
+        raise MemkitError(f"memkit is off for {own}; you can turn it on there with `memkit on`")
     with changing(context.home) as registry:
         registry.link(own, target.root)
     context.report(
@@ -165,11 +167,23 @@ def _choose_folder(context: Context, folder: str) -> None:
     )
 
 
-def _trust(context: Context, *, is_trusted: bool) -> None:
-    if is_trusted and in_session():  # whose words may come from the repository
-        raise MemkitError("run `memkit projects trust` in a terminal of your own, outside of Claude Code")
-    names = context.memory().trust_team(is_trusted=is_trusted)
+def _trust(context: Context, yes: bool, *, is_trusted: bool) -> None:
+    from memkit.hook.team import people, read_copied
+    from memkit.projects.team import update_copy
+
     root = context.project.root
+    if is_trusted:
+        if in_session():  # whose words may come from the repository
+            raise MemkitError("run `memkit projects trust` in a terminal of your own, outside of Claude Code")
+        update_copy(context.home, root)
+        copied = read_copied(context.home, root)
+        if not copied.get("upstream"):
+            context.say(f"{root} knows no default branch of `origin` or `upstream`, so nothing is read yet")
+        confirm(
+            f"Search what the default branch of its upstream has in .memkit/team of {root}, and quote it to "
+            f"sessions? Shared by {', '.join(people(copied)) or 'nobody yet'}.", yes,
+        )  # fmt: skip
+    names = context.memory().trust_team(is_trusted=is_trusted)
     by = f": {', '.join(names)}" if names else ""
     said = f"memkit now searches what people share in {root}{by}. `memkit projects distrust` ends that."
     context.report(

@@ -38,9 +38,8 @@ def resume_command(context: Context, words: tuple[str, ...], go: bool, all_proje
     """
     from memkit.recall.resume import as_dict
 
-    context.stay_in_project(all_projects)
     if go and in_session():
-        raise MemkitError("a Claude Code session cannot start another; the user can run this in a terminal")
+        raise MemkitError("a Claude Code session cannot start another; run this in a terminal of your own")
     memory = context.memory()
     found = memory.find_sessions(*words, all_projects=all_projects)[:MOST_SHOWN]
     if not found:

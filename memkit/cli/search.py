@@ -98,7 +98,6 @@ def search_command(
         raise click.UsageError("give --min-relevance or --all, not both")
     from memkit.recall.results import Filters, SearchRequest
 
-    context.stay_in_project(all_projects)
     options["minimum"] = 0.0 if everything else options["minimum"]
     options["file"] = path_named(os.path.abspath(file), context.project.root) if file else ""
     options["excerpts"] = is_short = not (full or options["explain"] or options["budget"] or context.as_json)

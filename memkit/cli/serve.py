@@ -86,7 +86,7 @@ def serve_command(
 
 def _make_key(context: Context, name: str, role: str) -> None:
     if in_session():
-        raise MemkitError("the key would be in the conversation; the user can run this in a terminal")
+        raise MemkitError("the key would be in the conversation; run this in a terminal of your own")
     made, secret = Keys(context.home).create(name, role)
     context.say(f"key {made.id} with the role {role}; it is shown this once")
     context.report({"id": made.id, "role": role, "name": made.name, "key": secret}, secret)
@@ -102,9 +102,8 @@ def _list_keys(context: Context) -> None:
 def _serve(
     context: Context, host: str, port: int, hosts: tuple[str, ...], rate: int, is_open: bool
 ) -> None:
-    context.stay_in_project()
     if is_open and in_session():
-        raise MemkitError("the link would be in the conversation; the user can run this in a terminal")
+        raise MemkitError("the link would be in the conversation; run this in a terminal of your own")
     if is_open and not server.is_loopback(host):
         raise MemkitError("--open shows the page on this machine only; leave out --host")
     if not server.is_loopback(host):

@@ -53,7 +53,6 @@ def sessions_command(
       memkit sessions --since "last monday"
       memkit sessions --file deploy/gateway.yaml
     """
-    context.stay_in_project(all_projects)
     list_sessions(
         context, count, since=iso_day_named(since), branch=branch, all_projects=all_projects,
         file=path_named(file, context.project.root),

@@ -37,7 +37,7 @@ class _Questions:
         if step in self._skip:
             raise _Skipped(f"--skip {step}{otherwise}")
         if not self._yes and not self._may_ask:
-            advice = "the user can run it in one, or agree with --yes"
+            advice = "run it, or agree with --yes, in a terminal of your own"
             raise _Skipped(f"no terminal to ask on; {advice}{otherwise}")
         if not self._yes and not click.confirm(plain(question), default=True):
             raise _Skipped(f"you declined{otherwise}")
@@ -162,7 +162,7 @@ def _connect(context: Context, name: str, yes: bool) -> None:
     echo(clients.shown(client, entry))
     echo()
     if not yes and not sys.stdin.isatty():
-        echo("Not written, because there is no terminal to ask on; the user can add it, or agree with --yes.")
+        echo("Not written: there is no terminal to ask on. Add it, or use --yes, in a terminal of your own.")
         return
     if name == "claude-code" and claude is None:
         raise MemkitError("there is no `claude` on PATH to write this entry; install Claude Code")
@@ -289,7 +289,7 @@ def _summaries(context: Context, questions: _Questions) -> str:
         return f"they start after the next session in a terminal has said so, with {most}"
     load.save(context.home, load.PROVIDER, "auto" if answer else "none")
     load.publish_hook_settings(context.home)
-    return f"on, with {most}" if answer else "off; the user can turn them on in `memkit setup`"
+    return f"on, with {most}" if answer else "off; you can turn them on in `memkit setup`"
 
 
 def _import(context: Context, questions: _Questions) -> str:

@@ -33,7 +33,6 @@ def show_command(context: Context, name: str) -> None:
       memkit show yesterday
       memkit show 8b52f4fb
     """
-    context.stay_in_project()
     entry = context.memory().show(name)
     if context.as_json:
         context.print_json(entry.as_dict())

@@ -63,7 +63,6 @@ def timeline_command(
         raise click.UsageError("--depth is for the list of nodes")
     if search is not None and not search.strip():
         raise click.UsageError("--search needs words")
-    context.stay_in_project()
     memory = context.memory()
     found: Mapping[str, Any]
     if search is not None:

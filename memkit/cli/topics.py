@@ -60,7 +60,6 @@ def topics_command(
       memkit topics search payment webhooks
       memkit topics rename 5f0c0e0a "Staging gateway"
     """
-    context.stay_in_project(all_projects)
     if user:
         context.turn_to_user_memory()
     action, values = (words[0], words[1:]) if words else ("", ())

@@ -39,7 +39,6 @@ def why_command(context: Context, file: str, count: int) -> None:
     """
     from memkit.recall.git_marks import is_inside, worktree_of
 
-    context.stay_in_project()
     root = context.project.root
     worktree = worktree_of(root, context.directory)
     name = path_named(file, worktree or root, root)

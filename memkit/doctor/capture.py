@@ -118,7 +118,7 @@ def check_failed_events(subject: Subject) -> Iterator[Finding]:
     for reason, count in Counter(map(_reason, failed)).items():
         same = [item for item in failed if _reason(item) == reason]
         damaged = ", ".join(item.name for item in same if "event" not in item.record)
-        fix = f"the user can delete what is damaged in {subject.home.spool}/failed: {damaged}"
+        fix = f"in a terminal of your own, delete what is damaged in {subject.home.spool}/failed: {damaged}"
         if any("event" in item.record for item in same):
             fix = f"fix the cause, then run {FIX}"
         yield make_finding("event-failed", count=plural(count, "event"), reason=reason, fix=fix)

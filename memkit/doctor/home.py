@@ -20,10 +20,12 @@ from memkit.files import MOST_BYTES, PRIVATE_DIRECTORY, PRIVATE_FILE, RefusedFil
 from memkit.home_files import top_names
 from memkit.hook import team
 from memkit.hook.entries import days
+from memkit.hook.notices import untrusted_people
 from memkit.hook.project import Project, Registry
 from memkit.ipc import spool
 from memkit.paths import OFF_TIMES, Home
 from memkit.projects.git import is_ignored, tracked_below
+from memkit.projects.team import upstream_commit
 from memkit.text import format_time, plural
 
 NEEDED_BYTES = 50_000_000
@@ -141,9 +143,10 @@ def check_team(subject: Subject) -> Iterator[Finding]:
     root = subject.project.root
     for path, reason in islice(team.problems(root), MAX_NAMED):
         yield make_finding("team-file", path=path, reason=reason)
-    names = team.authors(root)
-    if names and not team.is_trusted(subject.home, root):
+    if names := untrusted_people(subject.home, root):
         yield make_finding("team-not-trusted", root=root, people=plural(len(names), "person", "people"))
+    if team.is_trusted(subject.home, root) and upstream_commit(root) == "":
+        yield make_finding("team-no-upstream", root=root)
 
 
 def check_git(subject: Subject) -> Iterator[Finding]:
@@ -181,7 +184,8 @@ def check_owner(subject: Subject) -> Iterator[Finding]:
     others = _of_others(home, owner)
     if others:
         count = plural(len(others), "file")
-        fix = f"the user can run `sudo chown -R {owner} {shlex.quote(home.root)}`" if user else FIX
+        command = f"sudo chown -R {owner} {shlex.quote(home.root)}"
+        fix = f"run `{command}` in a terminal of your own" if user else FIX
         yield make_finding("wrong-owner", count=count, home=home.root, first=others[0], fix=fix)
 
 

@@ -98,7 +98,8 @@ def check_store(subject: Subject) -> Iterator[Finding]:
 def _compare(subject: Subject, collection: Collection) -> Iterator[Finding]:
     # Only a rebuild fixes these. The user decides about that if vectors cost money.
     is_paid = subject.settings.embedding.provider in PROVIDERS
-    fix = "the user can run `memkit index --rebuild`, which pays for all vectors again" if is_paid else FIX
+    paid = "run `memkit index --rebuild` in a terminal of your own, which pays for all vectors again"
+    fix = paid if is_paid else FIX
     if collection.foreign:
         yield make_finding("index-foreign", rows=collection.foreign, fix=fix)
         return

@@ -162,7 +162,7 @@ def check_vectors(
         if len(vector) != dimensions:
             reason = (
                 f"gave a vector of {len(vector)} dimensions, but the others have {dimensions}; if the "
-                "model changed, the user can rebuild the index with `memkit index --rebuild`"
+                "model changed, run `memkit index --rebuild` in a terminal of your own"
             )
             raise UnusableVectorError(model, position, reason, is_general=True)
         if not np.isfinite(vector).all():

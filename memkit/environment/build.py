@@ -146,7 +146,7 @@ def _build(
             if extras:
                 report(f"installing {_names(extras)} again")
             for extra in install_extras(str(target), extras, before, pip_install, runner):
-                report(f"could not install {extra} again; the user can run `memkit setup --with {extra}`")
+                report(f"could not install {extra} again; you can run `memkit setup --with {extra}`")
         except BaseException:
             if os.path.lexists(target):
                 _discard(target)  # before its marker

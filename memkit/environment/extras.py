@@ -57,7 +57,7 @@ def require(extra: str, purpose: str, *modules: str) -> None:
     missing = [one for one in modules if find_spec(one) is None]
     if missing:
         what = "another package" if len(missing) == 1 else "more packages"
-        raise MissingPackageError(f"{purpose} {what}; the user can run `{how_to_add(extra)}`")
+        raise MissingPackageError(f"{purpose} {what}; you can run `{how_to_add(extra)}`")
 
 
 def packages(extra: str) -> list[str]:

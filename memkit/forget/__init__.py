@@ -120,7 +120,7 @@ class _Eraser:
         for project in dict.fromkeys(project for project, _ in self._found.team):
             keys = {one.key for other, one in self._found.team if other == project}
             shared = self._settings_of(project).memory.shared
-            TeamFolder(project, author_folder(project.root), shared=shared).remove(keys)
+            TeamFolder(project, author_folder(project.root), shared=shared).remove(keys, self._home)
 
     def _old_versions(self) -> None:
         for path in self._found.old_versions:

@@ -142,7 +142,7 @@ def answer_event(
         return _answer_moment(home, project, event, data, _settings(home), afterwards)
     if event == "PreToolUse":
         # After a `cd` into another project, the same command would read that project's memory.
-        return _allow_reading(data) if Project.remembering(directory, home) == project else {}
+        return _judge_command(data, is_own=Project.remembering(directory, home) == project)
     settings = _settings(home)
     if event == "FileChanged":
         _take_in(home, project, _text(data.get("file_path")), settings)
@@ -158,6 +158,8 @@ def answer_event(
         return answer
     problem = None
     try:
+        if event == "SessionStart":
+            _note_team(home, project)
         _spool(home, event, data, project, raw)
     except OSError as error:  # the answer below needs no writable home
         log_failure(event, error)
@@ -196,12 +198,21 @@ def _spool(
 def _take_in(home: Home, project: Project, path: str, settings: dict[str, Any]) -> None:
     """Have a file of the team indexed that changed while no service watches it."""
     from memkit.hook import team
-    from memkit.ipc import unindexed
 
     source = os.path.relpath(os.path.realpath(path), os.path.realpath(project.root)) if path else ""
-    if team.is_team(source.replace(os.sep, "/")) and team.is_trusted(home, project.root):
-        unindexed.mark(home, project.root)
+    if team.is_team(source.replace(os.sep, "/")) and _note_team(home, project):
         _hand_over(home, "FileChanged", settings)
+
+
+def _note_team(home: Home, project: Project) -> bool:
+    """Return whether the clone is trusted; if it is, have the team's copy brought up to date."""
+    from memkit.hook import team
+    from memkit.ipc import unindexed
+
+    is_trusted = team.is_trusted(home, project.root)
+    if is_trusted:
+        unindexed.mark(home, project.root)
+    return is_trusted
 
 
 def _hand_over(home: Home, event: str, settings: dict[str, Any]) -> None:
@@ -356,20 +367,26 @@ def _answer_moment(
     return _context(event, text) if text else {}
 
 
-def _allow_reading(data: dict[str, Any]) -> dict[str, Any]:
-    """Let Claude run a command that only reads the memory without asking the user.
+def _judge_command(data: dict[str, Any], *, is_own: bool) -> dict[str, Any]:
+    """Let Claude run a command that only reads the session's own memory without asking the user.
 
-    Check the command, never the name of a skill: a repository can define skills of the same name.
+    Check the command, never the name of a skill: a repository can define skills of the same name. The skill
+    `remember` permits a note. Ask about a command that does more.
     """
-    from memkit.hook.reading import is_reading_command
+    from memkit.hook.reading import is_one_note, is_reading_command
 
-    if not is_reading_command(data.get("tool_input")):
+    given, asks = data.get("tool_input"), data.get("permission_mode") != "bypassPermissions"
+    if is_own and is_reading_command(given):
+        decision, reason = "allow", "this command only reads this project's memory"
+    elif asks and "memkit remember" in str(given) and not (is_own and is_one_note(given)):
+        decision, reason = "ask", "this is more than a note with one text for this project"
+    else:
         return {}
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
-            "permissionDecision": "allow",
-            "permissionDecisionReason": "this command only reads this project's memory",
+            "permissionDecision": decision,
+            "permissionDecisionReason": reason,
         }
     }
 

@@ -28,6 +28,9 @@ MOST_AT_ONCE = 3
 
 LINE_CHARACTERS = 400
 
+OWN = "own "
+"""Before the folder of the user's own shares, which no notice counts."""
+
 _WAITING, _SHOWN = ".json", ".said"
 _FOLDER = re.compile(r"^[\w-]{1,200}$", re.ASCII)
 _TRANSCRIPT = ".jsonl"
@@ -96,27 +99,52 @@ def first_notice(home: Home) -> str | None:
 
 
 def team_notice(home: Home, project: Project) -> str | None:
-    """Return, once for each clone, a line that people share a memory in it. Raise `OSError`."""
-    said, name = os.path.join(home.run, "team-said"), digest16(project.root)
-    if os.path.exists(os.path.join(said, name)):
+    """Return a line, once, on each clone where people share a memory and, once trusted, on each new author.
+
+    Raise `OSError`.
+    """
+    from memkit.hook import team
+
+    root = project.root
+    if team.is_trusted(home, root):
+        new = not_said_yet(home, root, team.people(team.read_copied(home, root)))
+        return (
+            f"memkit: new in this repository's memory, which you trust: {', '.join(new)}. See what they "
+            "share in .memkit/team; `memkit projects distrust` ends the trust."
+        ) if new else None
+    if os.path.exists(_said(home, root)) or not (line := untrusted_team(home, project)):
         return None
-    line = untrusted_team(home, project)
-    return f"memkit: {line}" if line and _is_first(said, name) else None
+    return f"memkit: {line}" if not_said_yet(home, root, [""]) else None
 
 
 def untrusted_team(home: Home, project: Project) -> str:
-    """Return a line that people share a memory in this clone, which the user does not trust yet; else ""."""
-    if not os.path.isdir(os.path.join(project.root, TEAM_DIRECTORY)):
-        return ""
-    from memkit.hook import team
-
-    if team.is_trusted(home, project.root) or not (names := team.authors(project.root)):
-        return ""
+    """Return a line that others share a memory in this clone, if the user does not trust it; else ""."""
+    names = untrusted_people(home, project.root)
     people = "1 person shares" if len(names) == 1 else f"{len(names)} people share"
     return (
         f"{people} a memory in this repository (.memkit/team), which memkit does not read until you "
         "trust it: read it, then run `memkit projects trust` in a terminal of your own."
-    )
+    ) if names else ""
+
+
+def untrusted_people(home: Home, root: str) -> list[str]:
+    """Return the folders of the others who share in a clone that the user does not trust yet."""
+    if not os.path.isdir(os.path.join(root, TEAM_DIRECTORY)):
+        return []
+    from memkit.hook import team
+
+    if team.is_trusted(home, root):
+        return []
+    return [one for one in team.authors(root) if not os.path.exists(_said(home, root, OWN + one))]
+
+
+def not_said_yet(home: Home, root: str, names: list[str]) -> list[str]:
+    """Return those of `names` that are recorded for the first time in this clone. Raise `OSError`."""
+    return [one for one in names if _is_first(*os.path.split(_said(home, root, one)))]
+
+
+def _said(home: Home, root: str, name: str = "") -> str:
+    return os.path.join(home.run, "team-said", digest16(f"{root}\0{name}" if name else root))
 
 
 def summaries_notice(home: Home, published: int) -> str | None:

@@ -51,14 +51,25 @@ _BASH_FIELDS = frozenset({"command", "description", "timeout"})
 """Harmless input fields of the Bash tool. Other fields (sandbox, background) change how a command runs."""
 
 
-def is_reading_command(given: object) -> bool:
-    """Return whether the input of a Bash call is one command that only reads this project's memory."""
+def is_one_note(given: object) -> bool:
+    """Return whether the input of a Bash call is `memkit remember` with one text and nothing else."""
+    words = words_of(_command_of(given).rstrip("\n")) or []
+    return words[:1] == ["remember"] and len(words) == 2 and not words[1].startswith("-")
+
+
+def _command_of(given: object) -> str:
+    """Return the command of a Bash call; "" if anything but its words changes what it does."""
     if not isinstance(given, dict) or not _BASH_FIELDS.issuperset(given):
-        return False
+        return ""
     command = given.get("command")
     if not isinstance(command, str) or len(command) > _COMMAND_CHARACTERS or re.search(_CONTROL, command):
-        return False
-    first, *lines = command.rstrip("\n").split("\n")
+        return ""
+    return command
+
+
+def is_reading_command(given: object) -> bool:
+    """Return whether the input of a Bash call is one command that only reads this project's memory."""
+    first, *lines = _command_of(given).rstrip("\n").split("\n")
     if lines:  # a here-document with a quoted delimiter: the shell expands nothing in it
         mark = re.fullmatch(_WITH_QUESTION, first)
         return mark is not None and mark[1] in lines and lines.index(mark[1]) == len(lines) - 1

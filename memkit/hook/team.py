@@ -5,6 +5,9 @@ only in a clone that its user trusts, and then as the words of others. The trust
 the memory home and in the clone's `.git`: no repository brings its own, and another repository at the same
 path has none.
 
+The working tree may be a stranger's pull request. So sessions and searches see what the default branch of the
+upstream has: `memkit.projects.team` keeps a copy of that in the memory home.
+
 Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
@@ -14,13 +17,14 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memkit import anchors
 from memkit.files import RefusedFileError, read_head, read_regular
 from memkit.hook.git import own_git_directory, read_git_file
-from memkit.hook.project import Registry
+from memkit.hook.project import Registry, digest16
 from memkit.paths import TEAM_DIRECTORY, Home
+from memkit.state import parse_json
 from memkit.text import defuse, one_line
 
 TEAM = TEAM_DIRECTORY.replace(os.sep, "/")
@@ -41,7 +45,6 @@ _MOST_TOKENS_BYTES = 64 * 1024
 _HEADING = re.compile(r"^## +(\S.*)$")
 _CONFLICT = re.compile(r"^(?:<{7}|\|{7}|>{7})(?: .*)?$|^={7}$", re.MULTILINE)
 _OTHER_LINE_ENDS = re.compile("[\r\x0b\x0c\x85\u2028\u2029]")
-_SHOWN_FILES = 5
 _SHOWN_ENTRIES = 5
 _SHOWN_CHARACTERS = 200
 
@@ -133,7 +136,7 @@ def problems(root: str) -> list[TeamProblem]:
         except OSError:  # deleted meanwhile
             continue
         if _CONFLICT.search(text):
-            found.append(TeamProblem(path, "it has marks of a merge conflict; both sides are searched"))
+            found.append(TeamProblem(path, "it has marks of a merge conflict"))
     return found
 
 
@@ -169,15 +172,55 @@ def harmless(text: str) -> str:
     return anchors.strip(text).replace("<!--", "<!- -")
 
 
+def copy_of(home: Home, root: str) -> str:
+    """Return the directory in the memory home that stands for `root` with what the upstream has."""
+    return os.path.join(home.run, "team", digest16(root))
+
+
+def read_copied(home: Home, root: str) -> dict[str, Any]:
+    """Return what `memkit.projects.team.update_copy` recorded; {} if there is no copy."""
+    try:
+        with open(os.path.join(copy_of(home, root), "copied.json"), encoding="utf-8") as file:
+            value = parse_json(file.read())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def entries_of_others(copied: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return source, folder, and commit author ("" if unknown) of each file copied, the newest first.
+
+    Leave out the user's own.
+    """
+    found = []
+    for source in sorted(copied.get("files", ()), key=by_day, reverse=True):
+        folder, by = source.split("/")[2], copied["files"][source].get("by", "")
+        if [folder, by] != copied.get("own"):
+            found.append((source, folder, by))
+    return found
+
+
+def people(copied: dict[str, Any]) -> list[str]:
+    """Return the folders and the commit authors of what others share, sorted."""
+    return sorted({name for _, *names in entries_of_others(copied) for name in names} - {""})
+
+
 def newest_lines(home: Home, root: str) -> str:
-    """Return the team's newest entries as a quotation for a session; "" in a clone that is not trusted."""
-    if not os.path.isdir(os.path.join(root, TEAM_DIRECTORY)) or not is_trusted(home, root):
+    """Return the newest entry of each of the last authors as a quotation for a session.
+
+    "" in a clone that is not trusted.
+    """
+    if not is_trusted(home, root):
         return ""
     lines: list[str] = []
-    for source in reversed(team_files(root, _SHOWN_FILES)):
-        for words in reversed(_headings(root, source)):
-            if len(lines) < _SHOWN_ENTRIES:
-                lines.append(words)
+    seen: set[str] = set()
+    for source, folder, by in entries_of_others(read_copied(home, root)):
+        if len(lines) == _SHOWN_ENTRIES:
+            break
+        if seen.isdisjoint((folder, by)) and (heading := _last_heading(home, root, source)):
+            whose = f"{folder} (commit by {defuse(by, 'team')})" if by else folder
+            lines.append(f"- {source[-13:-3]} {whose}: {heading}")
+            seen |= {folder, by} - {""}
     if not lines:
         return ""
     return (
@@ -186,18 +229,15 @@ def newest_lines(home: Home, root: str) -> str:
     )
 
 
-def _headings(root: str, source: str) -> list[str]:
-    """Return a line for each entry of a file: day, author, heading."""
-    found = team_file(source)
+def _last_heading(home: Home, root: str, source: str) -> str:
+    copy = os.path.realpath(copy_of(home, root))
+    path = _real(copy, source)
     try:
-        data = read_head(os.path.join(root, *source.split("/")), MOST_BYTES)
-    except OSError:  # deleted meanwhile, or refused
-        return []
-    lines = harmless(data.decode("utf-8", "replace")).split("\n")
-    shown = []
-    for match in filter(None, map(_HEADING.match, lines)):
-        plain = "".join(one if one.isprintable() else " " for one in match[1])
-        words = defuse(one_line(plain, _SHOWN_CHARACTERS), "team")
-        if found is not None:
-            shown.append(f"- {found.date} {found.author}: {words}")
-    return shown
+        data = read_head(path, MOST_BYTES) if is_readable(copy, source, path) else b""
+    except OSError:  # deleted meanwhile
+        return ""
+    for line in reversed(harmless(data.decode("utf-8", "replace")).split("\n")):
+        if match := _HEADING.match(line):
+            plain = "".join(one if one.isprintable() else " " for one in match[1])
+            return defuse(one_line(plain, _SHOWN_CHARACTERS), "team")
+    return ""

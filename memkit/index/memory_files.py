@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from memkit.errors import DamagedFileError, NotFoundError
@@ -33,6 +34,7 @@ from memkit.index.scanner import (
     sources_of,
 )
 from memkit.paths import OPENCLAW_DAYS, OPENCLAW_FACTS, Home
+from memkit.projects.team import update_copy
 from memkit.settings import MemorySettings
 from memkit.settings.load import Settings
 from memkit.state import read_state, write_state
@@ -123,7 +125,7 @@ def memory_paths(project: Project, home: Home, settings: Settings) -> Sequence[s
 
     A damaged record of added paths is only logged. Raise `NewerFileError`.
     """
-    own = _own_paths(project, home, settings)
+    own = [*_own_paths(project, home, settings), *_team_path(project, home)]
     try:
         return [*own, *(one for one in added_paths(home, project) if not _is_team_path(project, one))]
     except DamagedFileError as error:
@@ -132,10 +134,14 @@ def memory_paths(project: Project, home: Home, settings: Settings) -> Sequence[s
 
 
 def _own_paths(project: Project, home: Home, settings: Settings) -> Sequence[str]:
-    """Return the paths that the settings name, and the team's folder in a clone that the user trusts."""
+    """Return the paths that the settings name."""
     # A repository's settings cannot name the team's folder: they come with it.
-    paths = [one for one in _chosen_paths(project, home, settings) if not _is_team_path(project, one)]
-    return [*paths, team.TEAM] if team.is_trusted(home, project.root) else paths
+    return [one for one in _chosen_paths(project, home, settings) if not _is_team_path(project, one)]
+
+
+def _team_path(project: Project, home: Home) -> list[str]:
+    """Return the team's folder in a clone that the user trusts."""
+    return [team.TEAM] if team.is_trusted(home, project.root) else []
 
 
 def _is_team_path(project: Project, path: str) -> bool:
@@ -180,15 +186,23 @@ def read_files(
     """
     entries = {} if known is None else known.entries
     root, own, added = Path(project.root), _own_paths(project, home, settings), []
-    exclude = settings.memory.exclude
-    files = CurrentFiles(exclude, sources_of(root, own))
+    shared, exclude = _team_path(project, home), settings.memory.exclude
+    files = CurrentFiles(exclude, sources_of(root, [*own, *shared]))
     try:
         added = added_paths(home, project)
     except DamagedFileError as error:
         logger.warning("%s", error)
         files.added_paths_problem = str(error)
     added = [one for one in added if not _is_team_path(project, one)]
-    for found in scan(root, [*own, *added], exclude=exclude, unreadable=files.unreadable):
+    scanned = scan(root, [*own, *added], exclude=exclude, unreadable=files.unreadable)
+    if shared:
+        try:
+            update_copy(home, project.root)
+        except OSError as error:
+            logger.warning("cannot copy what people share in %s: %s", root, error)
+        copy = Path(team.copy_of(home, project.root))
+        scanned = chain(scanned, scan(copy, shared, exclude=exclude, unreadable=files.unreadable))
+    for found in scanned:
         try:
             # The scan followed links, and checked where they lead.
             file = MemoryFile(found.source, found.real, "")

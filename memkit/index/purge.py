@@ -180,8 +180,8 @@ def erase_deleted(home: Home, uri: str) -> bool:
         erase_files(path)
     except (OSError, sqlite3.Error) as error:
         raise IndexStoreError(
-            f"the index {path} still holds deleted text ({error}); try again, or the user can delete that "
-            "directory and run `memkit index` in each project"
+            f"the index {path} still holds deleted text ({error}); try again, or, in a terminal of "
+            "your own, delete that directory and run `memkit index` in each project"
         ) from error
     return True
 

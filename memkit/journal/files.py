@@ -137,8 +137,8 @@ class MemoryDirectory:
         """Raise `JournalError` if git would commit private text in the file."""
         if self.is_tracked(path):
             raise JournalError(
-                f"git tracks {path}, so memkit writes nothing private to it; the user can take "
-                "it out of git with `git rm --cached`"
+                f"git tracks {path}, so memkit writes nothing private to it; take it "
+                "out of git with `git rm --cached` in a terminal of your own"
             )
 
     @contextmanager

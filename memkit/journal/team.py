@@ -33,7 +33,7 @@ from memkit.hook.project import Project
 from memkit.journal.day_file import encoded
 from memkit.journal.files import MemoryDirectory
 from memkit.journal.markup import one_line, safe_block, short_id
-from memkit.paths import TEAM_DIRECTORY
+from memkit.paths import TEAM_DIRECTORY, Home
 
 HEADING_CHARACTERS = 200
 
@@ -93,7 +93,7 @@ class TeamFolder:
 
     def entries(self) -> list[WrittenEntry]:
         """Return what the author shares, oldest first. Raise `JournalError`."""
-        return [one for path in self._paths() for one in _entries_of(path, self._read(path))]
+        return [one for path in self._paths(self._root) for one in _entries_of(path, self._read(path))]
 
     def add(self, day: str, entries: Sequence[SharedEntry]) -> None:
         """Add entries to the end of a day's file. Those that are there already stay as they are."""
@@ -106,10 +106,10 @@ class TeamFolder:
             before = self._read(path)
             self._write(path, appended(before, day, new))
 
-    def remove(self, keys: Collection[str]) -> None:
-        """Remove the entries with these keys, and files that hold nothing else."""
+    def remove(self, keys: Collection[str], home: Home) -> None:
+        """Remove the entries with these keys, also from the copy in `home`, and files that hold no other."""
         with self._files.locked():
-            for path in self._paths():
+            for path in [*self._paths(self._root), *self._paths(team.copy_of(home, self._root))]:
                 text = self._read(path)
                 lines = text.split("\n")
                 for one in reversed(_entries_of(path, text)):
@@ -124,9 +124,9 @@ class TeamFolder:
                 else:
                     self._write(path, left)
 
-    def _paths(self) -> list[Path]:
+    def _paths(self, root: str) -> list[Path]:
         own = f"{team.TEAM}/{self.path.name}/"
-        return [Path(self._root, source) for source in team.team_files(self._root) if source.startswith(own)]
+        return [Path(root, source) for source in team.team_files(root) if source.startswith(own)]
 
     def _read(self, path: Path) -> str:
         try:
@@ -137,7 +137,7 @@ class TeamFolder:
             raise JournalError(f"cannot read {path}: {error.strerror or error}") from error
 
     def _write(self, path: Path, text: str) -> None:
-        expected = os.path.join(os.path.realpath(self._root), TEAM_DIRECTORY, self.path.name)
+        expected = os.path.join(os.path.realpath(path.parents[3]), TEAM_DIRECTORY, self.path.name)
         if os.path.realpath(path.parent) != expected:
             raise RefusedFileError(str(path.parent), "it is a link, or behind one")
         make_private_directory(str(path.parent))

@@ -116,8 +116,8 @@ def find_provider(
     program = login.find_claude(environ)
     if reason or program is None:
         raise NotConfiguredError(
-            f"{reason or 'the program `claude` is not found'}; install Claude Code and log in, or the "
-            "user can choose another summarize.provider"
+            f"{reason or 'the program `claude` is not found'}; install Claude Code and log in, or "
+            "choose another summarize.provider in a terminal of your own"
         )
     if name == "auto":
         environ = login.without_shell_keys(environ)

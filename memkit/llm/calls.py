@@ -200,13 +200,14 @@ def _check_budget(spent: Total, settings: SummarizeSettings, call: Call) -> None
         advice = "" if call.tokens > settings.daily_tokens else "wait for tomorrow, or "
         raise BudgetReachedError(
             f"the daily budget of {settings.daily_tokens:,} tokens is reached: {spent.tokens:,} are used, "
-            f"and a call may need {call.tokens:,}; {advice}the user can raise summarize.daily_tokens"
+            f"and a call may need {call.tokens:,}; {advice}raise "
+            "summarize.daily_tokens in a terminal of your own"
         )
     if settings.daily_usd and spent.usd + usd > settings.daily_usd:
         advice = "" if usd > settings.daily_usd else "wait for tomorrow, or "
         raise BudgetReachedError(
             f"the daily budget of ${settings.daily_usd:g} is reached: ${spent.usd:.2f} are used, and a call "
-            f"may cost ${usd:.4f}; {advice}the user can raise summarize.daily_usd"
+            f"may cost ${usd:.4f}; {advice}raise summarize.daily_usd in a terminal of your own"
         )
 
 

@@ -53,9 +53,9 @@ def _check(project: Project, *, shared: bool) -> None:
     tracked = [] if shared else tracked_below(project.root, project.openclaw)
     if tracked:
         raise MemkitError(
-            f"git tracks {tracked[0]}, and memory.shared is off: git would commit private text; the "
-            f"user can take the folder out of git with `git rm -r --cached {OPENCLAW_DAYS}`, or share the "
-            "memories of all projects with `memkit config set memory.shared true`"
+            f"git tracks {tracked[0]}, and memory.shared is off: git would commit private text; in "
+            f"a terminal of your own, take the folder out of git with `git rm -r --cached {OPENCLAW_DAYS}`, "
+            "or share the memories of all projects with `memkit config set memory.shared true`"
         )
     try:
         project.real_file(os.path.join(project.openclaw, "0000-00-00.md"))

@@ -176,7 +176,9 @@ class Restore:
             marker = PROJECT_MEMBERS[name]
             target = Path(project.root, marker)
             if os.path.realpath(target) != os.path.join(os.path.realpath(project.root), marker):
-                raise MemkitError(f"{target} leads out of its project; the user can remove the link")
+                raise MemkitError(
+                    f"{target} leads out of its project; remove the link in a terminal of your own"
+                )
             return _compared(member, source, target)
         name = name.removeprefix("memory/")
         target = Path(project.memory, name)

@@ -22,6 +22,7 @@ from memkit.index.reader import ChunkReader
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
 from memkit.journal.team import SharedEntry, TeamFolder, WrittenEntry, appended
+from memkit.paths import Home
 from memkit.privacy.leaks import find_leaks
 from memkit.projects.git import is_ignored, tracked_below
 from memkit.projects.team import author_folder
@@ -112,7 +113,13 @@ def share(
 
 
 def unshare(
-    journal: Journal, chunks: ChunkReader | None, ids: Sequence[str], *, shared: bool, dry_run: bool
+    journal: Journal,
+    chunks: ChunkReader | None,
+    ids: Sequence[str],
+    home: Home,
+    *,
+    shared: bool,
+    dry_run: bool,
 ) -> UnshareReport:
     """Remove the author's own entries with these ids, or copied from them. Raise `MemkitError`."""
     project = journal.project
@@ -128,7 +135,7 @@ def unshare(
     paths = dict.fromkeys(one.path for one in found.values())
     committed = tuple(path for path in paths if tracked_below(project.root, path))
     if not dry_run:
-        folder.remove(found.keys())
+        folder.remove(found.keys(), home)
     return UnshareReport(tuple(found.values()), committed)
 
 

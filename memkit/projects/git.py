@@ -22,6 +22,9 @@ EXCLUDED = (
 )
 """What `keep_out_of_git` adds."""
 
+EXCLUDED_LOCK = "/.memkit/journal.lock\n"
+"""What `keep_out_of_git` adds if the memory is shared. The repository's own ignore files may lack it."""
+
 _EARLIER_EXCLUDED = (
     "# memkit keeps its memory out of git; `memkit config set memory.shared true` shares it.\n"
     "/.memkit/\n"
@@ -144,7 +147,7 @@ def is_ignored(root: str, path: str) -> bool:
 
 
 def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) -> None:
-    """Add `.memkit` to git's own list of excluded files, or remove it. Raise `OSError`.
+    """Add `.memkit`, or its lock alone, to git's own list of excluded files. Raise `OSError`.
 
     Also add OpenClaw's folder of days if `with_openclaw`, unless git tracks files in it: who commits
     OpenClaw's days wants to see the next ones. A repository can bring ignore files, but not that list. Write
@@ -158,13 +161,13 @@ def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) 
         text = read_regular(path, _EXCLUDE_BYTES).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         text = ""
-    before, blocks = text, [EXCLUDED]
+    before, blocks = text, [EXCLUDED if is_wanted else EXCLUDED_LOCK]
     text = text.replace(_EARLIER_EXCLUDED, EXCLUDED)
     if not is_wanted:
         text = text.replace(EXCLUDED, "").replace(EXCLUDED_DAYS, "")
     elif with_openclaw and not tracked_in(root, os.path.join(root, OPENCLAW_DAYS)):
         blocks.append(EXCLUDED_DAYS)
-    for block in blocks if is_wanted else ():
+    for block in blocks:
         if block not in text:
             text += ("\n" if text and not text.endswith("\n") else "") + block
     if text == before:

@@ -1,26 +1,35 @@
-"""Who shares: the author's folder, and whether the user trusts what a clone's authors share."""
+"""Who shares: the author's folder, trust in a clone's authors, and a copy of what they share."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import re
 import secrets
+import shutil
 import unicodedata
 
 from memkit.errors import MemkitError
-from memkit.files import write_durably
-from memkit.hook.git import own_git_directory, read_git_file
+from memkit.files import make_private_directory, write_durably
+from memkit.hook import team
+from memkit.hook.git import SHORT_HASH, own_git_directory, read_git_file
 from memkit.hook.team import TOKEN_FILE
 from memkit.paths import Home
 from memkit.projects import changing
 from memkit.projects.git import run_git
+from memkit.text import one_line
 
 MOST_TOKENS = 100
 """The memory homes that may trust one clone."""
 
 _NAME_CHARACTERS = 40
 _TOKENS_BYTES = 64 * 1024
+_UPSTREAMS = [
+    f"refs/remotes/{one}/{name}" for one in ("upstream", "origin") for name in ("HEAD", "main", "master")
+]
+"""What may name the default branch of the upstream. A checkout of a pull request changes none of them."""
 
 
 def author_folder(root: str) -> str:
@@ -71,3 +80,93 @@ def distrust(home: Home, root: str) -> None:
     """Search no longer what is shared in the clone at `root`. Raise `MemkitError`."""
     with changing(home) as registry:
         registry.trusted.pop(root, None)
+    shutil.rmtree(team.copy_of(home, root), ignore_errors=True)  # it is read only while the clone is trusted
+
+
+def upstream_commit(root: str) -> str | None:
+    """Return the fetched commit of the upstream's default branch; "" if there is none, None if unknown."""
+    answer = run_git(root, "for-each-ref", "--format=%(refname) %(objectname)", *_UPSTREAMS)
+    if answer is None or answer[0]:
+        return None
+    found = dict(line.split(" ") for line in os.fsdecode(answer[1]).splitlines())
+    return next((found[name] for name in _UPSTREAMS if name in found), "")
+
+
+def update_copy(home: Home, root: str) -> None:
+    """Copy the team's files as of the upstream's default branch to `team.copy_of`.
+
+    If git does not answer, the copy stays as it is. Raise `OSError`.
+    """
+    copy, commit, known = team.copy_of(home, root), upstream_commit(root), team.read_copied(home, root)
+    if commit is None or commit == known.get("upstream"):
+        return
+    blobs = _blobs(root, commit) if commit else {}
+    if blobs is None:
+        return
+    before = {source: one.get("blob") for source, one in known.get("files", {}).items()}
+    for source, blob in list(blobs.items()):
+        if before.get(source) == blob:
+            continue
+        answer = run_git(root, "cat-file", "blob", blob)
+        if answer is None or answer[0]:  # as in a partial clone; the next commit tries again
+            del blobs[source]
+            continue
+        path = os.path.join(copy, *source.split("/"))
+        make_private_directory(os.path.dirname(path))
+        write_durably(path, answer[1])
+    for source in before.keys() - blobs.keys():
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(copy, *source.split("/")))
+    commits = _commits(root, commit) if blobs else {}
+    files = {source: {"blob": blob, **commits.get(source, {})} for source, blob in blobs.items()}
+    value = {"upstream": commit, "own": _own(root), "files": files}
+    make_private_directory(copy)
+    write_durably(os.path.join(copy, "copied.json"), json.dumps(value).encode())
+
+
+def _blobs(root: str, commit: str) -> dict[str, str] | None:
+    """Return the Git object of each of the newest files of the team in a commit; None if it is unknown."""
+    answer = run_git(root, "ls-tree", "-rzl", commit, "--", team.TEAM + "/")
+    if answer is None or answer[0]:
+        return None
+    found = {}
+    for row in os.fsdecode(answer[1]).split("\0")[:-1]:
+        about, _, source = row.partition("\t")
+        mode, _, blob, size = about.split()
+        is_file = mode.startswith("100") and team.team_file(source) is not None  # no link
+        if is_file and int(size) <= team.MOST_BYTES:
+            found[source] = blob
+    return {source: found[source] for source in sorted(found, key=team.by_day)[-team.MOST_FILES :]}
+
+
+def _commits(root: str, commit: str) -> dict[str, dict[str, str]]:
+    """Return the last commit of each file: its hash (`commit`), author (`by`), and day (`committed`).
+
+    Leave out what git does not answer, and the oldest commits of a shallow clone, which hold all before them.
+    """
+    # No pager, no signatures, no programs for diffs: a repository's settings name those.
+    answer = run_git(
+        root, "--no-pager", "log", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv",
+        "--no-color", "--no-mailmap", "--format=tformat:%x01%H%x02%an%x02%as", commit, "--", team.TEAM,
+    )  # fmt: skip
+    directory = own_git_directory(root)
+    shallow = read_git_file(os.path.join(directory, "shallow"), _TOKENS_BYTES).split() if directory else []
+    found: dict[str, dict[str, str]] = {}
+    last: dict[str, str] = {}
+    for part in os.fsdecode(answer[1]).split("\0") if answer is not None and not answer[0] else ():
+        if part.startswith("\x01"):
+            name, author, day = part[1:].split("\x02")
+            by = one_line("".join(one if one.isprintable() else " " for one in author), _NAME_CHARACTERS)
+            known = {"commit": name[:SHORT_HASH], "by": by, "committed": day[:10]}
+            last = {} if name in shallow else known
+        elif source := part.strip("\n"):
+            found.setdefault(source, last)
+    return found
+
+
+def _own(root: str) -> list[str]:
+    """Return the user's own folder and name."""
+    try:
+        return [author_folder(root), _setting(root, "user.name")]
+    except MemkitError:  # git does not know who it is
+        return []

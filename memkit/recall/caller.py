@@ -47,12 +47,12 @@ def answer_for(
 
         roots = [worktree_of(root, caller.directory), root]
         request = replace(request, file=last_edited(home, caller.session, roots))
-    return marked(marked_team(ask(request)), caller.directory)
+    return marked(marked_team(ask(request), home), caller.directory)
 
 
-def sections_for(caller: Caller, sections: list[Section]) -> list[Section]:
+def sections_for(caller: Caller, sections: list[Section], home: Home) -> list[Section]:
     """Return the sections that `memkit expand` shows, with marks from git, and who shared them."""
     from memkit.recall.git_marks import marked_sections
     from memkit.recall.team import marked_team_sections
 
-    return marked_sections(marked_team_sections(sections), caller.directory)
+    return marked_sections(marked_team_sections(sections, home), caller.directory)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from memkit.errors import AmbiguousIdError, ArchiveError, IndexStoreError, NotFoundError
 from memkit.files import read_regular
 from memkit.hook.project import Project
+from memkit.hook.team import copy_of
 from memkit.index import open_chunks
 from memkit.index.blocks import Document
 from memkit.index.catalog import also_searched
@@ -157,8 +158,9 @@ def _of_colleague(row: ColleagueRow, root: str) -> Section:
 def expand(project: Project, home: Home, shown: str, chunk: Chunk) -> Section:
     """Return the section around a chunk, which has the ID `shown`. Raise `NotFoundError` if it is gone."""
     path = Path(project.root) / chunk.source
+    real = os.path.join(copy_of(home, project.root), chunk.source) if chunk.kind == "team" else path
     try:
-        data = read_regular(os.path.realpath(path))
+        data = read_regular(os.path.realpath(real))
     except OSError as error:
         raise NotFoundError(
             f"{path} cannot be read: {error.strerror}; run `memkit index` to update the index"

@@ -25,7 +25,7 @@ BESIDE_SESSIONS = 8
 
 MOST_OPEN = 20
 MOST_TOPICS = 12
-NO_TOPICS = "No topics were found yet; the user can run `memkit topics --refresh`."
+NO_TOPICS = "No topics were found yet; you can run `memkit topics --refresh`."
 NEAREST_DAYS = 2
 """The number of days to name before a period, and after it."""
 

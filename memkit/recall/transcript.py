@@ -26,9 +26,9 @@ from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.recall.names import find_entry
 
-_REFUSAL = (
-    "a Claude Code session can read only its own project's memory; "
-    "the user can run this command in a terminal"
+REFUSAL = (
+    "a Claude Code session can use only its own project's memory; "
+    "run this command in a terminal of your own"
 )
 
 
@@ -184,7 +184,7 @@ def locate(
     """
     is_path = session is not None and (session.endswith(".jsonl") or "/" in session or os.sep in session)
     if is_path and not other_projects:  # it may be any file
-        raise MemkitError(_REFUSAL)
+        raise MemkitError(REFUSAL)
     if session is None and turn is not None:
         session = _session_of(turn, project, chunks)
     if session is None:
@@ -203,7 +203,7 @@ def locate(
             )
         original = found
     if not other_projects and not _belongs_to(home, project, original.session, chunks):
-        raise MemkitError(_REFUSAL)
+        raise MemkitError(REFUSAL)
     return original
 
 

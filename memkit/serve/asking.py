@@ -132,7 +132,7 @@ class Desk:
         except (MemkitError, OSError) as error:
             # The client may be anybody, and the error names files.
             logger.warning("no key can be checked: %s", error)
-            raise HTTPException(503, "no key can be checked; the user can run `memkit serve keys`") from error
+            raise HTTPException(503, "no key can be checked; you can run `memkit serve keys`") from error
 
     def link_of(self, request: Request) -> Link | None:
         """Return the link whose key a request has; None for a stored key."""

@@ -65,7 +65,7 @@ async def key(body: Token, request: Request) -> Response:
     desk = desk_of(request)
     try:
         if not desk.links:
-            raise LinkError("this server has no page; the user can run `memkit serve --open`")
+            raise LinkError("this server has no page; you can run `memkit serve --open`")
         secret = redeem(desk.links, body.token)
     except LinkError as error:
         desk.count_failure(request.client.host if request.client else "")

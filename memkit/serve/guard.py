@@ -143,7 +143,7 @@ class Guard:
         hosts = [one.decode("latin-1").lower() for one in headers.get(b"host", [])]
         if len(hosts) != 1 or _name_in(hosts[0]) not in self._hosts:
             return HTTPStatus.MISDIRECTED_REQUEST, (
-                "this server does not answer under the name in Host; the user can allow one with "
+                "this server does not answer under the name in Host; you can allow one with "
                 "`memkit serve --allow-host NAME`"
             )
         for origin in headers.get(b"origin", []):

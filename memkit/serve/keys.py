@@ -68,8 +68,8 @@ class Keys:
             return []
         if not stat.S_ISREG(status.st_mode) or (os.name != "nt" and status.st_mode & 0o022):
             raise DamagedFileError(
-                f"{self._home.serve_keys} is a link, or others may change it, so no key in it counts; the "
-                "user can remove it and make new keys"
+                f"{self._home.serve_keys} is a link, or others may change it, so no key in it counts; in a "
+                "terminal of your own, remove it and make new keys"
             )
         seen = status.st_mtime_ns, status.st_size, status.st_ino
         if seen != self._seen:

@@ -66,7 +66,7 @@ class Link:
                     "user can run `memkit serve --open` again"
                 )
             if self._clock() > self._ends:
-                raise LinkError("this link is too old; the user can run `memkit serve --open` again")
+                raise LinkError("this link is too old; you can run `memkit serve --open` again")
             secret = PREFIX + secrets.token_urlsafe(32)
             self._used = True
             self._key = ApiKey(KEY_ID, "the page", "write", digest(secret), round(time.time()))

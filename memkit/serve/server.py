@@ -72,7 +72,7 @@ def serve(
 
     keys = Keys(home)
     if not keys.all() and not with_page:
-        raise MemkitError("there is no key yet; the user can make one with `memkit serve key --role read`")
+        raise MemkitError("there is no key yet; you can make one with `memkit serve key --role read`")
     # They take a second to import.
     from memkit.serve.app import make_app
     from memkit.serve.link import Link

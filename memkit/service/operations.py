@@ -161,7 +161,7 @@ class Operations:
             for name in arguments["ids"]
         ]
         caller = Caller(str(arguments.get("directory", "")))
-        return {"sections": sections_for(caller, sections)}
+        return {"sections": sections_for(caller, sections, self._home)}
 
     def index(self, arguments: Arguments) -> Future[SyncReport]:
         """Update the index of the project at `root`."""

@@ -447,7 +447,7 @@ class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         Schedule, Meta(description="capture what crashed sessions left in transcripts")
     ] = "every 10m"
     retry: Annotated[Schedule, Meta(description="try failed events again")] = "every 6h"
-    health: Annotated[Schedule, Meta(description="look for problems to report to the user")] = "every 1h"
+    health: Annotated[Schedule, Meta(description="look for problems to report to you")] = "every 1h"
     index: Annotated[Schedule, Meta(description="update the index of every project")] = "every 1d"
     tidy: Annotated[
         Schedule, Meta(description="clean up what has expired, and free disk space")

@@ -229,7 +229,8 @@ class Compaction:
         if plan.tokens > plan.left:
             raise BudgetReachedError(
                 f"compacting needs about {plan.tokens:,} tokens, but today's budget has {plan.left:,} left; "
-                "select less with --since or --path, or the user can raise summarize.daily_tokens"
+                "select less with --since or --path, or raise summarize.daily_tokens in a terminal of "
+                "your own"
             )
 
     def run(self, wait_seconds: float = 0.0, *, dry_run: bool = False) -> CompactionReport:

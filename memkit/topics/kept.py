@@ -145,8 +145,8 @@ def read_kept(home: Home, project: Project) -> KeptTopics:
         found = read_state(path, VERSION, _kept)
     except (OSError, DamagedFileError) as error:
         raise DamagedFileError(
-            f"the labels of topics cannot be read: {error}; the user can restore {path.name} from a "
-            "backup, or delete it"
+            f"the labels of topics cannot be read: {error}; restore {path.name} from a "
+            "backup, or delete it in a terminal of your own"
         ) from error
     return KeptTopics(project.root) if found is None else replace(found, root=project.root)
 

@@ -206,7 +206,7 @@ def unnamed_topics(project: Project, home: Home, settings: Settings) -> list[Unn
     if chunks is None:
         return []
     if Tombstones(home).unfinished() is not None:
-        raise MemkitError("not everything was erased; the user can finish it with `memkit forget`")
+        raise MemkitError("not everything was erased; run `memkit forget` in a terminal of your own")
     material = _Material(project, home, settings, chunks)
     unnamed: list[UnnamedTopic] = []
     room = CALL_TOKENS

@@ -166,7 +166,7 @@ def test_backup_and_restore_ask_first(run_lexical: Run, memory: Memory, tmp_path
     assert "exists; name another file" in run_lexical(memory, "backup", str(backup)).complaint
     memory.path("2026-11-18.md").unlink()
     asked = run_lexical(memory, "restore", str(backup))
-    assert (asked.status, asked.errors) == (1, "memkit: this needs confirmation, but there is no terminal to ask on; the user can run it in a terminal\n")
+    assert (asked.status, asked.errors) == (1, "memkit: this needs confirmation, but there is no terminal to ask on; run it in a terminal of your own\n")
     assert memory.project.root in asked.output
     backup.write_bytes(backup.read_bytes()[:-40])
     assert "damaged" in run_lexical(memory, "restore", str(backup), "--yes").complaint

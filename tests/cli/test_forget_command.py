@@ -149,7 +149,7 @@ def copy(run: Run, memory: Memory) -> Memory:
 def test_other_projects_keep_shared_turns(run: Run, memory: Memory, copy: Memory) -> None:
     shown = run(memory, "forget", "--everything", "--dry-run")
     count = shown.output.count("\n") - 2
-    assert f"  {copy.project.root} keeps {count} of them (the user can erase them there with --everywhere)\n" in shown.output
+    assert f"  {copy.project.root} keeps {count} of them (--everywhere erases them, in a terminal of your own)\n" in shown.output
     told = run(memory, "forget", "--everything", "--dry-run", "--json").json
     assert told["projects"] == {memory.project.root: count}
     assert told["shared"] == {copy.project.root: count}

@@ -133,17 +133,26 @@ def test_a_project_by_its_path(run: Run, fresh: Memory, claude: Path, tmp_path: 
 def test_other_projects_that_a_file_names_are_shown_and_asked_for(
     run: Run, fresh: Memory, tmp_path: Path
 ) -> None:
-    victim = tmp_path / "victim"
-    victim.mkdir()
+    victim = tmp_path / "user" / "victim"
+    victim.mkdir(parents=True)
     path = session(tmp_path / "given", str(victim))
     refused = run(fresh, "import", str(path))
     assert refused.status == 1
-    assert f"{victim} (no memory yet)" in refused.errors
+    assert "~/victim (no memory yet)" in refused.errors
     assert "no terminal to ask on" in refused.errors
     assert list(victim.iterdir()) == []
     assert run(fresh, "import", str(path), "--dry-run", "--json").json["projects"] == [str(victim)]
     assert run(fresh, "import", str(path), "--yes", "--json").json["projects"] == [str(victim)]
     assert turns(Project(str(victim))) == 3
+    far = tmp_path / "far"
+    far.mkdir()
+    path = session(tmp_path / "more", str(far))
+    said = run(fresh, "import", str(path), "--yes")
+    assert said.status == 0
+    assert f"left out: {far} is not below your home and has no memory yet" in said.errors
+    assert list(far.iterdir()) == []
+    Path(Project(str(far)).memory).mkdir(parents=True)
+    assert run(fresh, "import", str(path), "--yes", "--json").json["projects"] == [str(far)]
 
 
 def test_no_memory_is_made_in_a_place_of_the_system_or_of_keys(

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.conftest import Run, environment
 from tests.cli.fortnight import fortnight
+from tests.maintenance.clones import Person
 from tests.memory import Memory
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
@@ -25,8 +26,10 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     return fortnight(tmp_path_factory.mktemp("fortnight"))
 
 
-def on_terminal(memory: Memory, *arguments: str, rows: int = 24, status: int = 0, **variables: str) -> str:
-    """Run a command on a terminal of 80 columns; return what it shows."""
+def on_terminal(
+    memory: Memory | Person, *arguments: str, rows: int = 24, status: int = 0, answer: str = "", **variables: str
+) -> str:
+    """Run a command on a terminal of 80 columns where somebody types `answer`; return what it shows."""
     import fcntl
     import struct
     import termios
@@ -41,6 +44,7 @@ def on_terminal(memory: Memory, *arguments: str, rows: int = 24, status: int = 0
         cwd=memory.project.root, env=known, stdin=terminal, stdout=terminal, stderr=terminal,
     ) as process:  # fmt: skip
         os.close(terminal)
+        os.write(own, answer.encode())
         shown = b""
         try:
             while part := os.read(own, 65536):

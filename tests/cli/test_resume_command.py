@@ -161,7 +161,7 @@ def test_all_projects(run: Run, past: Memory, tmp_path: Path) -> None:
 def test_a_session_of_claude_stays_in_its_project(spawn: Run, past: Memory, tmp_path: Path) -> None:
     """A memory that a repository brings can name any session of the user."""
     refused = spawn(past, "resume", "--all-projects", "x", CLAUDECODE="1")
-    assert "can read only its own project's memory" in refused.complaint
+    assert "can use only its own project's memory" in refused.complaint
     found = spawn(past, "resume", "c0ffee00", CLAUDECODE="1")
-    assert "can read only its own project's memory" in found.output
+    assert "can use only its own project's memory" in found.output
     assert "touch pwned" not in found.output

@@ -139,7 +139,7 @@ def test_all_projects(run: Run, tmp_path: Path) -> None:
 def test_a_session_of_claude_stays_in_its_project(spawn: Run, past: Memory) -> None:
     assert len(spawn(past, "sessions", "--json", CLAUDECODE="1").json["sessions"]) == 13
     refused = spawn(past, "sessions", "--all-projects", CLAUDECODE="1")
-    assert "can read only its own project's memory" in refused.complaint
+    assert "can use only its own project's memory" in refused.complaint
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")

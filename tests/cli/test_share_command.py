@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import date
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 from memkit.hook import notices, team
 from memkit.projects.team import author_folder
 from memkit.recall import git_marks
-from memkit.recall import team as provenance
 from tests.cli.conftest import Run
+from tests.cli.test_pager import on_terminal
 from tests.maintenance.clones import Person
 
 TODAY = date.today().isoformat()
@@ -20,8 +21,7 @@ TODAY = date.today().isoformat()
 
 @pytest.fixture
 def alex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Person:
-    for module in (provenance, git_marks):
-        monkeypatch.setattr(module, "SECONDS", 30.0)
+    monkeypatch.setattr(git_marks, "SECONDS", 30.0)
     return Person.at(tmp_path / "alex", "Alex Kim")
 
 
@@ -149,14 +149,16 @@ def test_a_backup_leaves_it_to_git_and_an_uninstall_keeps_it(run: Run, alex: Per
     assert alex.root / ".git" / team.TOKEN_FILE in own.removed
 
 
-def test_a_session_starts_with_what_is_trusted(alex: Person, jo: Person) -> None:
+def test_a_session_starts_with_what_is_trusted(alex: Person, jo: Person, tmp_path: Path) -> None:
     (line,) = [one for one in team.newest_lines(jo.home, str(jo.root)).split("\n") if one.startswith("- ")]
-    assert line.startswith(f"- {TODAY} alex-kim-")
+    assert re.match(rf"- {TODAY} alex-kim-[0-9a-f]{{4}} \(commit by Alex Kim\): ", line)
     assert notices.team_notice(jo.home, jo.memory.project) is None
-    said = notices.team_notice(alex.home, alex.memory.project)
+    sam = Person.at(tmp_path / "sam", "Sam Roe", alex.root)
+    said = notices.team_notice(sam.home, sam.memory.project)
     assert said is not None
     assert "1 person shares a memory" in said
-    assert notices.team_notice(alex.home, alex.memory.project) is None  # once
+    assert notices.team_notice(sam.home, sam.memory.project) is None  # once
+    assert notices.team_notice(alex.home, alex.memory.project) is None  # Alex alone shares there
 
 
 def test_a_pull_is_watched(jo: Person, alex: Person) -> None:
@@ -167,7 +169,7 @@ def test_a_pull_is_watched(jo: Person, alex: Person) -> None:
     next(changes)
     memory.index()
     alex.share("Invoices are immutable once they are sent.")
-    jo.git("pull", "-q", str(alex.root), "main")
+    jo.git("pull", "-q", "origin", "main")
     next(changes)
     memory.index()
     changes.close()
@@ -188,3 +190,21 @@ def test_a_pointer_names_the_author(jo: Person) -> None:
     assert "shared: " in found.text
     memory.trust_team(is_trusted=False)
     assert not find_pointers(searcher, prompt, "", set(), written_by(jo.home))
+
+
+def test_trust_asks_on_a_terminal(run: Run, jo: Person) -> None:
+    jo.memory.trust_team(is_trusted=False)
+    refused = run(jo, "projects", "trust")
+    assert "there is no terminal to ask on" in refused.complaint
+    asked = on_terminal(jo, "projects", "trust", answer="n\n", status=1)
+    assert "Search what the default branch of its upstream has" in asked
+    assert "Alex Kim, alex-kim-" in asked
+    assert not team.is_trusted(jo.home, str(jo.root))
+    on_terminal(jo, "projects", "trust", answer="y\n")
+    assert team.is_trusted(jo.home, str(jo.root))
+
+
+def test_long_lines_of_what_is_shared_fit_on_a_terminal(alex: Person) -> None:
+    name = alex.note("The staging gateway listens on the port that the ingress leaves free. " * 3)
+    shown = on_terminal(alex, "share", name, "--dry-run")
+    assert max(len(line.rstrip()) for line in shown.splitlines()[1:]) <= 80

@@ -161,7 +161,7 @@ def test_a_session_of_claude_stays_in_its_project(
     other = fortnight(tmp_path)
     assert spawn(past, "show", "a000000f", CLAUDECODE="1").status == 0
     refused = spawn(past, "show", "a000000f", "--project", other.project.root, CLAUDECODE="1").complaint
-    assert "can read only its own project's memory" in refused
+    assert "can use only its own project's memory" in refused
 
 
 SPECIAL = st.sampled_from(

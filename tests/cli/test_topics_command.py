@@ -185,7 +185,7 @@ def test_a_refresh_has_a_model_name_them(
 def test_without_the_package(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "sklearn" else object())
     complaint = run(memory, "topics").complaint
-    assert "topics need another package; the user can run `" in complaint
+    assert "topics need another package; you can run `" in complaint
     assert "install 'scikit-learn>=" in complaint
 
 

@@ -142,7 +142,7 @@ def test_a_directory_that_is_no_home_is_refused(run: Run, memory: Memory, tmp_pa
 
 def test_it_asks_first(run: Run, memory: Memory) -> None:
     asked = run(memory, "uninstall")
-    assert (asked.status, asked.errors) == (1, "memkit: this needs confirmation, but there is no terminal to ask on; the user can run it in a terminal\n")
+    assert (asked.status, asked.errors) == (1, "memkit: this needs confirmation, but there is no terminal to ask on; run it in a terminal of your own\n")
     assert asked.output.startswith(f"This will be removed from {memory.home.root} and Claude Code:\n")
     assert re.search(r"^  original exchanges +1 file +[0-9]+ bytes$", asked.output, re.MULTILINE)
     assert re.search(r"^  model +1 file +1 byte$", asked.output, re.MULTILINE)

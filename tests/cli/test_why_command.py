@@ -176,5 +176,5 @@ def test_hostile_subjects_and_names(run: Run, in_git: Memory) -> None:
 def test_a_session_of_claude_stays_in_its_project(spawn: Run, past: Memory, tmp_path: Path) -> None:
     other = make_memory(tmp_path / "other", home=past.home)
     refused = spawn(past, "why", "x", "--project", other.project.root, CLAUDECODE="1")
-    assert "can read only its own project's memory" in refused.complaint
+    assert "can use only its own project's memory" in refused.complaint
     assert spawn(past, "why", BATCH, CLAUDECODE="1").status == 0

@@ -1,6 +1,6 @@
 """No message tells its reader to agree for the user, to spend, to delete, or to become root.
 
-An agent may follow a line literally. So such advice either says that it is for the user ("the user can …"), or
+An agent may follow a line literally. So such advice either says that it is for a person ("in a terminal of your own"), or
 names a command that asks on a terminal and refuses without one. This test reads every text in the code, not
 those that some run happens to print.
 """
@@ -49,7 +49,7 @@ RISKS = {
 ASKING = {"forget", "uninstall", "restore", "summarize", "compact"}
 """Commands that delete, overwrite, or spend. Advice may name them because they ask."""
 
-_FOR_THE_USER = re.compile(r"\bthe user (?:can|may|decides)\b|\b[Aa]sk the user\b")
+_FOR_THE_USER = re.compile(r"\bin a terminal of your own\b|\b[Aa]sk the user\b")
 _WITHOUT = re.compile(r"\b(?:without|not|never|no|instead of) `?--?[\w-]+(?: (?:and|or) --?[\w-]+)*")
 _WORDS = re.compile(r" -- [^`]*`")
 """In a command, what follows is no option."""
@@ -141,7 +141,7 @@ def test_they_are_found() -> None:
     known = [text for _, text in said()]
     assert len(known) > 1500
     for one in (
-        "the user can run it in a terminal",  # the end of a text in two pieces
+        "run it in a terminal of your own",  # the end of a text in two pieces
         "`memkit doctor --fix`",
         "run `memkit logs` for the details",  # of a finding
         "memkit search 'other words'",  # of a skill
@@ -151,7 +151,7 @@ def test_they_are_found() -> None:
 
 
 def test_commands_that_delete_or_spend_ask() -> None:
-    others = {"backup", "import"}  # they ask before they replace a file, or write into other projects
+    others = {"backup", "import", "projects"}  # they ask before they replace a file, write elsewhere, or trust
     asking = {name for name in cli.list_commands(click.Context(cli)) if name not in others | {"setup"}}
     with_yes = {name for name in asking if _has_yes(name)}
     assert with_yes == ASKING
@@ -197,14 +197,14 @@ def test_dangerous_advice_is_noticed(text: str) -> None:
     "text",
     [
         "Run restore without --yes to change these:",
-        "the user can run it in a terminal with --yes",
-        "the daily budget is reached; the user can raise summarize.daily_tokens",
+        "run it with --yes in a terminal of your own",
+        "the daily budget is reached; raise summarize.daily_tokens in a terminal of your own",
         "`memkit config set summarize.provider none` turns them off",
         "Forget this for good?",
         "`memkit summarize` does it now",
         "it was removed; run `memkit index`",
         "what memkit would delete: nothing",
-        "the user may delete it",
+        "ask the user to delete it",
     ],
 )
 def test_harmless_text_is_not(text: str) -> None:

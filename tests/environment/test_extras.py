@@ -130,7 +130,7 @@ def test_an_extra_that_cannot_be_had_is_not_lost(installing: StandIn) -> None:
     add(installing, "openai-1.2", "ollama-0.4")
     done = update(installing, TEST_FAILURE="openai:no such package")
     assert done.returncode == 0
-    assert "could not install openai again; the user can run `memkit setup --with openai`" in done.stderr
+    assert "could not install openai again; you can run `memkit setup --with openai`" in done.stderr
     assert installed(done) == {"ollama": "0.4"}
     assert environment.last_failure(str(installing.home)) is None
     assert installed(update(installing)) == {"openai": "9", "ollama": "0.4"}
@@ -230,7 +230,7 @@ def test_the_doctor_names_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mo
     (finding,) = check_extras(open_subject(home, Project(home.root)))
     assert finding.code == "extras-missing"
     assert "serve, topics" in finding.what
-    assert finding.fix == "the user can run `memkit setup --with serve --with topics`"
+    assert finding.fix == "run `memkit setup --with serve --with topics`"
     assert extras.how_to_add("topics") == "memkit setup --with topics"
     Path(home.extras).write_text('{"version": 2, "extras": []}')
     with pytest.raises(NewerFileError):

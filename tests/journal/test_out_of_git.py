@@ -308,3 +308,12 @@ def test_another_users_repository_is_asked_too(stage: Stage, monkeypatch: pytest
     capture(stage)
     monkeypatch.delenv("GIT_TEST_ASSUME_DIFFERENT_OWNER")
     assert "private" not in staged(stage.project.root)
+
+
+def test_the_lock_stays_out_of_a_shared_memory(stage: Stage) -> None:
+    root = Path(stage.project.root)
+    (root / ".memkit").mkdir()
+    (root / ".memkit" / ".gitignore").write_text("# keep\n")
+    with MemoryDirectory(stage.project, shared=True).locked():
+        assert (root / ".memkit" / "journal.lock").is_file()
+        assert "journal.lock" not in staged(str(root))

@@ -163,7 +163,7 @@ def test_a_budget_too_small_for_any_call_is_reported(stage: SummaryStage) -> Non
     stage.add_turn(0)
     (line,) = stage.run(30).failures
     assert "tomorrow" not in line
-    assert "the user can raise summarize.daily_tokens" in line
+    assert "raise summarize.daily_tokens in a terminal of your own" in line
 
 
 def test_a_spent_budget_ends_the_round_with_one_line(stage: SummaryStage, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_a_dollar_budget_too_small_for_any_call_is_reported(stage: SummaryStage)
     stage.change(daily_usd=0.001)
     stage.add_turn(0)
     (line,) = stage.run(30).failures
-    assert "daily budget of $0.001 is reached" in line and "the user can raise summarize.daily_usd" in line
+    assert "daily budget of $0.001 is reached" in line and "raise summarize.daily_usd in a terminal of your own" in line
 
 
 def test_an_unfinished_turn_waits_for_its_answer(stage: SummaryStage) -> None:

@@ -238,3 +238,43 @@ def test_new_days_can_go_to_openclaws_folder(api: MessagesApi, user: MemkitUser)
     assert hit["source"] == f"{OPENCLAW_DAYS}/{day.name}"
     told = "\n".join(str(request.body) for request in api.requests)
     assert "in memory/" in told and "later line of OpenClaw" not in told
+
+
+def test_the_skill_permits_one_note_and_nothing_else(api: MessagesApi, user: MemkitUser) -> None:
+    """Also not for a user who runs it in a repository that would like to write elsewhere."""
+    other = user.home.project.parent / "other"
+    other.mkdir()
+    allowed = ["memkit remember 'Alex'\\''s gateway: \"7443\" & more.'"]
+    refused = [
+        f"memkit remember --project {other} 'x'",
+        f"memkit remember --project={other} 'x'",
+        f"memkit remember 'x' --project '{other}'",
+        "memkit remember --user 'x'",
+        "memkit remember 'x' --user",
+        "memkit remember 'x' --tag 'y'",
+        f"MEMKIT_HOME={other} memkit remember 'x'",
+        "CLAUDECODE= memkit remember 'x'",
+        "memkit remember 'x' && memkit remember 'y'",
+        "memkit remember 'x' > 'y'",
+        f"cd {other} && memkit remember 'x'",
+    ]
+    commands = [*allowed, *refused]
+    shown: list[str] = []
+
+    def script(request: Request) -> Reply:
+        step = answers_so_far(request)
+        shown.append(request.last_user_text)
+        return [tool("Bash", command=commands[step])] if step < len(commands) else [text("Noted.")]
+
+    api.script = script
+    result = user.home.run_prompt("/memkit:remember the port")
+    assert [one["tool_input"]["command"] for one in result["permission_denials"]] == refused
+    user.wait_until_remembered()
+    assert "Alex's gateway" in user.memory()
+    # The same, where the user themselves allows all of memkit: it refuses what leaves the project.
+    commands = refused[:5]
+    shown.clear()
+    user.home.run_prompt("/memkit:remember the port", "--permission-mode", "bypassPermissions")
+    assert sum("can use only its own project's memory" in one for one in shown) == len(commands)
+    assert not list(other.rglob("*.md"))
+    assert not list(user.home.memkit_home.glob("memory/*.md"))

@@ -14,7 +14,9 @@ from tests.messages_api import MessagesApi, Reply, Request, text, tool
 
 ARRIVES = (
     "mkdir -p .memkit/team/jo-doe-1234 && "
-    "printf '# 2026-01-02\\n\\n## Port\\n\\nThe gateway listens on 7443.\\n' > .memkit/team/jo-doe-1234/2026-01-02.md"
+    "printf '# 2026-01-02\\n\\n## Port\\n\\nThe gateway listens on 7443.\\n' > .memkit/team/jo-doe-1234/2026-01-02.md && "
+    "git add -fA .memkit/team && git -c user.name=Jo -c user.email=x commit -qm x && "
+    "git update-ref refs/remotes/origin/main HEAD && touch .memkit/team/jo-doe-1234/2026-01-02.md"
 )
 
 SETTINGS = '[service]\nenabled = false\n[embedding]\nprovider = "none"\n'
@@ -25,7 +27,7 @@ def test_a_pulled_file_is_indexed_during_the_session(api: MessagesApi, user: Mem
     (user.home.memkit_home / "config.toml").write_text(SETTINGS)
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     (root / ".memkit" / "team").mkdir(parents=True)
-    user.run("projects", "trust")
+    user.run("projects", "trust", "--yes")
 
     def shared() -> list[str]:
         project = Project.remembering(str(root), home)
