@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -135,6 +136,12 @@ class Transcript:
     def __iter__(self) -> Iterator[TranscriptEntry]:
         entries = self._entries()
         return entries if self.hide is None else map(self.hide, entries)
+
+    def mentioned(self, name: str) -> bool:
+        """Return whether an ID occurs before the offset."""
+        lines = Transcript(self.path)._lines() if self.offset else ()
+        before = takewhile(lambda line: line[0] < self.offset, lines)
+        return any(f'"{name}"'.encode() in line[: self.offset - start] for start, _, line in before)
 
     def _entries(self) -> Iterator[TranscriptEntry]:
         for start, end, line in self._lines():
