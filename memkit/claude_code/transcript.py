@@ -139,7 +139,7 @@ class Transcript:
 
     def mentioned(self, name: str) -> bool:
         """Return whether an ID occurs before the offset."""
-        lines = Transcript(self.path)._lines() if self.offset else ()
+        lines = Transcript(self.path)._lines() if self.offset and name else ()
         before = takewhile(lambda line: line[0] < self.offset, lines)
         return any(f'"{name}"'.encode() in line[: self.offset - start] for start, _, line in before)
 

@@ -121,6 +121,11 @@ class Turn:
     gap: int = field(default=0, compare=False)
 
     @property
+    def ids(self) -> tuple[str, ...]:
+        """All IDs under which it may be known, and was perhaps forgotten."""
+        return (self.id, self.former_id) if self.former_id else (self.id,)
+
+    @property
     def is_memory(self) -> bool:
         """Whether there is something to remember, and the user did not skip it."""
         if self.is_private or skips(self.prompt) or _OWN_SKILL.match(self.prompt):
@@ -141,8 +146,8 @@ def turn_id(session: str, prompt_id: str, uuid: str, fallback: str) -> str:
     """Return the id of a turn: 8 hex characters, the same whenever and from wherever it is read.
 
     It comes from the prompt's id, or in old transcripts from the entry's uuid. A forked or resumed session
-    repeats both, so a repeated turn keeps its id. Claude Code 2.1.197 gives a command after `!` the prompt id of
-    the prompt before it; such a command gets its id from the uuid. Ids that are not UUIDs are unique in their session only.
+    repeats both, so a repeated turn keeps its id. Claude Code 2.1.197 gives a command after `!` the id
+    of the prompt before it: then its own comes from the uuid. Ids that are not UUIDs are unique in their session.
     """
     key = prompt_id or uuid
     if not _UUID.match(key):
@@ -201,7 +206,7 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
     The last one may still grow. Entries repeated with the same uuid count once.
     """
     seen: set[str] = set()
-    prompt_ids = {""}
+    prompt_ids: set[str] = set()
     current: Turn | None = None
     calls: dict[str, ToolCall] = {}
     for entry in transcript:
@@ -210,7 +215,7 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
                 transcript.counts["repeated"] += 1
                 continue
             seen.add(entry.uuid)
-        is_first = entry.prompt_id not in prompt_ids
+        is_first = not entry.prompt_id or entry.prompt_id not in prompt_ids
         prompt_ids.add(entry.prompt_id)
         text = human_text(entry)
         if text is not None and INTERRUPTED.match(text):
@@ -223,10 +228,9 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
             if current is not None:
                 yield current
             current, calls = _begin(entry, text, transcript.path), {}
-            if entry.is_command and entry.prompt_id:
-                if not is_first or transcript.mentioned(entry.prompt_id):
-                    own = replace(entry, prompt_id="")
-                    current.id, current.former_id = _begin(own, text, transcript.path).id, current.id
+            if entry.is_command and (not is_first or transcript.mentioned(entry.prompt_id)):
+                own = replace(entry, prompt_id="")
+                current.id, current.former_id = _begin(own, text, transcript.path).id, current.id
             current.tools.extend(_read_calls(entry, calls, by_agent=False))  # a command after `!`
             continue
         if text is None and (current is None or _is_of_another(entry, current)):
