@@ -146,8 +146,8 @@ def turn_id(session: str, prompt_id: str, uuid: str, fallback: str) -> str:
     """Return the id of a turn: 8 hex characters, the same whenever and from wherever it is read.
 
     It comes from the prompt's id, or in old transcripts from the entry's uuid. A forked or resumed session
-    repeats both, so a repeated turn keeps its id. A command after `!` that has the id of an earlier prompt, as
-    in Claude Code 2.1.197, gets its own from the uuid. Ids that are not UUIDs are unique in their session.
+    repeats both, so a repeated turn keeps its id. A command after `!` that has the id of an earlier prompt
+    (Claude Code 2.1.197) gets its own from the uuid. Ids that are not UUIDs are unique in their session.
     """
     key = prompt_id or uuid
     if not _UUID.match(key):
