@@ -90,7 +90,7 @@ class Turn:
             notification that a background task has finished.
         entries: the byte offsets of all entries, each once.
         messages: those of a turn that has no transcript, already redacted.
-        former_id: the ID that earlier versions gave a command after `!`: that of the prompt before it.
+        former_id: the ID of an earlier prompt, if earlier versions gave it to a command after `!`.
         gap: see `TranscriptEntry`.
     """
 

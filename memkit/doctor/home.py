@@ -38,7 +38,7 @@ WANTED_BYTES = 500_000_000
 CLOCK_SECONDS = 86_400.0
 """Time zones and clock changes may explain this much."""
 
-_CONFLICT = re.compile(r"^<{7}(?: .*)?\n.*?^>{7}", re.MULTILINE | re.DOTALL)
+_CONFLICT = re.compile(r"^<{7}(?: [^\n]*)?\n.*?^>{7}", re.MULTILINE | re.DOTALL)
 
 MAX_NAMED = 5
 """The most refused files that are reported at once."""

@@ -75,7 +75,7 @@ def write_turn(
 
 
 def shows_command(title: str) -> bool:
-    """Return whether a turn's title is that of a command after `!`."""
+    """Return whether a turn with this title is a command after `!`."""
     return title.startswith("! ")
 
 
