@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from memkit.archive.turn import ArchivedTurn
+from memkit.archive.turn import ArchivedTurn, is_command_text
 from memkit.claude_code.transcript import parse_time
 from memkit.errors import ArchiveError, ArchiveVersionError, NewerFileError
 from memkit.files import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
@@ -51,6 +52,7 @@ class _Line(NamedTuple):
     messages: int
     commit: str
     project: str
+    is_command: bool
 
 
 @dataclass(slots=True)
@@ -83,7 +85,8 @@ class ArchiveFile:
     def append(self, session: str, turns: Iterable[ArchivedTurn]) -> int:
         """Append the turns that are new or changed. Return how many.
 
-        A turn with fewer messages does not replace one with more: what a transcript has lost stays here.
+        A turn with fewer messages does not replace one with more: what a transcript has lost stays here. Nor
+        does a command after `!` replace the prompt whose ID earlier versions gave it.
         Durable on return.
         """
         with self._writing():
@@ -103,9 +106,12 @@ class ArchiveFile:
                     turn = replace(turn, commit=turn.commit or known.commit, project=project)
                 line = _turn_line(turn)
                 count = len(turn.messages)
-                new = _Line(_fingerprint(line), len(line), count, turn.commit, turn.project)
+                new = _Line(
+                    _fingerprint(line), len(line), count, turn.commit, turn.project, turn.is_command
+                )
                 if known is not None and (
-                    known.fingerprint == new.fingerprint or known.messages > new.messages
+                    known.fingerprint == new.fingerprint
+                    or (new.is_command, known.messages) > (known.is_command, new.messages)
                 ):
                     continue
                 frame.append(compressor.compress(line))
@@ -156,7 +162,7 @@ class ArchiveFile:
         self._content.end += len(frame)
 
     def _compact(self, session: str) -> None:
-        last = {turn: line for turn, line, _ in self._lines(_read(self.path))}
+        last = {(turn, value.get("uuid")): line for turn, line, value in self._lines(_read(self.path))}
         self._replace(session, last.values())
 
     def _replace(self, session: str, lines: Iterable[bytes]) -> None:
@@ -175,6 +181,16 @@ class ArchiveFile:
                 yield typed(value, ArchivedTurn)
             except msgspec.ValidationError as error:
                 logger.warning("%s: turn %s cannot be read: %s", self.path, turn, error)
+
+    def separate_commands(self) -> bool:
+        """Give commands after `!` IDs of their own where several turns have one. Return whether any had."""
+        last = {(turn.id, turn.uuid): turn for turn in self.versions()}
+        shared = {name for name, count in Counter(name for name, _ in last).items() if count > 1}
+        if not any(turn.is_command for turn in last.values() if turn.id in shared):
+            return False
+        turns = [turn.with_own_id() if turn.id in shared else turn for turn in last.values()]
+        self._replace(self.session(), map(_turn_line, {turn.id: turn for turn in turns}.values()))
+        return True
 
     def damaged(self) -> int:
         """Return how many bytes are in no whole frame, including the end of the file.
@@ -234,7 +250,9 @@ class ArchiveFile:
         for turn, line, value in self._lines(data, content):
             count = len(value["messages"])
             commit, project = str(value.get("commit", "")), str(value.get("project", ""))
-            content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit, project)
+            first = value["messages"][0] if count else {}
+            is_command = isinstance(first, dict) and is_command_text(str(first.get("text", "")))
+            content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit, project, is_command)
             content.length += len(line)
         return content
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memkit.claude_code.exchange import Message, messages_of, redacted_again
 from memkit.claude_code.transcript import TranscriptEntry
-from memkit.claude_code.turn import Turn
+from memkit.claude_code.turn import INTERRUPTED, Turn, turn_id
 
 PIECE_CHARACTERS = 16_000
 """The most characters kept of a text, a tool's string, or a result. A longer one keeps both ends."""
@@ -45,6 +45,8 @@ class ArchivedTurn:
         """The prompt and the answer: text between tool calls is narration, the last text is the answer."""
         prompt, answer, has_worked = "", "", False
         for one in self.messages:
+            if one.role == "user" and INTERRUPTED.match(one.text):
+                continue
             if one.text and one.role == "user":
                 prompt = f"{prompt}\n\n{one.text}".lstrip()
             elif one.text:
@@ -52,6 +54,23 @@ class ArchivedTurn:
                 has_worked = False
             has_worked = has_worked or bool(one.tools)
         return prompt, answer
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it is a command after `!`."""
+        return bool(self.messages) and is_command_text(self.messages[0].text)
+
+    def with_own_id(self) -> ArchivedTurn:
+        """Return a command after `!` with its own ID, which earlier versions did not give it."""
+        if not (self.is_command and self.uuid):
+            return self
+        own = turn_id("", "", self.uuid, "")
+        return replace(self, id=own, messages=tuple(replace(one, turn=own) for one in self.messages))
+
+
+def is_command_text(text: str) -> bool:
+    """Return whether a turn's first message is a command after `!`."""
+    return text.startswith("! ")
 
 
 def make_archived_turn(

@@ -378,7 +378,7 @@ class Capture:
 
     def _is_forgotten(self, turn: Turn, project: Project) -> bool:
         forgotten = self._forgotten
-        if forgotten.covers(turn.id, project.root, turn.session, turn.time):
+        if any(forgotten.covers(one, project.root, turn.session, turn.time) for one in turn.ids):
             return True
         if forgotten.periods and not forgotten.keeps_elsewhere(turn.id):
             for root in self._roots_of(turn, project):
@@ -438,7 +438,8 @@ class Capture:
         if not (first.prompt_id or first.uuid):
             return True  # nothing to compare
         name = first.session or path.stem
-        return turn_id(name, first.prompt_id, first.uuid, "") == session.recent[-1]
+        own = turn_id(name, "", first.uuid, "")  # of a command after `!`
+        return session.recent[-1] in (own, turn_id(name, first.prompt_id, first.uuid, ""))
 
 
 def _find_turn(turns: list[Turn], prompt_id: str) -> Turn | None:

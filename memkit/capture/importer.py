@@ -19,6 +19,7 @@ from pathlib import Path
 from memkit import anchors
 from memkit.archive import Archive
 from memkit.capture.capture import Capture, CaptureOutcome
+from memkit.capture.lost import separate_commands
 from memkit.capture.sessions import Sessions
 from memkit.capture.worker import WorkReport, take_in
 from memkit.claude_code.files import (
@@ -324,6 +325,7 @@ class Importer:
             progress(read)
         with self.turn():
             try:
+                separate_commands(self.selection.home, lambda project: self._settings)
                 self._import_history(report.history)
             except (MemkitError, OSError) as error:
                 report.problems.append(str(error))

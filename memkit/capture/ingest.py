@@ -7,8 +7,7 @@ far, so no other file is needed. The turn then follows the usual path: exclusion
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
 from memkit import anchors
@@ -18,7 +17,7 @@ from memkit.capture.capture import Capture
 from memkit.capture.sessions import Session
 from memkit.claude_code.exchange import Message, ToolUse
 from memkit.claude_code.transcript import clean
-from memkit.claude_code.turn import ToolCall, Turn, excerpt, turn_id
+from memkit.claude_code.turn import INTERRUPTED, ToolCall, Turn, excerpt, turn_id
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.paths import Home
@@ -94,7 +93,7 @@ def ingest(home: Home, project: Project, settings: Settings, event: Event) -> In
     else:
         messages = sorted([*before.messages, message], key=lambda one: one.time or time)
         grown = ArchivedTurn(before.id, tuple(messages), time=before.time)
-    return _take(capture, session, project, _turn(session, grown))
+    return _take(capture, session, project, turn_of(session.id, grown))
 
 
 def _check(event: Event, settings: Settings, time: datetime) -> None:
@@ -140,7 +139,7 @@ def _begin(
     name = turn_id(session.id, "", "", f"{message.time}\0{message.text}")
     if name in known or name in session.recent:
         return Ingested(session.id, name, is_new=False, is_remembered=name in known)
-    turn = _turn(session, ArchivedTurn(name, (message,), time=message.time))
+    turn = turn_of(session.id, ArchivedTurn(name, (message,), time=message.time))
     # The message has no private parts any more.
     turn.is_private = leaves_open(event.text)
     return _take(capture, session, project, turn)
@@ -151,18 +150,33 @@ def _take(capture: Capture, session: Session, project: Project, turn: Turn) -> I
     return Ingested(session.id, turn.id, is_new=bool(outcome.turns), is_remembered=bool(outcome.turns))
 
 
-def _turn(session: Session, held: ArchivedTurn) -> Turn:
-    """Return a turn with these messages, as if it had been read from a transcript."""
-    messages = tuple(Message(one.role, one.time, one.text, one.tools, held.id) for one in held.messages)
-    turn = Turn(held.id, session.id, "", held.time, 0, 0, messages=messages)
+def turn_of(session: str, held: ArchivedTurn) -> Turn:
+    """Return an archived turn as if it had been read from a transcript."""
+    messages = tuple(replace(one, turn=held.id) for one in held.messages)
+    turn = Turn(
+        held.id, session, "", held.time, 0, 0, held.prompt_id, held.uuid, held.cwd, held.branch, held.commit,
+        is_compacted=held.compacted, messages=messages,
+    )  # fmt: skip
+    if held.is_command and held.prompt_id:
+        former = turn_id(session, held.prompt_id, "", "")
+        turn.former_id = former if former != held.id else ""
     for one in messages:
         turn.finished = one.time or turn.finished
-        turn.tools += _calls(one)
+        _add_calls(turn.tools, one)
         turn.worked_since = bool(one.tools)
+        turn.interrupted |= one.role == "user" and bool(INTERRUPTED.match(one.text))
     turn.prompt, turn.answer = held.words
+    turn.finished = held.finished or turn.finished
     return turn
 
 
-def _calls(message: Message) -> Iterator[ToolCall]:
+def _add_calls(calls: list[ToolCall], message: Message) -> None:
+    """Add a message's calls and their results."""
     for one in message.tools:
-        yield ToolCall(one.name, {}, excerpt(one.result or ""), one.is_error)
+        begun = (call for call in calls if call.name == one.name and call.result is None)
+        call = None if one.result is None else next(begun, None)
+        if call is None:
+            call = ToolCall(one.name, one.input)
+            calls.append(call)
+        if one.result is not None:
+            call.result, call.is_error = excerpt(one.result), one.is_error

@@ -6,13 +6,16 @@ that it cannot use.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,6 +38,8 @@ _YEARS = (1970, 9000)  # beyond these, converting a time zone or subtracting a d
 _SALVAGE_BYTES = 16 * 1024 * 1024
 """Total bytes to read again in search of a whole object in a broken line."""
 
+_OPENED = re.compile(r"\s*\{")
+_DECODER = json.JSONDecoder()
 _OBJECT = re.compile(rb'\{"(?:parentUuid|type|uuid|sessionId|isSidechain|timestamp|message)"')
 # Half a line of these kinds continues a turn and does not begin one.
 _CONTINUES = re.compile(
@@ -132,6 +137,12 @@ class Transcript:
         entries = self._entries()
         return entries if self.hide is None else map(self.hide, entries)
 
+    def mentioned(self, name: str) -> bool:
+        """Return whether an ID occurs before the offset."""
+        lines = Transcript(self.path)._lines() if self.offset and name else ()
+        before = takewhile(lambda line: line[0] < self.offset, lines)
+        return any(f'"{name}"'.encode() in line[: self.offset - start] for start, _, line in before)
+
     def _entries(self) -> Iterator[TranscriptEntry]:
         for start, end, line in self._lines():
             for offset, value in self._decode(line):
@@ -167,26 +178,42 @@ class Transcript:
                 start = end
 
     def _decode(self, line: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the objects in a line with their offsets: usually one; a power cut can join two."""
+        """Yield the objects in a line with their offsets: usually one."""
         try:
-            value = _parsed(line)
+            found = [(0, _parsed(line))]
         except ValueError as error:
-            if not line.endswith(b"\n"):  # still being written
-                self.counts["unfinished"] += 1
-                return
-            self.counts["broken"] += 1
-            if self.counts["broken"] == 1:  # `counts` has the rest
-                logger.warning("%s: a line, or its start, is skipped: %s", self.path, error)
-            start, rest = _object_at_end(line)
-            if not _CONTINUES.search(line[:start]):
-                self._gap += 1
-            if rest is not None:
-                yield start, rest
-            return
-        if isinstance(value, dict):
-            yield 0, value
-        else:
-            self.counts["odd"] += 1
+            found = self._rescue(line, error)
+        for start, value in found:
+            if isinstance(value, dict):
+                yield start, value
+            else:
+                self.counts["odd"] += 1
+
+    def _rescue(self, line: bytes, error: ValueError) -> list[tuple[int, Any]]:
+        """Return the whole objects of a line that is not one object, with their offsets.
+
+        Claude Code sometimes leaves out the newline between two objects, and a power cut leaves half of one.
+        """
+        text = line.decode("latin-1")  # a character for each byte
+        found, end = [], 0
+        with suppress(ValueError, RecursionError):
+            while begin := _OPENED.match(text, end):
+                start = begin.end() - 1
+                _, end = _DECODER.raw_decode(text, start)
+                found.append((start, _parsed(line[start:end])))
+        rest = line[end:]
+        if not rest.strip():
+            return found
+        if not line.endswith(b"\n"):  # still being written
+            self.counts["unfinished"] += 1
+            return found
+        self.counts["broken"] += 1
+        if self.counts["broken"] == 1:  # `counts` has the rest
+            logger.warning("%s: a part of a line is skipped: %s", self.path, error)
+        start, others = _objects_at_end(rest)
+        if not _CONTINUES.search(rest[:start]):
+            self._gap += 1
+        return found + [(end + place, value) for place, value in others]
 
     def _entry(self, value: dict[str, Any], start: int, end: int) -> TranscriptEntry | None:
         kind = value.get("type")
@@ -305,23 +332,25 @@ def _parsed(line: bytes) -> Any:
     return parse_json(line.decode("utf-8", "replace"))
 
 
-def _object_at_end(line: bytes) -> tuple[int, dict[str, Any] | None]:
-    """Find the whole object at the end of a line that begins with half of another one.
+def _objects_at_end(line: bytes) -> tuple[int, list[tuple[int, dict[str, Any]]]]:
+    """Return where the whole objects begin that end a line, and these objects with their offsets.
 
-    Return its offset and the object; without one, the length of the line and None.
+    The line begins with half of another object.
     """
-    left = _SALVAGE_BYTES
+    left, end = _SALVAGE_BYTES, len(line)
+    found: list[tuple[int, dict[str, Any]]] = []
     for match in reversed(list(_OBJECT.finditer(line, max(0, len(line) - _SALVAGE_BYTES)))):
-        left -= len(line) - match.start()
+        left -= end - match.start()
         if left < 0:
             break
         try:
-            value = _parsed(line[match.start() :])
+            value = _parsed(line[match.start() : end])
         except ValueError:
             continue
         if isinstance(value, dict) and isinstance(value.get("type"), str):
-            return match.start(), value
-    return len(line), None
+            found.insert(0, (match.start(), value))
+            end = match.start()
+    return end, found
 
 
 def _cleaned(value: Any, depth: int = 0) -> Any:

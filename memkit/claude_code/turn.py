@@ -10,7 +10,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +53,9 @@ _UUID = re.compile(r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECA
 # A question to the memory is not memory: it would be the best match of the same question next time.
 _OWN_SKILL = re.compile(r"^/(?:memkit:)?memory-recall\b")
 _SLASH_COMMAND = re.compile(r"^/[A-Za-z][\w:-]*(?:\s|$)")
+_CLIENT_COMMAND = re.compile(r"^! /[A-Za-z][\w:-]*$")
+"""A command of Claude Code, such as `/exit`, that was typed after `!`."""
+
 _COMMAND_OUTPUT = re.compile(r"^\s*<local-command-stdout>(.*)</local-command-stdout>\s*$", re.DOTALL)
 
 
@@ -87,6 +90,7 @@ class Turn:
             notification that a background task has finished.
         entries: the byte offsets of all entries, each once.
         messages: those of a turn that has no transcript, already redacted.
+        former_id: the ID of an earlier prompt, if earlier versions gave it to a command after `!`.
         gap: see `TranscriptEntry`.
     """
 
@@ -113,12 +117,20 @@ class Turn:
     other_prompt_ids: set[str] = field(default_factory=set)
     entries: list[int] = field(default_factory=list)
     messages: tuple[Message, ...] = ()
+    former_id: str = ""
     gap: int = field(default=0, compare=False)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """All IDs under which it may be known, and was perhaps forgotten."""
+        return (self.id, self.former_id) if self.former_id else (self.id,)
 
     @property
     def is_memory(self) -> bool:
         """Whether there is something to remember, and the user did not skip it."""
         if self.is_private or skips(self.prompt) or _OWN_SKILL.match(self.prompt):
+            return False
+        if _CLIENT_COMMAND.match(self.prompt) and all(call.is_error for call in self.tools):
             return False
         if self.prompt.startswith("! ") and not self.answer and self.tools:
             return not all(call.is_recall for call in self.tools)
@@ -134,7 +146,8 @@ def turn_id(session: str, prompt_id: str, uuid: str, fallback: str) -> str:
     """Return the id of a turn: 8 hex characters, the same whenever and from wherever it is read.
 
     It comes from the prompt's id, or in old transcripts from the entry's uuid. A forked or resumed session
-    repeats both, so a repeated turn keeps its id. Ids that are not UUIDs are unique in their session only.
+    repeats both, so a repeated turn keeps its id. A command after `!` that has the id of an earlier prompt
+    (Claude Code 2.1.197) gets its own from the uuid. Ids that are not UUIDs are unique in their session.
     """
     key = prompt_id or uuid
     if not _UUID.match(key):
@@ -193,6 +206,7 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
     The last one may still grow. Entries repeated with the same uuid count once.
     """
     seen: set[str] = set()
+    prompt_ids: set[str] = set()
     current: Turn | None = None
     calls: dict[str, ToolCall] = {}
     for entry in transcript:
@@ -201,6 +215,8 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
                 transcript.counts["repeated"] += 1
                 continue
             seen.add(entry.uuid)
+        is_first = not entry.prompt_id or entry.prompt_id not in prompt_ids
+        prompt_ids.add(entry.prompt_id)
         text = human_text(entry)
         if text is not None and INTERRUPTED.match(text):
             if current is not None:
@@ -212,6 +228,9 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
             if current is not None:
                 yield current
             current, calls = _begin(entry, text, transcript.path), {}
+            if entry.is_command and (not is_first or transcript.mentioned(entry.prompt_id)):
+                own = replace(entry, prompt_id="")
+                current.id, current.former_id = _begin(own, text, transcript.path).id, current.id
             current.tools.extend(_read_calls(entry, calls, by_agent=False))  # a command after `!`
             continue
         if text is None and (current is None or _is_of_another(entry, current)):

@@ -12,6 +12,8 @@ from pathlib import Path
 import memkit
 from memkit import anchors, environment
 from memkit.archive import Archive
+from memkit.capture.capture import Capture
+from memkit.capture.lost import lost_turns
 from memkit.capture.sessions import Session, Sessions
 from memkit.claude_code.files import TranscriptFile, session_transcripts
 from memkit.claude_code.installation import kept_days
@@ -28,6 +30,7 @@ from memkit.errors import (
 )
 from memkit.hook.project import Project
 from memkit.ipc import spool
+from memkit.journal.digest import local_time
 from memkit.locks import capture_lock
 from memkit.paths import Home
 from memkit.privacy.redact import redact
@@ -47,6 +50,11 @@ AHEAD_DAYS = 5.0
 """Report a transcript this long before Claude Code deletes it."""
 
 LOCK_SECONDS = 30.0
+
+MAX_NAMED = 5
+"""The most days that are named."""
+
+_UNSURE = "if you did not delete them, run `memkit import` while Claude Code has them, or restore a backup"
 
 WRITING_SECONDS = 60.0
 """After its last change, another process may still be writing an archive for this long."""
@@ -239,7 +247,8 @@ def _is_missing(path: Path, archive: Archive, forgotten: Forgotten, root: str) -
 def _turns_to_keep(path: Path, forgotten: Forgotten, root: str) -> Iterator[Turn]:
     """Yield the turns that are memory of the project at `root`. Raise `TranscriptError`."""
     for turn in read_turns(Transcript(path)):
-        if turn.is_memory and not forgotten.covers(turn.id, root, turn.session, turn.time):
+        is_gone = any(forgotten.covers(one, root, turn.session, turn.time) for one in turn.ids)
+        if turn.is_memory and not is_gone:
             yield turn
 
 
@@ -274,6 +283,25 @@ def check_archive_files(subject: Subject) -> Iterator[Finding]:
         if damaged and not is_written:
             what = f"{damaged:,} bytes of {path} cannot be read"
             yield make_finding("archive-damaged", what=what, session=session)
+
+
+def check_lost_turns(subject: Subject) -> Iterator[Finding]:
+    """Find days that lack turns of the archive."""
+    lost = lost_turns(subject.home, subject.project, subject.settings)
+    if lost:
+        names = list(dict.fromkeys(local_time(turn.time).date().isoformat() for turn in lost))
+        shown = ", ".join(names[:MAX_NAMED]) + (" …" if names[MAX_NAMED:] else "")
+        fix = FIX if subject.settings.memory.shared else _UNSURE
+        count = plural(len(lost), "archived turn")
+        yield make_finding("turns-missing", count=count, days=shown, fix=fix)
+
+
+def write_lost_turns(subject: Subject) -> str:
+    """Write the archived turns that the journal lacks. Raise `ArchiveError`, `JournalError`."""
+    with capture_lock(subject.home, LOCK_SECONDS):
+        lost = lost_turns(subject.home, subject.project, subject.settings)
+        Capture(subject.home, subject.settings).import_turns(lost, subject.project)
+    return f"{plural(len(lost), 'turn')} written again"
 
 
 def check_forgetting(subject: Subject) -> Iterator[Finding]:

@@ -52,6 +52,7 @@ CHECKS = (
     Check(installation.check_versions, hourly=True),
     Check(home_checks.check_writing, hourly=True),
     Check(home_checks.check_memory, of_project=True, hourly=True),
+    Check(home_checks.check_conflicts, of_project=True),
     Check(home_checks.check_team, of_project=True),
     Check(home_checks.check_git, of_project=True, hourly=True),
     Check(home_checks.check_registry, hourly=True),
@@ -71,6 +72,7 @@ CHECKS = (
     Check(capture.check_transcripts, hourly=True),
     Check(capture.check_archive, hourly=True),
     Check(capture.check_archive_files, deep=True),
+    Check(capture.check_lost_turns, of_project=True, deep=True),
     Check(capture.check_forgetting, hourly=True),
     Check(model.check_weights, hourly=True),
     Check(model.check_hashes),
@@ -102,6 +104,7 @@ FIXES: dict[Callable[[Subject], str], set[str]] = {
     model.fix_weights: {"weights-missing", "weights-refused"},
     capture.handle_events: {"event-failed", "worker-killed", "events-waiting"},
     capture.fix_archive: {"archive-gap"},
+    capture.write_lost_turns: {"turns-missing"},
     index.set_index_aside: {"index-damaged"},
     index.rebuild: {"index-foreign", "index-dimensions", "index-differs"},
     index.update: {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from memkit import anchors
 from memkit.capture.sessions import Sessions
 from memkit.doctor import FIX, Finding, Subject, make_finding, split_advice
 from memkit.files import MOST_BYTES, PRIVATE_DIRECTORY, PRIVATE_FILE, RefusedFileError, inside
@@ -23,6 +25,7 @@ from memkit.hook.entries import days
 from memkit.hook.notices import untrusted_people
 from memkit.hook.project import Project, Registry
 from memkit.ipc import spool
+from memkit.journal import Journal
 from memkit.paths import OFF_TIMES, Home
 from memkit.projects.git import is_ignored, tracked_below
 from memkit.projects.team import upstream_commit
@@ -36,6 +39,8 @@ WANTED_BYTES = 500_000_000
 
 CLOCK_SECONDS = 86_400.0
 """Time zones and clock changes may explain this much."""
+
+_CONFLICT = re.compile(r"^<{7}(?: [^\n]*)?\n.*?^>{7}", re.MULTILINE | re.DOTALL)
 
 MAX_NAMED = 5
 """The most refused files that are reported at once."""
@@ -136,6 +141,18 @@ def _reason(path: str, root: str) -> str:
     if not stat.S_ISREG(status.st_mode):
         return "it is not a regular file"
     return f"it is larger than {MOST_BYTES:,} bytes" if status.st_size > MOST_BYTES else ""
+
+
+def check_conflicts(subject: Subject) -> Iterator[Finding]:
+    """Find day files with marks of a merge conflict."""
+    journal = Journal(subject.project)
+    for day in journal.days():
+        text = journal.text(f"{day}.md")
+        # A conflict that somebody pasted into a prompt has no anchors.
+        places = [one.start() for one in _CONFLICT.finditer(text) if anchors.parse(one[0])]
+        for place in places[:1]:
+            line = text.count("\n", 0, place) + 1
+            yield make_finding("merge-conflict", path=journal.path(day), line=line)
 
 
 def check_team(subject: Subject) -> Iterator[Finding]:

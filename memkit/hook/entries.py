@@ -27,6 +27,7 @@ ANSWER_CHARACTERS = 280
 
 DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:\.local)?\.md$")
 
+_COPY = re.compile(r"^\d{4}-\d\d-\d\d.*(?:conflicted copy|sync-conflict-|_(?:BACKUP|BASE|LOCAL|REMOTE)_\d)")
 _BLOCK = 65_536
 
 # A line ends at a line feed only, as for the journal.
@@ -40,6 +41,11 @@ class SessionEntry(NamedTuple):
     day: str
     heading: str
     answer: str
+
+
+def is_copy(name: str) -> bool:
+    """Return whether a file is a copy of a day that git or a sync program made in a conflict."""
+    return _COPY.match(name) is not None
 
 
 def days(project: Project) -> list[str]:

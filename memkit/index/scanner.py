@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from memkit.hook import team
+from memkit.hook.entries import is_copy
 from memkit.paths import TEAM_DIRECTORY
 
 logger = logging.getLogger(__name__)
@@ -219,7 +220,7 @@ def _walk(
                     links.append((Path(entry), name))
                 elif is_directory:
                     directories.append((Path(entry), name))
-                elif stat.S_ISREG(mode) and is_markdown(entry.name):
+                elif stat.S_ISREG(mode) and is_markdown(entry.name) and not is_copy(entry.name):
                     # A regular file has the real path of its directory. Resolving each path takes 50 µs.
                     yield SourceFile(entry.path, name, os.path.join(real, entry.name))
         inside = [link for link in sorted(links) if _leads_inside(link[0], boundary)]

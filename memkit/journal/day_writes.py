@@ -16,11 +16,12 @@ from typing import NamedTuple
 from memkit import anchors
 from memkit.hook.phrases import is_filler
 from memkit.hook.project import OPENCLAW
-from memkit.journal.day_file import DayFile, Section, has_own_title, heading_title
+from memkit.journal.day_file import DayFile, Section, has_own_title, heading_of, heading_title
 from memkit.journal.digest import Digest, Note
 from memkit.journal.files import MemoryDirectory
 from memkit.journal.fingerprints import is_of_format_1, written_lines
-from memkit.journal.markup import is_same_cut
+from memkit.journal.markup import is_same_cut, short_id
+from memkit.journal.shared_heading import heading_words
 from memkit.journal.tool_lines import count_calls
 from memkit.journal.turn_parts import read_parts
 
@@ -41,7 +42,15 @@ def write_turn(
     content: DayFile, digest: Digest, known: Growing | None, nearby: NearbyDays
 ) -> bool:
     """Insert the turn, or replace it if it grew. Return whether that changed the day."""
+    if digest.former:
+        heading = heading_words(digest.section.split("\n")[0])
+        _rename_command(content, digest.former, digest.turn, heading)
+        _rename_command(content, _stand_in(digest.former, heading), digest.turn, heading)
     present = content.find_turn(digest.turn)
+    if present and shows_command(heading_title(present)) and not shows_command(digest.title):
+        heading = heading_of(present)
+        _rename_command(content, digest.turn, _stand_in(digest.turn, heading), heading)
+        present = known = None
     if present is None:
         held = nearby.find(digest.turn)
         if known is not None and known.is_written:
@@ -63,6 +72,27 @@ def write_turn(
     _rename_session(content, digest.session, heading_title(present), digest.title)
     content.replace(present, count, digest.section)
     return True
+
+
+def shows_command(title: str) -> bool:
+    """Return whether a turn with this title is a command after `!`."""
+    return title.startswith("! ")
+
+
+def _stand_in(turn: str, heading: str) -> str:
+    """Return an ID for a command that an earlier version wrote under the ID of the prompt before it.
+
+    It counts until the transcript tells the command's own.
+    """
+    return short_id(turn, heading)
+
+
+def _rename_command(content: DayFile, turn: str, own: str, heading: str) -> None:
+    """Give the section of `turn` with this heading its `own` ID."""
+    held = content.find_turn(turn)
+    if held and heading_of(held) == heading and not content.find_turn(own):
+        line = held.heading.replace(f"turn:{turn}", f"turn:{own}")
+        content.put(held.start, held.start + 1, [line])
 
 
 def has_grown(written: str, section: str) -> bool:

@@ -109,7 +109,8 @@ class MemoryDirectory:
 
     def read(self, path: Path) -> str:
         """Read a file of the memory, "" if there is none. Raise `JournalError`."""
-        return self.data(str(path)).decode("utf-8", "surrogateescape")
+        text = self.data(str(path)).decode("utf-8", "surrogateescape")
+        return text.replace("\r\n", "\n") if is_crlf(text) else text
 
     def data(self, path: str) -> bytes:
         """Return the bytes of a file of the memory, none if there is no file. Raise `JournalError`."""
@@ -202,6 +203,8 @@ class MemoryDirectory:
             before = read_file(real)
             if _stamp(real) != stamp:
                 continue
+            if ends_in_crlf := is_crlf(before):
+                before = before.replace("\r\n", "\n")
             after = change(before)
             if after == before and not (create and stamp is None):
                 return False
@@ -209,6 +212,8 @@ class MemoryDirectory:
                 record(before, after)
             if stamp is None or self.is_openclaw(real):
                 self._hide_from_git(real)
+            if ends_in_crlf and after is not None:
+                after = after.replace("\n", "\r\n")
             try:
                 self._put(real, after, stamp)
                 return True
@@ -309,6 +314,11 @@ def _stop_hiding(ignore: Path) -> None:
         write_durably(str(ignore), encoded(kept))
     elif kept != patterns:
         ignore.unlink()
+
+
+def is_crlf(text: str) -> bool:
+    """Return whether every line ends in CRLF, as on Windows."""
+    return 0 < text.count("\n") == text.count("\r\n")
 
 
 def read_file(path: Path) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from memkit import anchors
 from memkit.errors import JournalError
 from memkit.files import RefusedFileError, inside
-from memkit.hook.entries import DAY_FILE, note_own, note_redacted
+from memkit.hook.entries import DAY_FILE, is_copy, note_own, note_redacted
 from memkit.hook.entries import days as days_of
 from memkit.hook.project import OPENCLAW, Project
 from memkit.journal.day_edits import (
@@ -22,13 +22,13 @@ from memkit.journal.day_edits import (
     remove,
     remove_lines,
 )
-from memkit.journal.day_file import DayFile
+from memkit.journal.day_file import DayFile, heading_title
 from memkit.journal.day_overview import DayOverview, without_overview
 from memkit.journal.day_summaries import summarize
 from memkit.journal.day_writes import Growing, NearbyDays, insert_note, write_turn
 from memkit.journal.digest import Digest, Note, NoteText
 from memkit.journal.facts import FactChange, FactFile
-from memkit.journal.files import MemoryDirectory, Record
+from memkit.journal.files import MemoryDirectory, Record, is_crlf
 from memkit.paths import OPENCLAW_DAYS, Home
 
 logger = logging.getLogger(__name__)
@@ -173,17 +173,25 @@ class Journal:
             ]
 
     def _renamed_turns(self) -> set[str]:
-        turns = set()
+        turns: set[str] = set()
         for path in self._other_files():
             try:
-                text = self._files.read_if_used(path)
+                turns |= self._titles_in(path).keys()
             except JournalError as error:  # must not stop the capture of another file
                 logger.warning("%s", error)
-                continue
-            if "turn:" in text:
-                sections = DayFile(text).sections
-                turns |= {one.pairs["turn"] for one in sections if "turn" in one.pairs}
         return turns
+
+    def turn_titles(self) -> dict[str, str]:
+        """Return the titles of all turns by ID, from the days and all other files."""
+        titles: dict[str, str] = {}
+        for path in (*map(self.path, self.days()), *self._other_files()):
+            titles |= self._titles_in(path)
+        return titles
+
+    def _titles_in(self, path: Path) -> dict[str, str]:
+        text = "" if is_copy(path.name) else self._files.read_if_used(path)
+        sections = DayFile(text).sections if "turn:" in text else ()
+        return {one.pairs["turn"]: heading_title(one) for one in sections if "turn" in one.pairs}
 
     def _write_day(
         self,
@@ -325,6 +333,8 @@ class Journal:
     def edit(self, day: str, before: bytes, edited: bytes) -> None:
         """Store a user's edit of a day that read `before`; see `merge` for changes made meanwhile."""
         old, new = (data.decode("utf-8", "surrogateescape") for data in (before, edited))
+        if is_crlf(old):
+            old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
 
         def apply(text: str) -> str:
             overview = DayOverview(DayFile(new))  # what the user removed from it stays out

@@ -115,6 +115,7 @@ def _index(context: JobContext, run: JobRun) -> str:
 
 
 def _tidy(context: JobContext, run: JobRun) -> str:
+    from memkit.capture.lost import separate_commands
     from memkit.forget import remove_old_text
     from memkit.index.catalog import left_behind
     from memkit.index.purge import delete_collection, keep_small
@@ -136,7 +137,8 @@ def _tidy(context: JobContext, run: JobRun) -> str:
         shortest = min(filter(None, (days, settings.memory.keep_days)), default=0)
         remove_old_replaced(home, shortest, time.time())
         removed = remove_old_days(home, context.settings_of, date.today())
-    for root in removed:
+        separated = separate_commands(home, context.settings_of)
+    for root in {*removed, *separated}:
         context.index(Project(root, context.home))
     with index_lock(home, LOCK_SECONDS):
         drop_outdated_topics(home, removed)

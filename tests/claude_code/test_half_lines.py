@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memkit.claude_code import transcript as transcript_module
@@ -109,5 +109,35 @@ def test_looking_for_an_object_is_bounded(count: int, piece: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transcript_module, "_SALVAGE_BYTES", 50_000)
         patch.setattr(transcript_module, "_parsed", counting)
-        assert transcript_module._object_at_end(piece.encode() * count + b"\n")[1] is None
+        assert transcript_module._objects_at_end(piece.encode() * count + b"\n")[1] == []
     assert sum(looked) <= 50_000
+
+
+def read(stage: Stage, data: str) -> tuple[list[Any], dict[str, int]]:
+    stage.transcript.write_bytes(data.encode("utf-8", "surrogatepass"))
+    transcript = Transcript(stage.transcript)
+    return [(one.role, one.uuid, one.text, one.gap) for one in transcript], dict(transcript.counts)
+
+
+OBJECTS = st.one_of(
+    st.builds(prompt, st.integers(0, 59), st.text(), st.integers(0, 9)),
+    st.builds(answer, st.integers(0, 59), st.text()),
+    st.sampled_from([attachment(3), '{"type":"summary","summary":"{\\"type\\":\\"user\\"}","leafUuid":"x"}', "{}"]),
+)
+
+
+@settings(max_examples=200 if IN_CI else 40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(objects=st.lists(OBJECTS, max_size=8), data=st.data())
+def test_a_missing_newline_loses_nothing(stage: Stage, objects: list[str], data: st.DataObject) -> None:
+    glued = "".join(one + data.draw(st.sampled_from(["", "\n", " ", " \n"])) for one in objects)
+    assert read(stage, glued + "\n") == read(stage, "\n".join([*objects, ""]))
+
+
+@settings(max_examples=100 if IN_CI else 20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(kept=st.integers(1, 150))
+def test_whole_objects_around_half_of_one_are_kept(stage: Stage, kept: int) -> None:
+    """Whether the end of the line is broken, or its middle."""
+    for after in ([], [WHOLE[4]], WHOLE[4:]):
+        entries, counts = read(stage, "".join([*WHOLE[:2], WHOLE[2][:kept], *after]) + "\n")
+        assert [one[1] for one in entries] == [uuid(n) for n in (0, 1, *range(4, 4 + len(after)))]
+        assert counts["broken"] == 1

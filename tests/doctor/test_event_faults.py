@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from memkit.archive import Archive
+from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.doctor import open_subject
 from memkit.doctor.capture import check_waiting_events, last_events
@@ -20,7 +22,9 @@ from memkit.hook.events import log_failure
 from memkit.index import index_lock
 from memkit.ipc import spool
 from memkit.paths import Home
-from tests.builders import Lines
+from memkit.privacy.tombstones import Forgotten, Tombstones
+from memkit.settings import load
+from tests.builders import Lines, entries
 from tests.doctor.conftest import Patient, write_json
 
 OTHER = "77aa9c10-7d4e-4b8a-9f15-0c6d2e8b7a44"
@@ -197,7 +201,7 @@ def test_a_transcript_that_is_not_archived(bare: Patient) -> None:
     (turn,) = Archive(bare.home).turns(OTHER)
     assert "7443" in str(turn.messages)
     assert not Path(bare.memory.project.memory).exists()
-    assert bare.findings() == []
+    assert [one.code for one in bare.findings()] == ["turns-missing"]
 
 
 def test_how_long_claude_code_keeps_transcripts(bare: Patient, tmp_path: Path) -> None:
@@ -235,3 +239,40 @@ def test_the_last_event_of_each_project(bare: Patient) -> None:
     put(bare, project="/elsewhere", time=3000.0)
     put(bare, project="/elsewhere", time=2000.0)
     assert last_events(home)["/elsewhere"] == 3000.0
+
+
+def test_a_turn_that_git_threw_away(bare: Patient) -> None:
+    bare.remember_session(Lines(OTHER).prompt("Which port?", "p1").answer("7443."), last_event=time.time())
+    session = Sessions(bare.home).load(OTHER)
+    settings = load.load(bare.home, bare.memory.project).settings
+    Capture(bare.home, settings).import_file(Path(session.transcript), bare.memory.project)
+    day = Path(bare.memory.project.memory, "2026-03-04.md")
+    text = day.read_text()
+    day.unlink()
+    finding = bare.finding("turns-missing")
+    assert "1 archived turn of 2026-03-04" in finding.what
+    assert not finding.fixable  # the user may have deleted it
+    subprocess.run(["git", "init", "-q"], cwd=bare.memory.project.root, check=True)
+    config = Path(bare.home.config_file).read_text() if Path(bare.home.config_file).exists() else ""
+    bare.configure(f"{config}\n[memory]\nshared = true\n")
+    assert bare.fix(bare.finding("turns-missing")) == ["1 turn written again"]
+    assert entries(day.read_text()) == entries(text)
+    assert "turns-missing" not in bare.codes()
+    day.unlink()
+    (turn,) = Archive(bare.home).turns(OTHER)
+    Tombstones(bare.home).begin(Forgotten(turns=frozenset({turn.id})))
+    assert "turns-missing" not in bare.codes()
+
+
+def test_marks_of_a_merge_conflict(bare: Patient) -> None:
+    day = next(Path(bare.memory.project.memory).glob("*.md"), Path(bare.memory.project.memory, "2026-03-04.md"))
+    pasted = "\n```\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> theirs\n```\n"
+    day.parent.mkdir(parents=True, exist_ok=True)
+    text = (day.read_text() if day.exists() else "# 2026-03-04\n") + pasted
+    day.write_text(text)
+    assert "merge-conflict" not in bare.codes()
+    turns = (f"### 10:00 {name} <!-- turn:{name * 8} -->\n" for name in "ab")
+    day.write_text("".join([text, "<<<<<<< HEAD\n", "=======\n".join(turns), ">>>>>>> theirs\n"]))
+    assert f"{day.name} has marks of a merge conflict from line {text.count(chr(10)) + 1} on" in (
+        bare.finding("merge-conflict").what
+    )

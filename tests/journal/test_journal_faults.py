@@ -103,8 +103,12 @@ def test_a_file_with_windows_line_ends_and_invalid_bytes(project: Project) -> No
     assert journal.write([digest("a"), digest("c", time=NOON + timedelta(hours=2))]) == []
     assert day(project).read_bytes() == own
     journal.write([digest("b", time=NOON + timedelta(hours=1))])
-    kept = [line for line in day(project).read_bytes().split(b"\n") if line.endswith(b"\r")]
-    assert b"\n".join(kept) + b"\n" == own
+    journal.summarize("2026-11-20", ["0000000a"], ["Decided: x."], "A title")
+    before = journal.data("2026-11-20.md")
+    journal.edit("2026-11-20", before, before.replace(b"own words", b"my words"))
+    data = day(project).read_bytes()
+    assert data.count(b"\n") == data.count(b"\r\n") and data.endswith(b"\xff\xfe my words\r\n")
+    assert b"Decided: x." in data and journal.day("2026-11-20").sections[0].heading.endswith("-->")
     assert turns_in(day(project).read_text("utf-8", "replace").replace("\r", "")) == [
         f"{name:0>8}" for name in "abc"
     ]

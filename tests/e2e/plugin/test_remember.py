@@ -127,15 +127,25 @@ def test_subagent_belongs_to_the_turn_that_started_it(api: MessagesApi, user: Me
 
 
 def test_interactive_session(api: MessagesApi, user: MemkitUser) -> None:
-    api.script = Conversation({"first": [[text("One.")]], "second": [[text("Two.")]]})
+    answers = {"first": [[text("One.")]], "second": [[text("Two.")]]}
+    api.script = Conversation(answers, otherwise="Understood.")
     with user.home.start_interactive() as session:
         user.ask(session, "The first question", "One.")
+        for command in ("echo one", "echo two"):
+            session.press("!")
+            user.ask(session, command, "Understood.")
+            session.press("C-l")
         user.ask(session, "The second question", "Two.")
         session.exit()
     user.wait_until_remembered()
-    assert user.prompts() == ["The first question", "The second question"]
-    assert "**Answered** One." in user.memory()
-    assert "**Answered** Two." in user.memory()
+    assert user.prompts() == ["The first question", "! echo one", "! echo two", "The second question"]
+    for answer in ("One.", "Two."):
+        assert f"**Answered** {answer}" in user.memory()
+        assert user.search(answer)
+    assert "· 4 turns" in user.memory()
+    memory = user.memory()
+    user.run("import")
+    assert user.memory() == memory
     assert user.memory().count(f"session:{session.session_id}") == 1
     user.wait_until_alone()
 

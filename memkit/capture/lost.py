@@ -1,0 +1,75 @@
+"""Archived turns that the journal lacks.
+
+A `git rebase --abort` may throw days away. Earlier versions wrote a command after `!` over the prompt before
+it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+
+from memkit.archive import Archive
+from memkit.archive.file import ArchiveFile, turn_ids
+from memkit.capture.capture import Capture
+from memkit.capture.ingest import turn_of
+from memkit.capture.project_list import projects_with_memory
+from memkit.claude_code.turn import Turn
+from memkit.hook.project import Project
+from memkit.journal import Journal
+from memkit.journal.day_writes import shows_command
+from memkit.journal.digest import local_time
+from memkit.paths import Home
+from memkit.privacy.tombstones import Tombstones
+from memkit.projects.git import run_git
+from memkit.settings.load import Settings
+
+_IN_DIFF = re.compile(rb"^[+-].*<!--.* turn:(\S+) ", re.MULTILINE)
+
+
+def lost_turns(home: Home, project: Project, settings: Settings) -> list[Turn]:
+    """Return the archived turns that the journal lacks, oldest first.
+
+    Leave out what was forgotten, what is older than `memory.keep_days`, and what git has or had: it is on
+    another branch, or somebody removed it. Raise `ArchiveError`, `JournalError`.
+    """
+    titles = Journal(project).turn_titles()
+    forgotten = Tombstones(home).forgotten()
+    keep = settings.memory.keep_days
+    first = date.today() - timedelta(days=keep) if keep else date.min
+    lost = []
+    for session, path in Archive(home).files():
+        for one in Archive(home).turns(session) if turn_ids(path) - titles.keys() else ():
+            is_own = one.project == project.root and bool(one.messages)
+            is_kept = is_own and not forgotten.covers(one.id, project.root, session, one.time)
+            if is_kept and one.id not in titles and local_time(one.time).date() >= first:
+                lost.append(turn_of(session, one))
+    if lost and settings.memory.shared:
+        answer = run_git(project.root, "log", "--all", "-p", "--format=", "--", project.memory)
+        known = _IN_DIFF.findall(answer[1]) if answer else [turn.id.encode() for turn in lost]
+        lost = [turn for turn in lost if turn.id.encode() not in set(known)]
+    return sorted(lost, key=lambda turn: local_time(turn.time))
+
+
+def separate_commands(home: Home, settings_of: Callable[[Project], Settings]) -> set[str]:
+    """Write the turns again that commands after `!` have replaced. Return the roots of changed projects.
+
+    The caller holds the capture lock. Raise `ArchiveError`, `JournalError`.
+    """
+    changed: set[str] = set()
+    for project in projects_with_memory(home):
+        titles = Journal(project).turn_titles()
+        commands = {name for name, title in titles.items() if shows_command(title)}
+        replaced = []
+        for session, path in Archive(home).files() if commands else ():
+            if commands.isdisjoint(turn_ids(path)):
+                continue
+            is_shared = ArchiveFile(Path(path)).separate_commands()
+            for one in Archive(home).turns(session):
+                is_lost = one.id not in titles if one.is_command else one.id in commands
+                if is_lost and one.project == project.root and (is_shared or not one.is_command):
+                    replaced.append(turn_of(session, one))
+        changed |= Capture(home, settings_of(project)).import_turns(replaced, project).projects
+    return changed

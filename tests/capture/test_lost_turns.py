@@ -1,0 +1,175 @@
+"""Turns that the archive has and the journal lacks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memkit.archive import Archive
+from memkit.archive.turn import ArchivedTurn
+from memkit.capture import capture as capture_module
+from memkit.capture.capture import Capture
+from memkit.capture.lost import lost_turns, separate_commands
+from memkit.claude_code.transcript import Transcript
+from memkit.claude_code.turn import Turn, read_turns
+from memkit.hook.project import Project
+from memkit.journal import Journal
+from memkit.settings import MemorySettings
+from memkit.settings.load import Settings
+from tests.builders import Lines
+from tests.capture.places import RECORDED
+from tests.capture.stage import Stage, prompt_id
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+NAME = "bash-mode-2.1.197"
+PROMPTS = [
+    "The first question", "! memkit status", "! ls", "! echo hi", "! false", "! ls", "The second question", "! ls -a",
+]  # fmt: skip
+
+
+def written(stage: Stage) -> list[tuple[str, str]]:
+    """ID and title of each turn in the journal, in order."""
+    journal = Journal(stage.project)
+    return [
+        (one.pairs["turn"], one.heading.split(" <!--")[0][len("### 00:00 ") :])
+        for day in journal.days()
+        for one in journal.day(day).sections
+        if "turn" in one.pairs
+    ]
+
+
+def wanted(path: Path) -> list[tuple[str, str]]:
+    return [(turn.id, turn.prompt) for turn in read_turns(Transcript(path)) if turn.is_memory]
+
+
+def live(stage: Stage) -> None:
+    """Capture the recorded session as it grew."""
+    data = (RECORDED / f"{NAME}.jsonl").read_bytes().splitlines(keepends=True)
+    stage.transcript.write_bytes(b"")
+    for line in data:
+        with stage.transcript.open("ab") as file:
+            file.write(line)
+        if b'"assistant"' in line:
+            (*_, turn) = read_turns(Transcript(stage.transcript))
+            stage.handle("Stop", prompt_id=turn.prompt_id, late=True)
+
+
+def as_before(transcript: Transcript) -> Iterator[Turn]:
+    for turn in read_turns(transcript):
+        turn.id, turn.former_id = turn.former_id or turn.id, ""
+        yield turn
+
+
+@pytest.fixture
+def damaged(stage: Stage) -> Stage:
+    """A memory in which earlier versions have replaced both prompts by commands."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(capture_module, "read_turns", as_before)
+        patch.setattr(ArchivedTurn, "is_command", False)
+        live(stage)
+    assert [title for _, title in written(stage)] == ["! ls", "! ls -a"]
+    return stage
+
+
+def test_each_command_has_an_id_of_its_own(stage: Stage) -> None:
+    live(stage)
+    turns = written(stage)
+    assert [title for _, title in turns] == PROMPTS
+    assert len(dict(turns)) == len(turns)
+    for offset in (turn.start for turn in read_turns(Transcript(stage.transcript))):
+        found = [(turn.id, turn.former_id) for turn in read_turns(Transcript(stage.transcript, offset))]
+        whole = [(turn.id, turn.former_id) for turn in read_turns(Transcript(stage.transcript))]
+        assert found == whole[-len(found) :]
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
+    assert written(stage) == turns
+    part = stage.transcript.read_bytes().split(b"\n", 2)[2]  # without the first prompt and its answer
+    stage.transcript.write_bytes(part)
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
+    assert written(stage) == turns
+    archive = Archive(stage.home)
+    (one,) = [one for name in archive.sessions() for one in archive.turns(name) if one.id == turns[0][0]]
+    assert one.messages[0].text == "The first question"
+
+
+@pytest.mark.parametrize("by", ["import", "tidy", "both"])
+def test_a_turn_that_a_command_replaced_comes_back(damaged: Stage, by: str) -> None:
+    transcript = damaged.transcript
+    if by != "import":
+        separate_commands(damaged.home, lambda project: Settings())
+    if by != "tidy":
+        Capture(damaged.home, Settings()).import_file(transcript, damaged.project)
+    assert sorted(written(damaged)) == sorted(wanted(transcript))  # within a minute, in any order
+    before = damaged.days
+    assert separate_commands(damaged.home, lambda project: Settings()) == set()
+    Capture(damaged.home, Settings()).import_file(transcript, damaged.project)
+    assert damaged.days == before
+
+
+def test_a_replaced_turn_whose_command_is_not_archived_comes_back(stage: Stage) -> None:
+    """The archive kept the longer of the two."""
+    lines = Lines().prompt("Fix it", prompt_id(1)).call("Bash", "t", command="make").result("t", "ok").answer("Done.")
+    lines.prompt("<bash-input>ls</bash-input>", prompt_id(1)).prompt("<bash-stdout>a</bash-stdout>", prompt_id(1))
+    stage.write(lines)
+    stage.handle("SessionEnd")
+    (prompt, _), (command, _) = whole = written(stage)
+    (day,) = Path(stage.project.memory).glob("*.md")
+    head, _, rest = day.read_text().partition("### ")
+    day.write_text(head + "### " + rest.partition("### ")[2].replace(command, prompt))
+    Archive(stage.home).rewrite(stage.transcript.stem, lambda one: one if one.id == prompt else None)
+    assert written(stage) == [(prompt, "! ls")]
+    assert separate_commands(stage.home, lambda project: Settings()) == {stage.project.root}
+    assert {title for _, title in written(stage)} == {"Fix it", "! ls"}
+    assert "Bash `make` → ok" in stage.journal
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
+    assert sorted(written(stage)) == sorted(whole)
+
+
+def test_what_git_threw_away_is_lost_and_what_it_has_is_not(stage: Stage) -> None:
+    root = Path(stage.project.root)
+    settings = Settings(memory=MemorySettings(shared=True))
+
+    def git(*arguments: str) -> None:
+        names = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *names, *arguments], cwd=root, check=True, capture_output=True)
+
+    def lost() -> list[str]:
+        return [turn.prompt for turn in lost_turns(stage.home, Project(stage.project.root), settings)]
+
+    git("init", "-b", "main")
+    lines = Lines()
+    for number, name in enumerate(("Committed", "Deleted", "Thrown away")):
+        lines.prompt(name, prompt_id(number)).call("Bash", f"t{number}", command="make").result(f"t{number}", "ok")
+        stage.write(lines.answer(f"{name}."))
+        Capture(stage.home, settings).import_file(stage.transcript, stage.project)
+        if number < 2:
+            git("add", "-f", ".memkit/memory")
+            git("commit", "-m", name)
+    whole = stage.journal
+    git("checkout", "HEAD~1", "--", ".memkit/memory")  # the second turn is in git, the third nowhere
+    assert lost() == ["Thrown away"]
+    turns = lost_turns(stage.home, stage.project, settings)
+    Capture(stage.home, settings).import_turns(turns, stage.project)
+    assert lost() == []
+    assert whole.rpartition("### ")[2] == stage.journal.rpartition("### ")[2]
+    size = os.path.getsize(Archive(stage.home).path(stage.transcript.stem))
+    Capture(stage.home, settings).import_turns(turns, stage.project)
+    assert os.path.getsize(Archive(stage.home).path(stage.transcript.stem)) == size
+
+
+def test_copies_of_a_day_do_not_count(stage: Stage) -> None:
+    stage.write(Lines().prompt("Which port?", prompt_id(1)).answer("7443."))
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
+    (day,) = Path(stage.project.memory).glob("*.md")
+    text = day.read_text()
+    for name in (f"{day.stem} (Ann's conflicted copy).md", f"{day.stem}_BACKUP_123.md", f"{day.stem}_LOCAL_7.md"):
+        day.with_name(name).write_text(text)
+    day.unlink()
+    assert Journal(stage.project).days() == []
+    assert [turn.prompt for turn in lost_turns(stage.home, stage.project, Settings())] == ["Which port?"]
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
+    assert day.read_text() == text
