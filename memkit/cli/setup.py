@@ -138,6 +138,8 @@ def _add(context: Context, extras: tuple[str, ...], yes: bool) -> None:
     if not environment.is_own(context.home.root):
         command = environment.install_command(*requirements)
         raise MemkitError(f"memkit does not manage its Python environment {sys.prefix}; run `{command}`")
+    if not yes and not sys.stdin.isatty():
+        raise MemkitError("no terminal to ask on; the user can run this in one, or agree with --yes")
     size = ", with torch, gigabytes on Linux" if "sentence-transformers" in wanted else ""
     confirm(f"Install {', '.join(requirements)}{size} into {sys.prefix}?", yes)
     add_extras(context.home.root, wanted)

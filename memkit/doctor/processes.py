@@ -57,10 +57,7 @@ def check_service(subject: Subject) -> Iterator[Finding]:
         if release(version) > release(memkit.__version__):
             meaning = "this older command uses the newer service"
             # Ending the newer service would start the older one instead.
-            fix = (
-                "update this one with `claude plugin update memkit@memkit` "
-                "or `uv tool upgrade memkit-memory`"
-            )
+            fix = "run `claude plugin update memkit@memkit`, or `uv tool upgrade memkit-memory`, for this one"
         own = memkit.__version__
         yield make_finding("service-version", version=version, own=own, meaning=meaning, fix=fix)
     for line in status.get("errors", [])[-1:]:

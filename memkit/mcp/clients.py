@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,14 @@ class Client:
     """An MCP client: its file, the table of servers in it, and how its entries name the project.
 
     `project` is the value of `--project`; "" means that the client starts servers in the project's directory,
-    and `.` stands for the project of the setup: the client knows no project.
+    and `.` stands for the project of the setup: the client knows no project. `more` is what each entry needs.
     """
 
     title: str
     path: Callable[[], Path]
     table: str
     project: str = ""
-    has_type: bool = False
+    more: dict[str, Any] = field(default_factory=dict)
 
 
 def _home(*parts: str) -> Callable[[], Path]:
@@ -54,18 +54,27 @@ def _application_data(*parts: str) -> Callable[[], Path]:
     return find
 
 
-CLAUDE_CODE = Client("Claude Code", _home(".claude.json"), "mcpServers", has_type=True)
+CLAUDE_CODE = Client("Claude Code", _home(".claude.json"), "mcpServers", more={"type": "stdio"})
 """Has a command that writes its entry: see `ClaudeCode.add_server`."""
 
 CLIENTS = {
     "claude-desktop": Client(
         "Claude Desktop", _application_data("Claude", "claude_desktop_config.json"), "mcpServers", "."
     ),
+    "cline": Client(
+        "Cline", _home(".cline", "data", "settings", "cline_mcp_settings.json"), "mcpServers", "."
+    ),
     "codex": Client("Codex", _home(".codex", "config.toml"), "mcp_servers"),
+    "copilot": Client(
+        "GitHub Copilot CLI",
+        _home(".copilot", "mcp-config.json"),
+        "mcpServers",
+        more={"type": "stdio", "tools": ["*"]},
+    ),
     "cursor": Client("Cursor", _home(".cursor", "mcp.json"), "mcpServers", WORKSPACE),
     "gemini": Client("Gemini CLI", _home(".gemini", "settings.json"), "mcpServers"),
     "vscode": Client(
-        "VS Code", _application_data("Code", "User", "mcp.json"), "servers", WORKSPACE, has_type=True
+        "VS Code", _application_data("Code", "User", "mcp.json"), "servers", WORKSPACE, {"type": "stdio"}
     ),
 }
 
@@ -78,7 +87,7 @@ def entry_of(client: Client, root: str) -> dict[str, Any]:
     command, *arguments = _command()
     project = root if client.project == "." else client.project
     arguments += ["mcp", *(["--project", project] if project else [])]
-    return {**({"type": "stdio"} if client.has_type else {}), "command": command, "args": arguments}
+    return {**client.more, "command": command, "args": arguments}
 
 
 def shown(client: Client, entry: dict[str, Any]) -> str:

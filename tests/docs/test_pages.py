@@ -86,6 +86,20 @@ def test_whoever_installs_memkit_gets_this_one() -> None:
     assert '\nname = "memkit-memory"' in (REPOSITORY / "pyproject.toml").read_text("utf-8")
 
 
+def test_other_agents_get_the_same_rules_and_a_release_has_every_page() -> None:
+    assert (REPOSITORY / "AGENTS.md").resolve() == REPOSITORY / "CLAUDE.md"
+    (packed,) = re.findall(r"^include = \[(.*)\]$", (REPOSITORY / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+    assert {path.name for path in REPOSITORY.glob("*.md")} <= set(re.findall(r'"(.*?)"', packed))
+
+
+def test_the_comparison_is_dated_and_names_sources_and_weak_points() -> None:
+    text = (DOCUMENTS / "comparison.md").read_text("utf-8")
+    assert re.search(r"\bon \d{1,2} \w+ 20\d\d\b", text)
+    for rival in ("vshulcz/deja-vu", "thedotmack/claude-mem", "zilliztech/memsearch", "code.claude.com/docs/en/memory"):
+        assert rival in text
+    assert "## Where memkit is weak" in text
+
+
 def test_links_of_the_front_page_lead_somewhere() -> None:
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", text)

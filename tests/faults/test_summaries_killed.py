@@ -133,19 +133,22 @@ def test_killed_at_each_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
 
 
 def test_a_killed_rollup_is_made_once(tmp_path: Path) -> None:
-    whole = RollupStage(tmp_path / "whole")
-    whole.add_week(WEEKS[0])
-    whole.add_week(WEEKS[1])
+    def stage_at(root: Path) -> RollupStage:
+        stage = RollupStage(root)
+        stage.add_week(WEEKS[0])
+        stage.add_week(WEEKS[1])
+        return stage
+
+    prepared = Prepared(tmp_path, stage_at)
+    whole = prepared.copy()
     whole.run_job()
     undisturbed = whole.file("2026-W37"), whole.file("2026-W38")
     step, statuses = 0, []
     with dying(ROLLUPS) as run:
         while 0 not in statuses:
             step += 2 if IN_CI else 13
-            stage = RollupStage(tmp_path / str(step))
-            stage.add_week(WEEKS[0])
-            stage.add_week(WEEKS[1])
-            statuses.append(run(tmp_path / str(step), step))
+            stage = prepared.copy()
+            statuses.append(run(tmp_path / "work", step))
             done = sum(Path(stage.project.memory, f"2026-W{week}.md").exists() for week in (37, 38))
             calls = len(Ledger(stage.home).calls())
             stage.run_job()
@@ -160,22 +163,23 @@ def test_a_killed_rollup_is_made_once(tmp_path: Path) -> None:
 def test_a_killed_rollup_that_was_asked_for_goes_on(tmp_path: Path) -> None:
     """Two weeks, and the month that rests on them."""
 
-    def stage_at(name: str) -> RollupStage:
-        stage = RollupStage(tmp_path / name, daily_tokens=1_000_000)
+    def stage_at(root: Path) -> RollupStage:
+        stage = RollupStage(root, daily_tokens=1_000_000)
         for monday in WEEKS[:2]:
             stage.import_week(monday, 150, words=60)
         return stage
 
     names = ("2026-W37", "2026-W38", "2026-09")
-    whole = stage_at("whole")
+    prepared = Prepared(tmp_path, stage_at)
+    whole = prepared.copy()
     assert whole.asked("2026-09").make().calls == 3
     undisturbed = [whole.file(name) for name in names]
     step, statuses = 0, []
     with dying(ASKED) as run:
         while 0 not in statuses:
             step += 5 if IN_CI else 17
-            stage = stage_at(str(step))
-            statuses.append(run(tmp_path / str(step), step))
+            stage = prepared.copy()
+            statuses.append(run(tmp_path / "work", step))
             calls = len(Ledger(stage.home).calls())
             done = sum(Path(stage.project.memory, f"{name}.md").exists() for name in names)
             report = stage.asked("2026-09").make()

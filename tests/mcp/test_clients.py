@@ -56,9 +56,9 @@ def test_what_is_shown_is_what_is_written(name: str) -> None:
 
 def test_where_a_client_finds_the_project() -> None:
     arguments = {name: entry_of(one, "/home/you/shop")["args"] for name, one in CLIENTS.items()}
-    assert arguments["codex"] == arguments["gemini"] == ["mcp"]
+    assert arguments["codex"] == arguments["gemini"] == arguments["copilot"] == ["mcp"]
     assert arguments["cursor"] == arguments["vscode"] == ["mcp", "--project", "${workspaceFolder}"]
-    assert arguments["claude-desktop"] == ["mcp", "--project", "/home/you/shop"]
+    assert arguments["claude-desktop"] == arguments["cline"] == ["mcp", "--project", "/home/you/shop"]
 
 
 @pytest.mark.parametrize("name", ["cursor", "gemini", "vscode"])
@@ -73,6 +73,13 @@ def test_everything_else_stays(name: str) -> None:
     assert write_entry(client, entry)
     assert read(client) == {"theme": "dark", client.table: {"other": other, "memkit": entry}}
     assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_copilot_needs_a_type_and_the_names_of_tools(home: Path) -> None:
+    """As its manual says: docs.github.com/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers"""
+    client = CLIENTS["copilot"]
+    assert client.path() == home / ".copilot" / "mcp-config.json"
+    assert entry_of(client, "/") == {"type": "stdio", "tools": ["*"], "command": "/opt/memkit", "args": ["mcp"]}
 
 
 def test_comments_of_toml_stay() -> None:
