@@ -151,7 +151,6 @@ def _list(context: Context, everything: bool) -> None:
 
 
 def _show(rows: Mapping[str, Mapping[str, Any]]) -> None:
-    """Print each setting with its value, its origin if that is not the default, and its meaning."""
     for name, row in rows.items():
         origin = "" if row["origin"] == "default" else f"  [{short_path(row['origin'])}]"
         echo(f"{name} = {_text(row['value'])}{origin}")

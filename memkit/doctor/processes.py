@@ -65,7 +65,6 @@ def check_service(subject: Subject) -> Iterator[Finding]:
 
 
 def _status(home: Home) -> dict[str, Any] | None:
-    """Return the status of the service, or None if it does not run or does not answer."""
     deadline = time.monotonic() + START_SECONDS
     while (seconds := deadline - time.monotonic()) > 0 and launch.service_is_running(home):
         try:
@@ -175,7 +174,6 @@ def _locking_process(path: str) -> int | None:
 
 
 def _processes_with_open(path: str) -> list[int]:
-    """Return the other processes of this user that have the file open."""
     found = []
     for process in psutil.process_iter():
         try:

@@ -77,7 +77,6 @@ def of_everything(project: Project, home: Home, now: float) -> ForgetSelection:
 
 
 def _of_period(home: Home, period: Period) -> ForgetSelection:
-    """Select a period of a project, also at its earlier roots."""
     earlier = Registry.read(home).earlier_roots(period.project)
     periods = (msgspec.structs.replace(period, project=root) for root in earlier)
     return ForgetSelection(Forgotten(periods=(period, *periods)))
@@ -136,7 +135,6 @@ class SelectionFinder:
         return selection
 
     def _archived(self, name: str) -> Forgotten | None:
-        """Return the turn of this ID if only the archive still has it."""
         for session, path in self._archive.files():
             if name not in self._mentions.of_archive(path).ids:
                 continue
@@ -157,8 +155,6 @@ class SelectionFinder:
 
 
 class _Memory:
-    """The entries of one memory, by ID."""
-
     def __init__(self, project: Project, home: Home, settings: Settings, mentions: Mentions) -> None:
         self.project = project
         self._open_chunks = partial(open_chunks, project, home, settings)
@@ -207,7 +203,6 @@ class _Memory:
         return Forgotten()
 
     def _facts(self, chunk: Chunk) -> list[str]:
-        """Return the IDs of the facts on the lines of a chunk."""
         path = Path(self.project.root, chunk.source)
         if not path.is_relative_to(self._directory):
             return []

@@ -120,7 +120,6 @@ def sections_of(text: str) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
 
 
 def _kind(line: str) -> str:
-    """Return the kind of section that a heading begins, or "" for the user's own heading."""
     found = anchors.parse(line) if "<!--" in line else {}
     kinds = ("turn",) if line.startswith("### ") else ("note", "session")
     return next((kind for kind in kinds if kind in found), "")

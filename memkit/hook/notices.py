@@ -263,7 +263,6 @@ def _is_first(directory: str, name: str) -> bool:
 
 
 def _transcripts(directory: str, suffix: str) -> set[str]:
-    """Return the transcript names of the sessions that have a file with `suffix` in `directory`."""
     try:
         names = os.listdir(directory)
     except OSError:
@@ -281,7 +280,6 @@ def _directory(home: Home) -> str:
 
 
 def _names(home: Home) -> list[tuple[str, str]]:
-    """Return the files of notices, each as its name and suffix."""
     try:
         found = sorted(os.listdir(_directory(home)))
     except OSError:

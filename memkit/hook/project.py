@@ -303,7 +303,6 @@ class Project:
 
 
 def _read(path: str) -> str:
-    """Return the file of times; "" if there is none, or it is not a regular file."""
     try:
         return read_head(path, _TIMES_BYTES).decode("utf-8", "replace")
     except (FileNotFoundError, NotADirectoryError, RefusedFileError):

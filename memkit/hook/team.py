@@ -145,7 +145,6 @@ def _real(root: str, source: str) -> str:
 
 
 def _walk(root: str) -> Iterator[str]:
-    """Yield the sources of all Markdown files two levels below the team's folder."""
     top = os.path.join(root, TEAM_DIRECTORY)
     if os.path.realpath(top) != os.path.join(os.path.realpath(root), TEAM_DIRECTORY):
         return

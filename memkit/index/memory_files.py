@@ -134,13 +134,11 @@ def memory_paths(project: Project, home: Home, settings: Settings) -> Sequence[s
 
 
 def _own_paths(project: Project, home: Home, settings: Settings) -> Sequence[str]:
-    """Return the paths that the settings name."""
     # A repository's settings cannot name the team's folder: they come with it.
     return [one for one in _chosen_paths(project, home, settings) if not _is_team_path(project, one)]
 
 
 def _team_path(project: Project, home: Home) -> list[str]:
-    """Return the team's folder in a clone that the user trusts."""
     return [team.TEAM] if team.is_trusted(home, project.root) else []
 
 

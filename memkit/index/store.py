@@ -93,8 +93,6 @@ class Row:
 
 
 class _Batch:
-    """Rows to write in one call."""
-
     def __init__(self) -> None:
         self.ids: list[str] = []
         self.vectors: list[Any] = []
@@ -242,7 +240,6 @@ class Store:
         return found
 
     def _batches(self, ids: Sequence[str]) -> Iterator[list[str]]:
-        """Yield ids as Chroma has them, as many as one call takes."""
         for start in range(0, len(ids), self._batch_rows):
             yield [f"{self._prefix}{row}" for row in ids[start : start + self._batch_rows]]
 
@@ -411,7 +408,6 @@ def _find(client: ClientAPI, name: str) -> Collection | None:
 
 
 def _drop(client: ClientAPI, name: str, owner: str) -> None:
-    """Delete a collection, or all rows of `owner` in one on a server."""
     old = _find(client, name)
     if old is None:
         return
@@ -424,7 +420,6 @@ def _drop(client: ClientAPI, name: str, owner: str) -> None:
 
 
 def _all_metadata(collection: Collection, owner: str, source: str = "") -> list[tuple[str, Any]]:
-    """Return the ids of all rows, or of all rows of `owner` or `source`, with their metadata."""
     named = [{name: one} for name, one in (("owner", owner), ("source", source)) if one]
     where: dict[str, Any] = {"$and": named} if len(named) > 1 else (named[0] if named else {})
     rows = MOST_ROWS if owner else PAGE_ROWS
@@ -437,7 +432,6 @@ def _all_metadata(collection: Collection, owner: str, source: str = "") -> list[
 
 
 def _all_rows(collection: Collection, owner: str) -> list[tuple[str, Any, Metadata, str]]:
-    """Return all rows, or all rows of `owner`: id, vector, metadata, and text."""
     options: dict[str, Any] = {"where": {"owner": owner}} if owner else {}
     options["include"] = ["embeddings", "metadatas", "documents"]
     found: list[tuple[str, Any, Metadata, str]] = []
@@ -451,7 +445,6 @@ def _all_rows(collection: Collection, owner: str) -> list[tuple[str, Any, Metada
 
 
 def _window(chunk: str, number: int) -> str:
-    """Return the id of the row of a window."""
     return f"{chunk}#{number}" if number else chunk
 
 

@@ -128,7 +128,6 @@ class Indexer:
         return self._snapshot
 
     def _reopen(self) -> None:
-        """Open the current snapshot, with the segments that are open."""
         earlier, language = self._snapshot, self.settings.search.language
         place = snapshot_directory(self.home, self.name)
         self._snapshot = open_current(place, lambda path: Snapshot(path, language, earlier))
@@ -177,7 +176,6 @@ class Indexer:
             return run(rebuild=rebuild, reuse=not rebuild)
 
     def _drop_if_damaged(self) -> None:
-        """Remove the current state if it is damaged, so that the pass makes a new one."""
         snapshot = self.snapshot()
         try:
             if snapshot is not None:
@@ -260,7 +258,6 @@ class Indexer:
         return Outbox(open_store) if self._path is None else open_store()
 
     def _unsent(self, last: Snapshot | None) -> Unsent:
-        """Return what the store may lack of a snapshot."""
         if last is None or (last.directory / STARTED).exists():
             return Unsent(None)
         return read_unsent(last.directory)

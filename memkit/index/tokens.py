@@ -170,7 +170,6 @@ class Tokenizer:
         return next(self._term(name.strip("_")), None)
 
     def _groups(self, text: str, dropped: frozenset[str]) -> Iterator[tuple[str, ...]]:
-        """Yield the terms of each word, name, and CJK bigram that is not `dropped`."""
         if text.isascii():
             yield from self._words(_ASCII_LEXEME.findall(text), dropped)
             return
@@ -192,7 +191,6 @@ class Tokenizer:
         return filter(None, terms_of)
 
     def _terms(self, lexeme: str) -> tuple[str, ...]:
-        """Return the terms of one lexeme, each once."""
         if lexeme.lower().endswith(("n't", "n’t")):  # don't, can't: function words all
             return ()
         words = _APOSTROPHE.split(lexeme.replace(",", ""))
@@ -226,7 +224,6 @@ class Tokenizer:
                         yield from self._term(part)
 
     def _term(self, name: str) -> Iterator[str]:
-        """Yield `name` as a term, or nothing if it is empty, too long, or a stop word."""
         term = _fold(name)
         if 0 < len(term) <= LONGEST_TERM and term not in self._stop_words:
             yield term if _IDENTIFIER.search(term) else self._stem(term)

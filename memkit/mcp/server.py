@@ -240,8 +240,6 @@ def _answers(text: str, name: Any) -> bool:
 
 
 class _Calls:
-    """Counts the calls that run, in whatever thread."""
-
     def __init__(self) -> None:
         self._running = 0
         self._changed = threading.Condition()

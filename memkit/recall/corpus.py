@@ -239,8 +239,6 @@ def _use_one_thread() -> None:
 
 
 class _LexicalPart:
-    """The lexical side of one snapshot."""
-
     def __init__(self, snapshot: Snapshot) -> None:
         self._index = snapshot.lexical
         sessions = snapshot.columns["session"]

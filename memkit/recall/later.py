@@ -74,16 +74,12 @@ _NUMBERS = {
 
 
 class _Sentence(NamedTuple):
-    """A sentence, whether it speaks of a change, and its values by unit."""
-
     text: str
     speaks: bool
     values: dict[str, set[str]]
 
 
 class _Entry(NamedTuple):
-    """A place to compare, its time, its direction in the model's space, and the length of its turn."""
-
     place: Place
     chunk: Chunk
     time: tuple[int, int]
@@ -172,7 +168,6 @@ class NewestFirst:
         )
 
     def _change(self, earlier: _Entry, later: _Entry) -> ChangingEntry | None:
-        """Return how `later` changes the point of `earlier`, or None."""
         if (
             not {earlier.chunk.kind, later.chunk.kind} <= {"turn", "summary"}
             or earlier.root != later.root
@@ -196,7 +191,6 @@ class NewestFirst:
         return ChangingEntry(later.place.position, later.chunk.date, text) if text else None
 
     def _match(self, position: int, content: str) -> list[_Sentence]:
-        """Return the sentences of an entry that match the question best."""
         if position in self._points:
             return self._points[position]
         weights = self._weights(self._corpus.lexical_of(position))
@@ -221,7 +215,6 @@ class NewestFirst:
 
 
 def _raised(new: _Entry, changed: _Entry) -> _Entry:
-    """Return `new` with the score of the entry that it comes before."""
     score = max(new.place.score, changed.place.score)
     return new._replace(place=new.place._replace(score=score))
 

@@ -41,8 +41,6 @@ WORDS_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A turn as its day file has it: its bullets and its tool calls."""
-
     heading: str
     bullets: list[WrittenBullet]
     calls: list[CallLine]
@@ -129,7 +127,6 @@ class Moments:
                 yield position, words
 
     def _holding(self, paths: Collection[str]) -> NDArray[np.bool_]:
-        """Return which chunks may name the file."""
         corpus = self._corpus
         held = np.zeros(len(corpus), bool)
         for name in {*paths, *(path.rpartition("/")[2] for path in paths)}:
@@ -142,11 +139,9 @@ class Moments:
         return sorted(np.flatnonzero(held).tolist(), key=self._age)
 
     def _age(self, position: int) -> tuple[int, int]:
-        """Return a key that sorts the newest entry first."""
         return -int(self._corpus.columns["day"][position]), -position
 
     def _is_here(self, position: int, session: str) -> bool:
-        """Return whether a chunk is of this project and of another session."""
         is_own_session = bool(session) and self._corpus.name("session", position) == session
         return not is_own_session and self._corpus.root(position) == self._project.root
 
@@ -184,7 +179,6 @@ class Moments:
                 return
 
     def _turn(self, position: int, turn: str) -> _Turn | None:
-        """Return a turn from its day file, or None if it is no longer there."""
         source = self._corpus.name("source", position)
         if source not in self._days:
             self._days[source] = dict(self._read(source))

@@ -124,14 +124,12 @@ class Guard:
             )  # fmt: skip
 
     def _limit(self, scope: Scope) -> int:
-        """Return the most bytes of a request's body."""
         headers = dict(scope["headers"])
         has_body = b"content-length" in headers or b"transfer-encoding" in headers
         secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")[2].strip()
         return BODY_BYTES if has_body and self._is_known(secret) else STRANGER_BYTES
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        """Return the status and the reason if the request may come from a foreign page."""
         headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value)
@@ -158,7 +156,6 @@ class Guard:
 
 
 def _name_in(host: str) -> str:
-    """Return the name in a Host header without its port; "" if it is none."""
     try:
         parts = urlsplit(f"//{host}")
         if parts.netloc != host or "@" in host:
@@ -198,7 +195,6 @@ async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a function that gives the app the body that was read, then whatever comes."""
     is_given = False
 
     async def give() -> Message:

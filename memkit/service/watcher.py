@@ -149,7 +149,6 @@ class Watcher:
         return changed
 
     def _observe(self, directories: dict[str, tuple[bool, int]]) -> None:
-        """Observe `directories` in place of the earlier ones."""
         self._stop_observer()
         self._directories = directories
         self._has_moved = False
@@ -220,7 +219,6 @@ def memory_changes(project: Project, home: Home, settings: Settings) -> Generato
 
 
 def _find_directories(memories: dict[str, _Memory]) -> dict[str, tuple[bool, int]]:
-    """Return the directories to watch: for each, whether all below it too, and its inode."""
     found: dict[str, tuple[bool, int]] = {}
     for root, memory in memories.items():
         for path in map(os.path.realpath, _followed(root, memory.paths)):
@@ -244,7 +242,6 @@ def _followed(root: str, paths: Sequence[Path]) -> list[str]:
 
 
 def _holds_any(root: str, memory: _Memory, paths: set[str]) -> bool:
-    """Return whether any of the real `paths` is below a path of the memory."""
     places = [os.path.realpath(one) for one in _followed(root, memory.paths)]
     return any(is_below(path, place) for path in paths for place in places)
 

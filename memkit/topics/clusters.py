@@ -73,7 +73,6 @@ def directions(snapshot: Snapshot, points: Points) -> Vectors:
 
 
 def _blocks(snapshot: Snapshot, rows: NDArray[np.int64]) -> Iterator[Vectors]:
-    """Yield the vectors of `rows`. Little of the file stays in memory."""
     for start in range(0, len(rows), _BLOCK):
         yield snapshot.vectors(rows[start : start + _BLOCK])
         snapshot.release()

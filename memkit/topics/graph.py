@@ -68,8 +68,6 @@ def graph(
 
 
 class _Drawing:
-    """Collects topics, turns, and files, the most important of each kind first."""
-
     def __init__(
         self, timeline: Timeline, topics: TopicList | None, limit: int, announce: Callable[[str], None]
     ) -> None:
@@ -174,14 +172,12 @@ class _Drawing:
         return (name for name, _ in found.most_common())
 
     def _add_entries(self, entries: Iterable[_Entry], most: int) -> None:
-        """Add turns until there are `most`."""
         for one in entries:
             if len(self._entries) >= most:
                 return
             self._entries.setdefault(one.id, one)
 
     def _add_members(self, topic: str, most: int) -> None:
-        """Add the newest turns of a topic until there are `most`."""
         days = self._known[topic].stored.days
         names = [name for name in self._timeline.names if name[:10] in days]
         self._add_entries(self._newest(names, self._members.get(topic, ())), most)

@@ -112,7 +112,6 @@ def _weights(
 
 
 def _keep_best(best: list[tuple[float, str]], found: tuple[float, str]) -> None:
-    """Add a term to the heap of a topic's best ones."""
     if len(best) < _CANDIDATES:
         heapq.heappush(best, found)
     else:
