@@ -50,7 +50,7 @@ def publish(home: Home, notices: list[Notice]) -> int:
     Of several with the same code and root, the first counts. Raise `OSError`.
     """
     directory = _directory(home)
-    wanted = {_name(one): one for one in reversed(notices)}
+    wanted = {digest16(f"{one.root}\0{one.code}"): one for one in reversed(notices)}
     present = _names(home)
     for name, suffix in present:
         if name not in wanted:
@@ -285,10 +285,6 @@ def _names(home: Home) -> list[tuple[str, str]]:
     except OSError:
         return []
     return [os.path.splitext(name) for name in found if name.endswith((_WAITING, _SHOWN))]
-
-
-def _name(notice: Notice) -> str:
-    return digest16(f"{notice.root}\0{notice.code}")
 
 
 def _printable(line: str) -> str:

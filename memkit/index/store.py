@@ -466,8 +466,5 @@ def _call(function: Callable[..., Any], **arguments: Any) -> Any:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic of Chroma's Rust code is not an Exception
-        raise IndexStoreError(f"the index cannot be used: {_in_one_line(error)}") from error
-
-
-def _in_one_line(error: BaseException) -> str:
-    return shorten(one_line(f"{type(error).__name__}: {error}"), 300)
+        line = shorten(one_line(f"{type(error).__name__}: {error}"), 300)
+        raise IndexStoreError(f"the index cannot be used: {line}") from error

@@ -87,7 +87,7 @@ class Moments:
         """
         held = self._holding(paths)
         found: list[tuple[bool, tuple[int, int], Pointer]] = []
-        for position in self._newest(held)[:MOST_CANDIDATES]:
+        for position in sorted(np.flatnonzero(held).tolist(), key=self._age)[:MOST_CANDIDATES]:
             if not self._is_here(position, session):
                 continue
             for at, words in self._decided(position, paths):
@@ -134,9 +134,6 @@ class Moments:
             # A name with a space or of another script is not one word.
             held |= corpus.lexical(name)[2] >= 1 if found is None else found
         return held
-
-    def _newest(self, held: NDArray[np.bool_]) -> list[int]:
-        return sorted(np.flatnonzero(held).tolist(), key=self._age)
 
     def _age(self, position: int) -> tuple[int, int]:
         return -int(self._corpus.columns["day"][position]), -position

@@ -74,7 +74,7 @@ def find_day(journal: Journal, name: str, today: date) -> Entry | None:
         return None
     wanted = near[name].isoformat() if name in near else name
     known = journal.days()
-    files = [_read(journal, day) for day in known if day[:10] == wanted]
+    files = [_File(day, str(journal.path(day)), journal.day(day)) for day in known if day[:10] == wanted]
     if not files and day_of(wanted) is None:
         raise NotFoundError(f"{wanted} is not a day of the calendar")
     if not files:
@@ -123,10 +123,6 @@ def _places(journal: Journal, prefix: str) -> Iterator[tuple[_File, int, str, st
                 for key in _KINDS:
                     if pairs.get(key, "").startswith(prefix):
                         yield file, number, key, pairs[key]
-
-
-def _read(journal: Journal, day: str) -> _File:
-    return _File(day, str(journal.path(day)), journal.day(day))
 
 
 def _session(journal: Journal, session: str) -> Entry:

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import anyio
@@ -118,9 +118,11 @@ class Guard:
             status = _DISCONNECTED
         finally:
             milliseconds = 1000 * (time.perf_counter() - started)
+            # The template, such as `/memory/{id}`: the real path may hold text of the user's.
+            route = getattr(scope.get("route"), "path", "-")
             access.info(
                 "%s %s %d %.0f ms key=%s",
-                scope["method"], _route(scope), status or 500, milliseconds, scope.get(KEY_ID, "-"),
+                scope["method"], route, status or 500, milliseconds, scope.get(KEY_ID, "-"),
             )  # fmt: skip
 
     def _limit(self, scope: Scope) -> int:
@@ -214,8 +216,3 @@ async def _refuse(status: int, detail: str, send: Send) -> None:
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def _route(scope: Scope) -> Any:
-    """Return the route's template, such as `/memory/{id}`: the real path may hold text of the user's."""
-    return getattr(scope.get("route"), "path", "-")
