@@ -191,9 +191,7 @@ def _list_all(context: Context, count: int) -> None:
 def _rows(
     topics: tuple[Topic, ...] | list[Topic], known: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return a head and one line for each topic, as wide as the screen. All sparklines have the same time
-    axis. With the `known` names of projects by root, lines begin with them.
-    """
+    """Return a head and a line for each topic, with one time axis; with `known` names, those come first."""
     columns = min(width(), MOST_COLUMNS)
     first, last = _span(topics)
     left = [["imp.", *(f"{one.importance:4.2f}" for one in topics)]]

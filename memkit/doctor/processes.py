@@ -137,10 +137,7 @@ def check_long_lock(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_memkit(found: Holder) -> bool:
-    """Return whether the recorded holder is a memkit process that started before it took the lock.
-
-    The record of a killed holder stays, and another process may have its ID by now.
-    """
+    """Return whether the holder is memkit and older than its lock: its ID may be another's by now."""
     try:
         process = psutil.Process(found.process)
         is_memkit = any("memkit" in word for word in process.cmdline())

@@ -139,10 +139,7 @@ class Locations:
 
 
 def find_locations(home: Home, project: Project, selection: ForgetSelection) -> Locations:
-    """Find `selection` in the memory home and in every project. Change nothing.
-
-    Raise `ArchiveError`, `JournalError`.
-    """
+    """Find `selection` in the home and in every project. Raise `ArchiveError`, `JournalError`."""
     found = _Finder(home, project, selection).run()
     if selection.everywhere:  # again, with all IDs of the first run
         whole = replace(selection, forgotten=found.forgotten)

@@ -36,10 +36,7 @@ from memkit.text import midnight
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Lines without an ID in a memory's Markdown file: from 1, both ends inclusive.
-
-    `source_hash` is the SHA-256 of the file with these line numbers.
-    """
+    """Lines (from 1, both ends inclusive) without an ID; `source_hash` is the SHA-256 of their file."""
 
     project: Project
     path: Path
@@ -92,10 +89,7 @@ def of_days(
 
 
 def of_session(project: Project, home: Home, name: str, now: float) -> ForgetSelection:
-    """Select the session whose ID is, or starts with, `name`, in every project.
-
-    Raise `NotFoundError`, `AmbiguousIdError`.
-    """
+    """Select a session everywhere by the start of its ID. Raise `NotFoundError`, `AmbiguousIdError`."""
     known = {anchors.safe(state.id) for state in Sessions(home)} | set(Archive(home).sessions())
     journal = Journal(project)
     names = (*days(project), *journal.renamed_days())

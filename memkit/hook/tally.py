@@ -72,10 +72,7 @@ class _Day(NamedTuple):
 
 
 def tally(home: Home, project: Project, most: int | None = None) -> Tally:
-    """Count what a project's memory holds; read at most about `most` bytes, by default `MOST_BYTES`.
-
-    Leave out files that cannot be read.
-    """
+    """Count what a memory holds; read at most about `most` bytes, and leave out unreadable files."""
     path = os.path.join(home.run, "tally", digest16(project.root) + ".json")
     known = _read(path)
     names = days(project)

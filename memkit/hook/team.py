@@ -64,10 +64,7 @@ class TeamProblem(NamedTuple):
 
 
 def is_team(source: str) -> bool:
-    """Return whether a path from a project's root, with slashes, is in the team's folder.
-
-    Letter case does not count: on some systems it names the same folder.
-    """
+    """Return whether a path from a project's root, with slashes, is in the team's folder, in any case."""
     return source.casefold().startswith(TEAM + "/") or source.casefold() == TEAM
 
 

@@ -81,10 +81,7 @@ def sync_project(
 
 
 class Indexer:
-    """Updates the index of one project repeatedly, and keeps Chroma open in between.
-
-    A context manager that closes it. The caller holds the index lock all the time.
-    """
+    """Keeps Chroma open to update one project repeatedly. The caller holds the index lock all the time."""
 
     def __init__(
         self,
@@ -141,11 +138,7 @@ class Indexer:
         later: bool = False,
         progress: Progress | None = None,
     ) -> SyncReport:
-        """Update the index to match `files`, by default all memory files as they are now.
-
-        `rebuild`, `compare`, and `later` are as for `sync_project`. Raise `IndexStoreError`,
-        `EmbeddingError`.
-        """
+        """Update the index to match `files`, by default those of now. See `sync_project` for the rest."""
         self._compares = compare
         if compare:
             self._drop_if_damaged()

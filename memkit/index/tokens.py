@@ -157,10 +157,7 @@ class Tokenizer:
         return {term: math.fsum(found) for term, found in weights.items()}
 
     def identifier(self, text: str) -> str | None:
-        """Return the one term for all of `text` if it is a single name or word, else None.
-
-        Quotation marks around it and the parentheses of a call after it are ignored.
-        """
+        """Return the one term for all of `text` if it is one name, maybe quoted or called; else None."""
         name = text.strip().strip(_QUOTES).removesuffix("()")
         if not name.isascii():
             name = unicodedata.normalize("NFKC", name)

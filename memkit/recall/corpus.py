@@ -113,10 +113,7 @@ class Corpus:
         return "\n".join(lines)
 
     def later_turns(self, position: int) -> Iterator[list[int]]:
-        """Yield the pieces of each turn that follows an entry in its session, in order.
-
-        Those of a bullet follow the turns that it cites.
-        """
+        """Yield the pieces of each turn that follows an entry, or the turns that it cites, in its session."""
         session, entries = int(self.columns["session"][position]), self.columns["entry"]
         if session < 0:
             return

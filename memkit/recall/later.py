@@ -135,10 +135,7 @@ class NewestFirst:
         yield from ranked
 
     def _compare(self, placed: list[_Entry], new: _Entry) -> tuple[_Entry, int | None]:
-        """Mark what is changed among the `placed` and the `new` entry.
-
-        Return the new one, and the place of the first that it changes or None.
-        """
+        """Mark what is changed. Return the `new` entry, and the place of the first it changes, or None."""
         target = None
         for number, other in enumerate(placed):
             first, second = (other, new) if other.time < new.time else (new, other)

@@ -60,10 +60,7 @@ class Moments:
     def past_failure(
         self, met: Signature, command: str, session: str, shown: Collection[str]
     ) -> Pointer | None:
-        """Return how the newest earlier turn with the failure `met` got past it, or None.
-
-        Leave out the turns of `session`, and ids in `shown`.
-        """
+        """Return how the newest turn outside of `session` and `shown` got past the failure `met`, or None."""
         if not met.tells:
             return None
         scores = self._corpus.lexical(f"{met.reason} {command}")[0]

@@ -244,10 +244,7 @@ class _Quotation:
         return found
 
     def _latest(self, position: int) -> int:
-        """Return the best piece of the latest turn of the session that is on the same subject.
-
-        Return `position` itself if there is no later one.
-        """
+        """Return the best piece of the session's latest turn on the same subject, or `position` itself."""
         corpus, relevance = self._corpus, self._relevance
         latest = position
         for pieces in corpus.later_turns(position):

@@ -179,10 +179,7 @@ def _place_in(origin: str) -> str:
 
 
 async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """Return the whole body of a request, or more than `limit` bytes as soon as it is too large.
-
-    Raise `_DisconnectedError` if the rest never comes: half a body could be another one.
-    """
+    """Return the body, or more than `limit` bytes. Raise `_DisconnectedError`: half a body is another one."""
     for name, value in scope["headers"]:
         if name.lower() == b"content-length" and value.isdigit() and int(value) > limit:
             return bytes(limit + 1)

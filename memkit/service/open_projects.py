@@ -182,10 +182,7 @@ class OpenProjects:
     def _refresh(
         self, found: _OpenProject, project: Project, settings: Settings
     ) -> Snapshot | None:
-        """Read the snapshot again if there is a newer one.
-
-        One thread does so. Meanwhile the others use the one before.
-        """
+        """Read a newer snapshot in one thread, if there is one. Others use the one before meanwhile."""
         if found.snapshot is not None and found.snapshot.is_current():
             return found.snapshot
         if found.reading.acquire(blocking=found.snapshot is None):

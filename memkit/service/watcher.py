@@ -247,10 +247,7 @@ def _holds_any(root: str, memory: _Memory, paths: set[str]) -> bool:
 
 
 def _list_files(root: str, memory: _Memory) -> dict[str, tuple[int, ...]]:
-    """Return, by source, the times of modification and of change, the size, and the inode.
-
-    No tool can set back the time of change.
-    """
+    """Return times, size, and inode by source. No tool can set back the time of change."""
     found: dict[str, tuple[int, ...]] = {}
     paths = _followed(root, memory.paths)  # the scanner would log the others each time
     for file in scan(Path(root), paths, exclude=memory.exclude, unreadable=memory.unreadable):

@@ -189,10 +189,7 @@ class _Drawing:
         session: str = "",
         text: str = "",
     ) -> Iterator[_Entry]:
-        """Yield the turns of these day files, newest first; only those that are `wanted`, or of a session.
-
-        Days without `text` are left out, which is much faster than parsing them.
-        """
+        """Yield the newest turns, `wanted` or of a session; skipping days without `text` is much faster."""
         for name in sorted(days, reverse=True):
             try:
                 if text and text not in encodable(self._timeline.journal.text(f"{name}.md")):
