@@ -153,8 +153,6 @@ def _day(journal: Journal, day: str, home: Home) -> Place:
 
 
 def _foreign_markdown(path: Path) -> Place:
-    """Return indexed Markdown that memkit did not write and does not change."""
-
     def visit(finder: SecretFinder, fix: bool) -> None:
         text, _ = decode(read_regular(os.path.realpath(path)))
         finder.lines_of("markdown", str(path))(1, text)

@@ -100,7 +100,6 @@ class _Batch:
         self.texts: list[str] = []
 
     def add(self, name: str, vector: Any, metadata: Metadata, text: str) -> None:
-        """Add a row."""
         self.ids.append(name)
         self.vectors.append(vector)
         self.metadatas.append(metadata)

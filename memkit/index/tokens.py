@@ -197,7 +197,6 @@ class Tokenizer:
         return tuple(dict.fromkeys(found))
 
     def _parts(self, name: str, level: int) -> Iterator[str]:
-        """Yield the term for `name`, then those of its parts, from separator `level` inward."""
         name = name.strip("_")
         yield from self._term(name)
         for deeper in range(level, len(_SEPARATORS)):

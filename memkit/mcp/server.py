@@ -224,7 +224,6 @@ class _Output:
         """Do nothing: each message is flushed when it is written."""
 
     def send(self, data: bytes) -> None:
-        """Write a line."""
         try:
             self._target.write(data)
             self._target.flush()
@@ -245,7 +244,6 @@ class _Calls:
         self._changed = threading.Condition()
 
     def run(self, function: Callable[[], Found]) -> Found:
-        """Return what `function` returns."""
         with self._changed:
             self._running += 1
         try:

@@ -123,7 +123,6 @@ class _Drawing:
         self._add_topics(self._topics_of_entries())
 
     def drawn(self) -> dict[str, Any]:
-        """Return what was collected as nodes and edges."""
         nodes = {f"{ENTRY}:{one.id}": self._entry_node(one) for one in self._entries.values()}
         room = self._limit - len(nodes)
         nodes |= {f"{TOPIC}:{name}": self._topic_node(name) for name in islice(self._topics, room)}
