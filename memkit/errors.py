@@ -98,10 +98,7 @@ class AmbiguousIdError(MemkitError):
 
 
 def raise_if_exhausted(error: Exception) -> None:
-    """Raise `NoDescriptorsError` if `error` means that no more files can be opened.
-
-    The file itself may be fine and must be kept.
-    """
+    """Raise `NoDescriptorsError` if no more files can be opened: the file itself may be fine."""
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         raise NoDescriptorsError(
             f"the index cannot be read: {error.strerror}; allow more with `ulimit -n 4096`, and try again"
@@ -109,10 +106,7 @@ def raise_if_exhausted(error: Exception) -> None:
 
 
 def unwritable(error: OSError, place: str) -> str:
-    """Return a one-line message about a failed write: what the system refused, where, and what to do.
-
-    `place` says where if `error` names no file.
-    """
+    """Return a line on a failed write: the error, where (`place` if it names no file), and what to do."""
     where = error.filename if isinstance(error.filename, str) else place
     reason = error.strerror or str(error) or type(error).__name__
     advice = ""

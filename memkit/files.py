@@ -68,10 +68,7 @@ def inside(path: str, root: str, is_real: bool = False) -> str:
 
 
 def _has_no_links(path: str, real: str) -> bool:
-    """Return whether `path` is known to be a real path: no part of it below the real path `real` is a link.
-
-    This takes a third of the time of `os.path.realpath`, for callers that read thousands of files.
-    """
+    """Return whether `path` has no link below the real path `real`, three times as fast as `realpath`."""
     if os.name != "posix" or not path.startswith(real + os.sep):  # Windows has other links, and short names
         return False
     part = real
@@ -108,10 +105,7 @@ def open_regular(path: str, flags: int = os.O_RDONLY) -> int:
 
 
 def read_regular(path: str, most: int = MOST_BYTES) -> bytes:
-    """Return the content of a regular file.
-
-    Raise `RefusedFileError` if it is not regular or is larger than `most` bytes, else `OSError`.
-    """
+    """Return a regular file of at most `most` bytes. Raise `RefusedFileError`, else `OSError`."""
     with os.fdopen(open_regular(path), "rb") as file:
         is_larger = os.fstat(file.fileno()).st_size > most
         data = b"" if is_larger else file.read(most + 1)
@@ -206,10 +200,7 @@ def rename_over(made: str, path: str) -> None:
 
 
 def stale_temporary_files(directory: str, before: float) -> list[str]:
-    """Return the temporary files that killed writers left in `directory`.
-
-    They have names from `write_durably` and are older than `before` (seconds since the epoch).
-    """
+    """Return the temporary files of killed writers, older than `before` (seconds since the epoch)."""
     import re  # the launcher does not need it
 
     found = []

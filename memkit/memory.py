@@ -487,7 +487,6 @@ class Memory:
         )  # fmt: skip
 
     def _find_period(self, name: str) -> Entry | None:
-        """Return a year, month, or week of the timeline; None if `name` is none, or one without memory."""
         from memkit.timeline.nodes import parse_span
 
         if not name or parse_span(name) is None or not self._timeline.has_period(name):
@@ -556,7 +555,6 @@ class Memory:
             return ingest(self.home, self.project, self.settings, event)
 
     def _check_remembers(self, purpose: str) -> None:
-        """Raise `MemkitError` if the user turned memkit off."""
         if os.environ.get(DISABLE_VARIABLE):
             raise MemkitError(
                 f"{DISABLE_VARIABLE} is set, so memkit remembers nothing; unset it {purpose}"

@@ -29,10 +29,7 @@ def parse_json(data: str | bytes, **options: Any) -> Any:
 
 
 def read_json_lines(path: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in a file of lines, or nothing if there is no file. Raise `OSError`.
-
-    Skip all other lines: a full disk cuts lines off.
-    """
+    """Yield the objects in a file of JSON lines, if it exists. Skip lines cut off. Raise `OSError`."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.readlines()

@@ -77,10 +77,7 @@ _FULL_WIDTH = 0xFEE0
 
 
 def defuse(text: str, tag: str) -> str:
-    """Return `text` with the `<` of each opening or closing `tag` replaced by `&lt;`.
-
-    Text quoted inside the tag then cannot end the quotation.
-    """
+    """Return `text` with each `tag` made harmless, so that quoted text cannot end the quotation."""
     if not any(bracket in text for bracket in _BRACKETS):  # usually: compiling costs a hook 3 ms
         return text
     import re

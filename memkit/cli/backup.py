@@ -97,7 +97,6 @@ def restore_command(
 
 
 def _restore_settings(context: Context, found: Restore, yes: bool) -> bool:
-    """Show settings that change where data goes, and ask whether to restore them."""
     if not found.settings or yes:
         return False
     context.say("The backup's settings change what is kept, where it goes, or what is spent:")
@@ -109,7 +108,6 @@ def _restore_settings(context: Context, found: Restore, yes: bool) -> bool:
 def _moved(
     context: Context, roots: Sequence[str], gone: Sequence[str], move: Sequence[tuple[str, str]]
 ) -> dict[str, str]:
-    """Return the present roots of moved projects, by their roots in the backup."""
     moved = dict(move)
     for old, new in moved.items():
         if old not in roots:

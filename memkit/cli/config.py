@@ -97,10 +97,7 @@ def config_command(
 
 
 def _read_key(name: str, given: str | None) -> str:
-    """Return the new value of a secret: from a prompt without echo, or from stdin if that is no terminal.
-
-    `given` is the command line's value. Only "" is accepted there, which removes the secret.
-    """
+    """Return a secret from a prompt or stdin. The command line may only give "", which removes it."""
     if given:
         raise click.UsageError(
             f"leave the key out: the shell's history keeps it; `memkit config set {name}` asks for it"
@@ -151,7 +148,6 @@ def _list(context: Context, everything: bool) -> None:
 
 
 def _show(rows: Mapping[str, Mapping[str, Any]]) -> None:
-    """Print each setting with its value, its origin if that is not the default, and its meaning."""
     for name, row in rows.items():
         origin = "" if row["origin"] == "default" else f"  [{short_path(row['origin'])}]"
         echo(f"{name} = {_text(row['value'])}{origin}")

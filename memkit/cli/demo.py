@@ -61,7 +61,6 @@ def _temporary_directory(real: Home) -> Iterator[Path]:
 
 
 def _run(context: Context, directory: Path) -> dict[str, Any]:
-    """Print each step, unless the result is wanted as JSON; return all results."""
     from msgspec.structs import replace
 
     from memkit.capture.importer import Importer, ImportSelection

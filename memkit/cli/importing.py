@@ -182,7 +182,6 @@ def _write_extracts(context: Context, importer: Importer, report: ImportReport) 
 
 @contextmanager
 def _reading(context: Context, selection: ImportSelection) -> Iterator[Callable[[int], None]]:
-    """Yield a function that takes the number of bytes read, and shows a bar."""
     with progress_bar(context, "reading sessions", is_bytes=True) as update:
         yield lambda done: update(done, selection.size)
 
@@ -222,7 +221,6 @@ def _print_preview(context: Context, found: ImportPreview) -> None:
 
 
 def _by_project(found: ImportPreview) -> list[str]:
-    """Return a table of the projects, the largest first."""
     turns: Counter[str] = Counter()
     days: Counter[str] = Counter()
     for (root, _), count in found.days.items():

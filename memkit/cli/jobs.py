@@ -99,7 +99,6 @@ def run_here(context: Context, names: list[str]) -> list[JobState]:
 
 
 def _lines(job: Job, state: JobState, settings: Settings) -> list[str]:
-    """Return a job in two lines, and one more if it has a result."""
     last = format_time(state.last) if state.last else "never"
     lines = [f"{job.name}: {job.purpose}", f"    last {last}, {_next(job, state, settings)}"]
     if state.result:

@@ -123,7 +123,6 @@ def _logs(home: Home) -> list[Path]:
 
 
 def _last_lines(path: Path, count: int) -> list[str]:
-    """Return the last lines of a log, and of its rotated files as far as needed."""
     lines: list[str] = []
     older = [path.with_name(f"{path.name}.{number}") for number in range(1, LOG_FILES + 1)]
     for one in (path, *older):

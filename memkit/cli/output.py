@@ -71,10 +71,7 @@ def styled(text: str, **style: Any) -> str:
 
 
 def echo(text: str = "", columns: int = 0, **style: Any) -> None:
-    """Print `text` on stdout, made safe, and in the color or weight of `click.style`.
-
-    On a terminal, break lines longer than `columns`, if given, between words.
-    """
+    """Print `text`, made safe and styled; on a terminal, break lines longer than `columns`, if given."""
     text = plain(text)
     if columns and sys.stdout.isatty():
         filler = textwrap.TextWrapper(columns, break_long_words=False, break_on_hyphens=False)
@@ -111,10 +108,7 @@ def print_table(
 def table(
     rows: Iterable[Sequence[str]], headers: Sequence[str] = (), numbers: Sequence[int] = ()
 ) -> list[str]:
-    """Return `rows` as lines with columns as wide as their longest cell, made safe.
-
-    Columns in `numbers` are right-aligned.
-    """
+    """Return `rows` as lines in columns, made safe. Columns in `numbers` are right-aligned."""
     safe = [[plain(cell) for cell in row] for row in ([headers] if headers else []) + list(rows)]
     widths = [max(map(cells, column)) for column in zip(*safe, strict=True)]
     lines = []

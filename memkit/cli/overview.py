@@ -52,7 +52,6 @@ def show_overview(answer: Answer, root: str) -> None:
 
 
 def _show_node(node: PeriodNode, is_many: bool) -> None:
-    """Print the name and title of a node, its lines, and how to go on."""
     columns = width()
     echo()
     name = f"{node.id} {os.path.basename(node.root) if is_many else ''}".strip()
@@ -82,7 +81,6 @@ def _show_labeled(label: str, text: str, name: str) -> None:
 
 
 def _show_topics(overview: Overview, is_many: bool) -> None:
-    """Print a line for each topic, below a head: label, entries in the period, their days, and the ID."""
     if not overview.topics:
         return
     echo()

@@ -229,7 +229,6 @@ def _merge(context: Context, path: str, remove: bool) -> None:
 
 
 def _record_moves(context: Context, roots: set[str], target: Project) -> None:
-    """Record that the projects at those of `roots` that no longer exist have moved to `target`."""
     from memkit.projects import changing
 
     kept = context.home.projects

@@ -75,7 +75,6 @@ def edit_command(context: Context, day: str | None) -> None:
 
 
 def _edit(data: bytes) -> bytes:
-    """Have the user edit a private copy of `data`; return the result."""
     editor = None
     if os.name == "nt" and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
         # Windows would look up a bare name in the working directory, a stranger's repository perhaps.

@@ -51,7 +51,6 @@ def _group(result: Result) -> tuple[str, str, str]:
 
 
 def _show_heading(hits: list[tuple[Result, Excerpt]], root: str, columns: int) -> None:
-    """Print date and title of a session and the start of its id, or the name of a file."""
     result, excerpt = hits[0]
     chunk = result.chunk
     project = f"{result.project}: " if result.root != root else ""
@@ -68,7 +67,6 @@ def _show_heading(hits: list[tuple[Result, Excerpt]], root: str, columns: int) -
 
 
 def _show_hit(result: Result, excerpt: Excerpt, columns: int, lines: int) -> None:
-    """Print time or line, title, and id; below them the best match, the outcome, or what superseded it."""
     chunk = result.chunk
     number = chunk.start_line
     if chunk.kind in _BULLETS and (headings := LEADING_HEADINGS.match(chunk.content)):
@@ -108,7 +106,6 @@ def _show_hit(result: Result, excerpt: Excerpt, columns: int, lines: int) -> Non
 
 
 def _wrapped(text: str, columns: int) -> tuple[str, str]:
-    """Return the words of `text` that fit on a line, and the others."""
     line = " ".join(text.split())
     first = fit(line, columns)
     end = line.rfind(" ", 0, len(first)) if first != line else -1
@@ -116,7 +113,6 @@ def _wrapped(text: str, columns: int) -> tuple[str, str]:
 
 
 def _around(text: str, words: frozenset[str], columns: int) -> str:
-    """Return the part of `text` that begins with one of `words` or a little before, on one line."""
     line = " ".join(text.split())
     if cells(line) > columns:
         starts = (match.start() for match in _WORD.finditer(line) if match[0].lower() in words)
@@ -128,8 +124,6 @@ def _around(text: str, words: frozenset[str], columns: int) -> str:
 
 
 def _marked(text: str, words: frozenset[str]) -> str:
-    """Return `text`, which is safe already, with `words` in bold."""
-
     def mark(match: re.Match[str]) -> str:
         word = match[0]
         return styled(word, bold=True, fg="green") if word.lower() in words else word

@@ -72,7 +72,6 @@ def resume_command(context: Context, words: tuple[str, ...], go: bool, all_proje
 
 
 def _show(session: FoundSession, root: str, *, bold: bool = True) -> None:
-    """Print date, title, and the start of the id, which `memkit resume` takes."""
     columns = min(width(), MOST_COLUMNS)
     project = f"{os.path.basename(session.root)}: " if session.root != root else ""
     name = plain(session.id)[:8]

@@ -86,10 +86,7 @@ def wrapped(text: str, columns: int, most: int) -> list[str]:
 
 
 def link(text: str, path: str | Path, line: int = 0) -> str:
-    """Return `text`, which is safe already, as a link to a file and a line; unchanged off a terminal.
-
-    `path` is absolute.
-    """
+    """Return `text`, safe already, as a link to a line at an absolute `path`; unchanged off a terminal."""
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return text
     address = Path(path).as_uri() + (

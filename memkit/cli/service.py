@@ -79,7 +79,6 @@ def _run(context: Context) -> None:
 
 
 def _work_instead(context: Context, error: MemkitError) -> None:
-    """Do the work that hooks started the service for."""
     from memkit.cli.work import work_here
 
     logging.getLogger(__name__).warning("%s", error)

@@ -129,7 +129,6 @@ def setup_command(
 
 
 def _add(context: Context, extras: tuple[str, ...], yes: bool) -> None:
-    """Install extras into memkit's own environment if the user agrees."""
     from memkit import environment
     from memkit.environment.build import add_extras
 
@@ -147,7 +146,6 @@ def _add(context: Context, extras: tuple[str, ...], yes: bool) -> None:
 
 
 def _connect(context: Context, name: str, yes: bool) -> None:
-    """Show the entry of an MCP client, and write it if the user agrees."""
     from memkit.claude_code.installation import ClaudeCode
     from memkit.mcp import server
     from memkit.mcp.handshake import NAME

@@ -48,7 +48,6 @@ def show_command(context: Context, name: str) -> None:
 
 
 def _origin(entry: Entry, root: str) -> list[str]:
-    """Return lines on where the entry is, and where its original exchange is."""
     if not entry.path:
         return ["The rest of its file and its transcript are on the colleague's machine."]
     place = os.path.relpath(entry.path, root)

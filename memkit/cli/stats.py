@@ -110,7 +110,6 @@ def _name(stats: Stats) -> str:
 
 
 def _namer(stats: Stats) -> Callable[[FileCount], str]:
-    """Return a function that names a file: by its path in one project, or in full for several projects."""
     if len(stats.projects) == 1:
         return lambda file: plain(short_path(file.path))
     return lambda file: plain(short_path(os.path.join(file.root, file.path)))
@@ -261,7 +260,6 @@ def _calendar(console: Console, counts: Mapping[str, int], since: date | None) -
 
 
 def _months(shown: Sequence[Week]) -> str:
-    """Return the line of month names, each above the week in which the month begins, where it fits."""
     line = ""
     for place, week in enumerate(shown):
         if week.month and (place > len(line) or not line) and place + 3 <= len(shown):
@@ -270,7 +268,6 @@ def _months(shown: Sequence[Week]) -> str:
 
 
 def _hour_line(console: Console, hours: Mapping[int, int]) -> Text:
-    """Return a column for each hour of the day, and the busiest hour."""
     from rich.text import Text
 
     steps = ASCII_BLOCKS if console.options.ascii_only else BLOCKS

@@ -102,7 +102,6 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
 
 
 def _older_days(first: str) -> str:
-    """Return how to include older days, unless the user named a first day."""
     return "." if first else "; `--since DAY` includes older days."
 
 
@@ -239,7 +238,6 @@ def _show_diff(diff: list[str]) -> None:
 
 
 def _may_remove_all(compaction: Compaction) -> bool:
-    """Ask whether more than a third of the facts may go, and show them."""
     for fact in compaction.held:
         echo(f"-{anchors.strip(fact.line)}", fg=COLORS["-"])
     return user_agrees(
@@ -249,7 +247,6 @@ def _may_remove_all(compaction: Compaction) -> bool:
 
 
 def _undo(context: Context, compaction: Compaction, *, dry_run: bool, yes: bool) -> None:
-    """Undo the last compaction, after the user agreed to the change."""
     from memkit.errors import MemkitError
     from memkit.llm.calls import calls_lock
 

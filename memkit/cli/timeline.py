@@ -90,14 +90,12 @@ def timeline_command(
 
 
 def _next_page(node: str, given: Mapping[str, object], flags: list[str], after: str) -> str:
-    """Return the command that shows what follows."""
     words = [quote(plain(node))] * bool(node)
     words += [f"{name} {quote(plain(str(value)))}" for name, value in given.items() if value is not None]
     return " ".join(["memkit timeline", *words, *flags, f"--after {quote(plain(after))}"])
 
 
 def _overview(found: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a node itself, and a blank line; none for an empty memory."""
     from memkit.timeline.view import counts, heading_of, overview_lines, span_of
 
     node = found["node"]
@@ -120,7 +118,6 @@ def _overview(found: Mapping[str, Any]) -> list[str]:
 
 
 def _rows(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each node, with a head: name, counts, what it is about, and the id of a segment."""
     from memkit.timeline.view import about
 
     rows = list(rows)
@@ -151,7 +148,6 @@ def _name(row: Mapping[str, Any]) -> str:
 
 
 def _matches(found: Mapping[str, Any]) -> Iterable[str]:
-    """Yield two lines for each match: time, title, and id; then the line with the words."""
     if not found["matches"]:
         node = found["node"]["id"] or "the memory"
         yield plain(f"No turn of {node} has all of: {found['search']}")
@@ -165,7 +161,6 @@ def _matches(found: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _events(found: Mapping[str, Any]) -> Iterable[str]:
-    """Yield the messages with role, time, and turn."""
     if not found["events"]:
         yield plain(f"The archive has no message of {found['node']['id'] or 'this memory'}.")
     for one in found["events"]:

@@ -122,7 +122,6 @@ def _compute_apart(context: Context) -> None:
 
 
 def _topics(context: Context, refresh: bool) -> TopicList:
-    """Return the topics of the project; compute them if that is asked for, or was never done."""
     from memkit.topics.background import changed_entries, is_due
 
     with progress_bar(context, "finding topics", is_counted=False):
@@ -192,9 +191,7 @@ def _list_all(context: Context, count: int) -> None:
 def _rows(
     topics: tuple[Topic, ...] | list[Topic], known: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return a head and one line for each topic, as wide as the screen. All sparklines have the same time
-    axis. With the `known` names of projects by root, lines begin with them.
-    """
+    """Return a head and a line for each topic, with one time axis; with `known` names, those come first."""
     columns = min(width(), MOST_COLUMNS)
     first, last = _span(topics)
     left = [["imp.", *(f"{one.importance:4.2f}" for one in topics)]]
@@ -229,7 +226,6 @@ def _span(topics: tuple[Topic, ...] | list[Topic]) -> tuple[date, date]:
 
 
 def _spark(days: Mapping[str, int], first: date, last: date) -> str:
-    """Return the entries over time as one character per part of the period; a space where there are none."""
     counts = [0] * SPARK_COLUMNS
     length = (last - first).days + 1
     for day, count in days.items():
@@ -288,7 +284,6 @@ def _show(context: Context, found: TopicList, topic: Topic) -> None:
 
 
 def _entries(context: Context, topic: Topic) -> list[dict[str, str]]:
-    """Return the typical entries that are still in the index: date, title, and ID for `memkit show`."""
     from memkit.index import open_chunks
 
     chunks = open_chunks(context.project, context.home, context.settings())

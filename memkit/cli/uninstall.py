@@ -104,7 +104,6 @@ def _index_elsewhere(context: Context) -> list[tuple[Path | str, str]]:
 
 
 def _show(context: Context, own: OwnedFiles, plugins: list[str], in_full: bool) -> None:
-    """Print what goes by kind, and what stays by reason; `in_full`, also every path that goes."""
     from memkit.maintenance.uninstall import group_files
 
     with progress_bar(context, "counting files", is_counted=False):

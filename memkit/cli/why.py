@@ -78,7 +78,6 @@ def _argument(file: str) -> str:
 
 
 def _lines(event: FileEvent, columns: int) -> Iterator[str]:
-    """Yield time, kind, title, and id; below them what came of a turn, and its commits."""
     indent = _TIME_COLUMNS + _KIND_COLUMNS + 4
     room = columns - indent - ID_CHARACTERS - 2
     before = f"{plain(event.time):<{_TIME_COLUMNS}}  {event.kind:<{_KIND_COLUMNS}}  "

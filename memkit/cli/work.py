@@ -63,7 +63,6 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
 
 
 def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
-    """Do the work, or let the service do it; return None if the service does it in the background."""
     import msgspec
 
     from memkit.capture.worker import WorkReport

@@ -35,11 +35,7 @@ _PATHS = {"directory", "path", "probe", "root"}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem.
-
-    `code` identifies the problem for programs. `what` describes it in one line, `meaning` its consequence,
-    and `fix` how to fix it.
-    """
+    """One problem: its `code` for programs, `what` in one line, `meaning` (the consequence), and `fix`."""
 
     code: str
     level: Level

@@ -86,7 +86,6 @@ def check_memory(subject: Subject) -> Iterator[Finding]:
 
 
 def _refused_files(project: Project) -> Iterator[tuple[str, str]]:
-    """Yield each refused file of a memory, and the reason."""
     try:
         memory = inside(project.memory, project.root)
     except RefusedFileError as error:
@@ -129,7 +128,6 @@ def _refused_openclaw(project: Project) -> Iterator[tuple[str, str]]:
 
 
 def _reason(path: str, root: str) -> str:
-    """Return why a file is refused, or "" if it is not."""
     try:
         status = os.stat(inside(path, root))
     except RefusedFileError as error:
@@ -275,7 +273,6 @@ def check_clock(subject: Subject) -> Iterator[Finding]:
 
 
 def _recorded_times(subject: Subject) -> Iterator[tuple[float, str]]:
-    """Yield recorded times, in seconds since the epoch, each with a description."""
     for session in Sessions(subject.home):
         yield session.last_event, f"an event of session {session.id}"
     for item in spool.unfinished(subject.home):

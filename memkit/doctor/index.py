@@ -223,7 +223,6 @@ def _snapshot(subject: Subject) -> Snapshot | None:
 
 
 def _dimensions(subject: Subject) -> int | None:
-    """Return the length of the model's vectors, or None if only the provider knows it."""
     if subject.settings.embedding.provider != "local":
         return None
     from memkit.embedding.local import DIMENSIONS

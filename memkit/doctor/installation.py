@@ -71,7 +71,6 @@ def check_extras(subject: Subject) -> Iterator[Finding]:
 
 
 def _required() -> Iterator[str]:
-    """Yield the names of the declared packages, without those that have an environment marker."""
     try:
         declared = environment.declared_requirements(REPOSITORY, "project", "dependencies")
     except FileNotFoundError:  # installed as a package
@@ -125,7 +124,6 @@ def check_versions(subject: Subject) -> Iterator[Finding]:
 
 
 def _installations() -> dict[str, str]:
-    """Return the version of each memkit on this machine, by its path."""
     found = {str(Path(memkit.__file__).parent): memkit.__version__}
     scripts = (os.path.join(place, "memkit") for place in os.get_exec_path())
     programs = {Path(script).resolve() for script in scripts if os.access(script, os.X_OK)}

@@ -65,7 +65,6 @@ def check_service(subject: Subject) -> Iterator[Finding]:
 
 
 def _status(home: Home) -> dict[str, Any] | None:
-    """Return the status of the service, or None if it does not run or does not answer."""
     deadline = time.monotonic() + START_SECONDS
     while (seconds := deadline - time.monotonic()) > 0 and launch.service_is_running(home):
         try:
@@ -138,10 +137,7 @@ def check_long_lock(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_memkit(found: Holder) -> bool:
-    """Return whether the recorded holder is a memkit process that started before it took the lock.
-
-    The record of a killed holder stays, and another process may have its ID by now.
-    """
+    """Return whether the holder is memkit and older than its lock: its ID may be another's by now."""
     try:
         process = psutil.Process(found.process)
         is_memkit = any("memkit" in word for word in process.cmdline())
@@ -175,7 +171,6 @@ def _locking_process(path: str) -> int | None:
 
 
 def _processes_with_open(path: str) -> list[int]:
-    """Return the other processes of this user that have the file open."""
     found = []
     for process in psutil.process_iter():
         try:

@@ -207,7 +207,6 @@ class _Eraser:
 
 
 def _kept_turn(gone: Collection[str], owners: Mapping[str, str], turn: ArchivedTurn) -> ArchivedTurn | None:
-    """Return an archived turn that stays, with its new project if it has one; None if it is erased."""
     if turn.id in gone:
         return None
     return replace(turn, project=owners[turn.id]) if turn.id in owners else turn

@@ -153,8 +153,6 @@ def _day(journal: Journal, day: str, home: Home) -> Place:
 
 
 def _foreign_markdown(path: Path) -> Place:
-    """Return indexed Markdown that memkit did not write and does not change."""
-
     def visit(finder: SecretFinder, fix: bool) -> None:
         text, _ = decode(read_regular(os.path.realpath(path)))
         finder.lines_of("markdown", str(path))(1, text)
@@ -163,8 +161,6 @@ def _foreign_markdown(path: Path) -> Place:
 
 
 def _archived_session(archive: Archive, session: str, roots: Collection[str] | None) -> Place:
-    """Return a session in the archive, empty if it has no turn of the projects at `roots` (None: any)."""
-
     def visit(finder: SecretFinder, fix: bool) -> None:
         def redacted_turn(turn: ArchivedTurn) -> ArchivedTurn:
             return redact_again(turn, finder.at("archive", f"session {session} turn {turn.id}"))
@@ -208,7 +204,6 @@ def _text_file(where: str, path: Path) -> Place:
 
 
 def _redacted_text(where: str, path: Path, finder: SecretFinder) -> str:
-    """Return the text of a file, redacted: the strings of JSON lines, and runs of other lines."""
     text = path.read_bytes().decode("utf-8", "surrogateescape")
     parts = []
     number = 1
@@ -226,7 +221,6 @@ def _redacted_text(where: str, path: Path, finder: SecretFinder) -> str:
 
 
 def _parsed(line: str) -> tuple[str, dict[str, Any] | None]:
-    """Return a line, and the JSON object in it if there is one."""
     try:
         return line, parse_json(line) if line.startswith("{") else None
     except ValueError:
@@ -397,7 +391,6 @@ class Audit:
         return any(self._redact(chunk.content) != visible(chunk.content) for chunk in chunks.stored_chunks())
 
     def _search(self, report: AuditReport) -> list[Place]:
-        """Record all findings in `report`. Return the places of those outside of the index."""
         finder = SecretFinder(self._redact)
         places = list(self._places(report.problems))
         directories = snapshots_of(self._home, self._roots)

@@ -139,10 +139,7 @@ class Locations:
 
 
 def find_locations(home: Home, project: Project, selection: ForgetSelection) -> Locations:
-    """Find `selection` in the memory home and in every project. Change nothing.
-
-    Raise `ArchiveError`, `JournalError`.
-    """
+    """Find `selection` in the home and in every project. Raise `ArchiveError`, `JournalError`."""
     found = _Finder(home, project, selection).run()
     if selection.everywhere:  # again, with all IDs of the first run
         whole = replace(selection, forgotten=found.forgotten)
@@ -208,7 +205,6 @@ class _Finder:
         return self._found
 
     def _may_hold(self, mentioned: Mentioned) -> bool:
-        """Return whether a file may hold something to forget, as far as it is known by now."""
         if self._forgotten.periods:
             return True
         own = (self._turns, self._grips, self._notes, self._facts)
@@ -252,7 +248,6 @@ class _Finder:
         )
 
     def _add_turn(self, turn: str, root: str, session: str, began: datetime | float | None) -> None:
-        """Add a turn, for all projects or only for the one at `root`."""
         if self._everywhere or self._forgotten.covers_everywhere(turn, session, began):
             self._turns.add(turn)
         else:
@@ -414,7 +409,6 @@ class _Finder:
         return [*self._found.passages, *wholes]
 
     def _touched(self) -> set[str]:
-        """Return the roots of the projects whose memory loses something."""
         found = {one.project.root for one in self._found.days}
         found |= {one.project.root for one in self._found.passages}
         found |= {Project.at_root(root, self._home).root for root in self._archived_in}
@@ -422,7 +416,6 @@ class _Finder:
 
 
 def _session_of(section: Section, session: str) -> str:
-    """Return the session of a section that follows a section of `session`."""
     return section.pairs.get("session", "" if section.is_opening else session)
 
 
@@ -433,7 +426,6 @@ def _date(day: str, content: DayFile) -> str:
 
 
 def _began(date: str, section: Section) -> datetime | None:
-    """Return when a section began, or None if its date is unknown."""
     return _local(f"{date} {section.minute or '00:00'}") if date else None
 
 

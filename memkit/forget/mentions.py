@@ -68,7 +68,6 @@ def _in_markdown(data: bytes) -> Mentioned:
 
 
 def _stamp(path: str) -> tuple[int, ...]:
-    """Return what changes with each write of a file; () if there is none."""
     try:
         found = stat(path)
     except OSError:

@@ -154,7 +154,6 @@ def names_forgotten(path: Path, forgotten: Forgotten, sessions: Collection[str])
 
 
 def _holds(path: Path, name: str, forgotten: Forgotten, names: Collection[str]) -> bool:
-    """Return whether a copy of the Markdown file `name` holds something of `forgotten`."""
     text = path.read_bytes().decode("utf-8", "surrogateescape")
     ids = forgotten.turns | forgotten.grips | forgotten.notes | forgotten.facts
     sessions = (f"session:{period.session}" for period in forgotten.periods if period.session)
@@ -168,7 +167,6 @@ def _holds(path: Path, name: str, forgotten: Forgotten, names: Collection[str]) 
 
 
 def _overlaps(name: str, since: float, until: float) -> bool:
-    """Return whether the day file `name` is of a day that overlaps the period."""
     try:
         start = datetime.strptime(name.replace(".local.", "."), "%Y-%m-%d.md").astimezone()
         return start.timestamp() < until and since < (start + timedelta(days=1)).timestamp()

@@ -36,10 +36,7 @@ from memkit.text import midnight
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Lines without an ID in a memory's Markdown file: from 1, both ends inclusive.
-
-    `source_hash` is the SHA-256 of the file with these line numbers.
-    """
+    """Lines (from 1, both ends inclusive) without an ID; `source_hash` is the SHA-256 of their file."""
 
     project: Project
     path: Path
@@ -77,7 +74,6 @@ def of_everything(project: Project, home: Home, now: float) -> ForgetSelection:
 
 
 def _of_period(home: Home, period: Period) -> ForgetSelection:
-    """Select a period of a project, also at its earlier roots."""
     earlier = Registry.read(home).earlier_roots(period.project)
     periods = (msgspec.structs.replace(period, project=root) for root in earlier)
     return ForgetSelection(Forgotten(periods=(period, *periods)))
@@ -93,10 +89,7 @@ def of_days(
 
 
 def of_session(project: Project, home: Home, name: str, now: float) -> ForgetSelection:
-    """Select the session whose ID is, or starts with, `name`, in every project.
-
-    Raise `NotFoundError`, `AmbiguousIdError`.
-    """
+    """Select a session everywhere by the start of its ID. Raise `NotFoundError`, `AmbiguousIdError`."""
     known = {anchors.safe(state.id) for state in Sessions(home)} | set(Archive(home).sessions())
     journal = Journal(project)
     names = (*days(project), *journal.renamed_days())
@@ -136,7 +129,6 @@ class SelectionFinder:
         return selection
 
     def _archived(self, name: str) -> Forgotten | None:
-        """Return the turn of this ID if only the archive still has it."""
         for session, path in self._archive.files():
             if name not in self._mentions.of_archive(path).ids:
                 continue
@@ -157,8 +149,6 @@ class SelectionFinder:
 
 
 class _Memory:
-    """The entries of one memory, by ID."""
-
     def __init__(self, project: Project, home: Home, settings: Settings, mentions: Mentions) -> None:
         self.project = project
         self._open_chunks = partial(open_chunks, project, home, settings)
@@ -207,7 +197,6 @@ class _Memory:
         return Forgotten()
 
     def _facts(self, chunk: Chunk) -> list[str]:
-        """Return the IDs of the facts on the lines of a chunk."""
         path = Path(self.project.root, chunk.source)
         if not path.is_relative_to(self._directory):
             return []

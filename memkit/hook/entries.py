@@ -120,7 +120,6 @@ def sections_of(text: str) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
 
 
 def _kind(line: str) -> str:
-    """Return the kind of section that a heading begins, or "" for the user's own heading."""
     found = anchors.parse(line) if "<!--" in line else {}
     kinds = ("turn",) if line.startswith("### ") else ("note", "session")
     return next((kind for kind in kinds if kind in found), "")
@@ -149,10 +148,7 @@ def did_words(heading: str, body: str) -> str:
 
 
 def _labelled(body: str) -> dict[str, str]:
-    """Return the parts of a turn by their labels; none if a label stands twice or out of order.
-
-    memkit writes no such turn. Somebody put a part of their own next to one of memkit's.
-    """
+    """Return the parts of a turn by label; none if a label is repeated or misplaced: not memkit's turn."""
     parts = _LABEL.split(body)
     order = [_ORDER.get(label, len(_ORDER)) for label in parts[1::2]]
     if any(after <= before for before, after in zip(order, order[1:])):
@@ -257,10 +253,7 @@ def quotable(text: str) -> Iterator[str]:
 
 
 def _without_equal_ends(before: str, after: str) -> tuple[str, str]:
-    """Return the parts in which two texts differ, from the heading of a turn to the end of an entry.
-
-    Turns are added to a day of megabytes many times; do not parse the unchanged text each time.
-    """
+    """Return the entries in which two texts differ, so that a day of megabytes is not parsed each time."""
     most, start, end = min(len(before), len(after)), 0, 0
     while start + _BLOCK <= most and before.startswith(after[start : start + _BLOCK], start):
         start += _BLOCK

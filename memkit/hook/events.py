@@ -275,7 +275,6 @@ def _start_text(home: Home, project: Project, chosen: str) -> str:
 def _announce(
     home: Home, settings: dict[str, Any], answer: dict[str, Any], afterwards: list[Callable[[], None]]
 ) -> None:
-    """Put the line on summaries into `answer` if it is due. memkit calls no model before that."""
     from memkit.hook import notices
 
     line = notices.summaries_notice(home, settings["summary_tokens"])

@@ -173,7 +173,6 @@ def read_git_file(path: str, most: int = 4096) -> str:
 
 
 def _worktree(directory: str, ignored: Collection[str]) -> str | None:
-    """Return the nearest directory with a `.git`: `directory` or one above it."""
     while not os.path.exists(os.path.join(directory, ".git")) or directory in ignored:
         parent = os.path.dirname(directory)
         if parent == directory:
@@ -204,7 +203,6 @@ def _main_worktree(worktree: str) -> str | None:
 
 
 def _commit(git_directory: str, reference: str) -> str:
-    """Return the hash of the commit that a reference names, or ""."""
     common = common_directory_of(git_directory) or git_directory
     for directory in (git_directory, common):
         found = read_git_file(os.path.join(directory, *reference.split("/"))).strip()

@@ -118,7 +118,6 @@ def _object(path: str) -> dict[str, Any]:
 
 
 def _read(path: str) -> bytes:
-    """Return the content of a file, or nothing if it cannot be read."""
     try:
         return read_head(os.path.realpath(path), _MOST_BYTES)  # settings may be a link to dotfiles
     except OSError:

@@ -50,7 +50,7 @@ def publish(home: Home, notices: list[Notice]) -> int:
     Of several with the same code and root, the first counts. Raise `OSError`.
     """
     directory = _directory(home)
-    wanted = {_name(one): one for one in reversed(notices)}
+    wanted = {digest16(f"{one.root}\0{one.code}"): one for one in reversed(notices)}
     present = _names(home)
     for name, suffix in present:
         if name not in wanted:
@@ -263,7 +263,6 @@ def _is_first(directory: str, name: str) -> bool:
 
 
 def _transcripts(directory: str, suffix: str) -> set[str]:
-    """Return the transcript names of the sessions that have a file with `suffix` in `directory`."""
     try:
         names = os.listdir(directory)
     except OSError:
@@ -281,16 +280,11 @@ def _directory(home: Home) -> str:
 
 
 def _names(home: Home) -> list[tuple[str, str]]:
-    """Return the files of notices, each as its name and suffix."""
     try:
         found = sorted(os.listdir(_directory(home)))
     except OSError:
         return []
     return [os.path.splitext(name) for name in found if name.endswith((_WAITING, _SHOWN))]
-
-
-def _name(notice: Notice) -> str:
-    return digest16(f"{notice.root}\0{notice.code}")
 
 
 def _printable(line: str) -> str:

@@ -303,7 +303,6 @@ class Project:
 
 
 def _read(path: str) -> str:
-    """Return the file of times; "" if there is none, or it is not a regular file."""
     try:
         return read_head(path, _TIMES_BYTES).decode("utf-8", "replace")
     except (FileNotFoundError, NotADirectoryError, RefusedFileError):
@@ -352,10 +351,7 @@ def _is_at_or_below(path: str, directory: str) -> bool:
 
 
 def _as_stored(path: str) -> str:
-    """Return `path` in the file system's letter case: `/Users/me/shop` may be `/users/me/Shop`.
-
-    On a case-sensitive file system, return `path`. Costs a system call for each part of the path.
-    """
+    """Return `path` in the file system's letter case. Costs a system call for each part of the path."""
     names = []
     stored, name = os.path.split(path)
     while name:

@@ -150,7 +150,6 @@ def place_of(project: Project) -> str:
 
 
 def _newest_stretches(project: Project, names: list[str]) -> Iterator[Stretch]:
-    """Yield the turns and notes of `newest_entries`. Turns that share bullets are in one stretch."""
     for day, text in read_days(project, names, HOOK_BYTES):
         found = reversed(list(_stretches(day, text)))  # of the same minute, the last one comes first
         yield from sorted(found, key=lambda one: one.minute, reverse=True)

@@ -91,11 +91,7 @@ def is_reading_command(given: object) -> bool:
 
 
 def _reads_topics(rest: list[str]) -> bool:
-    """Return whether the first word is an action that only reads, or there is none: options and numbers
-    alone.
-
-    So no option can hide an action after it.
-    """
+    """Return whether the first word, if any, is a reading action: no option can hide another after it."""
     if rest and rest[0] in _TOPICS_ACTIONS:
         return True
     return all(re.fullmatch("-.*|[0-9]+", word) for word in rest)

@@ -72,11 +72,8 @@ class _Day(NamedTuple):
 
 
 def tally(home: Home, project: Project, most: int | None = None) -> Tally:
-    """Count what a project's memory holds; read at most about `most` bytes, by default `MOST_BYTES`.
-
-    Leave out files that cannot be read.
-    """
-    path = _path(home, project)
+    """Count what a memory holds; read at most about `most` bytes, and leave out unreadable files."""
+    path = os.path.join(home.run, "tally", digest16(project.root) + ".json")
     known = _read(path)
     names = days(project)
     found: dict[str, _Day] = {}
@@ -235,10 +232,6 @@ def _last_title(project: Project, own: OwnEntries) -> str:
                     plain = "".join(letter if letter.isprintable() else " " for letter in words)
                     return one_line(plain, TITLE_CHARACTERS)
     return ""
-
-
-def _path(home: Home, project: Project) -> str:
-    return os.path.join(home.run, "tally", digest16(project.root) + ".json")
 
 
 def _excluded_mark(home: Home, root: str) -> str:

@@ -64,10 +64,7 @@ class TeamProblem(NamedTuple):
 
 
 def is_team(source: str) -> bool:
-    """Return whether a path from a project's root, with slashes, is in the team's folder.
-
-    Letter case does not count: on some systems it names the same folder.
-    """
+    """Return whether a path from a project's root, with slashes, is in the team's folder, in any case."""
     return source.casefold().startswith(TEAM + "/") or source.casefold() == TEAM
 
 
@@ -145,7 +142,6 @@ def _real(root: str, source: str) -> str:
 
 
 def _walk(root: str) -> Iterator[str]:
-    """Yield the sources of all Markdown files two levels below the team's folder."""
     top = os.path.join(root, TEAM_DIRECTORY)
     if os.path.realpath(top) != os.path.join(os.path.realpath(root), TEAM_DIRECTORY):
         return

@@ -136,7 +136,6 @@ class Document:
         return iter(tokens)
 
     def _read(self, tokens: Iterator[Token]) -> list[Span]:
-        """Return the spans up to the token that closes the enclosing block."""
         spans: list[Span] = []
         for token in tokens:
             if token.nesting < 0:

@@ -224,7 +224,6 @@ def _read_last(path: str) -> str:
 
 
 def _claim(home: Home, name: str, root: str) -> bool:
-    """Return whether `root` holds the identity; take it if no existing directory does."""
     holder = holder_of(home, name)
     if holder == root:
         return True

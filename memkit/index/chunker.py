@@ -213,7 +213,6 @@ class Packer:
         return self._without_short_end(pieces)
 
     def _without_short_end(self, pieces: list[Piece]) -> list[Piece]:
-        """Return `pieces`, changed if possible so that the last one is not a fragment."""
         limit, minimum = self._options.max_characters, self._options.min_characters
         if len(pieces) < 2 or pieces[-1].own_size >= minimum:
             return pieces
@@ -259,7 +258,6 @@ class Packer:
         return start
 
     def _join_fences(self, spans: Iterable[Span]) -> list[Span]:
-        """Join each fence with the paragraph before it, if the two fit into a piece."""
         joined: list[Span] = []
         for span in spans:
             before = joined[-1] if joined else span
@@ -273,7 +271,6 @@ class Packer:
         return joined
 
     def _divide(self, span: Span, limit: int) -> list[Span]:
-        """Divide `span` into parts of at most `limit` characters; uncut code may be larger."""
         if span.size <= limit or span.kind == "fence":
             return [span]
         children = self._children(span)
@@ -283,7 +280,6 @@ class Packer:
         return [part for child in joined for part in self._divide(child, limit)]
 
     def _children(self, span: Span) -> list[Span]:
-        """Return its nested blocks, else stanzas, else lines."""
         if span.children:
             return self._document.tile(span.children, span.start, span.end)
         body = self._document.body
@@ -295,7 +291,6 @@ class Packer:
         return [span]
 
     def _divide_line(self, span: Span, limit: int) -> list[Span]:
-        """Divide a line into parts of similar length, between words if it has any."""
         body = self._document.body
         parts: list[Span] = []
         start = span.start

@@ -285,7 +285,6 @@ class ColleagueRows(Snapshot):
 
 
 def _row(name: str, metadata: Any, text: Any, cosine: float = 0.0) -> ColleagueRow | None:
-    """Return what a row of a server says; None if memkit did not write it."""
     match = _ROW.fullmatch(name)
     if match is None or not isinstance(metadata, Mapping) or not isinstance(text, str) or not text:
         return None

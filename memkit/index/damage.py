@@ -140,10 +140,7 @@ class Contents:
 
 
 def in_use_marker(path: Path) -> Path:
-    """Return the file that exists in the directory `path` while a process has it open.
-
-    A leftover one means that a process was killed, maybe by the index itself.
-    """
+    """Return the file that exists in `path` while a process has it open; a killed one leaves it behind."""
     return path / _IN_USE
 
 

@@ -269,7 +269,6 @@ class JoinedPostings:
 
 
 def _offsets(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the offset at which each of consecutive runs starts, and the end of the last one."""
     return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))])
 
 
@@ -368,7 +367,6 @@ class PassageBM25:
         return aligned
 
     def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return for each position the sum of `values` over its passage."""
         sums: NDArray[np.float64] = values.copy()
         for shift, has_neighbor in self._neighbors:
             sums[shift:] += values[:-shift] * has_neighbor
@@ -377,6 +375,5 @@ class PassageBM25:
 
 
 def _has_neighbor(sessions: NDArray[np.int32], shift: int) -> NDArray[np.bool_]:
-    """Return whether each position and the one `shift` after it are of the same session."""
     same: NDArray[np.bool_] = (sessions[:-shift] == sessions[shift:]) & (sessions[shift:] >= 0)
     return same

@@ -134,13 +134,11 @@ def memory_paths(project: Project, home: Home, settings: Settings) -> Sequence[s
 
 
 def _own_paths(project: Project, home: Home, settings: Settings) -> Sequence[str]:
-    """Return the paths that the settings name."""
     # A repository's settings cannot name the team's folder: they come with it.
     return [one for one in _chosen_paths(project, home, settings) if not _is_team_path(project, one)]
 
 
 def _team_path(project: Project, home: Home) -> list[str]:
-    """Return the team's folder in a clone that the user trusts."""
     return [team.TEAM] if team.is_trusted(home, project.root) else []
 
 
@@ -163,10 +161,7 @@ def _chosen_paths(project: Project, home: Home, settings: Settings) -> Sequence[
 
 
 def _has_openclaw_days(root: str, exclude: Sequence[str]) -> bool:
-    """Return whether `memory/` holds a day, as OpenClaw writes them: many projects have such a directory.
-
-    If it cannot be read now, return True, so that the index keeps what it has of it.
-    """
+    """Return whether `memory/` holds OpenClaw's days, or is unreadable: the index keeps what it has."""
     try:
         with os.scandir(inside(os.path.join(root, OPENCLAW_DAYS), root)) as entries:
             return any(
@@ -222,10 +217,7 @@ def read_files(
 
 
 def is_up_to_date(snapshot: ChunkReader | Manifest, files: CurrentFiles, settings: Settings) -> bool:
-    """Return whether the snapshot was made from exactly these files, chunked as the settings say.
-
-    Files that cannot be read count as unchanged.
-    """
+    """Return whether the snapshot has these files and settings; unreadable files count as unchanged."""
     known = snapshot.sources
     kept = {source: known[source] for source in known if files.is_unreadable(source)}
     return known == {**kept, **state_of(files, settings)}

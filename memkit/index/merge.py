@@ -98,7 +98,6 @@ def choose(sizes: list[int], live: list[int]) -> list[int]:
 
 
 def _moved(entries: dict[str, Entry], runs: list[Run], segment: int) -> dict[str, Entry]:
-    """Return the entries as the segment with this number has them, made of the `runs` of all."""
     moved = {}
     start = 0
     for source, entry in sorted(entries.items()):

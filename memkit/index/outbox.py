@@ -49,10 +49,7 @@ class Unsent(NamedTuple):
 
 
 class Outbox(Store):
-    """A store on a server, or None. From its first failure on, it holds nothing and takes nothing.
-
-    `problem` is the reason then, in one line, else "".
-    """
+    """A store on a server, or None. From its first failure on (`problem`, one line) it takes nothing."""
 
     def __init__(self, open_store: Callable[[], Store] | None) -> None:
         self._store: Store | None = None

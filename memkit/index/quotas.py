@@ -29,10 +29,7 @@ def fit_document(text: str) -> str:
 
 
 def fit_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata with texts as long as a record takes: a stranger's heading has any length.
-
-    Raise `ValueError` for too many keys.
-    """
+    """Return metadata whose texts, of any length, are cut to fit. Raise `ValueError` for too many keys."""
     if len(values) > MOST_KEYS:
         raise ValueError(f"a row has {len(values)} keys, and a server takes {MOST_KEYS}")
     return {

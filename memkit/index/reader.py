@@ -232,10 +232,7 @@ class ChunkReader:
         return digest(json.dumps(sorted(self.sources.items())))
 
     def place(self, position: int) -> tuple[int, int]:
-        """Return the number of the segment that has the chunk at `position`, and its place there.
-
-        Raise `IndexError`.
-        """
+        """Return the number of the chunk's segment, and the place there. Raise `IndexError`."""
         if not 0 <= position < len(self):
             raise IndexError(position)
         run = self.runs[bisect_right(self._starts, position) - 1]
@@ -269,10 +266,7 @@ class ChunkReader:
         return self.segments[number].id(place)
 
     def find(self, prefix: str) -> int:
-        """Return the position of the chunk whose id starts with `prefix`.
-
-        Raise `NotFoundError` or `AmbiguousIdError`.
-        """
+        """Return a chunk's position by the start of its id. Raise `NotFoundError`, `AmbiguousIdError`."""
         wanted = prefix.lower().encode("ascii", "replace")
         found: list[int] = []
         if 0 < len(wanted) <= ID_BYTES:
@@ -319,10 +313,7 @@ class ChunkReader:
 def open_current(
     directory: Path, open_at: Callable[[Path], Opened], *, strict: bool = False
 ) -> Opened | None:
-    """Open the current state in `directory` with `open_at`; return None if there is no usable one.
-
-    With `strict`, raise `StaleSnapshotError` with the reason if there is one that cannot be used.
-    """
+    """Open the current state with `open_at`, or return None; if `strict`, raise `StaleSnapshotError`."""
     name = name_of(directory)
     while name:
         try:

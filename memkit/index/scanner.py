@@ -113,7 +113,6 @@ def scan(
 
 
 def _may_be_found(file: SourceFile, configured: str, real_root: str, folder: str) -> bool:
-    """Return whether a file is outside of the team's `folder`, or one of its files found as such."""
     if not team.is_team(file.source) and not file.real.casefold().startswith(folder):  # a link may lead there
         return True
     return configured == team.TEAM and team.is_readable(real_root, file.source, file.real)
@@ -185,7 +184,6 @@ def sources_of(root: Path, paths: Sequence[str]) -> list[str]:
 
 
 def _source(root: Path, base: Path) -> str:
-    """Return the source of a configured path, "" for the root itself."""
     # The root and the path may lead to the same place through different links.
     for normal in (_absolute, _real):
         if normal(base).is_relative_to(normal(root)):
@@ -197,7 +195,6 @@ def _source(root: Path, base: Path) -> str:
 def _walk(
     base: Path, source: str, exclude: Sequence[str], unreadable: Unreadable
 ) -> Iterator[SourceFile]:
-    """Yield the files below a directory; those behind links come last."""
     boundary = _real(base)
     directories = [(base, source)]
     visited: set[Path] = set()
@@ -229,7 +226,6 @@ def _walk(
 
 
 def _entries(path: Path, source: str, unreadable: Unreadable) -> list[os.DirEntry[str]]:
-    """Return the entries of a directory that are not hidden and have a UTF-8 name."""
     try:
         with os.scandir(path) as found:
             entries = [entry for entry in found if not is_hidden(entry.name)]

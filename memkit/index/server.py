@@ -210,8 +210,6 @@ def chroma_settings() -> ChromaSettings:
 
 
 class _Repeating(httpx.Client):
-    """Repeats a request whose connection was dropped, or that a server was too busy for."""
-
     def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         for pause in PAUSES:
             try:

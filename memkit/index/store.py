@@ -93,8 +93,6 @@ class Row:
 
 
 class _Batch:
-    """Rows to write in one call."""
-
     def __init__(self) -> None:
         self.ids: list[str] = []
         self.vectors: list[Any] = []
@@ -102,7 +100,6 @@ class _Batch:
         self.texts: list[str] = []
 
     def add(self, name: str, vector: Any, metadata: Metadata, text: str) -> None:
-        """Add a row."""
         self.ids.append(name)
         self.vectors.append(vector)
         self.metadatas.append(metadata)
@@ -242,7 +239,6 @@ class Store:
         return found
 
     def _batches(self, ids: Sequence[str]) -> Iterator[list[str]]:
-        """Yield ids as Chroma has them, as many as one call takes."""
         for start in range(0, len(ids), self._batch_rows):
             yield [f"{self._prefix}{row}" for row in ids[start : start + self._batch_rows]]
 
@@ -411,7 +407,6 @@ def _find(client: ClientAPI, name: str) -> Collection | None:
 
 
 def _drop(client: ClientAPI, name: str, owner: str) -> None:
-    """Delete a collection, or all rows of `owner` in one on a server."""
     old = _find(client, name)
     if old is None:
         return
@@ -424,7 +419,6 @@ def _drop(client: ClientAPI, name: str, owner: str) -> None:
 
 
 def _all_metadata(collection: Collection, owner: str, source: str = "") -> list[tuple[str, Any]]:
-    """Return the ids of all rows, or of all rows of `owner` or `source`, with their metadata."""
     named = [{name: one} for name, one in (("owner", owner), ("source", source)) if one]
     where: dict[str, Any] = {"$and": named} if len(named) > 1 else (named[0] if named else {})
     rows = MOST_ROWS if owner else PAGE_ROWS
@@ -437,7 +431,6 @@ def _all_metadata(collection: Collection, owner: str, source: str = "") -> list[
 
 
 def _all_rows(collection: Collection, owner: str) -> list[tuple[str, Any, Metadata, str]]:
-    """Return all rows, or all rows of `owner`: id, vector, metadata, and text."""
     options: dict[str, Any] = {"where": {"owner": owner}} if owner else {}
     options["include"] = ["embeddings", "metadatas", "documents"]
     found: list[tuple[str, Any, Metadata, str]] = []
@@ -451,7 +444,6 @@ def _all_rows(collection: Collection, owner: str) -> list[tuple[str, Any, Metada
 
 
 def _window(chunk: str, number: int) -> str:
-    """Return the id of the row of a window."""
     return f"{chunk}#{number}" if number else chunk
 
 
@@ -473,8 +465,5 @@ def _call(function: Callable[..., Any], **arguments: Any) -> Any:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic of Chroma's Rust code is not an Exception
-        raise IndexStoreError(f"the index cannot be used: {_in_one_line(error)}") from error
-
-
-def _in_one_line(error: BaseException) -> str:
-    return shorten(one_line(f"{type(error).__name__}: {error}"), 300)
+        line = shorten(one_line(f"{type(error).__name__}: {error}"), 300)
+        raise IndexStoreError(f"the index cannot be used: {line}") from error

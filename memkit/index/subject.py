@@ -39,10 +39,7 @@ _NUMBERS = re.compile(r"[\W_]*(?:\d{1,2}[\W_]+)*(?:\d{1,2})?")
 
 
 def subject_of(prompt: str) -> str:
-    """Return the words of `prompt` that name its subject, in order, separated by spaces.
-
-    Names such as `run_in_executor` or `tests/` stay as they are. Short numbers are left out.
-    """
+    """Return the words of `prompt` that name its subject, in order: whole names, but no short numbers."""
     return " ".join(word for word in prompt.split() if not _is_everywhere(word))
 
 

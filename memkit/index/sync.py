@@ -81,10 +81,7 @@ def sync_project(
 
 
 class Indexer:
-    """Updates the index of one project repeatedly, and keeps Chroma open in between.
-
-    A context manager that closes it. The caller holds the index lock all the time.
-    """
+    """Keeps Chroma open to update one project repeatedly. The caller holds the index lock all the time."""
 
     def __init__(
         self,
@@ -128,7 +125,6 @@ class Indexer:
         return self._snapshot
 
     def _reopen(self) -> None:
-        """Open the current snapshot, with the segments that are open."""
         earlier, language = self._snapshot, self.settings.search.language
         place = snapshot_directory(self.home, self.name)
         self._snapshot = open_current(place, lambda path: Snapshot(path, language, earlier))
@@ -142,11 +138,7 @@ class Indexer:
         later: bool = False,
         progress: Progress | None = None,
     ) -> SyncReport:
-        """Update the index to match `files`, by default all memory files as they are now.
-
-        `rebuild`, `compare`, and `later` are as for `sync_project`. Raise `IndexStoreError`,
-        `EmbeddingError`.
-        """
+        """Update the index to match `files`, by default those of now. See `sync_project` for the rest."""
         self._compares = compare
         if compare:
             self._drop_if_damaged()
@@ -177,7 +169,6 @@ class Indexer:
             return run(rebuild=rebuild, reuse=not rebuild)
 
     def _drop_if_damaged(self) -> None:
-        """Remove the current state if it is damaged, so that the pass makes a new one."""
         snapshot = self.snapshot()
         try:
             if snapshot is not None:
@@ -260,7 +251,6 @@ class Indexer:
         return Outbox(open_store) if self._path is None else open_store()
 
     def _unsent(self, last: Snapshot | None) -> Unsent:
-        """Return what the store may lack of a snapshot."""
         if last is None or (last.directory / STARTED).exists():
             return Unsent(None)
         return read_unsent(last.directory)

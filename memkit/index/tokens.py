@@ -157,10 +157,7 @@ class Tokenizer:
         return {term: math.fsum(found) for term, found in weights.items()}
 
     def identifier(self, text: str) -> str | None:
-        """Return the one term for all of `text` if it is a single name or word, else None.
-
-        Quotation marks around it and the parentheses of a call after it are ignored.
-        """
+        """Return the one term for all of `text` if it is one name, maybe quoted or called; else None."""
         name = text.strip().strip(_QUOTES).removesuffix("()")
         if not name.isascii():
             name = unicodedata.normalize("NFKC", name)
@@ -170,7 +167,6 @@ class Tokenizer:
         return next(self._term(name.strip("_")), None)
 
     def _groups(self, text: str, dropped: frozenset[str]) -> Iterator[tuple[str, ...]]:
-        """Yield the terms of each word, name, and CJK bigram that is not `dropped`."""
         if text.isascii():
             yield from self._words(_ASCII_LEXEME.findall(text), dropped)
             return
@@ -192,7 +188,6 @@ class Tokenizer:
         return filter(None, terms_of)
 
     def _terms(self, lexeme: str) -> tuple[str, ...]:
-        """Return the terms of one lexeme, each once."""
         if lexeme.lower().endswith(("n't", "n’t")):  # don't, can't: function words all
             return ()
         words = _APOSTROPHE.split(lexeme.replace(",", ""))
@@ -202,7 +197,6 @@ class Tokenizer:
         return tuple(dict.fromkeys(found))
 
     def _parts(self, name: str, level: int) -> Iterator[str]:
-        """Yield the term for `name`, then those of its parts, from separator `level` inward."""
         name = name.strip("_")
         yield from self._term(name)
         for deeper in range(level, len(_SEPARATORS)):
@@ -226,7 +220,6 @@ class Tokenizer:
                         yield from self._term(part)
 
     def _term(self, name: str) -> Iterator[str]:
-        """Yield `name` as a term, or nothing if it is empty, too long, or a stop word."""
         term = _fold(name)
         if 0 < len(term) <= LONGEST_TERM and term not in self._stop_words:
             yield term if _IDENTIFIER.search(term) else self._stem(term)

@@ -157,7 +157,6 @@ class Update:
             self.has_begun = True
 
     def _commit(self) -> None:
-        """Make the new state the current one, if it is new."""
         base, root = self.base, self.indexer.project.root
         for source, state in self.state.items():
             entry = self.entries.get(source)
@@ -203,7 +202,6 @@ class Update:
         return identity, unsent
 
     def _read_store(self) -> None:
-        """Find out what the store holds, and collect the vectors that are known."""
         if not self.is_in_step:
             self._take(self.store.stored())
         for source in sorted(self.unsent) if self.is_in_step else ():
@@ -215,7 +213,6 @@ class Update:
             self._note_stored(source, rows)
 
     def _take(self, stored: Mapping[str, Metadata]) -> None:
-        """Note rows that the store holds."""
         self.before |= stored
         for id, metadata in stored.items():
             number, windows = text_number(metadata), metadata.get("windows")
@@ -276,12 +273,10 @@ class Update:
             yield batch, 1.0
 
     def _last_rows(self, source: str) -> list[Row]:
-        """Return the chunks that a file had before it could no longer be read."""
         rows = [] if self.last is None else self.last.rows_of(source)
         return rows if self.base is not None else [replace(row, vectors=None) for row in rows]
 
     def _chunks_of(self, source: str) -> list[Row]:
-        """Parse a file; return its chunks. If it cannot be read any more, they stay as they are."""
         try:
             file = self.files[source].load()
         except OSError as error:
@@ -303,7 +298,6 @@ class Update:
         )
 
     def _index(self, rows: list[Row], share: float, progress: Progress | None) -> None:
-        """Bring these chunks into the store and into a new segment."""
         rows = self._with_vectors(rows)
         waiting = [row for row in rows if row.vectors is None]
         written: set[str] = set()
@@ -326,7 +320,6 @@ class Update:
         self.made.clear()
 
     def _with_vectors(self, rows: list[Row]) -> list[Row]:
-        """Return the rows with those vectors that exist."""
         found: Vectors = {}
         wanted = {row.chunk.text_number for row in rows if row.vectors is None}
         in_store: dict[str, int] = {}
@@ -359,7 +352,6 @@ class Update:
         ]
 
     def _find_embedder(self) -> ChunkEmbedder | None:
-        """Return the embedder, if there is one and it has not failed."""
         if not self.is_asked:
             self.is_asked = True
             embedder, self.report.degraded = self.indexer.find_embedder()
@@ -407,7 +399,6 @@ class Update:
         return written
 
     def _write_changed(self, rows: list[Row], written: Collection[str] = ()) -> None:
-        """Write those rows that the store does not have yet."""
         self.seen |= {row.id for row in rows}
         new = [row for row in rows if row.id not in written]
         self._put([row for row in new if self.before.get(row.id) != self.store.describe(row)])
@@ -427,7 +418,6 @@ class Update:
             self.store.put(batch)
 
     def _write_segment(self, rows: list[Row]) -> None:
-        """Write a segment of the files that have changed or gained vectors."""
         base = self.base
         entries = entries_of(rows, self.state, len(self.segments))
         for source, entry in [*entries.items()]:

@@ -222,7 +222,6 @@ def _seconds_left(deadline: float) -> float:
 
 
 def _result(reply: dict[str, Any], identity: str) -> dict[str, Any]:
-    """Return the result in `reply`. Raise the error in it."""
     error = reply.get("error")
     if isinstance(error, dict):
         kind, message = error.get("kind"), error.get("message")

@@ -79,10 +79,7 @@ def unfinished(home: Home) -> list[Item]:
 
 
 def recover(home: Home) -> int:
-    """Put back what a killed worker had claimed; return how many.
-
-    The caller holds the capture lock, so no other worker is alive.
-    """
+    """Put back what a killed worker had claimed; return how many. The caller holds the capture lock."""
     _remove_leftovers(home)
     names = claimed(home)
     for name in names:
@@ -153,10 +150,7 @@ def give_up(home: Home, item: Item, error: str) -> None:
 
 
 def retry_failed(home: Home, since: float = 0.0) -> int:
-    """Put failed events back with no attempts counted; return how many.
-
-    Skip those that happened before `since`, in seconds since the epoch.
-    """
+    """Put failed events since `since` (epoch seconds) back with no attempts counted; return how many."""
     count = 0
     for name, record in failed(home):
         if "event" in record and time_of(record) >= since:
@@ -170,10 +164,7 @@ def retry_failed(home: Home, since: float = 0.0) -> int:
 
 
 def not_before(record: dict[str, Any]) -> float:
-    """Return when to try the event again, in seconds since the epoch; 0 for at once.
-
-    Raise `ValueError` or `TypeError` if the record's value is not a time.
-    """
+    """Return when to try again, in epoch seconds; 0 for at once. Raise `ValueError` or `TypeError`."""
     return float(record.get("not_before", 0))
 
 

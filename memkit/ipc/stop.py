@@ -122,10 +122,7 @@ def _cpu_seconds(process: psutil.Process) -> float:
 
 
 def _service_process(home: Home) -> psutil.Process | None:
-    """Return the process that last took the service's lock, if it certainly is a service of this home.
-
-    Its id may belong to another process by now. So check its command line and memory home.
-    """
+    """Return the service, checked by command line and home: its ID may be another process's by now."""
     number = process_of(home)
     if number is None:
         return None

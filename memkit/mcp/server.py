@@ -224,7 +224,6 @@ class _Output:
         """Do nothing: each message is flushed when it is written."""
 
     def send(self, data: bytes) -> None:
-        """Write a line."""
         try:
             self._target.write(data)
             self._target.flush()
@@ -240,14 +239,11 @@ def _answers(text: str, name: Any) -> bool:
 
 
 class _Calls:
-    """Counts the calls that run, in whatever thread."""
-
     def __init__(self) -> None:
         self._running = 0
         self._changed = threading.Condition()
 
     def run(self, function: Callable[[], Found]) -> Found:
-        """Return what `function` returns."""
         with self._changed:
             self._running += 1
         try:

@@ -185,7 +185,6 @@ class SearchClient:
         )
 
     def _capture_events(self) -> None:
-        """Have the service or this process capture the waiting events, for a limited time."""
         if self._settings.service.enabled:
             try:
                 request(self._home, "work", {"wait": True}, CAPTURE_SECONDS)
@@ -207,7 +206,6 @@ class SearchClient:
             logger.warning("cannot capture waiting events: %s", error)
 
     def _waiting_work(self) -> str:
-        """Return a line on what is not in the memory yet, "" if nothing waits."""
         count = len(spool.work(self._home))
         if count:
             waits = "waits" if count == 1 else "wait"

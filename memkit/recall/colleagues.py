@@ -32,10 +32,7 @@ class SharedMemory:
         self.root = root
 
     def nearest(self, vector: NDArray[np.float32], filters: Filters) -> list[ColleagueRow]:
-        """Return the rows nearest to a question. The caller applies the filters that a server cannot.
-
-        Raise `IndexStoreError`.
-        """
+        """Return the nearest rows, before the filters that a server cannot apply. Raise `IndexStoreError`."""
         from memkit.index.colleagues import Conditions
 
         conditions = Conditions(

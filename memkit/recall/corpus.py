@@ -113,10 +113,7 @@ class Corpus:
         return "\n".join(lines)
 
     def later_turns(self, position: int) -> Iterator[list[int]]:
-        """Yield the pieces of each turn that follows an entry in its session, in order.
-
-        Those of a bullet follow the turns that it cites.
-        """
+        """Yield the pieces of each turn that follows an entry, or the turns that it cites, in its session."""
         session, entries = int(self.columns["session"][position]), self.columns["entry"]
         if session < 0:
             return
@@ -239,8 +236,6 @@ def _use_one_thread() -> None:
 
 
 class _LexicalPart:
-    """The lexical side of one snapshot."""
-
     def __init__(self, snapshot: Snapshot) -> None:
         self._index = snapshot.lexical
         sessions = snapshot.columns["session"]

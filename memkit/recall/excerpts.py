@@ -68,7 +68,6 @@ def _timed(heading: str) -> tuple[str, str]:
 
 
 def _session_title(chunk: Chunk) -> str:
-    """Return the title of the session around a turn or bullet; "" if there is none besides the turn's."""
     opening = chunk.breadcrumb.removeprefix(chunk.date)
     if chunk.kind == "turn":
         opening = opening.removesuffix(chunk.heading)

@@ -126,7 +126,6 @@ def _told(failed: CallLine, between: Sequence[CallLine], passed: CallLine) -> st
 
 
 def _step(call: CallLine) -> str:
-    """Return what a call did, or "" if it only looked or failed."""
     if call.has_failed:
         return ""
     if call.name in EDITORS:

@@ -269,7 +269,6 @@ class _Repository:
             ]  # fmt: skip
 
     def take(self, name: str, output: bytes) -> None:
-        """Read the answer to a question."""
         if name == "changes":
             self._read_changes(os.fsdecode(output))
         else:
@@ -296,7 +295,6 @@ class _Repository:
         return frozenset(read_git_file(os.path.join(common, "shallow"), _SHALLOW_BYTES).split())
 
     def marks(self) -> Iterator[tuple[int, GitMarks]]:
-        """Yield the marks of each entry, with its number."""
         own = anchors.safe(self._branch)
         known = None
         if any(entry.branch not in ("", own) for entry in self._entries):

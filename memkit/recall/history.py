@@ -70,8 +70,6 @@ def activity(session: PastSession) -> tuple[str, str, str]:
 
 
 class _History:
-    """The sessions of one project."""
-
     def __init__(
         self,
         project: Project,
@@ -96,7 +94,6 @@ class _History:
             yield from sorted((one for one in known if one), key=activity, reverse=True)
 
     def _ending(self) -> Iterable[tuple[str, Mapping[str, list[str]]]]:
-        """Return each day, newest first, with the sessions that were last active then, and their days."""
         if self._find_ending is not None:
             return self._find_ending(self._journal.project)
         ending: dict[str, dict[str, list[str]]] = {}
@@ -110,7 +107,6 @@ class _History:
         return [day for day in days if since <= day[:10] <= until] if until else days
 
     def _all_days(self) -> Mapping[str, list[str]]:
-        """Return the days of each session, in order, and remember the first one."""
         find = self._find_days
         found = find(self._journal.project) if find is not None else self._days_of()
         self._first = {session: days[0] for session, days in found.items()}
@@ -135,7 +131,6 @@ class _History:
         return content, {one.session: one for one in sessions(day, content)}
 
     def _joined(self, session: str, days: list[str]) -> PastSession | None:
-        """Return a session of all its days, or None if the filters leave it out."""
         read = [(self._lines(day), day) for day in days]
         lines = [
             (content, known[session], day) for (content, known), day in read if session in known

@@ -74,16 +74,12 @@ _NUMBERS = {
 
 
 class _Sentence(NamedTuple):
-    """A sentence, whether it speaks of a change, and its values by unit."""
-
     text: str
     speaks: bool
     values: dict[str, set[str]]
 
 
 class _Entry(NamedTuple):
-    """A place to compare, its time, its direction in the model's space, and the length of its turn."""
-
     place: Place
     chunk: Chunk
     time: tuple[int, int]
@@ -139,10 +135,7 @@ class NewestFirst:
         yield from ranked
 
     def _compare(self, placed: list[_Entry], new: _Entry) -> tuple[_Entry, int | None]:
-        """Mark what is changed among the `placed` and the `new` entry.
-
-        Return the new one, and the place of the first that it changes or None.
-        """
+        """Mark what is changed. Return the `new` entry, and the place of the first it changes, or None."""
         target = None
         for number, other in enumerate(placed):
             first, second = (other, new) if other.time < new.time else (new, other)
@@ -172,7 +165,6 @@ class NewestFirst:
         )
 
     def _change(self, earlier: _Entry, later: _Entry) -> ChangingEntry | None:
-        """Return how `later` changes the point of `earlier`, or None."""
         if (
             not {earlier.chunk.kind, later.chunk.kind} <= {"turn", "summary"}
             or earlier.root != later.root
@@ -196,7 +188,6 @@ class NewestFirst:
         return ChangingEntry(later.place.position, later.chunk.date, text) if text else None
 
     def _match(self, position: int, content: str) -> list[_Sentence]:
-        """Return the sentences of an entry that match the question best."""
         if position in self._points:
             return self._points[position]
         weights = self._weights(self._corpus.lexical_of(position))
@@ -221,7 +212,6 @@ class NewestFirst:
 
 
 def _raised(new: _Entry, changed: _Entry) -> _Entry:
-    """Return `new` with the score of the entry that it comes before."""
     score = max(new.place.score, changed.place.score)
     return new._replace(place=new.place._replace(score=score))
 

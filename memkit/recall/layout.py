@@ -59,7 +59,6 @@ def lay_out(answer: Answer, budget_tokens: int, root: str = "") -> str:
 
 
 def _opening(answer: Answer) -> str:
-    """Return what was understood of a question with a period or about work as such, or ""."""
     if answer.overview is None:
         return f"From {answer.days} only." if answer.days else ""
     heading = answer.overview.heading(answer.days)
@@ -73,7 +72,6 @@ def _opening(answer: Answer) -> str:
 
 
 def _with_sessions(text: str, answer: Answer, limit: int, root: str) -> str:
-    """Add the sessions and lines of the overview as far as there is room."""
     if answer.overview is None or answer.overview.is_empty:
         return text
     hint = "\n\n`memkit show ID` shows all of an entry."
@@ -104,7 +102,6 @@ def _lay_out_nearest(lines: Sequence[Line], room: int) -> str:
 
 
 def _entry(result: Result, room: int, root: str) -> str:
-    """Return one result in at most `room` characters, or "" if that is too little."""
     chunk = result.chunk
     attributes = {
         "id": result.id,

@@ -8,10 +8,7 @@ from memkit.journal.turn_parts import read_parts
 
 
 def only_asked(section: str) -> bool:
-    """Return whether all tool calls of a turn, if it has any, asked memkit or read its files.
-
-    `section` is the turn in a day file.
-    """
+    """Return whether all tool calls of a turn's `section`, if any, asked memkit or read its files."""
     calls = read_parts(section).tools
     return bool(calls) and all(map(_is_lookup, calls))
 

@@ -41,8 +41,6 @@ WORDS_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A turn as its day file has it: its bullets and its tool calls."""
-
     heading: str
     bullets: list[WrittenBullet]
     calls: list[CallLine]
@@ -62,10 +60,7 @@ class Moments:
     def past_failure(
         self, met: Signature, command: str, session: str, shown: Collection[str]
     ) -> Pointer | None:
-        """Return how the newest earlier turn with the failure `met` got past it, or None.
-
-        Leave out the turns of `session`, and ids in `shown`.
-        """
+        """Return how the newest turn outside of `session` and `shown` got past the failure `met`, or None."""
         if not met.tells:
             return None
         scores = self._corpus.lexical(f"{met.reason} {command}")[0]
@@ -89,7 +84,7 @@ class Moments:
         """
         held = self._holding(paths)
         found: list[tuple[bool, tuple[int, int], Pointer]] = []
-        for position in self._newest(held)[:MOST_CANDIDATES]:
+        for position in sorted(np.flatnonzero(held).tolist(), key=self._age)[:MOST_CANDIDATES]:
             if not self._is_here(position, session):
                 continue
             for at, words in self._decided(position, paths):
@@ -129,7 +124,6 @@ class Moments:
                 yield position, words
 
     def _holding(self, paths: Collection[str]) -> NDArray[np.bool_]:
-        """Return which chunks may name the file."""
         corpus = self._corpus
         held = np.zeros(len(corpus), bool)
         for name in {*paths, *(path.rpartition("/")[2] for path in paths)}:
@@ -138,15 +132,10 @@ class Moments:
             held |= corpus.lexical(name)[2] >= 1 if found is None else found
         return held
 
-    def _newest(self, held: NDArray[np.bool_]) -> list[int]:
-        return sorted(np.flatnonzero(held).tolist(), key=self._age)
-
     def _age(self, position: int) -> tuple[int, int]:
-        """Return a key that sorts the newest entry first."""
         return -int(self._corpus.columns["day"][position]), -position
 
     def _is_here(self, position: int, session: str) -> bool:
-        """Return whether a chunk is of this project and of another session."""
         is_own_session = bool(session) and self._corpus.name("session", position) == session
         return not is_own_session and self._corpus.root(position) == self._project.root
 
@@ -184,7 +173,6 @@ class Moments:
                 return
 
     def _turn(self, position: int, turn: str) -> _Turn | None:
-        """Return a turn from its day file, or None if it is no longer there."""
         source = self._corpus.name("source", position)
         if source not in self._days:
             self._days[source] = dict(self._read(source))

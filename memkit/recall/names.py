@@ -59,8 +59,6 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A memory file: its name without suffix, its path, and its content."""
-
     name: str
     path: str
     content: DayFile
@@ -76,7 +74,7 @@ def find_day(journal: Journal, name: str, today: date) -> Entry | None:
         return None
     wanted = near[name].isoformat() if name in near else name
     known = journal.days()
-    files = [_read(journal, day) for day in known if day[:10] == wanted]
+    files = [_File(day, str(journal.path(day)), journal.day(day)) for day in known if day[:10] == wanted]
     if not files and day_of(wanted) is None:
         raise NotFoundError(f"{wanted} is not a day of the calendar")
     if not files:
@@ -110,7 +108,6 @@ def find_entry(journal: Journal, name: str) -> Entry | None:
 
 
 def _places(journal: Journal, prefix: str) -> Iterator[tuple[_File, int, str, str]]:
-    """Yield each anchor whose id begins with `prefix`: file, line from 0, key, and id. Newest days first."""
     if not prefix:
         return
     for path in reversed(journal.markdown()):
@@ -128,12 +125,7 @@ def _places(journal: Journal, prefix: str) -> Iterator[tuple[_File, int, str, st
                         yield file, number, key, pairs[key]
 
 
-def _read(journal: Journal, day: str) -> _File:
-    return _File(day, str(journal.path(day)), journal.day(day))
-
-
 def _session(journal: Journal, session: str) -> Entry:
-    """Return all sections of a session, the oldest day first."""
     parts: list[str] = []
     turns: list[str] = []
     first: tuple[str, int] | None = None
@@ -165,7 +157,6 @@ def _texts(content: DayFile, sections: Sequence[Section]) -> Iterator[str]:
 
 
 def _by_session(content: DayFile) -> Iterator[tuple[str, Section]]:
-    """Yield each section with its session, "" for a note and for a turn above all sessions."""
     session = ""
     for section in content.sections:
         if section.is_opening:
@@ -174,7 +165,6 @@ def _by_session(content: DayFile) -> Iterator[tuple[str, Section]]:
 
 
 def _entry(file: _File, number: int, key: str, value: str) -> Entry:
-    """Return the turn or note whose heading is at a line, or the bullet or fact there with its turns."""
     content = file.content
     session, section = "", None
     for name, one in _by_session(content):

@@ -161,7 +161,6 @@ class OverviewReader:
 
 
 def _about(lines: Sequence[Line], words: str) -> list[Line]:
-    """Return the lines that share a word with `words`."""
     from memkit.index.tokens import Tokenizer
 
     tokenizer = Tokenizer()

@@ -57,7 +57,6 @@ def _span(unit: str, day: date) -> tuple[date, date]:
 
 
 def _back(unit: str, count: int, day: date) -> date:
-    """Return the day `count` units before `day`; in a shorter month, its last day."""
     if unit == "hour":
         return day - timedelta(days=-(-count // 24))
     if unit in ("day", "week"):

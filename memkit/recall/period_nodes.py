@@ -69,7 +69,6 @@ def _nodes(project: Project, spans: Sequence[Span], forgotten: Forgotten) -> Ite
 
 
 def _described(node: PeriodNode, timeline: Timeline, few: bool) -> PeriodNode | None:
-    """Return a node without a rollup with what it holds, or None if that is nothing."""
     if not timeline.has_period(node.id):
         return None
     known = timeline.node(node.id)
@@ -85,7 +84,6 @@ def _described(node: PeriodNode, timeline: Timeline, few: bool) -> PeriodNode | 
 
 
 def _limited(nodes: Sequence[PeriodNode]) -> tuple[PeriodNode, ...]:
-    """Return the nodes with as many lines each as fit into an answer."""
     most = MOST_LINES // max(1, sum(bool(one.lines) for one in nodes))
     return tuple(
         replace(one, lines=one.lines[:most], omitted=len(one.lines[most:])) for one in nodes

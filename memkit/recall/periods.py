@@ -79,8 +79,6 @@ class Found(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """A phrase in the text, and the days that it names."""
-
     start: int
     end: int
     first: date
@@ -156,7 +154,6 @@ class _Phrase(NamedTuple):
 
 
 def _joined(phrases: list[_Phrase], text: str) -> Found | None:
-    """Return the days that all phrases name, or None if there are none. Joined phrases count as one."""
     cuts = [(one.start, one.end) for one in phrases]
     first: date | None = None
     last: date | None = None
@@ -170,7 +167,6 @@ def _joined(phrases: list[_Phrase], text: str) -> Found | None:
 
 
 def _union(one: _Phrase, other: _Phrase, today: date) -> _Phrase:
-    """Return the period that reaches over two joined phrases: "from Monday to Friday"."""
     begin, end = other.first, other.last
     if one.first and begin and end and end < one.first and one.first - begin < timedelta(7):
         later = end + timedelta(7)  # "from Friday to Wednesday": the Wednesday after it
@@ -204,7 +200,6 @@ def _resolved(points: list[_Point], text: str) -> list[_Point]:
 
 
 def _inside(inner: _Point, outer: _Point) -> _Point | None:
-    """Return `inner` with its days in the calendar week or year `outer`, or None if it cannot be inside."""
     first, last = outer.first, outer.last
     if last - first == timedelta(6) and first.weekday() == 0 and inner.kind in _IN_A_WEEK:
         today = shift(last, inner.kind == "weekday")  # the last such day before it
@@ -267,7 +262,6 @@ def _in_context(
 
 
 def _sign(words: Language, pattern: str, before: str) -> str:
-    """Return the words of a pattern that end the text before a phrase, or ""."""
     start, space = (r"(?<!\w)", r"(?:(?<=['’])|\s+)") if words.is_spaced else ("", r"\s*")
     found = search(f"{start}(?:{pattern}){space}$", before)
     return found[0] if found else ""
@@ -308,7 +302,6 @@ def _without_overlaps(points: Iterator[_Point]) -> list[_Point]:
 
 @functools.cache
 def _compiled(number: int) -> list[tuple[str, bool, re.Pattern[str]]]:
-    """Return the phrases of a language: kind, whether it is bare, and pattern."""
     from memkit.recall.period_words import LANGUAGES
 
     language = LANGUAGES[number]
@@ -373,7 +366,6 @@ def _is_made_of(words: frozenset[str], text: str) -> bool:
 
 
 def _cut(text: str, cuts: list[tuple[int, int]]) -> str:
-    """Return `text` with a space for each of the cuts."""
     pieces, at = [], 0
     for start, end in cuts:
         pieces.append(text[at:start])
@@ -382,7 +374,6 @@ def _cut(text: str, cuts: list[tuple[int, int]]) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Return what is left of a question on one line, without what only went with the period."""
     words = " ".join(text.split()).strip(" ,;:、，")
     words = re.sub(r"^(?:[のにはから]+|的)(?=[^\x00-\x7f])", "", words)
     return re.sub(r"\s+([?!.,;:])", r"\1", words)

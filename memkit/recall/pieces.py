@@ -101,7 +101,6 @@ def _unseen(chunk: Chunk, seen: set[tuple[int, str]]) -> Chunk | None:
 
 
 def _cut(chunk: Chunk, characters: int) -> Chunk:
-    """Return `chunk` cut after a line, or after a word if that keeps much more."""
     text = chunk.content[:characters]
     kept = text[: text.rfind("\n") + 1].rstrip()
     if len(kept) < characters // 2:

@@ -179,8 +179,6 @@ def quotable_line(text: str, limit: int = TEXT_CHARACTERS) -> str:
 
 
 class _Quotation:
-    """Makes the pointer of a place: to which entry it leads, and what it quotes of it."""
-
     def __init__(
         self,
         searcher: Searcher,
@@ -241,16 +239,12 @@ class _Quotation:
         return bullet or (position, self._outcome(position, chunk, matched))
 
     def _entry(self, position: int) -> list[int]:
-        """Return the pieces of an entry."""
         entries = self._corpus.columns["entry"]
         found: list[int] = np.flatnonzero(entries == entries[position]).tolist()
         return found
 
     def _latest(self, position: int) -> int:
-        """Return the best piece of the latest turn of the session that is on the same subject.
-
-        Return `position` itself if there is no later one.
-        """
+        """Return the best piece of the session's latest turn on the same subject, or `position` itself."""
         corpus, relevance = self._corpus, self._relevance
         latest = position
         for pieces in corpus.later_turns(position):
@@ -261,7 +255,6 @@ class _Quotation:
         return latest
 
     def _bullet(self, position: int, chunk: Chunk) -> tuple[int, str] | None:
-        """Return the bullet that tells most about an entry, and its words."""
         corpus = self._corpus
         bullets = [position] if chunk.kind in BULLETS else []
         if chunk.kind == "turn":

@@ -178,7 +178,6 @@ def _told(
     *,
     is_outside: bool = False,
 ) -> Answer:
-    """Return an answer with what was understood of the question."""
     return replace(
         found, query=request.query, period=asked.period, words=asked.request.query, overview=overview,
         is_outside=is_outside,

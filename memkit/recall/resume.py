@@ -66,10 +66,7 @@ class Resumable:
 
 
 def named_session(journal: Journal, words: Sequence[str]) -> FoundSession | None:
-    """Return the session that `words` name by the start of its id, or of a turn's; else None.
-
-    Raise `AmbiguousIdError`.
-    """
+    """Return the session whose id, or a turn's, `words` begin, or None. Raise `AmbiguousIdError`."""
     if len(words) != 1 or not _NAME.fullmatch(words[0]):
         return None
     found = find_entry(journal, words[0])
@@ -138,10 +135,7 @@ def as_dict(session: FoundSession, way: Resumable | None, problem: str) -> dict[
 
 
 def _directory(transcript: Path) -> str:
-    """Return the directory in which a session began, or "".
-
-    Claude Code names the folder of the transcripts after it. The first entries can be from elsewhere.
-    """
+    """Return where a session began, by its folder's name: its first entries can be from elsewhere."""
     found = [entry.cwd for entry in islice(Transcript(transcript), FIRST_ENTRIES) if os.path.isabs(entry.cwd)]
     named = (one for one in found if re.sub(r"[^A-Za-z0-9]", "-", one) == transcript.parent.name)
     return next(named, found[0] if found else "")

@@ -162,7 +162,6 @@ class Searcher:
         )
 
     def _of_colleagues(self, shared: SharedMemory, request: SearchRequest) -> tuple[Answer, str]:
-        """Return what the rows of colleagues answer, and what is missing."""
         nothing = Answer(request.query, self.settings.mode, "", 0.0, [])
         if self.embedder is None:
             return nothing, "colleagues' entries are found by vectors alone, and there are none"
@@ -180,7 +179,6 @@ class Searcher:
         return theirs.answer(request), ""
 
     def _vector(self, query: str) -> NDArray[np.float32]:
-        """Return the vector of a query. It may cost money: make it once for all that is searched."""
         if self.embedder is None:
             raise EmbeddingError("there is no model")
         if self._embedded is None or self._embedded[0] != query:
@@ -188,7 +186,6 @@ class Searcher:
         return self._embedded[1]
 
     def _nearest(self, found: _Found, request: SearchRequest) -> Iterator[Line]:
-        """Yield a line for each of the best entries that match too little to be results."""
         corpus, near = self.corpus, found.raisable & (found.relevance >= NEAREST_RELEVANCE)
         for place, chunk in self._turns(self._places(found, request, near), MOST_NEAREST):
             name = corpus.shown_id(place.position)
@@ -317,7 +314,6 @@ class Searcher:
             yield place, joined(pieces[entry])
 
     def _ordered(self, found: _Found, request: SearchRequest) -> Iterator[tuple[Place, Chunk]]:
-        """Yield the places of the results, best first, but the newest first on the same point."""
         # A change is found even if it matches less than results must.
         about = found.raisable & (found.relevance >= self.settings.best_relevance)
         return NewestFirst(self.corpus, request.query).ordered(
@@ -327,7 +323,6 @@ class Searcher:
     def _places(
         self, found: _Found, request: SearchRequest, allowed: NDArray[np.bool_]
     ) -> Iterator[tuple[Place, Chunk]]:
-        """Yield the places of the `allowed` chunks, best first."""
         corpus = self.corpus
         selection = Selection(
             scores=found.scores,
@@ -376,7 +371,6 @@ class Searcher:
 
 
 def _title(chunk: Chunk) -> str:
-    """Return the heading of a chunk, or its text; with the author if somebody else shared it."""
     title = chunk.heading or one_line(chunk.content, NOTE_CHARACTERS)
     return f"{shared_by(chunk.source).get('author', '')}: {title}" if chunk.kind == "team" else title
 
@@ -388,7 +382,6 @@ def _mark(corpus: Corpus, newer: SupersedingFact | ChangingEntry | None) -> dict
 
 
 def _explain(found: _Found, position: int, score: float) -> dict[str, Any]:
-    """Return the parts of the final `score` of the chunk at `position`."""
     arms = {"lexical": found.arms.lexical}
     if found.arms.dense is not None and not np.isnan(found.arms.dense[position]):
         arms["dense"] = found.arms.dense
@@ -543,7 +536,6 @@ def _is_current(
     settings: Settings,
     embedder: Embedder | None,
 ) -> bool:
-    """Return whether the index matches the files and the root, and has all vectors it could have."""
     if snapshot is None or not is_up_to_date(snapshot, files, settings):
         return False
     return snapshot.root == project.root and (snapshot.missing == 0 or embedder is None)

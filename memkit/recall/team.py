@@ -65,6 +65,5 @@ def _is_copy(result: Result, own: Sequence[str]) -> bool:
 
 
 def _words(chunk: Chunk) -> str:
-    """Return the letters and digits below the headings of a chunk, or those of its heading without times."""
     text = LEADING_HEADINGS.sub("", chunk.content).strip() or chunk.heading.lstrip("0123456789:- ")
     return "".join(filter(str.isalnum, text))

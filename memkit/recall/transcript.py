@@ -85,10 +85,7 @@ class Original:
         return [turn for turn in turns if turn not in kept]
 
     def messages(self, redact: Callable[[str], str]) -> Iterator[Message]:
-        """Yield all messages in order, redacted; archived ones again, with today's patterns.
-
-        Raise `TranscriptError` or `ArchiveError`.
-        """
+        """Yield all messages in order, with today's redaction. Raise `TranscriptError`, `ArchiveError`."""
         if self.archive is None:
             yield from read_messages(self.path, redact, self.forgotten)
             return

@@ -26,8 +26,6 @@ PROMPT = "prompt"
 
 
 class _Given(NamedTuple):
-    """Pointers that a session got."""
-
     ids: list[str]
     session: str
     kind: str
@@ -120,7 +118,6 @@ def usage(home: Home, since: float = 0.0) -> RecallUsage:
 
 
 def _share_id(some: list[str], others: list[str]) -> bool:
-    """Return whether an id in one list is a prefix of an id in the other."""
     pairs = ((one, other) for one in some for other in others)
     return any(one and (one.startswith(other) or other.startswith(one)) for one, other in pairs)
 

@@ -120,10 +120,7 @@ class Desk:
         return run
 
     def find_key(self, secret: str) -> ApiKey | None:
-        """Return the key with this secret, a stored one or the page's, or None.
-
-        Raise `HTTPException` 503 if the keys cannot be read.
-        """
+        """Return the stored key or the page's, or None. Raise 503 if the keys cannot be read."""
         of_page = [found for one in self.links if (found := one.find(secret)) is not None]
         if of_page:
             return of_page[0]

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import anyio
@@ -118,20 +118,20 @@ class Guard:
             status = _DISCONNECTED
         finally:
             milliseconds = 1000 * (time.perf_counter() - started)
+            # The template, such as `/memory/{id}`: the real path may hold text of the user's.
+            route = getattr(scope.get("route"), "path", "-")
             access.info(
                 "%s %s %d %.0f ms key=%s",
-                scope["method"], _route(scope), status or 500, milliseconds, scope.get(KEY_ID, "-"),
+                scope["method"], route, status or 500, milliseconds, scope.get(KEY_ID, "-"),
             )  # fmt: skip
 
     def _limit(self, scope: Scope) -> int:
-        """Return the most bytes of a request's body."""
         headers = dict(scope["headers"])
         has_body = b"content-length" in headers or b"transfer-encoding" in headers
         secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")[2].strip()
         return BODY_BYTES if has_body and self._is_known(secret) else STRANGER_BYTES
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        """Return the status and the reason if the request may come from a foreign page."""
         headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value)
@@ -158,7 +158,6 @@ class Guard:
 
 
 def _name_in(host: str) -> str:
-    """Return the name in a Host header without its port; "" if it is none."""
     try:
         parts = urlsplit(f"//{host}")
         if parts.netloc != host or "@" in host:
@@ -180,10 +179,7 @@ def _place_in(origin: str) -> str:
 
 
 async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """Return the whole body of a request, or more than `limit` bytes as soon as it is too large.
-
-    Raise `_DisconnectedError` if the rest never comes: half a body could be another one.
-    """
+    """Return the body, or more than `limit` bytes. Raise `_DisconnectedError`: half a body is another one."""
     for name, value in scope["headers"]:
         if name.lower() == b"content-length" and value.isdigit() and int(value) > limit:
             return bytes(limit + 1)
@@ -198,7 +194,6 @@ async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a function that gives the app the body that was read, then whatever comes."""
     is_given = False
 
     async def give() -> Message:
@@ -218,8 +213,3 @@ async def _refuse(status: int, detail: str, send: Send) -> None:
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def _route(scope: Scope) -> Any:
-    """Return the route's template, such as `/memory/{id}`: the real path may hold text of the user's."""
-    return getattr(scope.get("route"), "path", "-")

@@ -83,7 +83,6 @@ class Live:
             self._loop.call_soon_threadsafe(self._tell, None)
 
     def _start(self) -> None:
-        """Start to watch the memory, unless that has happened."""
         with self._starting:
             if self._watcher is not None:
                 return

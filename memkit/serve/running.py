@@ -31,7 +31,6 @@ class _Server(uvicorn.Server):
         self._on_end = on_end
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End at a signal."""
         self._on_end()
         super().handle_exit(sig, frame)
 

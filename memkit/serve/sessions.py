@@ -83,7 +83,6 @@ async def transcript(
 
 
 def _cut(value: Any) -> Any:
-    """Return a text, or a value with texts, with each of them cut."""
     if isinstance(value, str):
         return value if len(value) <= TEXT_CHARACTERS else f"{value[:TEXT_CHARACTERS]} …"
     if isinstance(value, dict):

@@ -132,10 +132,7 @@ def day_named(text: str) -> date | None:
 
 
 def moment_named(text: str, *, is_end: bool = False) -> datetime | None:
-    """Return the time that a parameter names, None for "".
-
-    A day is its midnight, or the next one if it is an end. Raise `MemkitError`.
-    """
+    """Return the time of a parameter, None for ""; as an end, a day is the next one. Raise `MemkitError`."""
     if len(text) > len("2026-11-20") and text[10:11] in ("T", "t", " "):
         try:
             found = datetime.fromisoformat(text.replace("Z", "+00:00").replace("z", "+00:00"))

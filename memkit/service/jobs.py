@@ -49,10 +49,7 @@ POINTER_DAYS = 14
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """The home, settings, and index access of a job.
-
-    `index` takes the index lock and updates the index of a project.
-    """
+    """The home, settings, and index access of a job. `index` takes the lock and updates a project."""
 
     home: Home
     settings_of: Callable[[Project], Settings]

@@ -212,7 +212,6 @@ class Listener:
         return parse_request(message, token=self._token, version=self._version)
 
     async def _answer(self, request: Request) -> bytes:
-        """Return the frame of the reply, whatever happens."""
         self.requests += 1
         seconds = max(0.0, request.deadline - time.monotonic())
         try:

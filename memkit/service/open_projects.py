@@ -154,7 +154,6 @@ class OpenProjects:
     def _open(
         self, project: Project, settings: Settings, wait_seconds: float, notes: list[str]
     ) -> Snapshot | None:
-        """Return the current snapshot of a project. Open it and update its index if it was not open."""
         key, now = index_key(project, self._home, settings), time.monotonic()
         with self._guard:
             found = self._projects.get(project.root)
@@ -183,10 +182,7 @@ class OpenProjects:
     def _refresh(
         self, found: _OpenProject, project: Project, settings: Settings
     ) -> Snapshot | None:
-        """Read the snapshot again if there is a newer one.
-
-        One thread does so. Meanwhile the others use the one before.
-        """
+        """Read a newer snapshot in one thread, if there is one. Others use the one before meanwhile."""
         if found.snapshot is not None and found.snapshot.is_current():
             return found.snapshot
         if found.reading.acquire(blocking=found.snapshot is None):
@@ -230,7 +226,6 @@ class OpenProjects:
         return snapshot
 
     def _corpus(self, snapshots: Sequence[Snapshot]) -> Corpus:
-        """Return the chunks of all `snapshots` as one corpus; reuse an earlier one if possible."""
         key = tuple(snapshot.name for snapshot in snapshots)
         with self._guard:
             found = self._corpora.get(key)

@@ -181,7 +181,6 @@ class _Service:
                 self.operations.work({})
 
     def _owns_home(self) -> bool:
-        """Return whether the home still has the lock file that this process locked."""
         return _identity(self._home.service_lock) == self._lock_identity
 
     def _start_due_jobs(self) -> None:
@@ -193,7 +192,6 @@ class _Service:
             logger.warning("%s", error)
 
     def _is_idle(self, idle_seconds: float) -> bool:
-        """Return whether no request came for `idle_seconds`, no session is live, and nothing runs."""
         if time.monotonic() - self._last_request < idle_seconds or self._running:
             return False
         writer = self.operations.writer
@@ -205,7 +203,6 @@ class _Service:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Return the device and inode of a file, None if there is none."""
     try:
         found = os.stat(path)
     except OSError:
@@ -214,7 +211,6 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _call_on_signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
-    """Call `stop` in the loop on SIGTERM and SIGINT."""
     for number in (signal.SIGTERM, signal.SIGINT):
         try:
             loop.add_signal_handler(number, stop)

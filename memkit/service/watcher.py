@@ -149,7 +149,6 @@ class Watcher:
         return changed
 
     def _observe(self, directories: dict[str, tuple[bool, int]]) -> None:
-        """Observe `directories` in place of the earlier ones."""
         self._stop_observer()
         self._directories = directories
         self._has_moved = False
@@ -220,7 +219,6 @@ def memory_changes(project: Project, home: Home, settings: Settings) -> Generato
 
 
 def _find_directories(memories: dict[str, _Memory]) -> dict[str, tuple[bool, int]]:
-    """Return the directories to watch: for each, whether all below it too, and its inode."""
     found: dict[str, tuple[bool, int]] = {}
     for root, memory in memories.items():
         for path in map(os.path.realpath, _followed(root, memory.paths)):
@@ -244,16 +242,12 @@ def _followed(root: str, paths: Sequence[Path]) -> list[str]:
 
 
 def _holds_any(root: str, memory: _Memory, paths: set[str]) -> bool:
-    """Return whether any of the real `paths` is below a path of the memory."""
     places = [os.path.realpath(one) for one in _followed(root, memory.paths)]
     return any(is_below(path, place) for path in paths for place in places)
 
 
 def _list_files(root: str, memory: _Memory) -> dict[str, tuple[int, ...]]:
-    """Return, by source, the times of modification and of change, the size, and the inode.
-
-    No tool can set back the time of change.
-    """
+    """Return times, size, and inode by source. No tool can set back the time of change."""
     found: dict[str, tuple[int, ...]] = {}
     paths = _followed(root, memory.paths)  # the scanner would log the others each time
     for file in scan(Path(root), paths, exclude=memory.exclude, unreadable=memory.unreadable):

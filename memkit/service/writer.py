@@ -111,7 +111,6 @@ class Writer:
         )
 
     def _capture(self) -> tuple[WorkReport, set[str]]:
-        """Return the report, and the names of events that are left for later."""
         report = WorkReport()
         left: set[str] = set()
         # Include what arrives meanwhile. What failed is tried again later.
@@ -188,7 +187,6 @@ class Writer:
 
 
 def _add_passes(report: WorkReport, passes: Mapping[str, Future[SyncReport]]) -> set[str]:
-    """Add the reports of passes that have ended, and return the roots of those that failed."""
     failed = set()
     for root, future in passes.items():
         error = future.exception()

@@ -245,7 +245,6 @@ def _fitting(
     weaker: Mapping[Key, Value] | None = None,
     stronger: Mapping[Key, Value] | None = None,
 ) -> tuple[dict[Key, Value], list[str]]:
-    """Return `values` without the bad ones of `section` (alone or combined with other layers), and errors."""
     kept, problems = dict(values), []
     while any(key[0] == section for key in kept):
         layers = {**(weaker or {}), **kept, **(stronger or {})}

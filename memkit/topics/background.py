@@ -92,7 +92,6 @@ def refresh_due(
 
 
 def _refresh_apart(project: Project, home: Home) -> str:
-    """Compute the topics of a project in another process. Return why that failed, or ""."""
     command = [*launch.memkit_command(), "topics", "--refresh", "--background", "--json"]
     command += ["--user"] if project == Project.of_user(home) else ["--project", project.root]
     # In the environment of this process, which has the package.

@@ -73,7 +73,6 @@ def directions(snapshot: Snapshot, points: Points) -> Vectors:
 
 
 def _blocks(snapshot: Snapshot, rows: NDArray[np.int64]) -> Iterator[Vectors]:
-    """Yield the vectors of `rows`. Little of the file stays in memory."""
     for start in range(0, len(rows), _BLOCK):
         yield snapshot.vectors(rows[start : start + _BLOCK])
         snapshot.release()
@@ -134,9 +133,7 @@ def _hdbscan(vectors: Vectors) -> Labels:
 
 
 def _spread(vectors: Vectors, sample: NDArray[np.int64], labels: Labels) -> Labels:
-    """Return labels for all points: those outside of the sample join the cluster next to them, or are
-    noise.
-    """
+    """Return labels for all points; those outside of the sample join the nearest cluster, or are noise."""
     from sklearn.neighbors import NearestNeighbors
 
     found = np.full(len(vectors), -1, np.int64)

@@ -68,8 +68,6 @@ def graph(
 
 
 class _Drawing:
-    """Collects topics, turns, and files, the most important of each kind first."""
-
     def __init__(
         self, timeline: Timeline, topics: TopicList | None, limit: int, announce: Callable[[str], None]
     ) -> None:
@@ -125,7 +123,6 @@ class _Drawing:
         self._add_topics(self._topics_of_entries())
 
     def drawn(self) -> dict[str, Any]:
-        """Return what was collected as nodes and edges."""
         nodes = {f"{ENTRY}:{one.id}": self._entry_node(one) for one in self._entries.values()}
         room = self._limit - len(nodes)
         nodes |= {f"{TOPIC}:{name}": self._topic_node(name) for name in islice(self._topics, room)}
@@ -174,14 +171,12 @@ class _Drawing:
         return (name for name, _ in found.most_common())
 
     def _add_entries(self, entries: Iterable[_Entry], most: int) -> None:
-        """Add turns until there are `most`."""
         for one in entries:
             if len(self._entries) >= most:
                 return
             self._entries.setdefault(one.id, one)
 
     def _add_members(self, topic: str, most: int) -> None:
-        """Add the newest turns of a topic until there are `most`."""
         days = self._known[topic].stored.days
         names = [name for name in self._timeline.names if name[:10] in days]
         self._add_entries(self._newest(names, self._members.get(topic, ())), most)
@@ -193,10 +188,7 @@ class _Drawing:
         session: str = "",
         text: str = "",
     ) -> Iterator[_Entry]:
-        """Yield the turns of these day files, newest first; only those that are `wanted`, or of a session.
-
-        Days without `text` are left out, which is much faster than parsing them.
-        """
+        """Yield the newest turns, `wanted` or of a session; skipping days without `text` is much faster."""
         for name in sorted(days, reverse=True):
             try:
                 if text and text not in encodable(self._timeline.journal.text(f"{name}.md")):

@@ -208,7 +208,6 @@ def drop_members(
 def _drop(
     kept: KeptTopics, gone: Collection[str], present: Collection[str] | None, *, is_changed: bool
 ) -> None:
-    """Remove the ids that are `gone`, and those that are not `present`, if that is known."""
     for name, one in list(kept.topics.items()):
         if present is None and is_changed:  # what a label rests on may be gone
             one = replace(one, model_label=None)
@@ -235,7 +234,6 @@ def redact_kept(path: Path, redact: Callable[[str], str]) -> KeptTopics | None:
 
 
 def _present(home: Home, root: str) -> frozenset[str] | None:
-    """Return the keys of all entries in the indexes of a project, or None if it has none that can be read."""
     readers = [open_current(directory, ChunkReader) for directory in snapshots_of(home, {root})]
     known = [reader for reader in readers if reader is not None]
     if not known:

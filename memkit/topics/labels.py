@@ -79,10 +79,7 @@ def words_of_topics(
 def _weights(
     snapshot: Snapshot, points: Points, clusters: Sequence[NDArray[np.int64]]
 ) -> list[dict[str, float]]:
-    """Return the best terms of each cluster with their class-based TF-IDF.
-
-    The frequency is the number of entries that hold a term, not that of its repetitions in one of them.
-    """
+    """Return the best terms by class-based TF-IDF, whose frequency counts entries, not repetitions."""
     topic_of = np.full(len(points) + 1, -1, np.int64)  # the last one is for point -1: no point
     for number, members in enumerate(clusters):
         topic_of[members] = number
@@ -112,7 +109,6 @@ def _weights(
 
 
 def _keep_best(best: list[tuple[float, str]], found: tuple[float, str]) -> None:
-    """Add a term to the heap of a topic's best ones."""
     if len(best) < _CANDIDATES:
         heapq.heappush(best, found)
     else:
@@ -120,9 +116,7 @@ def _keep_best(best: list[tuple[float, str]], found: tuple[float, str]) -> None:
 
 
 def _written(texts: Sequence[str], weights: dict[str, float], tokenizer: Tokenizer) -> TopicWords:
-    """Return the terms as the entries write them, each once, and the pairs of neighbors, most frequent
-    first.
-    """
+    """Return the terms as entries write them, each once, and pairs of neighbors, most frequent first."""
     forms: dict[str, Counter[str]] = {}
     pairs: Counter[tuple[str, str]] = Counter()
     for text in texts:

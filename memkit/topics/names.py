@@ -224,8 +224,6 @@ def unnamed_topics(project: Project, home: Home, settings: Settings) -> list[Unn
 
 
 class _Material:
-    """The bullets and notes of topics. Reads each day once."""
-
     def __init__(self, project: Project, home: Home, settings: Settings, chunks: ChunkReader) -> None:
         self._journal = Journal(project, shared=settings.memory.shared, home=home)
         self._own = OwnEntries(home, project.root)
@@ -258,7 +256,6 @@ class _Material:
         return [_Entry(self._redact(title), frozenset({key}))] if title in self._own else []
 
     def _bullets(self, source: str) -> dict[str, list[_Entry]]:
-        """Return the bullets of a memory file, by their turns."""
         if source not in self._days:
             found = self._days[source] = {}
             name = self._journal.project.name_at(source)

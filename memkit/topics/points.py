@@ -70,7 +70,6 @@ def count_points(snapshot: Snapshot) -> int:
 
 
 def _places(snapshot: Snapshot) -> NDArray[np.int64]:
-    """Return the positions of the chunks that belong to a point."""
     columns = snapshot.columns
     wanted = [number for number, name in enumerate(snapshot.names["kind"]) if name in KINDS]
     is_point = np.isin(columns["kind"], wanted) & (columns["day"] > 0)
