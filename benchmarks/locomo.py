@@ -80,6 +80,7 @@ def utterance_snapshot(
             session=str(session.number),
             turns=(one.id,),
             citations=(),
+            entry_id="",
             branch="",
             domain="",
             whole=True,

@@ -32,7 +32,6 @@ import locomo  # noqa: E402
 import report  # noqa: E402
 
 from memkit.embedding import load_embedder  # noqa: E402
-from memkit.index.chunk import SHOWN_ID_CHARACTERS  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.recall import pointers  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402
@@ -105,9 +104,7 @@ def outcomes(path: Path, others: list[Path], embedder: Any) -> dict[float, list[
     for asked in locomo.indexed(path, "product", embedder):
         searcher = Searcher([asked.snapshot], Settings().search, embedder)
         corpus = searcher.corpus
-        sessions = {
-            corpus.id(n)[:SHOWN_ID_CHARACTERS]: corpus.name("session", n) for n in range(len(corpus))
-        }
+        sessions = {corpus.shown_id(n): corpus.name("session", n) for n in range(len(corpus))}
         prompts = [*related(asked), *unrelated(path, asked.conversation.name, others)]
         for least in CURVE:
             pointers.LEAST_RELEVANCE, pointers.MOST_RELEVANCE = least, least + rise

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 _LEAVING = ("all_projects", "everywhere", "user")
 """The parameters that let a command use another memory than the project's."""
 
-_OF_NO_SESSION = ("service", "statusline", "work")
-"""Commands that hooks and Claude Code itself start. They print nothing of a memory."""
+_CHECKED_LATER = ("recall", "service", "statusline", "work")
+"""`recall` reports a refusal as its answer. Hooks and Claude Code itself start the others, which print nothing
+of a memory.
+"""
 
 
 class Context:
@@ -173,7 +175,7 @@ def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
         @functools.wraps(function)
         def run(project: str | None, as_json: bool, **arguments: Any) -> None:
             context = Context(project, as_json)
-            if name not in _OF_NO_SESSION:
+            if name not in _CHECKED_LATER:
                 context.stay_in_project(any(map(arguments.get, _LEAVING)))
             function(context, **arguments)
 

@@ -52,6 +52,7 @@ def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
     from memkit.hook.quotes import session_facts
     from memkit.recall.layout import lay_out
 
+    context.stay_in_project()
     memory = context.memory()
     budget = memory.settings.recall.budget_tokens
     if not question:

@@ -138,7 +138,7 @@ def _add(context: Context, extras: tuple[str, ...], yes: bool) -> None:
         command = environment.install_command(*requirements)
         raise MemkitError(f"memkit does not manage its Python environment {sys.prefix}; run `{command}`")
     if not yes and not sys.stdin.isatty():
-        raise MemkitError("no terminal to ask on; the user can run this in one, or agree with --yes")
+        raise MemkitError("no terminal to ask on; run it, or agree with --yes, in a terminal of your own")
     size = ", with torch, gigabytes on Linux" if "sentence-transformers" in wanted else ""
     confirm(f"Install {', '.join(requirements)}{size} into {sys.prefix}?", yes)
     add_extras(context.home.root, wanted)

@@ -40,7 +40,8 @@ WANTED_BYTES = 500_000_000
 CLOCK_SECONDS = 86_400.0
 """Time zones and clock changes may explain this much."""
 
-_CONFLICT = re.compile(r"^<{7}(?: [^\n]*)?\n.*?^>{7}", re.MULTILINE | re.DOTALL)
+# It stops at the next opening mark, so many without an end cost no more than one.
+_CONFLICT = re.compile(r"^<{7}(?: [^\n]*)?\n(?:(?!<{7}|>{7})[^\n]*\n)*>{7}", re.MULTILINE)
 
 MAX_NAMED = 5
 """The most refused files that are reported at once."""

