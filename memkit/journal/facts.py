@@ -281,7 +281,7 @@ class FactFile:
 
     def note(self, day: str, basis: str) -> None:
         """Record in the section's heading up to which day (ISO) the memory is condensed, or from what."""
-        section = self._section() or (self._make_section() if basis else range(0))
+        section = self._section()
         if section and (day or basis):
             heading = self.lines[section.start]
             pairs = anchors.parse(heading)

@@ -122,7 +122,7 @@ class Calls:
 
     @contextmanager
     def ask(
-        self, task: Task, settings: SummarizeSettings, purpose: str, project: str
+        self, task: Task, settings: SummarizeSettings, purpose: str, project: str, subject: str = ""
     ) -> Iterator[Reply]:
         """Yield the reply to `task`. An error in the `with` block becomes the call's outcome in the ledger.
 
@@ -142,6 +142,7 @@ class Calls:
             tokens_in=estimate.tokens_in,
             tokens_out=estimate.tokens_out,
             usd=price(provider.name, provider.model, estimate, settings.base_url),
+            subject=subject,
         )
         try:
             _check_budget(self.ledger.today(now), settings, call)

@@ -44,7 +44,8 @@ class Call:
     """One call of a model.
 
     `time` is its start in seconds since the epoch. `usd` is None if the price is unknown. `outcome` is
-    `ok`, `unfinished`, or the outcome of a `ModelError`.
+    `ok`, `unfinished`, or the outcome of a `ModelError`. `subject` names the
+    period of a rollup, with a hash of its material.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Call:
     usd: _Dollars | None = None
     outcome: str = UNFINISHED
     seconds: float = 0.0
+    subject: str = ""
 
     @property
     def day(self) -> str:

@@ -27,6 +27,7 @@ from memkit.journal.facts import LABELS, SUPERSEDED, FactChange, FactFile
 from memkit.journal.files import keep_replaced
 from memkit.llm import Provider, RefusedError, Task, UnusableReplyError
 from memkit.llm.calls import CALL_TOKENS, BudgetReachedError, Calls, Plan, calls_lock
+from memkit.llm.ledger import Ledger
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.settings import SummarizeSettings
@@ -104,6 +105,11 @@ class DueRollup:
         """A name that is the same in the next run."""
         return f"{self.project.root}: {self.span.name}"
 
+    @property
+    def subject(self) -> str:
+        """The period and its material in the ledger."""
+        return f"{self.span.name} {self.basis}"
+
 
 def due_rollups(
     project: Project, home: Home, settings: Settings, today: date
@@ -111,23 +117,31 @@ def due_rollups(
     """Return the closed periods of a project whose rollup is missing or out of date.
 
     Weeks come before months, and months before years, each the newest first. A period waits for what is due
-    below it, and for turns that are still to be summarized. Raise `JournalError`.
+    below it, and for turns that are still to be summarized. One whose material got an unusable answer is left
+    out. Raise `JournalError`, and the errors of `Ledger.calls`.
     """
     material = RollupMaterial(project, home, settings)
     waiting = {
         day for one in SummaryQueue(home) if one.root == project.root
         for name in one.days if (day := nodes.day_of(name))
     }  # fmt: skip
+    # The same question would cost as much each night, and keep the job from older periods.
+    unusable = {
+        call.subject for call in Ledger(home).calls()
+        if call.project == project.root and call.outcome in (RefusedError.outcome, UnusableReplyError.outcome)
+    }  # fmt: skip
     due: list[DueRollup] = []
     for level in LEVELS:
         for span in reversed(material.spans(level)):
             is_open = span.last >= today or any(map(span.holds, waiting))
-            if is_open or any(span.holds(one.span.first) for one in due if one.span.kind != level):
+            if is_open or any(span.holds(below.span.first) for below in due if below.span.kind != level):
                 continue
             entries, file = tuple(material.entries(span)), material.file(span)
             basis = basis_of(entries)
-            if len(entries) >= LEAST_ENTRIES and file.basis != basis and not file.basis.startswith(ASKED):
-                due.append(DueRollup(project, span, file.name, entries, basis))
+            one = DueRollup(project, span, file.name, entries, basis)
+            is_settled = file.basis == basis or file.basis.startswith(ASKED) or one.subject in unusable
+            if len(entries) >= LEAST_ENTRIES and not is_settled:
+                due.append(one)
     return due
 
 
@@ -168,8 +182,6 @@ def run_rollups(
             except (MemkitError, OSError) as error:
                 logger.warning("no rollup of %s: %s", key, error)
                 report.failures.append(f"{key}: {error}")
-                if isinstance(error, (RefusedError, UnusableReplyError)):
-                    _note_failure(due[key], home, settings_of(due[key].project))
                 if concerns_all(error):
                     break
     report.calls = calls.made
@@ -251,18 +263,6 @@ class AskedRollup:
         return report
 
 
-def _note_failure(one: DueRollup, home: Home, settings: Settings) -> None:
-    """Record the material of a rollup that the model could not make; the lines stay as they are.
-
-    The same question would cost as much each night, and keep the job from older periods.
-    """
-    try:
-        journal = open_journal(one.project, home, settings)
-        journal.change_facts(one.name, FactChange(frozenset(), (), basis=one.basis), lambda text: None)
-    except (MemkitError, OSError) as error:
-        logger.warning("the failed rollup of %s is not recorded: %s", one.key, error)
-
-
 def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: date) -> None:
     """Make one call and write the rollup.
 
@@ -273,17 +273,17 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
     written = FactFile(journal.text(one.name), one.name).facts()
     own = [written_statement(fact) for fact in written if fact.is_own]
     task = _task(own, one, settings)
-    with calls.ask(task, settings.summarize, PURPOSE, one.project.root) as reply:
+    with calls.ask(task, settings.summarize, PURPOSE, one.project.root, one.subject) as reply:
         found = read_facts(reply.value, [*own, *one.entries], clean)[:MOST_FACTS]
-        if not found:
+        forgotten = Tombstones(home).forgotten().within(one.project.root)
+        facts = [
+            fact.fact
+            for fact in found
+            if not forgotten.covers_fact(fact.fact.id, fact.citations.turns, fact.citations.grips)
+        ]
+        if not facts:
             raise UnusableReplyError(f"the model's answer has no line about {one.span.name}")
         title = clean_title(reply.value.get("title"), clean)
-    forgotten = Tombstones(home).forgotten().within(one.project.root)
-    facts = [
-        fact.fact
-        for fact in found
-        if not forgotten.covers_fact(fact.fact.id, fact.citations.turns, fact.citations.grips)
-    ]
     gone = frozenset(fact.id for fact in written if not fact.is_own) - {fact.id for fact in facts}
     change = FactChange(gone, tuple(facts), basis=one.basis, title=title)
     unindexed.mark(home, one.project.root)
