@@ -5,7 +5,9 @@ other; a hash of the template decides. The rules were tuned on `fit`. On their f
 of the named secrets and 89.9 % of those in everyday outputs, and touched 3.1 % of the innocent texts. What that run
 showed was then repaired, so `held` is not unseen any more: both halves only guard against regressions now.
 
-`terminals_*.txt` is a second corpus, written without a look at the rules that the first one led to.
+`terminals_*.txt` is a second corpus, written before its author read the rules. They were tuned on its `fit` (to 100 %,
+100 %, and 0 %). On `held`, which was measured once and not tuned for, they find 82.6 % of the named secrets and 87.8 % of
+those in everyday outputs, and touch 4.1 % of the distinct innocent texts.
 
 The templates are in `outputs_*.txt`, in the notation of `secrets_corpus`. `## ` begins a kind, `--` alone ends
 a template. A first line `$$ …` is the command whose result follows.
