@@ -60,14 +60,14 @@ _OPENS = (
 )
 """Words before `key` that mark it as a secret."""
 
-_BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ]\d{1,2}(?=[ \t]{0,3}:))?)(?:
+_BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value)(?=[ \t]{0,3}[:(]))?)(?:
     (?P<block>(?:["']?[ \t]{0,4}:[ \t]{0,4})(?:[|>][+-]?\d?[ \t]{0,4})?\n(?:[+-]|[ ]{0,8}\d{1,6}[\t→:|-])?[ \t]{1,40}(?=[^\s:\#-][^\s:]{7,2000}[ \t]{0,4}(?:\n|\Z)))
-    |(?P<pair>\\{0,3}["']?[ \t]{0,4}(?::[ ]?\{|[,{])?\s{0,40}(?:-[ ])?
-        (?:(?:\\{0,3}"\w{1,30}\\{0,3}"[ ]?:[ ]?|\w{1,30}[ ]{1,20}=[ ])(?:\\{0,3}"[^"\n]{0,200}"|[\w.-]{1,30}|\{\}),?\s{1,40}|"\w{1,30}":(?:"[^"\n]{0,200}"|\w{1,30}|\{\}),){0,6}
-        \\{0,3}["']?(?:[Vv]alue|VALUE|default|result)\\{0,3}["']?[ \t]{0,20}[:=][ \t]{0,4})
+    |(?P<pair>\\{0,3}["']?[ \t]{0,4}(?::[ ]?\{|[,{:])?\s{0,40}(?:-[ ])?
+        (?:(?:\\{0,3}"\w{1,30}\\{0,3}"[ ]?:[ ]?|\w{1,30}(?:[ ]{1,20}=|:)[ ])(?:\\{0,3}"[^"\n]{0,200}"|[\w.-]{1,30}|\{\}),?\s{1,40}|"\w{1,30}":(?:"[^"\n]{0,200}"|\w{1,30}|\{\}),){0,6}
+        \\{0,3}["']?(?:[Vv]alue|VALUE|[Dd]efault|result)\\{0,3}["']?[ \t]{0,20}[:=][ \t]{0,4})
     |(?P<given>(?:\\{0,7}["'`][\]}]?|\}|\]|\*\*|[ ]?[(\[][^()\[\]\n]{1,30}[)\]])?[ \t]{0,12}
-        (?:(?::[ \t]{0,4}[A-Za-z_&]|(?<=[ ])string)[\w.&']{0,30}[ \t]{1,4}=|=>|:=|:-|\|\|=|->|→|：|＝|=|:(?!\?))(?![=:])(?:\*\*)?[ \t]{0,4}
-        (?:(?:[Tt]oken|[Aa]pi[Kk]ey|SSWS|GenieKey|!!str)[ ]|\s{1,20}string\(\d{1,5}\)[ ]|base64:|Some\()?(?:[bBrRuU@L](?=["']))?)
+        (?:(?::[ \t]{0,4}[A-Za-z_&]|(?<=[ ])string)[\w.&']{0,30}[ \t]{1,4}=|=>|:=|:-|\|\|=|->|→|：|＝|=|:(?!\?))(?![=:])(?:\*\*)?[ \t]{0,20}
+        (?:(?:[Tt]oken|[Aa]pi[Kk]ey|SSWS|GenieKey|!!str)[ ]|\s{1,20}string\(\d{1,5}\)[ ]|base64:|(?:Some|ENC)\(|\[(?=["\']))?(?:[bBrRuU@L](?=["']))?)
     |(?P<passed>(?:\\{0,7}["'`][ \t]{0,4},|\()[ \t]{0,4}(?=\\{0,7}["'`])
         |["'][^<>\n]{0,60}?[ \t]value=(?=["'])
         |(?:["']?[ \t][^<>\n]{1,60}|["'])?/?>(?:\s{0,20}<value>|<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
@@ -88,13 +88,13 @@ _TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|chpas
 _PGPASS = r"((?:\A|\n|echo [\"'])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:\"']{7,100})(?=[\n\"']|\Z)"
 _BASIC = r"((?i:(?:http)?(?:basic)?_?auth[ ]{0,3}[=(:][ ]{0,3}\(?[ ]{0,3})[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$<]{6,200})"
 _SQL_PASSWORD = r"((?i:\b(?:with|role|user|login|encrypted)[ ][^\n;']{0,80}?password[ ]{1,3}=?[ ]{0,3}N?)')([^\s'$<]{6,200})"
-_A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|\d{8})\b"
+_A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|[a-z0-9]{8,12}(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
-_CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=])(?:[\[ ]{0,3}" + _NEXT_CODE + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
+_CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _FOUR_TIMES = r"((?:[a-z]{4} ){3}[a-z]{4}(?![ ]?\w)|[a-z0-9]{4}(?:-[a-z0-9]{4}){3})"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
 _CALLED = r"(\b(?:jwt\.(?:sign|verify|encode|decode)\([^\n\"']{0,120},[ ]{0,3}|(?:Fernet|hmac\.new|TOTP|HMAC)\([ ]{0,3})b?[\"'])([^\s\"'$]{8,400})(?=[\"'])"
-_FILLED = r"((?i:passw|secret|token|api.?key)[^\n(){}]{0,40}\)?(?:\.(?:fill|type|send_keys|sendKeys|setValue|fill_in)\(|,)[ ]{0,3}[\"'])(?=[^\s\"']{0,60}\d)([^\s\"'$]{8,200})(?=[\"']\))"
+_FILLED = r"((?i:passw|secret|token|api.?key)[^\n(){}]{0,40}\)?(?:\.(?:fill|type|send_keys|sendKeys|setValue|fill_in)\(|,)[ ]{0,3}[\"'])(?=[^\s\"']{0,60}\d)([^\s\"'$][^\s\"']{7,200})(?=[\"']\))"
 _CHANGED = r"((?i:passw|secret|token|key)\w{0,20}\"?[ ]{1,20}[=:][ ]\"[^\"\n]{1,200}\"[ ]->[ ]\")([^\s\"$]{8,400})(?=\")"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _PAIR = r"((?i:\bvalue)\\{0,3}[\"']?[ ]{0,3}:[ ]{0,3}\\{0,3}[\"']?)([^\s\"',\\{}\[\]]{8,200})(?=\\{0,3}[\"']?,?\s{1,40}\\{0,3}[\"']?(?i:name|key|keyname)\\{0,3}[\"']?:[ ]{0,3}\\{0,3}[\"']?[\w.-]{0,40}?(?i:passw|secret|token|api[_-]?key|credential|pwd))"
@@ -127,7 +127,7 @@ _OPTIONS = (
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
     ("wpa_passphrase", r"(\bwpa_passphrase[ ]\S{1,64}[ ][\"']?)([^\s\"'$]{8,64})"),
     ("net use", r"(\bnet[ ]use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100}[ ])([^\s/*\"'][^\s\"']{5,200})"),
-    ("config", r"(\bconfig[ ][^\n|;]{0,80}?(?i:password|token|secret|api-?key)[ ][\"']?)([^\s\"'$]{8,200})"),
+    ("config", r"(\bconfig[ ][^\n|;]{0,80}?(?:--secret[ ]\S{1,60}|(?i:password|token|secret|api-?key))[ ][\"']?)([^\s\"'$]{8,200})"),
     ("-securestring", r"((?i:-SecureString[ ](?:-String[ ])?)[\"'])([^\s\"'$]{6,200})"),
     ("secret set", r"(\bsecret[ ]set\b[^\n|;]{0,100}?--body[ =][\"']?)([^\s\"'$]{6,200})"),
     ("--from-literal", r"(--from-literal=[\w.-]{1,60}=[\"']?)([^\s\"'$]{6,200})"),
@@ -178,6 +178,8 @@ _OPTIONS = (
     *((word, _CALLED) for word in ("jwt.", "fernet(", "hmac.new(", "hmac(", "totp(")),
     *((word, _FILLED) for word in (".fill(", ".type(", ".send_keys(", ".sendkeys(", ".setvalue(")),
     ('" -> "', _CHANGED),
+    *((word, r"(create_(?:super)?user\([^\n()]{0,120}[\"'],[ ]?[\"'])([^\s\"'$]{6,200})(?=[\"']\))") for word in ("create_user(", "create_superuser(")),
+    ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
     ("::add-mask", r"(::add-mask::)(\S{6,200})"),
     ("::set-output", r"(::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?=[^\s]{0,200}\d)(?=[^\s]{0,200}[a-zA-Z])(\S{8,200})"),
     ("issecret=true]", r"(issecret=true\])(\S{6,200})"),
@@ -220,7 +222,7 @@ _PLACEHOLDER = r"\$\{|\$\(|\{\{|\{[^{}]*\}\Z|%\(|%\w*%\Z|<[^<>]*>\Z|<%|\([\w, .]
 _REFERENCE = r"[$@%&][A-Za-z_]\w*(?:\.\w+)*\Z"
 _NOT_VALUE = (
     r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit"
-    r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|field|class|(?<!secret_)ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
+    r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|fields?|class|smanager|(?<!secret_)ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
 )
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
@@ -258,13 +260,13 @@ def hide_assigned(text: str, mark: str, there: set[str]) -> str:
     return hide_spans(text, _spoken_values(text, positions, _lines(text, positions)), mark)
 
 
-_PROMPT = r"(?:[\w.@~:/ -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>)[ ]+"
+_PROMPT = r"(?:[\w.@~:/ -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>)[ ]+|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
 # Commands that make a secret, that may print one, and what such a command prints.
-_MAKES = r"\bpwgen\b|\bopenssl rand\b|\bwg gen(?:key|psk)\b|\bsecrets\.token_|\bwhoami -t\b|(?:^|[\s|;&(])(?:go)?pass (?:show )?(?:-\S{1,20} )?[\w.@-]{1,40}/"
+_MAKES = r"\bpwgen\b|\bopenssl rand\b|\bwg gen(?:key|psk)\b|\bsecrets\.token_|get_random_secret_key|\bwhoami -t\b|(?:^|[\s|;&(])(?:go)?pass (?:show )?(?:-\S{1,20} )?[\w.@-]{1,40}/"
 _PRINTER = r"(?:^|[\s|;&(/])(?:gcloud|op|lpass|bw|chamber|sops|age|gpg2?|ansible-vault|aws|az|vault|kubectl|oc|gh|glab|heroku|doctl|fly(?:ctl)?|doppler|security|secret-tool|keyring|terraform|tofu|pulumi|cat|echo|printenv|jq|infisical|npm)\s"
 _PRINTED = r"(?i)passw|secret|token|credential|api_?key|access_?key|signing_?key|login-password|get-parameter|keys? list|list-keys|base64|op://|lookup|\bread\b|\s(?:-dq?|--decrypt)\b|^[^\n]*\bkeyring get\b|\bshow\b"
-_LISTS = r"\b(?:(?<!keys )(?<!key )list(?!-keys)|ls|md5\w*|sha\d{1,3}\w*|wc)\b|metadata"
-_BARE = r"[ \t]*(?:=?>[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
+_LISTS = r"\b(?:(?<!keys )(?<!key )list(?!-keys)|ls|md5\w*|sha\d{1,3}\w*|wc)\b|metadata|\b(?:echo|printenv) [\"']?\$?\{?\w+_(?:NAME|ID|ARN|URL)\b|\bcat [^\n|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv)\b"
+_BARE = r"[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n){0,3}"
 
 
@@ -291,7 +293,7 @@ def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
         prompt = _compiled(_PROMPT).match(line)
         printed = prompt is not None and prints_secret(line[prompt.end() :])
         is_label = len(line) < 40 and line.strip("#*> ").replace(" ", "").isalpha()
-        is_label = is_label or line.startswith((">>> ", "> ", "(Pdb)", "irb("))
+        is_label = is_label or line.startswith((">>> ", "> ", "(Pdb)", "irb(", "In [", "1) "))
         is_heading = is_label or "copy" in line or line.rstrip().endswith(":")
         if not printed and not (is_heading and _names_secret(line)):
             continue
@@ -546,11 +548,18 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
         is_secret = bool(is_given) or (
             is_random(value) if is_closed else _is_said(value) and not quote
         )
+        # A word and a number, or letters at random, behind "the password is".
+        is_secret = is_secret or (
+            bool(behind.group("said").strip())
+            and text[name.start() : name.end()].lower().startswith("pass")
+            and (is_random(value) or re.fullmatch(r"[A-Z][a-z]+\d{3,}[!$#]?", value) is not None)
+        )
     elif behind.group("passed") is not None:
         is_secret = not _compiled(_LIST_ITEM).fullmatch(value) or is_random(value)
     else:
         sign = behind.group("given") or ":"
         is_secret = is_closed or not _is_code(value, text[end : end + 1], sign)
+        is_secret = is_secret and (sign[-1] != "[" or is_random(value))
     if is_secret and is_cut:
         end = _compiled(_INSIDE[inside] + "*").match(text, end).end()  # type: ignore[union-attr]
     return (start, end) if is_secret else None
@@ -586,7 +595,7 @@ def _looks_secret(value: str, is_quoted: bool = False) -> bool:
 
 def _is_said(value: str) -> bool:
     """Return whether a value in a sentence is a secret; most values there are ordinary words."""
-    if re.fullmatch(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64})", value):
+    if re.fullmatch(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64}|(?:[0-9a-fA-F]{2}:){3,}[0-9a-fA-F]{2})", value):
         return False
     kinds = _kinds(value)
     if kinds == 3 and (re.search(r"[!#%&^*+?~]", value.rstrip("!?*")) or is_random(value)):
@@ -850,8 +859,15 @@ def _is_password(value: str) -> bool:
     return _looks_secret(value) and _is_said(value)
 
 
+_UNSPEAKABLE = r"[bcdfghjklmnpqrstvwxz]{5}|q[^ul]|j[^aeious]|z[bcdfgjkmnpqrstvwx]|x[bdfgjkmnqrsvwz]"
+"""Letters that hardly any word has side by side."""
+
+
 def is_random(value: str) -> bool:
-    """Return whether the characters of `value` change their kind as often as random ones."""
+    """Return whether the characters of `value` change their kind as often as random ones, or make no words."""
+    if len(value) >= 12 and value.islower() and value.isascii() and value.isalpha():
+        vowels = sum(map(value.count, "aeiou"))
+        return vowels < 0.3 * len(value) or _compiled(_UNSPEAKABLE).search(value) is not None
     changes = 0
     before = ""
     for letter in value:

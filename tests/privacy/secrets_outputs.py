@@ -5,6 +5,10 @@ other; a hash of the template decides. The rules were tuned on `fit`. On their f
 of the named secrets and 89.9 % of those in everyday outputs, and touched 3.1 % of the innocent texts. What that run
 showed was then repaired, so `held` is not unseen any more: both halves only guard against regressions now.
 
+`terminals_*.txt` is a second corpus, written before its author read the rules. They were tuned on its `fit` (to 100 %,
+100 %, and 0 %). On `held`, which was measured once and not tuned for, they find 82.6 % of the named secrets and 87.8 % of
+those in everyday outputs, and touch 4.1 % of the distinct innocent texts.
+
 The templates are in `outputs_*.txt`, in the notation of `secrets_corpus`. `## ` begins a kind, `--` alone ends
 a template. A first line `$$ …` is the command whose result follows.
 """
@@ -44,18 +48,18 @@ class Output:
         return [is_found(Planted(self.kind, self.text, secret), shown) for secret in self.secrets]
 
 
-def fit(seed: int = 5) -> dict[str, list[Output]]:
+def fit(corpus: str = "outputs", seed: int = 5) -> dict[str, list[Output]]:
     """The half to tune on."""
-    return {group: list(_outputs(group, seed, 0)) for group in GROUPS}
+    return {group: list(_outputs(corpus, group, seed, 0)) for group in GROUPS}
 
 
-def held(seed: int = 5) -> dict[str, list[Output]]:
+def held(corpus: str = "outputs", seed: int = 5) -> dict[str, list[Output]]:
     """The half that was unseen until the rules had been tuned once."""
-    return {group: list(_outputs(group, seed, 1)) for group in GROUPS}
+    return {group: list(_outputs(corpus, group, seed, 1)) for group in GROUPS}
 
 
-def _outputs(group: str, seed: int, half: int) -> Iterator[Output]:
-    for kind, template in _templates(group):
+def _outputs(corpus: str, group: str, seed: int, half: int) -> Iterator[Output]:
+    for kind, template in _templates(corpus, group):
         digest = hashlib.sha256(template.encode()).digest()
         if digest[0] % 2 != half:
             continue
@@ -68,8 +72,8 @@ def _outputs(group: str, seed: int, half: int) -> Iterator[Output]:
             yield Output(kind, command.removeprefix("$$ "), text, secrets)
 
 
-def _templates(group: str) -> Iterator[tuple[str, str]]:
-    text = Path(__file__).with_name(f"outputs_{group}.txt").read_text(encoding="utf-8")
+def _templates(corpus: str, group: str) -> Iterator[tuple[str, str]]:
+    text = Path(__file__).with_name(f"{corpus}_{group}.txt").read_text(encoding="utf-8")
     for part in text.removeprefix("## ").split("\n## "):
         kind, _, templates = part.partition("\n")
         for template in templates.removesuffix("\n").split("\n--\n"):

@@ -21,19 +21,23 @@ from tests.privacy import secrets_outputs
 from tests.privacy.secrets_made import Maker
 
 HALVES = {"fit": secrets_outputs.fit, "held": secrets_outputs.held}
-GOALS = {"fit": {"named": 0.95, "everyday": 0.97}, "held": {"named": 0.91, "everyday": 0.95}}
-HARMED = {"fit": 0.005, "held": 0.011}
+FLOORS = {
+    ("outputs", "fit"): (0.95, 0.97, 0.005), ("outputs", "held"): (0.91, 0.95, 0.011),
+    ("terminals", "fit"): (0.99, 0.99, 0.005), ("terminals", "held"): (0.82, 0.87, 0.07),
+}  # fmt: skip
+"""The lowest shares of named and everyday secrets that are found, and the highest share of innocent text that is touched."""
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_secrets_are_found_and_innocent_text_stays(half: str) -> None:
-    outputs = HALVES[half]()
-    for group, goal in GOALS[half].items():
+@pytest.mark.parametrize(("corpus", "half"), FLOORS)
+def test_secrets_are_found_and_innocent_text_stays(corpus: str, half: str) -> None:
+    outputs = HALVES[half](corpus)
+    *goals, highest = FLOORS[corpus, half]
+    for group, goal in zip(("named", "everyday"), goals, strict=True):
         found = [hit for one in outputs[group] for hit in one.found(redact)]
         assert sum(found) >= goal * len(found), group
     innocent = outputs["innocent"]
     harmed = [one.text for one in innocent if one.shown(redact) != one.text]
-    assert len(harmed) <= HARMED[half] * len(innocent), harmed
+    assert len(harmed) <= highest * len(innocent), harmed
 
 
 @pytest.mark.parametrize("half", HALVES)
