@@ -252,10 +252,7 @@ class AskedRollup:
 
 
 def _note_failure(one: DueRollup, home: Home, settings: Settings) -> None:
-    """Record the material of a rollup that the model could not make; the lines stay as they are.
-
-    The same question would cost as much each night, and keep the job from older periods.
-    """
+    """Record the material: asking again each night would cost as much, and hold up older periods."""
     try:
         journal = open_journal(one.project, home, settings)
         journal.change_facts(one.name, FactChange(frozenset(), (), basis=one.basis), lambda text: None)
@@ -264,10 +261,7 @@ def _note_failure(one: DueRollup, home: Home, settings: Settings) -> None:
 
 
 def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: date) -> None:
-    """Make one call and write the rollup.
-
-    Facts of an earlier version go, except those that the user edited. Raise `ModelError`, `JournalError`.
-    """
+    """Facts of an earlier version go, except those the user edited. Raise `ModelError`, `JournalError`."""
     clean = redaction(settings)
     journal = open_journal(one.project, home, settings)
     written = FactFile(journal.text(one.name), one.name).facts()
