@@ -45,8 +45,6 @@ _READ_BYTES = 64 * 1024
 
 
 class _Line(NamedTuple):
-    """The last line of a turn, and the number of its messages."""
-
     fingerprint: bytes
     length: int
     messages: int
@@ -57,13 +55,7 @@ class _Line(NamedTuple):
 
 @dataclass(slots=True)
 class _Content:
-    """The last line of each turn by ID, and where the frames are.
-
-    Attributes:
-        end: the offset behind the last whole frame.
-        damaged: the bytes before `end` that are in no whole frame.
-        length: the total length of all lines, in bytes.
-    """
+    """`end` is behind the last whole frame; `damaged` counts the bytes before it that are in none."""
 
     lines: dict[str, _Line] = field(default_factory=dict)
     end: int = 0
@@ -144,7 +136,6 @@ class ArchiveFile:
         return status.st_size, status.st_mtime_ns, status.st_ino
 
     def _write(self, frame: bytes) -> None:
-        """Write a frame behind the last whole one, durably."""
         end = self._content.end
         present = self._present_state()
         if present and present[0] > end:
@@ -259,10 +250,7 @@ class ArchiveFile:
     def _lines(
         self, data: bytes, content: _Content | None = None
     ) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
-        """Yield ID, line, and value of each turn in `data`, and record in `content` where the frames are.
-
-        Raise `ArchiveVersionError`.
-        """
+        """Yield ID, line, and value of each turn; fill `content`. Raise `ArchiveVersionError`."""
         content = content or _Content()
         for start, end, text in _frames(data):
             content.damaged += start - content.end
@@ -357,7 +345,6 @@ def _json_line(value: dict[str, Any]) -> bytes:
 
 
 def _decoded(text: bytes) -> str:
-    """Return a string by its JSON."""
     if b"\\" not in text:
         return text[1:-1].decode("utf-8", "replace")
     try:

@@ -144,11 +144,7 @@ class Capture:
     def _end_turn(
         self, session: Session, project: Project, record: dict[str, Any], now: float
     ) -> None:
-        """Write the turns up to the one that ended. Later turns are still under way.
-
-        If the transcript stays behind, write what it shows: the turn is completed by the next event, the
-        session's end, the reconcile job, or the next session.
-        """
+        """If the transcript stays behind, write what it shows: a later event completes the turn."""
         turns = self._new_turns(session)
         prompt_id = str(record.get("prompt_id", ""))
         ended = _find_turn(turns, prompt_id)
@@ -169,7 +165,6 @@ class Capture:
         self._write_all(session, project, turns)
 
     def _new_turns(self, session: Session) -> list[Turn]:
-        """Return the turns from the session's checkpoint on; none if there is no transcript."""
         try:
             return list(read_turns(self._transcript(session)))
         except TranscriptError as error:
@@ -247,10 +242,7 @@ class Capture:
         is_live: bool = False,
         moves: bool = True,
     ) -> CaptureOutcome:
-        """Write the session's wanted turns from its checkpoint on, and move the checkpoint.
-
-        Unless `moves`, read from the start and leave the checkpoint. `is_live` turns wait for a summary.
-        """
+        """Unless `moves`, read from the start and keep the checkpoint. `is_live` turns wait for a summary."""
         path = Path(session.transcript)
         transcript = self._transcript(session) if moves else Transcript(path, 0, self._hidden)
         outcome = CaptureOutcome()
@@ -275,10 +267,7 @@ class Capture:
         is_live: bool,
         moves: bool = True,
     ) -> CaptureOutcome:
-        """Journal and archive the `wanted` turns of one batch. Record in `session` how far it was read.
-
-        The caller saves the session at the end.
-        """
+        """The caller saves the session at the end."""
         outcome = CaptureOutcome()
         digests: list[Digest] = []
         kept: list[tuple[Turn, str]] = []
@@ -360,7 +349,6 @@ class Capture:
     def _is_left_out_in_part(
         self, turn: Turn, project: Project, off: list[tuple[float, float]]
     ) -> bool:
-        """Return whether anything of a turn must not be remembered."""
         if turn.is_private or skips(turn.prompt) or self._is_forgotten(turn, project):
             return True
         if self._hidden.excludes(turn.cwd, project.root) or _is_within(turn, off):
@@ -388,11 +376,7 @@ class Capture:
         return is_typed and forgotten.covers_typed(turn.time)
 
     def _roots_of(self, turn: Turn, project: Project) -> set[str]:
-        """Return the other project roots whose forgotten periods may cover this turn.
-
-        These are the project's earlier roots, and the root of the turn's own directory: its memory may have
-        been merged into this project, or may be shared.
-        """
+        """Earlier roots, and that of the turn's own directory: its memory may be merged here, or shared."""
         key = project.root, turn.cwd
         if key not in self._other_roots:
             roots = set(Registry.read(self.home).earlier_roots(project.root))
@@ -402,11 +386,7 @@ class Capture:
         return self._other_roots[key]
 
     def _wants_summary(self, session: Session) -> bool:
-        """Return whether the turns of a session wait for a summary or an extract.
-
-        By default only Claude Code makes summaries. It must not send them to a party that has not seen the
-        session.
-        """
+        """Claude Code, the default, must not send summaries to a party that has not seen the session."""
         chosen = self.settings.summarize
         is_other_party = session.elsewhere and chosen.provider == AUTO and chosen.is_on
         return chosen.mode != "off" and not is_other_party
@@ -421,14 +401,12 @@ class Capture:
                 logger.warning("%s", error)
 
     def _transcript(self, session: Session) -> Transcript:
-        """Return the transcript from the session's checkpoint on; from its start if that is gone."""
         path = Path(session.transcript)
         if session.offset and path.is_file() and not self._is_at_checkpoint(path, session):
             session.read_again()
         return Transcript(path, session.offset, self._hidden)
 
     def _is_at_checkpoint(self, path: Path, session: Session) -> bool:
-        """Return whether the last turn that was read still begins at the checkpoint."""
         size = path.stat().st_size
         if size <= session.offset or not session.recent:
             return size >= session.offset
@@ -477,10 +455,7 @@ def adopt_memory(project: Project, home: Home) -> None:
 
 
 def _is_known_answer(digest: Digest, project: Project) -> bool:
-    """Return whether another turn of that session has the same answer, on that day or the day before.
-
-    If Claude Code cut off a transcript's start, a turn without a prompt can be the end of a known one.
-    """
+    """If Claude Code cut off a transcript's start, a turn without a prompt can be the end of a known one."""
     answer = _answer_in(digest.section)
     before = (date.fromisoformat(digest.day) - timedelta(days=1)).isoformat()
     journal = Journal(project)

@@ -133,10 +133,7 @@ class ImportSelection:
 
 
 class _RememberedSessions:
-    """The sessions of which memkit, or Claude Code, has more than the prompts in the history.
-
-    Use this after importing the transcripts. Importing the prompts does not change the answer.
-    """
+    """Sessions of which memkit or Claude Code has more than prompts. Make it after importing transcripts."""
 
     def __init__(self, home: Home, transcripts: set[str]) -> None:
         self._sessions = Sessions(home)
@@ -428,7 +425,6 @@ class ImportRecord:
                 os.fsync(file.fileno())
 
     def _read(self, purpose: str) -> list[str]:
-        """Read the record of an unfinished import. Return the lines of its days."""
         try:
             first, *lines = self.path.read_bytes().decode("ascii", "replace").split("\n")[:-1]
         except (FileNotFoundError, ValueError):  # no file, or no whole line

@@ -171,7 +171,6 @@ def turn_of(session: str, held: ArchivedTurn) -> Turn:
 
 
 def _add_calls(calls: list[ToolCall], message: Message) -> None:
-    """Add a message's calls and their results."""
     for one in message.tools:
         begun = (call for call in calls if call.name == one.name and call.result is None)
         call = None if one.result is None else next(begun, None)

@@ -102,7 +102,6 @@ def rest(home: Home) -> set[str]:
 def _handle_events(
     home: Home, settings_of: Callable[[Project], Settings], report: WorkReport
 ) -> set[str]:
-    """Handle every event that is due; return the names of those left for later."""
     from memkit.capture.capture import Capture, TranscriptBehind, project_of_event
 
     later: set[str] = set()

@@ -51,7 +51,6 @@ def starting_task(transcript: Path) -> str:
 
 
 def _started(directory: Path) -> set[str]:
-    """Return the ids of the calls whose agents have started."""
     found: set[str] = set()
     try:
         names = [name for name in os.listdir(directory) if name.endswith(_META)][:MOST_AGENTS]

@@ -214,8 +214,6 @@ def _typed_prompt(line: bytes) -> TypedPrompt | None:
 
 
 def _with_pasted(display: str, pasted: Any) -> str:
-    """Return `display` with the pasted text that the line itself holds."""
-
     def content(match: re.Match[str]) -> str:
         found = pasted.get(match[1])
         text = found.get("content") if isinstance(found, dict) else None

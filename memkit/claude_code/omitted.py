@@ -100,7 +100,6 @@ class Hidden:
         return any(exclusion.covers(path, directory) for path in dict.fromkeys(paths) if path)
 
     def _shows_excluded(self, text: str, directory: str) -> bool:
-        """Return whether a line of a result begins with an excluded file, as in a search or a diff."""
         exclusion = _exclusion(self._patterns, directory)
         names = dict.fromkeys(match[1].strip() for match in _NAMED.finditer(text))
         return any(exclusion.covers(name, directory) for name in names)

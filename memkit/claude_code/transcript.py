@@ -178,7 +178,6 @@ class Transcript:
                 start = end
 
     def _decode(self, line: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the objects in a line with their offsets: usually one."""
         try:
             found = [(0, _parsed(line))]
         except ValueError as error:
@@ -190,10 +189,7 @@ class Transcript:
                 self.counts["odd"] += 1
 
     def _rescue(self, line: bytes, error: ValueError) -> list[tuple[int, Any]]:
-        """Return the whole objects of a line that is not one object, with their offsets.
-
-        Claude Code sometimes leaves out the newline between two objects, and a power cut leaves half of one.
-        """
+        """Claude Code may leave out the newline between two objects, and a power cut leaves half of one."""
         text = line.decode("latin-1")  # a character for each byte
         found, end = [], 0
         with suppress(ValueError, RecursionError):
@@ -333,10 +329,7 @@ def _parsed(line: bytes) -> Any:
 
 
 def _objects_at_end(line: bytes) -> tuple[int, list[tuple[int, dict[str, Any]]]]:
-    """Return where the whole objects begin that end a line, and these objects with their offsets.
-
-    The line begins with half of another object.
-    """
+    """Return where the whole objects at the end of a line begin, and these objects with their offsets."""
     left, end = _SALVAGE_BYTES, len(line)
     found: list[tuple[int, dict[str, Any]]] = []
     for match in reversed(list(_OBJECT.finditer(line, max(0, len(line) - _SALVAGE_BYTES)))):

@@ -180,17 +180,13 @@ def _typed(block: Block) -> str:
 
 
 def _tagged(text: str, tag: str) -> str:
-    """Return the text inside the first `<tag>` in `text`; "" if it is missing or not closed."""
     rest = text.partition(f"<{tag}>")[2]
     inside, end, _ = rest.partition(f"</{tag}>")
     return inside.strip() if end else ""
 
 
 def _without_reminders(text: str) -> str:
-    """Return `text` without the `<system-reminder>` parts that Claude Code adds.
-
-    A regular expression would search to the end for each one that is not closed.
-    """
+    """A regular expression would search to the end for each one that is not closed."""
     kept = ""
     while True:
         before, opened, rest = text.partition("<system-reminder>")
@@ -329,7 +325,6 @@ def _follow(
 def _read_calls(
     entry: TranscriptEntry, calls: dict[str, ToolCall], *, by_agent: bool
 ) -> Iterator[ToolCall]:
-    """Yield the tool calls that begin in `entry` or get their result there. Add new ones to `calls` by ID."""
     for block in entry.blocks:
         if block.kind == "tool_use":
             given = {
@@ -364,10 +359,7 @@ def excerpt(text: str) -> str:
 
 
 def _agent_calls(transcript: Transcript, agent: str) -> list[ToolCall]:
-    """Return the tool calls of a sub-agent, from its own transcript, for the turn that started it.
-
-    Claude Code writes `<session>/subagents/agent-<id>.jsonl` next to `<session>.jsonl`.
-    """
+    """Read `<session>/subagents/agent-<id>.jsonl`, which Claude Code writes next to `<session>.jsonl`."""
     path = transcript.path.with_suffix("") / "subagents" / f"agent-{agent}.jsonl"
     if not is_plain_name(agent) or not path.is_file():  # the name comes from outside
         return []

@@ -157,7 +157,6 @@ def cut_into_windows(
 
 
 def _next_cut(text: str, tokens: Sequence[Token], first: int, size: int) -> int:
-    """Return the index of the first token of the next window."""
     rest = len(tokens) - first
     if rest <= size:
         return len(tokens)

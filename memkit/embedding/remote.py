@@ -229,7 +229,6 @@ def needs_key(chosen: EmbeddingSettings) -> bool:
 def _embedding_error(
     service: EmbeddingService, chosen: EmbeddingSettings, key: str, error: Exception
 ) -> EmbeddingError:
-    """Return the error to raise for `error`: an `UnusableVectorError` if another text may succeed."""
     # Chroma's function for Google wraps every error in a ValueError.
     if isinstance(error, ValueError) and isinstance(error.__cause__, Exception):
         error = error.__cause__

@@ -196,7 +196,6 @@ def _find(
 
 
 def _take(label: str, source: Callable[[], Path], directory: Path, tried: list[str]) -> bool:
-    """Verify the files from `source` and keep them in `directory`; else add the reason to `tried`."""
     try:
         found = source()
         stamps = {}
@@ -233,10 +232,7 @@ def _stamp(path: Path) -> list[int]:
 
 
 def _was_verified(directory: Path) -> bool:
-    """Return whether the files have the size and time of change of those verified before.
-
-    Hashing 91 MB takes longer (0.14 s) than loading the model. Git's index trusts the same two numbers.
-    """
+    """Hashing 91 MB takes longer (0.14 s) than loading the model. Git's index trusts the same two numbers."""
     try:
         stamps = parse_json((directory / _VERIFIED_FILE).read_bytes())
         return bool(stamps == {file.name: _stamp(directory / file.name) for file in FILES})
@@ -255,7 +251,6 @@ def _last_failure(directory: Path) -> float:
 def _download_lock(
     directory: Path, announce: Callable[[str], None]
 ) -> AbstractContextManager[object]:
-    """Return the lock of downloads into `directory`, locked; wait for another process."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(str(directory / "download.lock"), mode=PRIVATE_FILE)
@@ -380,10 +375,7 @@ def _run(
     too_slow: str,
     failed: str,
 ) -> None:
-    """Run `command` in `scratch`, and kill it and its children after `seconds`.
-
-    Python programs import modules from the directory where they start, so `scratch` must be private.
-    """
+    """Python programs import modules from the directory where they start, so `scratch` must be private."""
     try:
         done = run_to_end(command, {**os.environ, **variables}, str(scratch), seconds)
     except subprocess.TimeoutExpired as error:

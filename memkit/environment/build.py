@@ -156,7 +156,6 @@ def _build(
 
 @contextlib.contextmanager
 def _commands(home_root: str, directory: Path, lock: int) -> Iterator[CommandRunner]:
-    """Yield what runs commands in `directory`, which exists until they have ended. They are logged."""
     log_path = Path(make_private_directory(Home(home_root).log), "environment.log")
     try:
         make_private_directory(str(directory))
@@ -175,7 +174,6 @@ def _names(extras: Sequence[str]) -> str:
 
 
 def _versions_before(target: Path) -> dict[str, str]:
-    """Return the packages of the environment before this one: versions by name."""
     for old in (target, *_others(target)):
         versions = environment.installed_versions(str(old))
         if versions:
@@ -185,10 +183,7 @@ def _versions_before(target: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _locked(path: str, wait_seconds: float) -> Iterator[int]:
-    """Hold the lock file at `path` after waiting for another holder; yield its descriptor.
-
-    Raise `StillBuildingError` after `wait_seconds`.
-    """
+    """Hold the lock file at `path`; yield its descriptor. Raise `StillBuildingError` after `wait_seconds`."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     try:
         if not try_lock(descriptor):
@@ -230,7 +225,6 @@ def _unwound_by_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _explained(home_root: str) -> Iterator[None]:
-    """Turn an `OSError` into a line for users."""
     try:
         yield
     except OSError as error:
@@ -262,7 +256,6 @@ def _remove_leftovers(parent: Path) -> None:
 
 
 def _others(target: Path) -> list[Path]:
-    """Return the other environments of the same kind as `target`, newest first."""
     kind = target.name.rpartition("-")[0]
     others = [
         path

@@ -120,11 +120,7 @@ def _install_packages(
 
 
 def _tools(directory: str) -> Iterator[tuple[list[list[str]], list[str]]]:
-    """Yield, for each tool, the commands to create an environment and the command to install into it.
-
-    None compiles the packages: that would take 0.15 GB more on disk, and memkit imports a small part of them.
-    Raise `EnvironmentBuildError` if there is no tool.
-    """
+    """None compiles the packages: that takes 0.15 GB more. Raise `EnvironmentBuildError` without a tool."""
     uv = find_program("uv")
     python = find_interpreter(may_be_managed=uv is not None)
     target = interpreter(directory)
@@ -283,7 +279,6 @@ class CommandRunner:
 
 
 def _variables(directory: Path, without_index_variables: bool) -> dict[str, str]:
-    """Return the environment variables, without those that change the packages or their place."""
     variables = {
         name: value
         for name, value in os.environ.items()

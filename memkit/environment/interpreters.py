@@ -146,7 +146,6 @@ def _probe(path: str) -> Interpreter | None:
 
 
 def _ask(command: list[str]) -> str:
-    """Return the output of a command, or "" if it fails."""
     try:
         answer: subprocess.CompletedProcess[bytes] = subprocess.run(
             command,

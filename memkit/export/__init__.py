@@ -131,10 +131,7 @@ def _resource(name: str) -> str:
 
 
 class _PageDay:
-    """One day of the page: its row in the table of days, and its section.
-
-    `names` are the ids of its entries, which links lead to.
-    """
+    """One day of the page. `names` are the IDs of its entries, which links lead to."""
 
     def __init__(self, days: Days, date: str, markdown: MarkdownIt) -> None:
         self.date = date[:10]
@@ -173,14 +170,12 @@ class _PageDay:
         yield '<p class="top"><a href="#days">All days</a></p>\n</section>\n'
 
     def _repeats(self, number: int) -> bool:
-        """Return whether a turn's heading only repeats that of its session, right above it."""
         if not number or not self.entries[number].turn:
             return False
         above = self.entries[number - 1]
         return not above.turn and not above.text and above.heading == self.entries[number].heading
 
     def _body(self, entry: ExportedEntry) -> str:
-        """Render an entry. Links to headings of the day lead to them, and labels begin a line."""
         environment: dict[str, Any] = {}
         tokens = self.markdown.parse(readable(entry.text), environment)
         for token in tokens:
@@ -196,7 +191,6 @@ class _PageDay:
 
 
 def _first_free(name: str, taken: Container[str], first: int = 2) -> str:
-    """Return `name`, with a number if it is taken."""
     numbers = count(first)
     found = name
     while found in taken:
@@ -205,6 +199,5 @@ def _first_free(name: str, taken: Container[str], first: int = 2) -> str:
 
 
 def _plain(heading: str, markdown: MarkdownIt) -> str:
-    """Return a heading without its Markdown marks."""
     (inline,) = markdown.parseInline(readable(heading))
     return "".join(child.content or " " * child.type.endswith("break") for child in inline.children or ())

@@ -169,7 +169,6 @@ def _bullet_lines(content: DayFile, removal: Removal) -> Iterator[int]:
 def _remaining_heading(
     content: DayFile, heading: Section, kept: Sequence[Section], forgotten: Sequence[Section]
 ) -> str:
-    """Return a session's heading after the forgotten turns below it are removed."""
     line = heading.heading
     # A model may have made the title of a summary from any of its turns.
     is_derived = "summary" in heading.pairs and bool(forgotten)

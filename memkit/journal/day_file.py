@@ -129,7 +129,6 @@ class DayFile:
             self._index.extend(added)
 
     def _read_sections(self, first: int) -> list[Section]:
-        """Return the sections whose heading is at line `first` or below."""
         found = []
         for number in range(first, len(self.lines)):
             line = self.lines[number]

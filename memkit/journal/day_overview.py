@@ -198,7 +198,6 @@ def _link_text(title: str) -> str:
 
 
 def _slugs(content: DayFile) -> dict[int, str]:
-    """Return the anchor of each heading of a session or note, by its line, as GitHub makes it."""
     seen: Counter[str] = Counter()
     found = {}
     sharing = content.sharing_turns()

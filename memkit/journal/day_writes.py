@@ -88,7 +88,6 @@ def _stand_in(turn: str, heading: str) -> str:
 
 
 def _rename_command(content: DayFile, turn: str, own: str, heading: str) -> None:
-    """Give the section of `turn` with this heading its `own` ID."""
     held = content.find_turn(turn)
     if held and heading_of(held) == heading and not content.find_turn(own):
         line = held.heading.replace(f"turn:{turn}", f"turn:{own}")
@@ -165,10 +164,7 @@ def insert_turn(content: DayFile, digest: Digest) -> None:
 
 
 def _improve_title(content: DayFile, heading: Section, *, is_first: bool) -> None:
-    """Give a session the first title of its turns that says something, and the time of the first turn.
-
-    `is_first` tells that a turn was inserted above all others. A title by the user or a summary stays.
-    """
+    """`is_first`: a turn was inserted above all others. A title by the user or a summary stays."""
     if not heading.minute or not (is_first or is_filler(heading_title(heading))):
         return
     turns = next(below for one, below in content.headings() if one.start == heading.start)
@@ -180,7 +176,6 @@ def _improve_title(content: DayFile, heading: Section, *, is_first: bool) -> Non
 
 
 def _rename_session(content: DayFile, session: str, title: str, new: str) -> None:
-    """Replace a session's `title`, which repeats that of a turn, by the turn's `new` one."""
     for section in content.sections if title != new else ():
         if section.pairs.get("session") == session and heading_title(section) == title:
             heading = f"## {section.minute} {new} {anchors.render(**section.pairs)}"

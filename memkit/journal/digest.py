@@ -253,7 +253,6 @@ def _metadata_line(metadata: Mapping[str, Any], redact: Callable[[str], str]) ->
 
 
 def _is_deeper(value: object, levels: int) -> bool:
-    """Return whether a JSON value has more levels than that. Looks no deeper."""
     if not isinstance(value, (Mapping, list)):
         return False
     held = value.values() if isinstance(value, Mapping) else value

@@ -307,7 +307,6 @@ class FactFile:
         return self.name.removesuffix(".md").removesuffix(".local")
 
     def _section(self) -> range:
-        """Return the line numbers of the section, including its heading; empty if there is none."""
         start = -1
         for number, line in enumerate(self.lines):
             if start >= 0 and _HEADING_END.match(line):

@@ -284,10 +284,7 @@ class MemoryDirectory:
         return self.path == Path(self.project.root, MEMORY_DIRECTORY)
 
     def _hide_from_git(self, real: Path) -> None:
-        """Before a file is created, make sure that git ignores it, unless the memory is shared.
-
-        A repository's own patterns override git's list of excluded files; only a deeper ignore file helps.
-        """
+        """A repository's own patterns override git's excluded files; only a deeper ignore file helps."""
         if self.shared or not self._is_in_project:
             return
         root = self.project.root
@@ -307,7 +304,6 @@ class MemoryDirectory:
 
 
 def _stop_hiding(ignore: Path) -> None:
-    """Take memkit's pattern out of an ignore file next to days. The user's patterns stay."""
     patterns = read_file(ignore)
     kept = patterns.removesuffix(_HIDE_ALL)
     if kept and kept != patterns:

@@ -463,11 +463,7 @@ class Journal:
         may_begin_overview: bool = True,
         record: Record | None = None,
     ) -> bool:
-        """Apply `change` to a day file, and bring its overview up to date. Return whether that changed it.
-
-        Calls `change` again if someone else changed the file meanwhile. With `may_vanish`, an empty day is
-        removed.
-        """
+        """Calls `change` again if the file changed meanwhile. With `may_vanish`, remove an empty day."""
 
         is_theirs = self._files.is_openclaw(path)
 

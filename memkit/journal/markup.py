@@ -36,10 +36,7 @@ LEAST_GAP = 200
 
 @functools.cache
 def _parsers() -> tuple[MarkdownIt, ...]:
-    """Return a parser with tables, as memkit and GitHub use, and one without.
-
-    A line that is a table row for one can be a heading for the other.
-    """
+    """Parsers with and without tables: a table row for one can be a heading for the other."""
     from markdown_it import MarkdownIt  # 0.05 s, only where memory is written
 
     plain, tables = (MarkdownIt("commonmark").disable("inline") for _ in range(2))
@@ -206,10 +203,7 @@ def _boundary(text: str, wanted: int) -> int:
 
 
 def _open_fence(text: str) -> str | None:
-    """Return the indentation and marks of the fence that is open at the end of `text`, or None.
-
-    Reads lines only: a parser would take seconds for the longest texts.
-    """
+    """Return indentation and marks of an open fence. A parser would take seconds for long texts."""
     opened: tuple[str, str] | None = None
     for line in text.split("\n"):
         match = _FENCE.match(line)

@@ -199,7 +199,6 @@ def _decides(sentence: str) -> bool:
 
 
 def _sentences(text: str) -> list[str]:
-    """Return the sentences of prose, each on one line and without emphasis and emoji."""
     prose = _FENCED.sub("\n", text)
     lines = [line for line in prose.split("\n") if not re.match(r"\s*(?:>|\||\\?#|    )", line)]
     found = (

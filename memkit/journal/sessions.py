@@ -105,7 +105,6 @@ def stretch(
 
 
 def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> str:
-    """Return how a stretch ended: a bullet if bullets cover all of it, else what the last answer says."""
     last = turns[-1].pairs["turn"] if turns else ""
     names = {turn.pairs["turn"] for turn in turns}
     covered = {heading.pairs.get("summary"), heading.pairs.get("extract")} - {None}
@@ -142,10 +141,7 @@ def _said(parts: TurnParts) -> str:
 
 
 def _best_bullet(lines: Sequence[str]) -> str:
-    """Return the first bullet of a summary, or the line of an extract that tells most; then what is left.
-
-    Return "" if an extract has only the names of edited files.
-    """
+    """Return the first bullet, or the most telling line of an extract, then what is left open."""
     found = [bullet for _, bullet in read_bullets(lines) if bullet.is_verified]
     bullets = [one for one in found if not one.is_extract]
     words = [shown_bullet(one) for one in bullets or found]
@@ -184,10 +180,7 @@ def shown_line(line: str) -> str:
 
 
 def _decisive(answer: str) -> str:
-    """Return the first sentence that says something.
-
-    A sentence of few words comes with the next one, and so does one that ends in a colon.
-    """
+    """Return the first sentence that says something; one that is short or ends in a colon, with the next."""
     prose = "\n\n".join(answer.split("```")[::2])[:READ_CHARACTERS]
     for text in (_HEADING.sub("\n", prose), prose):
         said = ""
@@ -203,9 +196,6 @@ def _decisive(answer: str) -> str:
 
 
 def _shown(text: str, limit: int = OUTCOME_CHARACTERS) -> str:
-    """Return `text` on one line, without anchors.
-
-    A part of the day is redacted, but removing anchors or line ends can join the parts of a secret.
-    """
+    """Redact again: removing anchors or line ends can join the parts of a secret."""
     shown = one_line(anchors.strip(text), limit)
     return shown if shown.removesuffix(" …") in text else redact(shown)

@@ -98,7 +98,6 @@ def _telling_sentences(answer: str) -> Iterator[str]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yield the lines outside of fenced code, without Markdown's marks and emoji."""
     for line in _FENCED.sub("\n", text).split("\n")[:_LINES]:
         line = plain(one_line(line, _LINE_CHARACTERS))
         line = _TICKS.sub(r"\2", _LINK.sub(r"\1", line))

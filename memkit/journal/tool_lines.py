@@ -65,7 +65,6 @@ def tools_part(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[st
 
 
 def _is_step(call: ToolCall) -> bool:
-    """Return whether a call of a turn with edits only looked or staged, and its result is not one line."""
     command = call.input.get("command")
     if call.name != "Bash" or call.is_error or not isinstance(command, str) or not is_step(command):
         return False
@@ -109,10 +108,7 @@ def _telling(calls: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _merged(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
-    """Merge each call with the last one of the same input if that had the same outcome.
-
-    A call that failed, passed, and failed again is three lines: their order matters.
-    """
+    """A call that failed, passed, and failed again is three lines: their order matters."""
     lines: list[tuple[str, str, int]] = []
     last: dict[str, int] = {}
     for call, outcome in calls:
@@ -126,7 +122,6 @@ def _merged(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
 
 
 def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> tuple[str, str]:
-    """Return the name and main input of a call, and its outcome; "" for a call that says nothing."""
     values = (call.input.get(name) for name in _MAIN_INPUT)
     given = next((value for value in values if isinstance(value, str) and value.strip()), "")
     for root in roots:
@@ -157,7 +152,6 @@ def _path(path: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return `text` as inline code, whatever backticks it contains."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     if not longest:
         return f"`{text}`"

@@ -74,7 +74,6 @@ def with_prompt(section: str) -> str:
 
 
 def _heading_prompt(heading: str, answer: str) -> str:
-    """Return the prompt that a heading is, or "" if its words are those of the answer."""
     match = _HEADING.match(anchors.strip(heading))
     title = match[1].strip() if match else ""
     # Earlier versions took the first line of the answer as it was.

@@ -193,7 +193,6 @@ def _ollama_address(host: str) -> str:
 
 
 def _ollama_options(task: Task) -> dict[str, Any]:
-    """Return the part of a request to Ollama that makes room for all the material and the answer."""
     read = estimate_tokens(task.instructions) + estimate_tokens(task.material)
     needed = int(read * _OLLAMA_SPARE) + task.max_tokens
     return {
@@ -218,7 +217,6 @@ def _json(response: httpx.Response) -> Any:
 
 
 def _error_message(response: httpx.Response) -> str:
-    """Return the provider's code and message of a failed request, or the HTTP reason."""
     body = _json(response)
     error = _first(body).get("error") if isinstance(body, list) else body
     if isinstance(error, dict):
@@ -229,7 +227,6 @@ def _error_message(response: httpx.Response) -> str:
 
 
 def _first(items: object) -> dict[str, Any]:
-    """Return the first of `items`, or an empty object if that is not an object."""
     if isinstance(items, list) and items and isinstance(items[0], dict):
         return items[0]
     return {}

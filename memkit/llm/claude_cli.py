@@ -144,11 +144,7 @@ class ClaudeCliProvider:
             options = [option for option in options if option[0] != unknown[1]]
 
     def _command(self, task: Task) -> list[str]:
-        """Return the part of the command line that every call has.
-
-        Without these options the transcript could make the model act, or leave a session that memkit
-        remembers.
-        """
+        """Without them the transcript could make the model act, or leave a session that memkit remembers."""
         instructions = f"{encodable(task.instructions)}\n\n{_ONLY_TOOL}"
         if len(instructions.encode()) > _MAX_INSTRUCTIONS_BYTES:
             raise llm.NotConfiguredError(
@@ -205,7 +201,6 @@ def _result(output: str) -> dict[str, Any] | None:
 def _error(
     result: Mapping[str, Any], text: str, model: str, usage: TokenUsage
 ) -> llm.ModelError | None:
-    """Return the error that the result reports, or None if it holds an answer of the model."""
     reason = excerpt(text)
     status = result.get("api_error_status")
     if result.get("stop_reason") == "refusal" or _REFUSAL.match(text):

@@ -218,10 +218,8 @@ class Ledger:
 
 
 def _last_states(lines: Iterable[_Line]) -> Iterable[Call]:
-    """Return each call once, in its last recorded state."""
     return {call.id: call for _, call in lines if call is not None}.values()
 
 
 def _day(seconds: float) -> str:
-    """Return the local date (ISO) of a time in seconds since the epoch."""
     return datetime.fromtimestamp(seconds).date().isoformat()

@@ -43,7 +43,6 @@ def end_of(provider: str, model: str, base_url: str = "") -> date | None:
 
 
 def _known(provider: str, model: str) -> dict[str, Any]:
-    """Return the entry of a model together with the shares of its provider, or an empty one."""
     table = _table().get("anthropic" if provider == "claude-cli" else provider, {})
     for name, entry in table.get("models", {}).items():
         if re.fullmatch(re.escape(name) + _RELEASE, model.removeprefix("models/")):

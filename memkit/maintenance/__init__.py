@@ -45,7 +45,6 @@ def remove_old_days(home: Home, settings_of: Callable[[Project], Settings], toda
 
 
 def _ends_before(path: Path, directory: Path, day: date) -> bool:
-    """Return whether a file is the rollup of a week, month, or year that ends before `day`."""
     if path.parent != directory or not is_fact_file(path.name):
         return False
     span = parse_span(path.stem.removesuffix(".local"))

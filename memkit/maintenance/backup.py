@@ -134,7 +134,6 @@ def _named(home: Home, project: Project) -> BackedUpProject:
 
 
 def _project_files(project: Project) -> Iterator[tuple[str, Path]]:
-    """Yield the files of a memory, without hidden files and links; OpenClaw's days by their names."""
     for name, marker in PROJECT_MEMBERS.items():
         path = Path(project.root, marker)
         if path.is_file() and not path.is_symlink():

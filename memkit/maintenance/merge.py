@@ -78,14 +78,12 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
 
 
 def _own_sections(other: Journal, day: str) -> DayFile:
-    """Return memkit's sections of a day in OpenClaw's folder. What surrounds them stays there."""
     content = DayFile(anchors.own_part(other.text(f"{day}.md")))
     content.replace_opening([f"# {day[:10]}", ""])
     return content
 
 
 def _merge_facts(journal: Journal, other: Journal, name: str, forgotten: Forgotten) -> str:
-    """Merge the facts in the file `name`. Return the rest of the other file's text."""
     text = remembered_text(other.text(name), name, forgotten)
     change, rest = taken_facts(journal.text(name), text, name)
     if change:
@@ -94,10 +92,7 @@ def _merge_facts(journal: Journal, other: Journal, name: str, forgotten: Forgott
 
 
 def _merge_fact_file(journal: Journal, other: Journal, name: str, forgotten: Forgotten) -> bool:
-    """Merge a file of facts. Return whether that added a file.
-
-    If both projects have one, the target's file gets the facts, and a second file gets all other text.
-    """
+    """If both projects have one, the target's file gets the facts, and a second file gets all other text."""
     if not journal.text(name):
         text = remembered_text(other.text(name), name, forgotten)
         return journal.add_file(Path(name), encoded(text))
@@ -146,7 +141,6 @@ def _insert(own: DayFile, heading: Section, text: str) -> None:
 
 
 def _sessions_and_notes(day: DayFile) -> list[tuple[Section, list[Section]]]:
-    """Return each session heading with its turns, and each note with none."""
     found: list[tuple[Section, list[Section]]] = []
     for section in day.sections:
         if section.is_opening:
@@ -159,7 +153,6 @@ def _sessions_and_notes(day: DayFile) -> list[tuple[Section, list[Section]]]:
 def _heading(
     day: DayFile, heading: Section, turns: list[Section], missing: list[Section], grips: set[str]
 ) -> str:
-    """Return a session's heading for its `missing` turns, without bullets whose citation is in `grips`."""
     first, _, rest = day.text(heading).partition("\n")
     pairs = dict(heading.pairs)
     names = [turn.pairs["turn"] for turn in turns]
@@ -176,10 +169,7 @@ def _heading(
 
 
 def _merge_preamble(own: DayFile, other: DayFile, *, with_overview: bool) -> None:
-    """Add to `own` the text that precedes the first section of `other`, unless it is there.
-
-    The journal adds lines to an overview that `own` has.
-    """
+    """The journal adds lines to an overview that `own` has."""
     opening = other.opening
     if not with_overview:
         opening = [line for line in opening if not is_overview(line, unedited=True)]
@@ -191,7 +181,6 @@ def _merge_preamble(own: DayFile, other: DayFile, *, with_overview: bool) -> Non
 
 
 def _files(source: Project) -> list[Path]:
-    """Return the Markdown files of a memory, without links."""
     memory = Path(source.memory)
     unreadable: Unreadable = {}
     found = [file.path for file in scan(Path(source.root), [str(memory)], unreadable=unreadable)]
@@ -201,7 +190,6 @@ def _files(source: Project) -> list[Path]:
 
 
 def _move_sessions(source: Project, target: Project, home: Home) -> int:
-    """Set the project in archive, session states, and summary queue. Return the number of sessions."""
     waiting = SummaryQueue(home)
     moved = set()
     for one in list(waiting):

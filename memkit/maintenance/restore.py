@@ -234,14 +234,12 @@ class Restore:
         return report
 
     def _record_folders(self) -> None:
-        """Record where new days of the projects go, unless this machine's registry says it."""
         chosen = {one.root: one.folder for one in self.projects if one.folder}
         if chosen.keys() - Registry.read(self._home).folders.keys():
             with changing(self._home) as registry:
                 registry.folders = {**chosen, **registry.folders}
 
     def _record_move(self, named: BackedUpProject, project: Project) -> None:
-        """Record that the project moved, unless its old root exists or may come back."""
         if not os.path.isdir(named.root) and project != Project.at_root(named.root, self._home):
             with changing(self._home) as registry:
                 registry.move(named.root, project.root)

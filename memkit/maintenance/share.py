@@ -147,7 +147,6 @@ def _is_named(entry: WrittenEntry, name: str) -> bool:
 def _matches(
     journal: Journal, chunks: ChunkReader | None, own: Sequence[WrittenEntry], author: str, name: str
 ) -> list[WrittenEntry]:
-    """Return the own entries that a search result shows, or that copy what it holds."""
     chunk = _chunk(chunks, name)
     if chunk is not None and is_team(chunk.source):
         place = team_file(chunk.source)
@@ -178,7 +177,6 @@ def _refuse_leaks(entries: Sequence[SharedEntry], patterns: Sequence[Pattern[str
 
 
 def _entries(journal: Journal, chunks: ChunkReader | None, name: str) -> Iterator[SharedEntry]:
-    """Yield what an id stands for: a bullet, a fact, a note, a turn, or all parts of a session."""
     entry = find_entry(journal, name)
     if entry is not None:
         yield from _parts(journal, entry)
@@ -234,7 +232,6 @@ def _of_session(markdown: str) -> Iterator[SharedEntry]:
 
 
 def _title(journal: Journal, entry: Entry) -> str:
-    """Return the heading of a bullet's session."""
     for section in DayFile(journal.text(Path(entry.path))).sections:
         if section.pairs.get("session") == entry.session:
             return _words(section.heading)

@@ -112,7 +112,6 @@ def check_home(home: Home) -> None:
 
 
 def _user_directories() -> list[str]:
-    """Return the user's home directory as the environment and as the system state it."""
     found = [os.path.expanduser("~")]
     if sys.platform == "win32":
         return found
@@ -242,7 +241,6 @@ def uninstall(
 
 
 def _uninstall_plugins(names: Sequence[str]) -> list[str]:
-    """Have Claude Code uninstall these plugins and memkit's marketplace. Return what failed, in lines."""
     client = ClaudeCode.find()
     if client is None:
         return [f"the plugin {name}: there is no `claude` to uninstall it" for name in names]

@@ -56,7 +56,6 @@ def _setting(root: str, name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return the ASCII letters and digits of a name, in words joined by hyphens."""
     letters = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii").lower()
     return re.sub(r"[^a-z0-9]+", "-", letters).strip("-")
 
@@ -125,7 +124,6 @@ def update_copy(home: Home, root: str) -> None:
 
 
 def _blobs(root: str, commit: str) -> dict[str, str] | None:
-    """Return the Git object of each of the newest files of the team in a commit; None if it is unknown."""
     answer = run_git(root, "ls-tree", "-rzl", commit, "--", team.TEAM + "/")
     if answer is None or answer[0]:
         return None
@@ -140,10 +138,7 @@ def _blobs(root: str, commit: str) -> dict[str, str] | None:
 
 
 def _commits(root: str, commit: str) -> dict[str, dict[str, str]]:
-    """Return the last commit of each file: its hash (`commit`), author (`by`), and day (`committed`).
-
-    Leave out what git does not answer, and the oldest commits of a shallow clone, which hold all before them.
-    """
+    """Leave out the oldest commits of a shallow clone: they hold all before them."""
     # No pager, no signatures, no programs for diffs: a repository's settings name those.
     answer = run_git(
         root, "--no-pager", "log", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv",
@@ -165,7 +160,6 @@ def _commits(root: str, commit: str) -> dict[str, dict[str, str]]:
 
 
 def _own(root: str) -> list[str]:
-    """Return the user's own folder and name."""
     try:
         return [author_folder(root), _setting(root, "user.name")]
     except MemkitError:  # git does not know who it is

@@ -120,7 +120,6 @@ def _read_bullets(
     redact: Callable[[str], str],
     vectors: KnownVectors | None,
 ) -> list[Bullet]:
-    """Return the first `MAX_BULLETS` usable bullets, each once."""
     found: dict[str, Bullet] = {}
     for draft in drafts[:MAX_DRAFTS]:
         if len(found) == MAX_BULLETS:
@@ -136,7 +135,6 @@ def _read_bullets(
 def _checked(
     bullet: Bullet, evidence: Mapping[str, Evidence], vectors: KnownVectors | None
 ) -> Bullet:
-    """Return the bullet with its mark, after a check against the turns that it names."""
     named = [evidence[turn] for turn in bullet.turns]
     is_verified = is_proved(bullet.text, "\n".join(one.everything for one in named))
     if is_verified:

@@ -147,7 +147,6 @@ _Line = tuple[str, str, Sequence[str]]
 
 
 def _edited(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
-    """Yield the edited files, most edited first."""
     edits = {
         turn.id: [
             call.given
@@ -171,7 +170,6 @@ def _edited(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 
 
 def _committed(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
-    """Yield the commits, and the pull requests."""
     commits: dict[str, str] = {}
     pulls: dict[str, str] = {}
     for turn in turns:
@@ -285,10 +283,7 @@ def _what_followed(failed: Sequence[_Run], passed: _Run | None) -> str:
 
 
 def _command(given: str) -> tuple[str, str]:
-    """Return the key that equal commands share, and the command without prefixes and redirections.
-
-    The key is the whole text, or for git the subcommand.
-    """
+    """Return the key that equal commands share, and the command without prefixes and redirections."""
     command, before = _PREFIX.sub("", given[: READ_CHARACTERS // 4].strip()), ""
     while command != before:
         before = command
@@ -316,7 +311,6 @@ def _code(command: str) -> str:
 
 
 def _decided(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
-    """Yield the last two decisions: sentences of the user, or of an answer that the user accepted."""
     found: dict[str, Sequence[str]] = {}
     for number, turn in enumerate(turns):
         before = turns[number - 1] if number else None
@@ -328,7 +322,6 @@ def _decided(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 
 
 def _open(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
-    """Yield the last question: of an answer, or of a user who got none; else what the user plans to do."""
     last = turns[-1]
     asked = "" if last.calls else last.prompt
     if said := last_question(last.answer or asked) or plan(asked):
@@ -336,7 +329,6 @@ def _open(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 
 
 def _title(turns: Sequence[ExtractTurn]) -> str:
-    """Return the heading of the first turn whose prompt says something, or "" if that is the first."""
     titles = [turn.title for turn in turns]
     telling = next((title for title in titles if not says_nothing(title, words=1)), "")
     return "" if telling == titles[0] else telling

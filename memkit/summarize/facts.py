@@ -273,7 +273,6 @@ def _read_fact(
 
 
 def _gives_way(old: Source, text: str) -> bool:
-    """Return whether a new fact with this text may replace `old`, or supersede it if it is an entry."""
     if isinstance(old, Statement):
         return not old.is_own and may_replace(text, old.text)
     return is_about(old.text, text)
@@ -282,10 +281,7 @@ def _gives_way(old: Source, text: str) -> bool:
 def _superseded(
     old: Iterable[Source], kept: Iterable[Source], kind: str, text: str
 ) -> tuple[str, ...]:
-    """Return the IDs of what a new fact supersedes: the sources of `old` that are not sources of `kept`.
-
-    If the new fact only rewords an old one, or joins several, the old one was right, and so are its sources.
-    """
+    """A fact that only rewords an old one, or joins several, supersedes nothing: the old one was right."""
     found: list[str] = []
     for one in old:
         if kind == SUPERSEDED or not isinstance(one, Statement) or contradicts(text, one.text):
@@ -297,7 +293,6 @@ def _superseded(
 
 
 def _named(numbers: Any, sources: Mapping[int, Source]) -> list[Source]:
-    """Return the sources with these numbers, each once."""
     return [sources[one] for one in dict.fromkeys(read_numbers(numbers)) if one in sources]
 
 

@@ -85,13 +85,11 @@ def _tokenizer() -> Tokenizer:
 
 
 def _values(text: str) -> list[set[str]]:
-    """Return the names and numbers in a text, each as a set of terms."""
     found = (set(_tokenizer().tokenize(value)) for value in claims(text))
     return [terms for terms in found if terms]
 
 
 def _words(text: str) -> set[str]:
-    """Return the terms of a text without names, numbers, and function words."""
     for value in sorted(claims(text), key=len, reverse=True):
         text = text.replace(value, " ")
     text = text[:1].lower() + text[1:]
@@ -105,7 +103,6 @@ def _says_something(word: str) -> bool:
 
 
 def _share(words: Collection[str], terms: Collection[str]) -> float:
-    """Return the share of `words` that are in `terms`, in whatever inflection."""
     if not words:
         return 0.0
     return sum(any(_is_same(word, term) for term in terms) for word in words) / len(words)

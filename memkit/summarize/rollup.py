@@ -264,10 +264,7 @@ class AskedRollup:
 
 
 def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: date) -> None:
-    """Make one call and write the rollup.
-
-    Facts of an earlier version go, except those that the user edited. Raise `ModelError`, `JournalError`.
-    """
+    """Facts of an earlier version go, except those the user edited. Raise `ModelError`, `JournalError`."""
     clean = redaction(settings)
     journal = open_journal(one.project, home, settings)
     written = FactFile(journal.text(one.name), one.name).facts()

@@ -92,7 +92,6 @@ class RollupMaterial:
             yield self._source(day, bullet.text, Citations(grips=(bullet.id,)), bullet.is_verified)
 
     def _everything(self, day: date, content: DayFile) -> Iterator[Source]:
-        """Yield the bullets of each stretch of work, and its turns where no model wrote bullets."""
         for heading, turns in content.groups():
             lines = content.lines[heading.start + 1 : heading.end] if heading is not None else []
             bullets = [one for _, one in read_bullets(lines) if one.text]
@@ -147,9 +146,7 @@ class RollupMaterial:
         return found
 
     def _facts(self, span: Span) -> list[Source]:
-        """Return the lines of a rollup; for the job only those that this home wrote, as any other may have
-        come with a repository.
-        """
+        """For the job, only lines that this home wrote: any other may have come with a repository."""
         found: list[Source] = []
         for one in self.file(span).facts():
             fact = one.fact

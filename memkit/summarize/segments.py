@@ -190,10 +190,7 @@ def _read_turn(
 
 
 def _duration(turn: ArchivedTurn, silence_minutes: float) -> timedelta:
-    """Return how long the work on a turn took: up to the first silence in which no tool was running.
-
-    Text after that silence belongs to the turn but is no work, such as what a resumed session adds.
-    """
+    """Text after the first silence in which no tool ran is no work, such as what a resumed session adds."""
     if turn.time is None:
         return timedelta()
     ended = turn.time
@@ -236,7 +233,6 @@ def cut(
 
 
 def _ends(group: Sequence[SegmentTurn], turn: SegmentTurn, settings: SummarizeSettings) -> bool:
-    """Whether the segment `group` ends before `turn`."""
     if settings.mode == "turn" or group[-1].is_compacted:
         return True
     if turn.began - group[-1].ended > timedelta(minutes=settings.silence_minutes):
@@ -247,7 +243,6 @@ def _ends(group: Sequence[SegmentTurn], turn: SegmentTurn, settings: SummarizeSe
 def _context(
     before: Sequence[SegmentTurn], first: SegmentTurn, settings: SummarizeSettings
 ) -> str:
-    """Return the text of the last `overlap_minutes`, cut to its last `overlap_tokens`."""
     since = first.began - timedelta(minutes=settings.overlap_minutes)
     text = "\n\n".join(turn.text for turn in before if turn.ended >= since)
     limit = settings.overlap_tokens * CHARACTERS_PER_TOKEN

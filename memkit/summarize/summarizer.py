@@ -243,7 +243,6 @@ class Summarizer:
         self.extract(root, in_order(found), report)
 
     def _write_due_extracts(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:
-        """Write extracts of the closed segments that no model will summarize, which costs nothing."""
         live = _live_sessions(self.home)
         for queued in list(self.queue):
             if should_stop():
@@ -267,7 +266,6 @@ class Summarizer:
                 logger.warning("session %s gets no extract: %s", queued.session, error)
 
     def _queued_candidates(self) -> dict[str, list[Candidate]]:
-        """Return the closed segments that may be tried now, oldest first, by project."""
         live = _live_sessions(self.home)
         found: dict[str, list[Candidate]] = {}
         for queued in list(self.queue):
@@ -320,12 +318,7 @@ class Summarizer:
         return found, finished
 
     def _ready(self, root: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Return the candidates to summarize now.
-
-        Those that failed have waited enough. The others wait for more to share their call: until it is
-        full, until one has waited `wait_minutes`, or until its day is over. Segments of one or two turns
-        are hardly worth a call of their own, and wait longer.
-        """
+        """Segments of one or two turns are hardly worth a call of their own, and wait longer."""
         settings = self.settings_of(Project(root, self.home)).summarize
         waiting = [one for one in candidates if not one.attempt.count]
         if not waiting:
@@ -349,10 +342,7 @@ class Summarizer:
     def _call(
         self, root: str, group: Sequence[Candidate], settings: Settings, report: SummaryReport
     ) -> None:
-        """Make one call and write its bullets.
-
-        Raise `BudgetReachedError`, `ModelError`, `ConfigError`, `JournalError`.
-        """
+        """Raise `BudgetReachedError`, `ModelError`, `ConfigError`, `JournalError`."""
         segments = [one.segment for one in group]
         clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
         task = make_task(segments, settings.summarize, clean)
@@ -378,7 +368,6 @@ class Summarizer:
             self._note_failure(missing, error)
 
     def _embedder(self, settings: Settings) -> Embedder | None:
-        """Return the embedder to compare wording with, None without one on this machine."""
         if settings.embedding.provider not in LOCAL_PROVIDERS:
             return None
         return self._find_embedder(settings.embedding)[0]
@@ -400,7 +389,6 @@ class Summarizer:
             self.queue.update(one.queued)
 
     def _note_failure(self, group: Sequence[Candidate], error: Exception) -> None:
-        """Store when memkit tries each of the segments again, or that it gives them up."""
         now = self.calls.now()
         is_outage = concerns_all(error)
         asked = error.retry_after or 0.0 if isinstance(error, ModelError) else 0.0

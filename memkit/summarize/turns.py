@@ -59,10 +59,7 @@ def _plain(text: str) -> str:
 
 
 def _ends(text: str, head: int, tail: int) -> str:
-    """Return the first `head` and the last `tail` characters of a longer text, cut at words.
-
-    Half of a word could be half of a key, which redaction does not recognize.
-    """
+    """Cut at words: half of a word could be half of a key, which redaction does not recognize."""
     if len(text) <= head + tail:
         return text
     start = _LAST_WORD.sub("", text[:head]).rstrip()
@@ -71,10 +68,7 @@ def _ends(text: str, head: int, tail: int) -> str:
 
 
 def _tool_lines(tools: Sequence[str]) -> list[str]:
-    """Return the lines that fit, in order, and how many are left out.
-
-    The last line comes first, then failed calls, then the others, each from the last one on.
-    """
+    """The last line comes first, then failed calls, then the others, each from the last one on."""
     more = MORE.match(tools[-1])
     tools = tools[:-1] if more else tools
     lines = [f"- {_plain(shorten(line, LINE_CHARACTERS))}" for line in tools]
@@ -158,7 +152,6 @@ def _calls(
 
 
 def _archived_calls(turn: ArchivedTurn) -> Iterator[ToolCall]:
-    """Yield the calls of a turn with their results, paired by the tool's name, in order."""
     waiting: list[ToolCall] = []
     for message in turn.messages:
         for tool in message.tools:

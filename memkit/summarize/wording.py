@@ -190,8 +190,6 @@ def measure(text: str, cited: Sequence[Passage], vectors: KnownVectors | None) -
 
 
 class _Words:
-    """The words of a text, case-folded, and the stems of those that carry meaning."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         self.all = [part for word in _WORD.findall(text) for part in _parts(word)]

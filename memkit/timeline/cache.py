@@ -177,7 +177,6 @@ class MonthCache:
         return found
 
     def _stamps(self) -> dict[str, dict[str, Stamp]]:
-        """Return the identity of each day file, by month and name."""
         found: dict[str, dict[str, Stamp]] = {}
         for name in self._journal.days():
             day = day_of(name)
@@ -196,7 +195,6 @@ class MonthCache:
         return status.st_mtime_ns, status.st_size, status.st_ino
 
     def _read(self, month: str) -> _MonthFile | None:
-        """Return a month as it was kept; None if it was not, or is damaged or of another version."""
         try:
             data = read_regular(self._path(month))
             return _MONTH_FILE.decode(data)
@@ -209,7 +207,6 @@ class MonthCache:
     def _update(
         self, month: str, stamps: Mapping[str, Stamp], kept: _MonthFile | None
     ) -> _MonthFile:
-        """Read the changed days of a month, and keep the result."""
         days: dict[str, Day] = {}
         known: dict[str, Day] = {}
         if kept is not None:
@@ -264,7 +261,6 @@ class MonthCache:
                 os.unlink(path)
 
     def _drop_others(self, present: Mapping[str, object]) -> None:
-        """Remove the files of months that have no day left."""
         for path in glob(os.path.join(escape(self._directory), f"*{_SUFFIX}")):
             if os.path.basename(path).removesuffix(_SUFFIX) not in present:
                 try:

@@ -148,7 +148,6 @@ def _match(lines: list[str], wanted: list[str]) -> str | None:
 
 
 def _shown(line: str, wanted: list[str], title: str) -> str:
-    """Return the part of a line around the words, without its label; "" if it repeats the title."""
     text = _LABEL.sub("", shown_line(line))
     return "" if text == title else shorten(_around(text, wanted), LINE_CHARACTERS)
 
@@ -163,7 +162,6 @@ def _best_line(lines: list[str], wanted: list[str]) -> int:
 
 
 def _around(line: str, wanted: list[str]) -> str:
-    """Return a long line from shortly before the first of the words."""
     folded = line.casefold()
     place = min((at for word in wanted if (at := folded.find(word)) >= 0), default=0)
     start = max(0, place - LINE_CHARACTERS // 4)
@@ -260,10 +258,7 @@ def events(
 
 
 def _turns_of(timeline: Timeline, node: Node, first: date, last: date) -> dict[str, str]:
-    """Return the turns of a node with their sessions, in the order of time.
-
-    A turn counts from the day before `first` on: it may have lasted over midnight.
-    """
+    """A turn counts from the day before `first` on: it may have lasted over midnight."""
     if node.kind == nodes.SEGMENT:
         return {child.id: child.session for child in timeline.children(node)}
     found: dict[str, str] = {}

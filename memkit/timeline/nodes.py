@@ -100,7 +100,6 @@ def _named(names: Iterable[str]) -> list[Span]:
 
 
 def _month_after(day: date) -> date:
-    """Return the first day of the month after the one of `day`."""
     return _later(day.replace(day=1), 31).replace(day=1)
 
 

@@ -158,7 +158,6 @@ def summarize(day: str, content: DayFile, only: str = "") -> Summary:
 
 
 def _count(text: str, words: Counter[str], files: Counter[str], failures: Counter[str]) -> None:
-    """Count the words, the edited files, and the failed commands of a turn."""
     parts = read_parts(text)
     title = text.partition("\n")[0]
     said = f"{anchors.strip(title)} {parts.prompt[:_PROMPT_CHARACTERS]} {parts.answer[:_ANSWER_CHARACTERS]}"

@@ -399,12 +399,10 @@ class Timeline:
         )
 
     def _rollup(self, span: Span) -> tuple[str, tuple[str, ...]]:
-        """Return the title and the lines of a period's rollup, as the user may have edited them."""
         found = read_rollup(self.journal, span)
         return (found.title, tuple(one.text for one in found.lines)) if found else ("", ())
 
     def _summary(self, span: Span) -> tuple[Summary, list[str]]:
-        """Return what a period holds, and the names of its day files."""
         if span.kind == nodes.ALL:
             return self._everything, self.names
         known = self.days_in(span)
@@ -446,7 +444,6 @@ class Timeline:
         return replace(node, words=self._telling(summary))
 
     def _find_segment(self, name: str) -> tuple[Segment, str] | None:
-        """Return the segment that `_segment` is made of, and its day file."""
         found: dict[str, tuple[Segment, str]] = {}
         if len(name) < _LEAST_ID or not name.isalnum():
             return None
@@ -466,7 +463,6 @@ class Timeline:
         return next(iter(places.values()), None)
 
     def _turns(self, segment: Node) -> Iterator[Node]:
-        """Yield the turns of a segment, which its day file has."""
         span = parse_span(segment.parent)
         assert span is not None
         for name in self.days_in(span):
@@ -519,7 +515,6 @@ def _segment_node(one: Segment, day: str, summary: Summary | None = None) -> Nod
 
 
 def _is_in(node: Node, day: str) -> bool:
-    """Return whether a day (ISO, or "") is in the weeks of a node."""
     span = parse_span(node.id)
     known = nodes.day_of(day)
     return span is not None and known is not None and span.holds(known)

@@ -130,7 +130,6 @@ def _entry(one: Entry) -> dict[str, str]:
 
 
 def _row(node: Node) -> dict[str, Any]:
-    """Return a node as one of a list: what it lacks is left out."""
     held = node.summary
     known = {
         "kind": node.kind,
