@@ -153,7 +153,10 @@ class ArchiveFile:
         self._content.end += len(frame)
 
     def _compact(self, session: str) -> None:
-        last = {(turn, value.get("uuid")): line for turn, line, value in self._lines(_read(self.path))}
+        last: dict[tuple[str, object], bytes] = {}
+        for turn, line, value in self._lines(_read(self.path)):
+            last.pop((turn, value.get("uuid")), None)  # the latest version of a turn stays behind the others
+            last[turn, value.get("uuid")] = line
         self._replace(session, last.values())
 
     def _replace(self, session: str, lines: Iterable[bytes]) -> None:

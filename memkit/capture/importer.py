@@ -321,11 +321,15 @@ class Importer:
             read += source.size
             progress(read)
         with self.turn():
-            try:
-                separate_commands(self.selection.home, lambda project: self._settings)
-                self._import_history(report.history)
-            except (MemkitError, OSError) as error:
-                report.problems.append(str(error))
+            home = self.selection.home
+            for step in (
+                lambda: self._import_history(report.history),
+                lambda: separate_commands(home, lambda project: load.load(home, project).settings),
+            ):
+                try:
+                    step()
+                except (MemkitError, OSError) as error:
+                    report.problems.append(str(error))
         return report
 
     @contextmanager

@@ -6,6 +6,8 @@ it.
 
 from __future__ import annotations
 
+import functools
+import logging
 import re
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -17,6 +19,7 @@ from memkit.capture.capture import Capture
 from memkit.capture.ingest import turn_of
 from memkit.capture.project_list import projects_with_memory
 from memkit.claude_code.turn import Turn
+from memkit.errors import ArchiveError, MemkitError
 from memkit.hook.project import Project
 from memkit.journal import Journal
 from memkit.journal.day_writes import shows_command
@@ -26,6 +29,8 @@ from memkit.privacy.tombstones import Tombstones
 from memkit.projects.git import run_git
 from memkit.settings.load import Settings
 
+logger = logging.getLogger(__name__)
+
 _IN_DIFF = re.compile(rb"^[+-].*<!--.* turn:(\S+) ", re.MULTILINE)
 
 
@@ -33,7 +38,8 @@ def lost_turns(home: Home, project: Project, settings: Settings) -> list[Turn]:
     """Return the archived turns that the journal lacks, oldest first.
 
     Leave out what was forgotten, what is older than `memory.keep_days`, and what git has or had: it is on
-    another branch, or somebody removed it. Raise `ArchiveError`, `JournalError`.
+    another branch, or somebody removed it. Raise `ArchiveError`, `JournalError`, and if git does not answer,
+    `MemkitError`.
     """
     titles = Journal(project).turn_titles()
     forgotten = Tombstones(home).forgotten()
@@ -48,26 +54,34 @@ def lost_turns(home: Home, project: Project, settings: Settings) -> list[Turn]:
                 lost.append(turn_of(session, one))
     if lost and settings.memory.shared:
         answer = run_git(project.root, "log", "--all", "-p", "--format=", "--", project.memory)
-        known = _IN_DIFF.findall(answer[1]) if answer else [turn.id.encode() for turn in lost]
-        lost = [turn for turn in lost if turn.id.encode() not in set(known)]
+        if answer is None or answer[0] != 0:
+            raise MemkitError("git did not answer, so archived turns were not compared with it; try again")
+        known = set(_IN_DIFF.findall(answer[1]))
+        lost = [turn for turn in lost if turn.id.encode() not in known]
     return sorted(lost, key=lambda turn: local_time(turn.time))
 
 
 def separate_commands(home: Home, settings_of: Callable[[Project], Settings]) -> set[str]:
     """Write the turns again that commands after `!` have replaced. Return the roots of changed projects.
 
-    The caller holds the capture lock. Raise `ArchiveError`, `JournalError`.
+    The caller holds the capture lock. Leave out an archive file that cannot be read. Raise `JournalError`.
     """
     changed: set[str] = set()
+    ids_of = functools.cache(turn_ids)
     for project in projects_with_memory(home):
         titles = Journal(project).turn_titles()
         commands = {name for name, title in titles.items() if shows_command(title)}
         replaced = []
         for session, path in Archive(home).files() if commands else ():
-            if commands.isdisjoint(turn_ids(path)):
+            try:
+                if commands.isdisjoint(ids_of(path)):
+                    continue
+                is_shared = ArchiveFile(Path(path)).separate_commands()
+                turns = Archive(home).turns(session)
+            except ArchiveError as error:
+                logger.warning("%s", error)
                 continue
-            is_shared = ArchiveFile(Path(path)).separate_commands()
-            for one in Archive(home).turns(session):
+            for one in turns:
                 is_lost = one.id not in titles if one.is_command else one.id in commands
                 if is_lost and one.project == project.root and (is_shared or not one.is_command):
                     replaced.append(turn_of(session, one))

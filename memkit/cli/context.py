@@ -28,9 +28,7 @@ _LEAVING = ("all_projects", "everywhere", "user")
 """The parameters that let a command use another memory than the project's."""
 
 _CHECKED_LATER = ("recall", "service", "statusline", "work")
-"""`recall` reports a refusal as its answer. Hooks and Claude Code itself start the others, which print nothing
-of a memory.
-"""
+"""`recall` reports a refusal as its answer. Hooks and Claude Code itself start the others."""
 
 
 class Context:

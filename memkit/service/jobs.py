@@ -134,8 +134,7 @@ def _tidy(context: JobContext, run: JobRun) -> str:
         shortest = min(filter(None, (days, settings.memory.keep_days)), default=0)
         remove_old_replaced(home, shortest, time.time())
         removed = remove_old_days(home, context.settings_of, date.today())
-        separated = separate_commands(home, context.settings_of)
-    for root in {*removed, *separated}:
+    for root in removed:
         context.index(Project(root, context.home))
     with index_lock(home, LOCK_SECONDS):
         drop_outdated_topics(home, removed)
@@ -144,6 +143,9 @@ def _tidy(context: JobContext, run: JobRun) -> str:
             delete_collection(home, own.index.uri, directory.name)
     with capture_lock(home, LOCK_SECONDS):  # at the end: a file that it cannot read must stop nothing else
         remove_old_text(home)
+        separated = separate_commands(home, context.settings_of)
+    for root in separated:
+        context.index(Project(root, context.home))
     return (
         f"{plural(removed_files, 'old state file')}, {plural(archives, 'archived session')} and "
         f"{plural(sum(removed.values()), 'day')} removed, {freed / 1e6:.1f} MB of the index freed"

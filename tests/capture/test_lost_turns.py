@@ -16,6 +16,7 @@ from memkit.capture.capture import Capture
 from memkit.capture.lost import lost_turns, separate_commands
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
+from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.journal import Journal
 from memkit.settings import MemorySettings
@@ -173,3 +174,21 @@ def test_copies_of_a_day_do_not_count(stage: Stage) -> None:
     assert [turn.prompt for turn in lost_turns(stage.home, stage.project, Settings())] == ["Which port?"]
     Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert day.read_text() == text
+
+
+def test_an_archive_that_cannot_be_read_stops_no_other(damaged: Stage) -> None:
+    archive = Archive(damaged.home)
+    archive.path("another").mkdir(parents=True)
+    assert separate_commands(damaged.home, lambda project: Settings()) == {damaged.project.root}
+    assert "The first question" in [title for _, title in written(damaged)]
+
+
+def test_without_an_answer_of_git_nothing_counts_as_lost(
+    damaged: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    separate_commands(damaged.home, lambda project: Settings())
+    for day in Journal(damaged.project).days():
+        Journal(damaged.project).path(day).unlink()
+    monkeypatch.setattr("memkit.capture.lost.run_git", lambda *_: None)
+    with pytest.raises(MemkitError, match="git did not answer"):
+        lost_turns(damaged.home, damaged.project, Settings(memory=MemorySettings(shared=True)))
