@@ -240,7 +240,7 @@ class Searcher:
             # A question that is one name is answered first by the chunks that hold it.
             scores = scores + np.where(exact, 2 * scores.max() + 1, 0.0)
             is_found = is_found | exact
-            if "/" in query:  # the path of a file
+            if "." in query.partition("/")[2]:  # the path of a file, unlike CI/CD
                 allowed &= exact
         relevant = fusion.relevance(coverage, nearest)
         best = round(float(relevant[allowed].max(initial=0.0)), 4)

@@ -51,7 +51,8 @@ def test_no_command_of_a_session_uses_another_project(
         command = cli.cli.get_command(group, name)
         assert command is not None
         if name not in ("service", "statusline", "work"):
-            found = run(memory, name, *required(command), "--project", other, stdin=b"x")
+            options = ["--stdin"] if name == "recall" else []  # its answer is the refusal
+            found = run(memory, name, *options, *required(command), "--project", other, stdin=b"x")
             assert "can use only its own project's memory" in found.output + found.errors, name
 
 

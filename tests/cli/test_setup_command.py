@@ -32,7 +32,7 @@ def test_extras_are_installed(run: Run, fresh: Memory, added: list[tuple[str, li
 
 def test_nothing_is_installed_unasked(run: Run, fresh: Memory, added: list[tuple[str, list[str]]]) -> None:
     said = run(fresh, "setup", "--with", "topics").complaint
-    assert said == "memkit: no terminal to ask on; the user can run this in one, or agree with --yes"
+    assert said == "memkit: no terminal to ask on; run it, or agree with --yes, in a terminal of your own"
     assert run(fresh, "setup", "--with", "requests", "--yes").status == 2
     assert run(fresh, "setup", "--with", "mcp", "--mcp", "codex", "--yes").status == 2
     assert added == []

@@ -348,3 +348,10 @@ def test_a_path_finds_what_names_it(tmp_path: Path) -> None:
     memory.sync()
     assert [one.chunk.heading for one in memory.search("deploy/gateway.yaml").results] == ["09:00 Move the port"]
     assert len(memory.search("deploy/gateway.yml").results) == 2
+
+
+def test_words_with_a_slash_are_no_path(tmp_path: Path) -> None:
+    asked = ("CI/CD", "Jenkins runs CI/CD."), ("Which stages?", "Deployment uses the stages CI and CD.")
+    memory = make_memory(tmp_path, {"2026-11-20.md": day("2026-11-20", *asked)})
+    memory.sync()
+    assert len(memory.search("CI/CD").results) == 2
