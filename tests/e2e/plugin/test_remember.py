@@ -145,7 +145,8 @@ def test_interactive_session(api: MessagesApi, user: MemkitUser) -> None:
     assert "· 4 turns" in user.memory()
     memory = user.memory()
     user.run("import")
-    assert user.memory() == memory
+    # The service may have noted meanwhile that the session has ended.
+    assert re.sub(r" extract:\w+", "", user.memory()) == re.sub(r" extract:\w+", "", memory)
     assert user.memory().count(f"session:{session.session_id}") == 1
     user.wait_until_alone()
 
