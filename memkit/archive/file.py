@@ -153,11 +153,12 @@ class ArchiveFile:
         self._content.end += len(frame)
 
     def _compact(self, session: str) -> None:
-        last: dict[tuple[str, object], bytes] = {}
+        last: dict[str, dict[object, bytes]] = {}
         for turn, line, value in self._lines(_read(self.path)):
-            last.pop((turn, value.get("uuid")), None)  # the latest version of a turn stays behind the others
-            last[turn, value.get("uuid")] = line
-        self._replace(session, last.values())
+            versions = last.setdefault(turn, {})
+            versions.pop(value.get("uuid"), None)  # the latest version stays behind the others
+            versions[value.get("uuid")] = line
+        self._replace(session, (line for versions in last.values() for line in versions.values()))
 
     def _replace(self, session: str, lines: Iterable[bytes]) -> None:
         data = _compressor().compress(b"".join([_header(session), *lines]))

@@ -121,6 +121,13 @@ def test_a_mostly_replaced_file_is_rewritten(archive: Archive) -> None:
     assert [path.name for path in archive.directory.iterdir()] == ["s.jsonl.zst"]
 
 
+def test_turns_of_the_same_time_stay_in_order_when_the_file_is_rewritten(archive: Archive) -> None:
+    for count in range(1, 9):
+        archive.append("s", [turn("a", *["x" * 99] * count), turn("b")])
+    assert len(text_in(archive.path("s")).splitlines()) < 9
+    assert list(texts(archive)) == ["a", "b"]
+
+
 batches = st.lists(
     st.lists(
         st.tuples(st.sampled_from("abcde"), st.integers(1, 4), st.text(max_size=30)), min_size=1, max_size=3
