@@ -37,8 +37,9 @@ _IN_DIFF = re.compile(rb"^[+-].*<!--.* turn:(\S+) ", re.MULTILINE)
 def lost_turns(home: Home, project: Project, settings: Settings) -> list[Turn]:
     """Return the archived turns that the journal lacks, oldest first.
 
-    Leave out what was forgotten, what is older than `memory.keep_days`, and what git has or had: it is on
-    another branch, or somebody removed it. Raise `ArchiveError`, `JournalError`, and if git does not answer,
+    Leave out what was forgotten, and what is older than `memory.keep_days`. In a shared memory, leave out
+    what git has or had, on another branch perhaps, and what git cannot have thrown away since it was written:
+    somebody removed it. Raise `ArchiveError`, `JournalError`, and if git does not answer,
     `MemkitError`.
     """
     titles = Journal(project).turn_titles()
@@ -57,8 +58,21 @@ def lost_turns(home: Home, project: Project, settings: Settings) -> list[Turn]:
         if answer is None or answer[0] != 0:
             raise MemkitError("git did not answer, so archived turns were not compared with it; try again")
         known = set(_IN_DIFF.findall(answer[1]))
-        lost = [turn for turn in lost if turn.id.encode() not in known]
+        last_reset = _last_reset(project.root)
+        lost = [
+            turn
+            for turn in lost
+            if turn.id.encode() not in known and local_time(turn.time).timestamp() < last_reset
+        ]
     return sorted(lost, key=lambda turn: local_time(turn.time))
+
+
+def _last_reset(root: str) -> float:
+    """Return when git last threw changes away (seconds since the epoch), 0 for never."""
+    options = ("-g", "-1", "--date=unix", "--format=%gd", "-E", "--grep-reflog=^(reset:|rebase.*abort)")
+    answer = run_git(root, "log", *options)
+    found = re.search(rb"@\{(\d+)\}", answer[1]) if answer else None
+    return float(found[1]) if found else 0.0
 
 
 def separate_commands(home: Home, settings_of: Callable[[Project], Settings]) -> set[str]:

@@ -152,6 +152,8 @@ def test_what_git_threw_away_is_lost_and_what_it_has_is_not(stage: Stage) -> Non
             git("commit", "-m", name)
     whole = stage.journal
     git("checkout", "HEAD~1", "--", ".memkit/memory")  # the second turn is in git, the third nowhere
+    assert lost() == []  # the user may have removed it
+    git("reset", "--hard")
     assert lost() == ["Thrown away"]
     turns = lost_turns(stage.home, stage.project, settings)
     Capture(stage.home, settings).import_turns(turns, stage.project)
