@@ -436,12 +436,17 @@ def _find_turn(turns: list[Turn], prompt_id: str) -> Turn | None:
     return None
 
 
+def adoption_marker(project: Project, home: Home) -> Path:
+    """Return the file that exists once `adopt_memory` is done."""
+    return Path(own_file(home, project.root)).with_suffix(".adopted")
+
+
 def adopt_memory(project: Project, home: Home) -> None:
     """Record, once for each project, that this home wrote the memory sections whose turns are archived.
 
     The memory may be older than the record of own entries (see `memkit.hook.entries`), or restored.
     """
-    marker = Path(own_file(home, project.root)).with_suffix(".adopted")
+    marker = adoption_marker(project, home)
     if marker.exists():
         return
     archive, journal = Archive(home), Journal(project)

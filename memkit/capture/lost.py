@@ -6,7 +6,6 @@ it.
 
 from __future__ import annotations
 
-import functools
 import logging
 import re
 from collections.abc import Callable
@@ -15,11 +14,12 @@ from pathlib import Path
 
 from memkit.archive import Archive
 from memkit.archive.file import ArchiveFile, turn_ids
-from memkit.capture.capture import Capture
+from memkit.capture.capture import Capture, adoption_marker
 from memkit.capture.ingest import turn_of
 from memkit.capture.project_list import projects_with_memory
 from memkit.claude_code.turn import Turn
 from memkit.errors import ArchiveError, MemkitError
+from memkit.files import write_durably
 from memkit.hook.project import Project
 from memkit.journal import Journal
 from memkit.journal.day_writes import shows_command
@@ -30,6 +30,9 @@ from memkit.projects.git import run_git
 from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)
+
+_SEPARATED = b"commands have IDs of their own\n"
+"""What a project's `.adopted` holds once `separate_commands` has run."""
 
 _IN_DIFF = re.compile(rb"^[+-].*<!--.* turn:(\S+) ", re.MULTILINE)
 
@@ -76,28 +79,35 @@ def _last_reset(root: str) -> float:
 
 
 def separate_commands(home: Home, settings_of: Callable[[Project], Settings]) -> set[str]:
-    """Write the turns again that commands after `!` have replaced. Return the roots of changed projects.
+    """Write the turns again that commands after `!` have replaced, once for each adopted memory.
 
-    The caller holds the capture lock. Leave out an archive file that cannot be read. Raise `JournalError`.
+    Return the roots of changed projects. The caller holds the capture lock. Leave out an archive file that
+    cannot be read, and try it again the next time. Raise `JournalError`.
     """
     changed: set[str] = set()
-    ids_of = functools.cache(turn_ids)
     for project in projects_with_memory(home):
+        marker = adoption_marker(project, home)
+        is_adopted = marker.exists()
+        if is_adopted and marker.read_bytes() == _SEPARATED:
+            continue
         titles = Journal(project).turn_titles()
         commands = {name for name, title in titles.items() if shows_command(title)}
-        replaced = []
+        replaced, is_complete = [], True
         for session, path in Archive(home).files() if commands else ():
             try:
-                if commands.isdisjoint(ids_of(path)):
+                if commands.isdisjoint(turn_ids(path)):
                     continue
                 is_shared = ArchiveFile(Path(path)).separate_commands()
                 turns = Archive(home).turns(session)
             except ArchiveError as error:
                 logger.warning("%s", error)
+                is_complete = False
                 continue
             for one in turns:
                 is_lost = one.id not in titles if one.is_command else one.id in commands
                 if is_lost and one.project == project.root and (is_shared or not one.is_command):
                     replaced.append(turn_of(session, one))
         changed |= Capture(home, settings_of(project)).import_turns(replaced, project).projects
+        if is_adopted and is_complete:
+            write_durably(str(marker), _SEPARATED)
     return changed
