@@ -82,6 +82,7 @@ class TranscriptEntry:
         start, end: byte offsets in the file; `end` is where the next line begins.
         is_api_error: whether Claude Code wrote it in Claude's place, usually about an error.
         queued: whether the user typed it while Claude was still working.
+        origin: the session that a fork has copied it from; only Claude's entries name it (2.1.330).
         gap: the number of broken lines before it that may have been prompts, since reading began.
     """
 
@@ -101,6 +102,7 @@ class TranscriptEntry:
     is_compact_summary: bool = False
     is_api_error: bool = False
     queued: bool = False
+    origin: str = ""
     gap: int = field(default=0, compare=False)
 
     @property
@@ -376,6 +378,7 @@ def _common(value: dict[str, Any]) -> dict[str, Any]:
         "prompt_id": _string(value.get("promptId")),
         "cwd": _string(value.get("cwd")),
         "branch": _string(value.get("gitBranch")),
+        "origin": _string(value.get("requestSessionId")),
     }
 
 
