@@ -32,6 +32,9 @@ OWN = "own "
 """Before the folder of the user's own shares, which no notice counts."""
 
 _WAITING, _SHOWN = ".json", ".said"
+_CLOCK = digest16("\0clock-behind"), _SHOWN
+"""It comes and goes with each event from the future that waits, so it is shown once only."""
+
 _FOLDER = re.compile(r"^[\w-]{1,200}$", re.ASCII)
 _TRANSCRIPT = ".jsonl"
 
@@ -53,7 +56,7 @@ def publish(home: Home, notices: list[Notice]) -> int:
     wanted = {digest16(f"{one.root}\0{one.code}"): one for one in reversed(notices)}
     present = _names(home)
     for name, suffix in present:
-        if name not in wanted:
+        if name not in wanted and (name, suffix) != _CLOCK:
             os.unlink(os.path.join(directory, name + suffix))
     shown = {name for name, suffix in present if suffix == _SHOWN}
     new = [name for name in wanted if name not in shown]
