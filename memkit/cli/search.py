@@ -24,16 +24,18 @@ if TYPE_CHECKING:
 MODES = ("context", "rrf", "weighted", "lexical", "dense")
 
 
+class _UnknownKindError(click.ClickException):
+    exit_code = 2
+
+
 class _Kind(click.Choice[str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in self.choices:
             return value
-        error = click.ClickException(
+        raise _UnknownKindError(
             f"{value!r} is not a kind; use {', '.join(self.choices)}. A decision is of kind "
             "summary or fact, and `memkit timeline` lists the decisions of a period"
         )
-        error.exit_code = 2
-        raise error
 
 
 @command("search")
