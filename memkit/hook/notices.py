@@ -179,17 +179,15 @@ def _undecided_tokens(home: Home, published: int) -> int:
     try:
         with open(home.config_file, "rb") as file:
             is_named = b"summarize" in file.read()
-        if is_named and (published < 0 or _is_newer(home.config_file, home.hook_settings)):
+        if is_named and (
+            published < 0 or os.path.getmtime(home.config_file) > os.path.getmtime(home.hook_settings)
+        ):
             return 0
     except FileNotFoundError:
         pass
     except OSError:
         return 0
     return published if published >= 0 else DEFAULT_TOKENS
-
-
-def _is_newer(path: str, other: str) -> bool:
-    return os.path.getmtime(path) > os.path.getmtime(other)
 
 
 def note_announced(home: Home) -> None:
