@@ -285,14 +285,11 @@ def _command_blocks(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     if text.startswith("<bash-stdout>"):
         output, _, errors = text.removeprefix("<bash-stdout>").rpartition("</bash-stdout>")
         errors = errors.strip().removeprefix("<bash-stderr>").removesuffix("</bash-stderr>").strip()
-        shown = _unescaped("\n".join(filter(None, (output.strip(), errors))))
+        shown = "\n".join(filter(None, (output.strip(), errors)))
+        shown = shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
         has_failed = bool(errors and not output.strip())
         return (Block("tool_result", shown, tool_id=_COMMAND_ID, is_error=has_failed),)
     return blocks
-
-
-def _unescaped(text: str) -> str:
-    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def _block(block: dict[str, Any]) -> Block | None:

@@ -262,6 +262,14 @@ class Project:
         except OSError:  # there is none, or it is a link; the doctor reports that
             return []
 
+    def for_counting(self) -> Project:
+        """Return the project as readers see it, with OpenClaw's days. Never write with it."""
+        if self.folder or self.memory == os.path.join(self.root, OPENCLAW_DAYS):  # as in the memory home
+            return self
+        found = Project(self.root, self._home)
+        found.memory, found.folder = self.memory, OWN_FOLDER
+        return found
+
     @property
     def is_off(self) -> bool:
         """Whether the user turned memkit off here (`memkit off`)."""

@@ -73,6 +73,7 @@ class _Day(NamedTuple):
 
 def tally(home: Home, project: Project, most: int | None = None) -> Tally:
     """Count what a memory holds; read at most about `most` bytes, and leave out unreadable files."""
+    project = project.for_counting()
     path = os.path.join(home.run, "tally", digest16(project.root) + ".json")
     known = _read(path)
     names = days(project)
@@ -223,8 +224,8 @@ def _pointers_since(home: Home, project: Project, since: float) -> int:
 
 def _last_title(project: Project, own: OwnEntries) -> str:
     """Return the last heading of the newest day that has one of this home's words, else ""."""
-    names = days(project)
-    for _, text in read_days(project, names[-1:], TITLE_BYTES):
+    project = project.for_counting()
+    for _, text in read_days(project, days(project)[-1:], TITLE_BYTES):
         for line in reversed(text.split("\n")):
             if line.startswith("## ") and "session" in anchors.parse(line):
                 words = heading_words(line)

@@ -93,7 +93,6 @@ class NewestFirst:
 
     def __init__(self, corpus: Corpus, question: str) -> None:
         self._corpus = corpus
-        self._question = question
         # A question about the past is answered by what was said then.
         self._moves = not _PAST.search(question)
         # By position. The same entry is compared with many others.

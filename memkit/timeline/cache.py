@@ -154,7 +154,7 @@ class MonthCache:
         announce_wait: Callable[[str], None] | None = None,
     ) -> None:
         """`announce` gets a line about each day that cannot be read, `announce_wait` about a long wait."""
-        self._journal = Journal(project)
+        self._journal = Journal(project.for_counting())
         self._directory = os.path.join(directory_of_timelines(home), digest16(project.root))
         self._announce = announce
         self._announce_wait = announce_wait or announce
