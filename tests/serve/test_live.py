@@ -132,7 +132,7 @@ def test_a_revoked_key_hears_no_more(server: RunningServer) -> None:
 
 
 def test_it_needs_a_key(server: RunningServer) -> None:
-    assert httpx.get(f"{server.address}/live").status_code == 401
+    assert httpx.get(f"{server.address}/live", timeout=60).status_code == 401
     with server.client("read") as client:
         assert client.get("/live?x=1").status_code == 422
         assert client.get("/live", headers={"Origin": "http://evil.example"}).status_code == 403
