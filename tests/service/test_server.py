@@ -276,6 +276,7 @@ def test_errors_keep_their_type(shared: RunningService) -> None:
 
 def test_a_crash_is_in_the_log(service: RunningService) -> None:
     assert service.process is not None
+    wait_until(lambda: service.status().get("queue") == 0, "it to rest")  # else the stack may be half changed
     service.process.send_signal(signal.SIGSEGV)
     service.process.wait(60)
     log = Path(service.memory.home.log_file).read_text()
