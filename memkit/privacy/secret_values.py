@@ -37,7 +37,7 @@ HEX = "0123456789abcdef"
 
 # Every name of a secret contains one of these words. A search for words is much faster than a regular expression.
 _STEMS = (
-    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp "
+    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
     "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer"
 ).split()
@@ -260,23 +260,33 @@ def hide_assigned(text: str, mark: str, there: set[str]) -> str:
     return hide_spans(text, _spoken_values(text, positions, _lines(text, positions)), mark)
 
 
-_PROMPT = r"(?:[\w.@~:/ -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>)[ ]+|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
-# Commands that make a secret, that may print one, and what such a command prints.
-_MAKES = r"\bpwgen\b|\bopenssl rand\b|\bwg gen(?:key|psk)\b|\bsecrets\.token_|get_random_secret_key|\bwhoami -t\b|(?:^|[\s|;&(])(?:go)?pass (?:show )?(?:-\S{1,20} )?[\w.@-]{1,40}/"
-_PRINTER = r"(?:^|[\s|;&(/])(?:gcloud|op|lpass|bw|chamber|sops|age|gpg2?|ansible-vault|aws|az|vault|kubectl|oc|gh|glab|heroku|doctl|fly(?:ctl)?|doppler|security|secret-tool|keyring|terraform|tofu|pulumi|cat|echo|printenv|jq|infisical|npm)\s"
-_PRINTED = r"(?i)passw|secret|token|credential|api_?key|access_?key|signing_?key|login-password|get-parameter|keys? list|list-keys|base64|op://|lookup|\bread\b|\s(?:-dq?|--decrypt)\b|^[^\n]*\bkeyring get\b|\bshow\b"
-_LISTS = r"\b(?:(?<!keys )(?<!key )list(?!-keys)|ls|md5\w*|sha\d{1,3}\w*|wc)\b|metadata|\b(?:echo|printenv) [\"']?\$?\{?\w+_(?:NAME|ID|ARN|URL)\b|\bcat [^\n|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv)\b"
+# What precedes a command in a shell, a statement in a database's client, and an expression in a REPL.
+_PROMPT = r"(?:[\w.@~:/()\[\] -]{0,60}[$#%❯➜>=]|PS [^>\n]{0,60}>|>>>|In \[\d{1,4}\]:|\(Pdb\))[ ]+(?=\S)|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
+# Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
+_THING = (
+    r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])"
+    r"|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://"
+)
+_PRINTS = (
+    r"(?i)(?<![a-z])(?:get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract"
+    r"|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*\$"
+)
+_LISTS = (
+    r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git (?!config|credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys)|\bls\b"
+    r"|metadata|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|(?<!secret)[_.](?:names?|id|uid|arn|url)(?![a-z])|\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
+)
+_MAKES = r"(?i)\bpwgen\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|/dev/u?random|\bwhoami -t\b|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show )?(?:-\S{1,20} )?[\w.@-]{1,40}/"
+_CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
 _BARE = r"[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n){0,3}"
 
 
 def prints_secret(command: str) -> bool:
-    """Return whether the name or arguments of a shell command show that it prints a secret."""
-    if _compiled(_LISTS).search(command):
-        return False
-    printer = _compiled(_PRINTER).search(command)
-    made = _compiled(_PRINTED).search(command, printer.end()) if printer else None
-    return made is not None or _compiled(_MAKES).search(command) is not None
+    """Return whether the words of a shell command or an expression show that it prints a secret."""
+    if _compiled(_MAKES).search(command):
+        return True
+    is_named = _compiled(_THING).search(command) is not None
+    return is_named and not _compiled(_LISTS).search(command) and _compiled(_PRINTS).search(command) is not None
 
 
 def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
@@ -293,22 +303,25 @@ def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
         prompt = _compiled(_PROMPT).match(line)
         printed = prompt is not None and prints_secret(line[prompt.end() :])
         is_label = len(line) < 40 and line.strip("#*> ").replace(" ", "").isalpha()
-        is_label = is_label or line.startswith((">>> ", "> ", "(Pdb)", "irb(", "In [", "1) "))
-        is_heading = is_label or "copy" in line or line.rstrip().endswith(":")
+        is_asked = _compiled(_CONSOLE).match(line) is not None
+        is_heading = is_label or is_asked or "copy" in line or line.rstrip().endswith(":")
         if not printed and not (is_heading and _names_secret(line)):
             continue
         while below:
-            if _stands_alone(below[1], printed):
+            if _stands_alone(below[1], printed or is_asked):
                 yield below.span(1)
                 done = below.end()
             below = _compiled(_BARE).match(text, below.end()) if printed else None
 
 
 def _stands_alone(value: str, is_printed: bool) -> bool:
-    is_path = "/" in value and not is_random(value)
-    if value.isdigit() or is_path or not _looks_secret(value, True):
+    if value.isdigit() or not _looks_secret(value, True):
         return False
-    return is_printed or _is_said(value) or _is_hex_key(value)
+    if is_random(value):
+        return is_printed or _is_said(value) or _is_hex_key(value)
+    words = _words(value)
+    is_name = len(words) > 1 and 4 * sum(map(len, words)) >= 3 * sum(map(str.isalpha, value))
+    return not is_name and "/" not in value and (is_printed or _is_said(value))
 
 
 def hide_spans(text: str, spans: Iterable[tuple[int, int]], mark: str) -> str:
@@ -859,25 +872,42 @@ def _is_password(value: str) -> bool:
     return _looks_secret(value) and _is_said(value)
 
 
-_UNSPEAKABLE = r"[bcdfghjklmnpqrstvwxz]{5}|q[^ul]|j[^aeious]|z[bcdfgjkmnpqrstvwx]|x[bdfgjkmnqrsvwz]"
-"""Letters that hardly any word has side by side."""
+# The letters that often follow a letter, behind it, counted in English and in code.
+_PAIRS = frozenset(
+    letters[0] + letter
+    for letters in (
+        "abcdgilmnprstuvy baeilorsu cacehiklortu daeiorsu eacdefglmnprstvwx faefiloru gaehinorsu haeiot iabcdefglmnoprstvz keis ladeilostuy maeimopu "
+        "nacdefginostuv oabcdgklmnoprstuvw paehiloprstu qu racdegiklmnorstuy sacehilopstu tacehilorstuy uabceilmnprst vaei waeio xp yps ze"
+    ).split()
+    for letter in letters[1:]
+)
+
+
+def _words(value: str) -> list[str]:
+    """Return the parts of `value` that can be words, by their pairs of letters."""
+    words = []
+    for piece in _compiled(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}").findall(value):
+        word = piece.lower()
+        common = sum(word[at : at + 2] in _PAIRS for at in range(len(word) - 1))
+        if common >= 0.6 * (len(word) - 1):
+            words.append(word)
+    return words
+
+
+_SYMBOLS = "!#%^*+~?&"
+"""Symbols that passwords have and names do not."""
 
 
 def is_random(value: str) -> bool:
-    """Return whether the characters of `value` change their kind as often as random ones, or make no words."""
+    """Return whether `value` is no words: its letters make none, and change to capitals and digits often."""
+    if 2 * sum(map(len, _words(value))) >= len(value):
+        return False
     if len(value) >= 12 and value.islower() and value.isascii() and value.isalpha():
-        vowels = sum(map(value.count, "aeiou"))
-        return vowels < 0.3 * len(value) or _compiled(_UNSPEAKABLE).search(value) is not None
+        return True
     changes = 0
     before = ""
     for letter in value:
-        kind = ""
-        if letter.isdigit():
-            kind = "0"
-        elif letter.islower():
-            kind = "a"
-        elif letter.isupper():
-            kind = "A"
+        kind = "0" if letter.isdigit() else "a" if letter.islower() else "A" if letter.isupper() else "!" if letter in _SYMBOLS else ""
         # The first small letter of a capitalized word does not count as a change.
         changes += bool(before and kind and kind != before and (before, kind) != ("A", "a"))
         before = kind
