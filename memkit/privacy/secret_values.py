@@ -60,7 +60,7 @@ _OPENS = (
 )
 """Words before `key` that mark it as a secret."""
 
-_BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value)(?=[ \t]{0,3}[:(]))?)(?:
+_BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0,3}[:(=]))?)(?:
     (?P<block>(?:["']?[ \t]{0,4}:[ \t]{0,4})(?:[|>][+-]?\d?[ \t]{0,4})?\n(?:[+-]|[ ]{0,8}\d{1,6}[\t→:|-])?[ \t]{1,40}(?=[^\s:\#-][^\s:]{7,2000}[ \t]{0,4}(?:\n|\Z)))
     |(?P<pair>\\{0,3}["']?[ \t]{0,4}(?::[ ]?\{|[,{:])?\s{0,40}(?:-[ ])?
         (?:(?:\\{0,3}"\w{1,30}\\{0,3}"[ ]?:[ ]?|\w{1,30}(?:[ ]{1,20}=|:)[ ])(?:\\{0,3}"[^"\n]{0,200}"|[\w.-]{1,30}|\{\}),?\s{1,40}|"\w{1,30}":(?:"[^"\n]{0,200}"|\w{1,30}|\{\}),){0,6}
@@ -69,7 +69,7 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value)(?=[ \t]{0,3}[:(
         (?:(?::[ \t]{0,4}[A-Za-z_&]|(?<=[ ])string)[\w.&']{0,30}[ \t]{1,4}=|=>|:=|:-|\|\|=|->|→|：|＝|=|:(?!\?))(?![=:])(?:\*\*)?[ \t]{0,20}
         (?:(?:[Tt]oken|[Aa]pi[Kk]ey|SSWS|GenieKey|!!str)[ ]|\s{1,20}string\(\d{1,5}\)[ ]|base64:|(?:Some|ENC)\(|\[(?=["\']))?(?:[bBrRuU@L](?=["']))?)
     |(?P<passed>(?:\\{0,7}["'`][ \t]{0,4},|\()[ \t]{0,4}(?=\\{0,7}["'`])
-        |["'][^<>\n]{0,60}?[ \t]value=(?=["'])
+        |["'][^<>\n]{0,60}?[ \t](?:\w{1,20}:)?value=(?=["'])
         |(?:["']?[ \t][^<>\n]{1,60}|["'])?/?>(?:\s{0,20}<value>|<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
         |\\{0,3}["'`\]})]{0,3}[ \t]{0,4}(?:\|\||\?\?|or)[ \t]{0,4}(?=["'`]))
     |(?P<cell>[ \t]{0,2}(?:</\w{1,12}>\s{0,20}(?:<\w{1,12}(?:[ ][^<>]{0,60})?>\s{0,20}){1,3})(?=[^<\s]{1,200}<)
@@ -77,27 +77,30 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value)(?=[ \t]{0,3}[:(
         |[ \t]{1,30}REG_\w{2,9}[ \t]{1,8}(?:/d[ \t]{1,4})?)
     |(?P<said>[ \t]{1,30}(?:(?:is|was|to|as|with|ist|est|es|è|é|are)(?:[ \t]now)?:?[ \t]{1,4}|[=-][ \t])?|[ \t]{0,2}(?:是|为|為|は|는|은)[ \t]{0,2}[「“]?)
     )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|)"""
-_IS_UNIQUE = r"(?i)(?:public|pub|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|routing|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
+_IS_UNIQUE = r"(?i)(?:public|pub|publishable|site|host|peer|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|routing|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
 """Words before `key` that mark it as no secret."""
 
 # Values of a command's option, an SQL statement, or a line of configuration. Group 1 stays, the
 # last group goes. The first word of the entry must be in the text, in lower case.
-_TOOL = r"(\b{0}\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)([^\s\"'$<>|]{{6,200}})"
+_TOOL = r"(\b(?:{0})\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)([^\s\"'$<>|]{{6,200}})"
+_ATTACHED = _TOOL.format(r"(?:mysql|mariadb|sshpass|7z|(?:un)?rar)[\w-]{0,10}", r"-h?p(?!:)")
+_APART = _TOOL.format(r"login|redis-cli|(?:un)?zip|ldap\w{3,10}|openssl|plink|pscp|psftp|putty|sshpass|mongo\w{0,10}|cqlsh|curl|smtp\w{0,10}|useradd|rsync", r"-(?:p|a|P|w|k|K|pw)[ \t]{1,4}")
+_BOTH = r"(\s(?:-u[ =]?|--user(?:name)?[ =])\S{1,100}[ ](?:[^\n|;&]{0,100}?[ ])?-(?:p|P|pw|w)[ =]?[\"']?)([^\s\"'$/:.,=-][^\s\"'$/:.,=]{5,200})"
 _USER = r"[\"']?[^\s:\"'$/]{1,64}:)([^\s\"'$/][^\s\"'$]{5,200})"
 _TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|chpasswd|kinit|cryptsetup|passphrase|askpass|login))"
 _PGPASS = r"((?:\A|\n|echo [\"'])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:\"']{7,100})(?=[\n\"']|\Z)"
-_BASIC = r"((?i:(?:http)?(?:basic)?_?auth[ ]{0,3}[=(:][ ]{0,3}\(?[ ]{0,3})[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$<]{6,200})"
-_SQL_PASSWORD = r"((?i:\b(?:with|role|user|login|encrypted)[ ][^\n;']{0,80}?password[ ]{1,3}=?[ ]{0,3}N?)')([^\s'$<]{6,200})"
+_SQL = r"((?i:\b(?:create|alter|set|grant|attach|update|select|insert|with|role|user|login|encrypted)\b[^\n;]{0,200}?(?:\b(?:by|as|password|secret|for[ ][^\n;=]{1,80}=))[ (=]{0,4}(?:password[ (]{1,3})?N?)['\"])([^\s'\"$<]{6,200})(?=['\"])"
+# The last quoted argument of a call that signs, encrypts, or logs in.
+_CALL = r"((?i:(?:log_?in|sign_?in|auth|connect|connection|credentials?|create_?(?:super)?user|fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de)?crypt)[ ]{0,2}[=:]?[ ]{0,2}\()[^\n]{0,200}(?<=[( ,])b?[\"'])(?P<judged>[^\s\"'$]{8,400})(?=[\"'])"
 _A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|[a-z0-9]{8,12}(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _FOUR_TIMES = r"((?:[a-z]{4} ){3}[a-z]{4}(?![ ]?\w)|[a-z0-9]{4}(?:-[a-z0-9]{4}){3})"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
-_CALLED = r"(\b(?:jwt\.(?:sign|verify|encode|decode)\([^\n\"']{0,120},[ ]{0,3}|(?:Fernet|hmac\.new|TOTP|HMAC)\([ ]{0,3})b?[\"'])([^\s\"'$]{8,400})(?=[\"'])"
 _FILLED = r"((?i:passw|secret|token|api.?key)[^\n(){}]{0,40}\)?(?:\.(?:fill|type|send_keys|sendKeys|setValue|fill_in)\(|,)[ ]{0,3}[\"'])(?=[^\s\"']{0,60}\d)([^\s\"'$][^\s\"']{7,200})(?=[\"']\))"
 _CHANGED = r"((?i:passw|secret|token|key)\w{0,20}\"?[ ]{1,20}[=:][ ]\"[^\"\n]{1,200}\"[ ]->[ ]\")([^\s\"$]{8,400})(?=\")"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
-_PAIR = r"((?i:\bvalue)\\{0,3}[\"']?[ ]{0,3}:[ ]{0,3}\\{0,3}[\"']?)([^\s\"',\\{}\[\]]{8,200})(?=\\{0,3}[\"']?,?\s{1,40}\\{0,3}[\"']?(?i:name|key|keyname)\\{0,3}[\"']?:[ ]{0,3}\\{0,3}[\"']?[\w.-]{0,40}?(?i:passw|secret|token|api[_-]?key|credential|pwd))"
+_PAIR = r"((?i:value)\\{0,3}[\"']?[ ]{0,3}[:=][ ]{0,3}\\{0,3}[\"']?)([^\s\"',\\{}\[\]]{8,200})(?=\\{0,3}[\"']?,?\s{1,40}(?i:where )?\\{0,3}[\"']?(?i:\w{0,20}name|key)\\{0,3}[\"']?[ ]{0,3}[:=][ ]{0,3}\\{0,3}[\"']?[\w.-]{0,40}?(?i:pass|secret|token|api[_-]?key|credential|pwd))"
 _FLAG_VALUE = (
     r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
     r"((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
@@ -106,22 +109,14 @@ _OPTIONS = (
     ("curl", r"(\bcurl\b[^\n|;]{0,200}?[ \t](?:-u|--user|--proxy-user|-U)[ =]?" + _USER),
     ("http -a", r"(\bhttps?[ ][^\n|;]{0,100}?(?:-a|--auth)[ =]?" + _USER),
     ("ab -", r"(\bab[ ][^\n|;]{0,100}?-[AP][ =]?" + _USER),
-    ("sshpass", _TOOL.format("sshpass", r"-p[ \t]{0,4}")),
-    ("mysql", _TOOL.format(r"mysql\w{0,10}", "-p")),
-    ("mariadb", _TOOL.format(r"mariadb[\w-]{0,10}", "-p")),
-    ("login ", _TOOL.format("login", r"-p[ \t]{1,4}")),
-    ("redis-cli", _TOOL.format("redis-cli", r"-a[ \t]{1,4}")),
-    *((name, _TOOL.format("7z[ar]?", "-p(?!:)")) for name in ("7z ", "7za ", "7zr ")),
-    ("rar ", _TOOL.format("(?:un)?rar", "-h?p(?!:)")),
-    ("zip -", _TOOL.format("(?:un)?zip", r"-P[ \t]{1,4}")),
-    ("ldap", _TOOL.format(r"ldap\w{3,10}", r"-w[ \t]{0,4}")),
+    *((tool, _ATTACHED) for tool in ("mysql", "mariadb", "sshpass", "7z", "rar ")),
+    *((tool, _APART) for tool in ("login ", "redis-cli", "zip -", "ldap", "openssl", "plink", "sshpass", "mongo", "cqlsh", "useradd")),
+    (" -p", _BOTH),
     ("smbclient", _TOOL.format("smbclient", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")),
     ("rpcclient", _TOOL.format("rpcclient", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")),
     ("openssl", _TOOL.format("openssl", r"-(?:pass|passin|passout|passwd)[ \t]{1,4}[\"']?pass:")),
-    ("openssl", _TOOL.format("openssl", r"-[kK][ \t]{1,4}")),
     ("freerdp", _TOOL.format("[wx]?freerdp", "/p:")),
     ("lftp ", _TOOL.format("lftp", r"-u[ \t]{1,4}[^\s,]{1,60},")),
-    ("plink", _TOOL.format("(?:plink|pscp|psftp|putty)", r"-pw[ \t]{1,4}")),
     ("sqlplus", r"(\bsqlplus\b[^\n|;]{0,60}?[ \t][\"']?[\w.$]{1,60}/)([^\s\"'@/]{6,200})"),
     ("htpasswd", r"(\bhtpasswd[ ](?:-\w{1,6}[ ]){0,4}-\w{0,6}b\w{0,6}[ ](?:\S{1,200}[ ]){1,2})([^\s\"'$]{6,200})"),
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
@@ -135,13 +130,10 @@ _OPTIONS = (
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ", " -storepass", " -keypass")),
     ("echo", r"(\becho[ ](?:-\w{1,3}[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN),
     ("printf", r"(\bprintf[ ](?:[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?)([^\s\"'$|]{6,200})" + _TO_STDIN),
-    ("<<<", r"((?i:secret|token|pass|login|auth)[^\n|;]{0,100}?<<<[ ]{0,3}[\"']?)([^\s\"'$]{6,200})"),
-    ("identified", r"((?i:identified[ ](?:with[ ][\w\"'`-]{1,40}[ ])?(?:by|as)[ ](?:password[ ])?)[\"'])([^\s\"'$<]{6,200})"),
-    ("password '", _SQL_PASSWORD),
-    ("password = '", _SQL_PASSWORD),
-    ("password n'", _SQL_PASSWORD),
-    ("crypt(", r"((?i:\b(?:pgp_sym_(?:en|de)crypt|aes_(?:en|de)crypt|(?:en|de)crypt)\([^\n()']{0,80}?,[ ]{0,3})')([^\s'$<]{6,200})"),
-    ("crypt(", r"((?i:\bcrypt\()')([^\s'$<]{6,200})"),
+    ("<<<", r"((?i:secret|token|pass|login|auth|kinit)[^\n|;]{0,100}?<<<[ ]{0,3}[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
+    *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for")),
+    *((word + "(", _CALL) for word in ("login", "auth", "connect", "connection", "credential", "credentials", "user", "fernet", "hmac", "hmac.new", "totp", "crypt", "sign_in", "signin", "auth=", "auth = ", "auth: ")),
+    ("jwt.", _CALL),
     ("community", r"((?i:\bcommunity)[ ])([^\s\"'<]{6,60})(?=[ ](?i:ro|rw)\b)"),
     *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
     ("-server", r"((?i:\b(?:tacacs|radius)-server[ ][^\n]{0,60}?key[ ](?:\d[ ])?))([^\s\"'<]{6,100})"),
@@ -152,20 +144,18 @@ _OPTIONS = (
     ("bindpw", r"((?:\A|\n)[ \t]{0,8}bindpw[ \t]{1,8})([^\s{][^\s]{5,200})"),
     ("rootpw", r"((?:\A|\n)[ \t]{0,8}(?i:rootpw|olcRootPW:)[ \t]{1,8})([^\s{][^\s]{5,200})"),
     ("psk ", r"(\b(?:PSK|psk|wpa-psk)[ \t]{1,4}(?:ascii[ ]|\d[ ])?[\"']?)([^\s\"'<]{8,100})"),
-    ("shared-key", r"(\bpre-shared-key[ \t]{1,4}(?:ascii[ ]|\d[ ]|local[ ]|remote[ ])?[\"']?)([^\s\"'<]{8,100})"),
+    ("shared-key", r"(\bpre-shared-key[ \t]{1,4}(?:ascii(?:-text)?[ ]|\d[ ]|local[ ]|remote[ ])?[\"']?)([^\s\"'<]{8,100})"),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("otpauth:", r"(otpauth://[^\s]{0,200}?[?&]secret=)([A-Za-z2-7]{10,200})"),
     ("sasl", r"((?:\A|\s)[\w.@-]{1,60}:)([^\s:]{8,100})(?=[^\n]{0,40}sasl)"),
     (":*:", _PGPASS),
     *((f":{port}", _PGPASS) for port in ("543", "643", "654")),
-    ("credential(", r"(\bNetworkCredential\([ ]{0,3}[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$]{6,200})"),
-    *((word, _BASIC) for word in ("auth=(", "auth(", "auth = (", "auth: (")),
     ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
     ("phrase", r"((?i:(?:seed|recovery|mnemonic|secret|backup)[ _-]?phrase)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?\s{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
     ("mnemonic", r"((?i:mnemonic)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?[ ]{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
     *((word + sign + "code", _CODE) for word in ("recovery", "backup") for sign in " _-"),
     ("recovery key", r"((?i:recovery key)[ ]{0,3}[:=][ ]{0,3})(\d{6}(?:-\d{6}){3,9})"),
-    *((sign, _PAIR) for sign in ('"value":', "value: ", '\\"value\\":')),
+    *((sign, _PAIR) for sign in ('value":', "value: ", 'value\\":', "value=")),
     ("keyvalue", r"(\"keyValue\"[ ]{0,3}:[ ]{0,3}\")([^\s\"]{16,200})"),
     *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
@@ -175,17 +165,14 @@ _OPTIONS = (
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
     ("put-parameter", r"(\bput-parameter[ ][^\n]{0,200}?--value[ =][\"']?)([^\s\"'$]{6,200})"),
     ("app password", r"((?i:app password)[^\n:=]{0,40}[:= ]{1,3}[\"']?)" + _FOUR_TIMES),
-    *((word, _CALLED) for word in ("jwt.", "fernet(", "hmac.new(", "hmac(", "totp(")),
     *((word, _FILLED) for word in (".fill(", ".type(", ".send_keys(", ".sendkeys(", ".setvalue(")),
     ('" -> "', _CHANGED),
-    *((word, r"(create_(?:super)?user\([^\n()]{0,120}[\"'],[ ]?[\"'])([^\s\"'$]{6,200})(?=[\"']\))") for word in ("create_user(", "create_superuser(")),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
     ("::add-mask", r"(::add-mask::)(\S{6,200})"),
     ("::set-output", r"(::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?=[^\s]{0,200}\d)(?=[^\s]{0,200}[a-zA-Z])(\S{8,200})"),
     ("issecret=true]", r"(issecret=true\])(\S{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
     ("generated token ", r"((?i:generated token) )([0-9a-f]{40}\b)"),
-    ("set password for", r"((?i:set password for)[ ][^\n;=]{1,80}=[ ]{0,3}(?i:password\()?')([^\s'$<]{6,200})"),
 )  # fmt: skip
 _COOKIE = r"(?i)cookie\b[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?|\s-b[ =]?[\"']|cookie[ =][\"']?"
 _COOKIE_VALUE = r"([\w.-]{1,60}=)([^\s;,\"'\\]{16,2000})"
@@ -207,27 +194,29 @@ _INSIDE = {
 }  # fmt: skip
 
 _MARK = r"\[redacted:[a-z-]+\]"
-_NOT_SECRET = r"""(?xi)[$%{<]|[*]{3}|x{4}|\.{2}|-|@|\(|&
+_NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|\[[A-Z_ -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
+    |(?:[0-9a-f]{2}:){3,}[0-9a-f]{2}\Z
     |(?:https?|file|env|vault|op|arn|npm|workspace|sha\d{1,3}|md5|ssm)[:]
-    |your|my[-_]|example|placeholder|changeme|insert|replace
+    |your|my[-_]|redacted|example|placeholder|changeme|insert|replace
     |\.{0,2}/[\w@.-]{0,40}/|\.{1,2}[/\\]|~[/\\]|[A-Za-z]:\\
     |[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+-]{0,20}\Z
-    |\d{4}-\d\d-\d\d(?:[T ]|\Z)
+    |\d{4}-\d\d-\d\d(?![a-su-z0-9])
     |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z|[a-z_]{1,40}\}\}|![a-z_]{1,40}\Z|(?:Ctrl|Cmd|Alt|Shift)\+
     |[A-Z]{1,20}=[a-z]{1,20}\Z
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
-    |.{0,200}(?:\(\)|[:…])\Z"""
+    |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password
+    |.{0,200}(?:(?:\(\)|[:…])\Z|a-z|0-9)"""
 # A quoted value with such a beginning can still be a password.
 _PLACEHOLDER = r"\$\{|\$\(|\{\{|\{[^{}]*\}\Z|%\(|%\w*%\Z|<[^<>]*>\Z|<%|\([\w, .]*\)\Z|@@|@\w+\(|@?/|&[a-z]{2,6};|-{1,2}[A-Za-z][a-z-]*\Z"
 _REFERENCE = r"[$@%&][A-Za-z_]\w*(?:\.\w+)*\Z"
 _NOT_VALUE = (
     r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit"
-    r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|fields?|class|smanager|(?<!secret_)ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
+    r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|fields?|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
 )
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
-_FLAG = r"--?[A-Za-z][\w-]{0,30}\Z|--?\Z"
-_VARIABLE = r"(?:^|[\s;&|])(?:ENV|ARG|set|export|setenv|setx|config set|secrets? set|set -\w{1,3}) [A-Z][A-Z0-9_]{0,40}\Z"
+_FLAG = r"(?:^|[\s\"'(\[])--?(?:[A-Za-z][\w-]{0,30})?\Z"
+_VARIABLE = r"(?:^|[\s;&|])(?:#define|ENV|ARG|set|export|setenv|setx|config set|secrets? set|set -\w{1,3}) [A-Z][A-Z0-9_]{0,40}\Z"
 _RESOURCE = r"\barn:[\w:/-]{0,70}\Z"
 _LOGIN = r"\blogin\s+\S{1,100}\s\Z"
 _APP_PASSWORD = r"[a-z]{4}(?: [a-z]{4}){3}(?![ ]?\w)"
@@ -304,24 +293,23 @@ def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
         printed = prompt is not None and prints_secret(line[prompt.end() :])
         is_label = len(line) < 40 and line.strip("#*> ").replace(" ", "").isalpha()
         is_asked = _compiled(_CONSOLE).match(line) is not None
-        is_heading = is_label or is_asked or "copy" in line or line.rstrip().endswith(":")
+        is_announced = line.rstrip().endswith(":")
+        is_heading = is_label or is_asked or is_announced or "copy" in line
         if not printed and not (is_heading and _names_secret(line)):
             continue
         while below:
-            if _stands_alone(below[1], printed or is_asked):
+            if _stands_alone(below[1], printed or is_asked or is_announced):
                 yield below.span(1)
                 done = below.end()
             below = _compiled(_BARE).match(text, below.end()) if printed else None
 
 
 def _stands_alone(value: str, is_printed: bool) -> bool:
-    if value.isdigit() or not _looks_secret(value, True):
+    if value.isdigit() or not _looks_secret(value, True) or _compiled(r"[\w.]+\(").match(value):
         return False
     if is_random(value):
         return is_printed or _is_said(value) or _is_hex_key(value)
-    words = _words(value)
-    is_name = len(words) > 1 and 4 * sum(map(len, words)) >= 3 * sum(map(str.isalpha, value))
-    return not is_name and "/" not in value and (is_printed or _is_said(value))
+    return "/" not in value and not _is_name(value) and (is_printed or _is_said(value))
 
 
 def hide_spans(text: str, spans: Iterable[tuple[int, int]], mark: str) -> str:
@@ -458,7 +446,8 @@ def _option_values(text: str, found: str, literal: str, pattern: str) -> Iterato
         end = at + 600 if "\\s{" in pattern else text.find("\n", at, at + MAX_LINE)
         stop = min(len(text), end if end >= 0 else at + MAX_LINE)
         for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
-            if _is_option_secret(match.group(2)):
+            value = match.group(2)
+            if _is_option_secret(value) and (match.lastgroup is None or _is_argument(value)):
                 yield match.end(1), match.end()
                 stop = max(stop, match.end())
 
@@ -512,8 +501,15 @@ def lower(text: str) -> str:
 def _is_option_secret(value: str) -> bool:
     if value.isdigit() or _compiled(_MARK).search(value) or entropy(value) < MIN_ENTROPY:
         return False
-    references = ("${", "$(", "{{", "<", "%(", "your", "YOUR", "env:", "file:", "@/")
+    if _compiled(r"[\w-]+\.[a-z]{2,4}\Z").match(value):
+        return False
+    references = ("[redacted", "${", "$(", "{{", "<", "%(", "your", "YOUR", "env:", "file:", "@/")
     return not value.startswith(references)
+
+
+def _is_argument(value: str) -> bool:
+    """Return whether an argument of a call can be a password: no name, path, address, or reference."""
+    return _looks_secret(value, True) and not _is_name(value) and not _compiled(_NO_PASSWORD).match(value)
 
 
 def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None:
@@ -571,7 +567,7 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
         is_secret = not _compiled(_LIST_ITEM).fullmatch(value) or is_random(value)
     else:
         sign = behind.group("given") or ":"
-        is_secret = is_closed or not _is_code(value, text[end : end + 1], sign)
+        is_secret = is_closed or not (_is_code(value, text[end : end + 1], sign) or (_is_name(value) and not is_random(value)))
         is_secret = is_secret and (sign[-1] != "[" or is_random(value))
     if is_secret and is_cut:
         end = _compiled(_INSIDE[inside] + "*").match(text, end).end()  # type: ignore[union-attr]
@@ -581,6 +577,9 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
 def _is_no_value(name: str, suffix: str, value: str, is_quoted: bool) -> bool:
     """Return whether the value is no secret: a number of tokens, a placeholder, a word."""
     is_count = name.lower() == "token" and suffix.lower().startswith(("s", "_c"))
+    is_id = name.lower() == "secret" and _compiled("(?i)[ _-]?id").fullmatch(suffix)
+    if is_id and (_compiled(_UUID).fullmatch(value) or is_random(value)):
+        return False
     if _compiled(_NOT_VALUE).search(suffix) or (is_count and value.isdigit()):
         return True
     return not _looks_secret(value, is_quoted)
@@ -626,7 +625,7 @@ def _is_hex_key(value: str) -> bool:
 
 
 def _is_key(value: str) -> bool:
-    if _compiled(_UUID).fullmatch(value) or len(value) < 16 or not is_random(value):
+    if len(value) < 16 or not is_random(value) or _compiled(r"(?:[A-Za-z]{2,20}[-_.]){2}|.{0,40}" + _UUID).match(value):
         return False
     return _kinds(value) == 3 if value.strip(HEX) else _is_hex_key(value)
 
@@ -638,7 +637,7 @@ def _is_code(value: str, following: str, sign: str) -> bool:
     ):
         return True
     name = _compiled(_IDENTIFIER).match(value)
-    if name is None or is_random(value):
+    if name is None or 2 * sum(map(len, _words(value))) < len(value):
         return False
     is_expression = (
         following in tuple("[;,)}") or "." in name.group() or sign.strip() == "=" != sign
@@ -731,7 +730,7 @@ def _secret_cells(row: str, delimiter: str, columns: list[int]) -> Iterator[tupl
 def _is_cell_secret(value: str, is_hex_key: bool = False) -> bool:
     if not value or " " in value or not _looks_secret(value, True):
         return False
-    return is_hex_key or _is_said(value)
+    return is_hex_key or _is_said(value) or (_kinds(value) == 3 and not _is_name(value))
 
 
 def _names_secret(text: str) -> bool:
@@ -786,10 +785,10 @@ def _html_cells(text: str) -> Iterator[tuple[int, int]]:
 
 # A word with a digit, as long as a password, after a space, quote, or sign.
 _CANDIDATE = r"(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,100}"
-_BEFORE_CANDIDATE = r"[\s\"'`“「『:：→是为為はと,，]"
+_BEFORE_CANDIDATE = r"[\s(\"'`“「『:：→是为為はと,，]"
 _COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
-_TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}"
-_AS = r"(?i)[\"'`]?[ ](?:\((?=the|our|my|passw)|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:(?!passw|secret|token|key|api)[\w-]{1,20}[ ]){0,2}"
+_TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}(?:[ ]\(|\?)?[ \"'`]{0,2}"
+_AS = r"(?i)[\"'`]?[ ](?:\((?:(?!passw|secret|token|key|api)[\w']{1,15}[ ]){0,3}|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:(?!passw|secret|token|key|api)[\w-]{1,20}[ ]){0,2}"
 
 
 def _spoken_values(
@@ -803,7 +802,7 @@ def _spoken_values(
                 last += 1
             value = candidate.rstrip(".:!?)）」")
             stop = begin + len(value)
-            begin += len(_compiled(r"(?:[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)[0])  # type: ignore[index]
+            begin += len(_compiled(r"(?:(?!arn:|urn:)[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)[0])  # type: ignore[index]
             value = text[begin:stop]
             near = positions[max(0, last - 100) : last]
             if len(value) < MIN_LENGTH or not _is_spoken_of(text, near, start, begin, stop):
@@ -835,6 +834,9 @@ def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: i
         name = _name_at(before, at - lowest)
         if name is not None:
             gap = before[name.end() :]
+            is_labeled = name.lastgroup in ("talk", "weak") and _compiled(r".*\"\w+\": ?\"?\Z").match(gap)
+            if is_labeled or name.lastgroup == "key" and _compiled(_IS_UNIQUE).search(before, 0, name.start()):
+                break
             if _is_hex_key(text[start:end]) and not _compiled(_COPULA).search(gap):
                 break
             if (
@@ -861,15 +863,14 @@ def _foreign_names() -> str:
     return "|".join(re.escape(word.replace("_", " ")) for word in ("kata_sandi", *_FOREIGN))
 
 
+_NO_PASSWORD = r"[a-z]+[/.-]|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
+
+
 def _is_password(value: str) -> bool:
     """Return whether a token in a sentence is no word, name, path, address, or hash."""
-    if _compiled(_UUID).fullmatch(value) or not value.strip("0123456789abcdefABCDEF"):
+    if "=" in value or _compiled(_UUID).fullmatch(value) or not value.strip("0123456789abcdefABCDEF-"):
         return False
-    if _compiled(
-        r"[a-z]+[/.-]|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({=\[]|[\w-]+\.\w{1,4}\Z|[A-Z][a-z]+\d+[A-Z][a-z]+\Z"
-    ).match(value):
-        return False
-    return _looks_secret(value) and _is_said(value)
+    return _looks_secret(value) and _is_said(value) and not _is_name(value) and not _compiled(_NO_PASSWORD).match(value)
 
 
 # The letters that often follow a letter, behind it, counted in English and in code.
@@ -886,12 +887,20 @@ _PAIRS = frozenset(
 def _words(value: str) -> list[str]:
     """Return the parts of `value` that can be words, by their pairs of letters."""
     words = []
-    for piece in _compiled(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}").findall(value):
+    for piece in _compiled(r"[A-Z][a-z]{2,}|[a-z]{3,}|[A-Z]{4,}").findall(value):
         word = piece.lower()
         common = sum(word[at : at + 2] in _PAIRS for at in range(len(word) - 1))
         if common >= 0.6 * (len(word) - 1):
             words.append(word)
     return words
+
+
+def _is_name(value: str) -> bool:
+    """Return whether `value` is words and numbers in a row: a name, an identifier, or a path."""
+    words = _words(value)
+    if 4 * sum(map(len, words)) < 3 * sum(map(str.isalpha, value)) or set(value) & set(_SYMBOLS + "$@"):
+        return False
+    return len(words) > 1 or (bool(words) and _compiled(r"\w[-_./:]+\w").search(value) is not None)
 
 
 _SYMBOLS = "!#%^*+~?&"
@@ -905,12 +914,12 @@ def is_random(value: str) -> bool:
     if len(value) >= 12 and value.islower() and value.isascii() and value.isalpha():
         return True
     changes = 0
-    before = ""
+    before = last = ""
     for letter in value:
         kind = "0" if letter.isdigit() else "a" if letter.islower() else "A" if letter.isupper() else "!" if letter in _SYMBOLS else ""
         # The first small letter of a capitalized word does not count as a change.
-        changes += bool(before and kind and kind != before and (before, kind) != ("A", "a"))
-        before = kind
+        changes += bool(before and kind and kind != before and ((before, kind) != ("A", "a") or last == "A"))
+        last, before = before, kind
     return changes / len(value) >= MIN_CHANGES and changes >= 3
 
 
