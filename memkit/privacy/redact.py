@@ -19,6 +19,9 @@ from memkit.privacy.secret_values import hide_assigned
 MAX_PASSES = 5
 """Passes of the search. Hiding one secret can give another a new neighbor; two passes are usual."""
 
+SHORTEST = 8
+"""Characters of the shortest text with a secret, and half of those of the shortest key without a name."""
+
 NEAR = 1000
 """Characters around a mark in which another pass searches."""
 
@@ -55,7 +58,7 @@ _NO_WIDTH = (
     r"\ufff9-\ufffb\U000e0000-\U000e01ef]"
 )
 _NO_WIDTHS = _NO_WIDTH + _NO_WIDTH + "*"  # faster than `+`, for which the search cannot skip ahead
-_UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f-\U000e01ef]"
+_UNSEEN = _CONTROLS[:-1] + _BIDI[1:-1] + _NO_WIDTH[1:]
 # Characters that count as printable but are invisible.
 _UNSEEN_MARKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0" + "".join(
     map(chr, range(0xFE00, 0xFE10))
@@ -122,9 +125,10 @@ def _hide(text: str, patterns: list[Pattern[str]]) -> str:
 
 
 def _hide_once(text: str, patterns: list[Pattern[str]]) -> str:
-    there = literals_in(text)
-    known = hide_known(text, _mark, there)
-    text = hide_assigned(known, _mark("secret"), there if known is text else literals_in(known))
+    if len(text) >= SHORTEST and not (len(text) < 2 * SHORTEST and text.isidentifier()):
+        there = literals_in(text)
+        known = hide_known(text, _mark, there)
+        text = hide_assigned(known, _mark("secret"), there if known is text else literals_in(known))
     for pattern in patterns:
         text = _hide_custom(text, pattern)
     return text

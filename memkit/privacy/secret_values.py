@@ -37,7 +37,7 @@ HEX = "0123456789abcdef"
 
 # Every name of a secret contains one of these words. A search for words is much faster than a regular expression.
 _STEMS = (
-    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes "
+    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
     "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer"
 ).split()
@@ -48,11 +48,11 @@ _FOREIGN = (
 """Names of secrets in other languages, in lower case. `_` is a space, as above."""
 
 # A name, beginning at one of its words. Words without a group count only in a sentence.
-_NAME = r"""(?x)(?P<strong>secret|token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
+_NAME = r"""(?x)(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
     |(?<=root)pw|(?<=bind)pw|credential|authorization|authtok|masterauth|dockerconfigjson
     |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe)
     |(?P<key>key(?![a-z]))
-    |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z]))
+    |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z]))
     |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|jeton|identifiants|credenziali|usuario|benutzer)"""
 _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
@@ -91,7 +91,7 @@ _TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|chpas
 _PGPASS = r"((?:\A|\n|echo [\"'])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:\"']{7,100})(?=[\n\"']|\Z)"
 _SQL = r"((?i:\b(?:create|alter|set|grant|attach|update|select|insert|with|role|user|login|encrypted)\b[^\n;]{0,200}?(?:\b(?:by|as|password|secret|for[ ][^\n;=]{1,80}=))[ (=]{0,4}(?:password[ (]{1,3})?N?)['\"])([^\s'\"$<]{6,200})(?=['\"])"
 # The last quoted argument of a call that signs, encrypts, or logs in.
-_CALL = r"((?i:(?:log_?in|sign_?in|auth|connect|connection|credentials?|create_?(?:super)?user|fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de)?crypt)[ ]{0,2}[=:]?[ ]{0,2}\()[^\n]{0,200}(?<=[( ,])b?[\"'])(?P<judged>[^\s\"'$]{8,400})(?=[\"'])"
+_CALL = r"((?i:(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de)?crypt)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$]{8,400})(?=[\"'])"
 _A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|[a-z0-9]{8,12}(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
@@ -117,7 +117,7 @@ _OPTIONS = (
     ("openssl", _TOOL.format("openssl", r"-(?:pass|passin|passout|passwd)[ \t]{1,4}[\"']?pass:")),
     ("freerdp", _TOOL.format("[wx]?freerdp", "/p:")),
     ("lftp ", _TOOL.format("lftp", r"-u[ \t]{1,4}[^\s,]{1,60},")),
-    ("sqlplus", r"(\bsqlplus\b[^\n|;]{0,60}?[ \t][\"']?[\w.$]{1,60}/)([^\s\"'@/]{6,200})"),
+    *((word, r"(\b(?:sqlplus\b[^\n|;]{0,60}?[ \t][\"']?|oracle:thin:)[\w.$]{1,60}/)([^\s\"'@/]{6,200})") for word in ("sqlplus", "oracle:thin:")),
     ("htpasswd", r"(\bhtpasswd[ ](?:-\w{1,6}[ ]){0,4}-\w{0,6}b\w{0,6}[ ](?:\S{1,200}[ ]){1,2})([^\s\"'$]{6,200})"),
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
     ("wpa_passphrase", r"(\bwpa_passphrase[ ]\S{1,64}[ ][\"']?)([^\s\"'$]{8,64})"),
@@ -132,9 +132,9 @@ _OPTIONS = (
     ("printf", r"(\bprintf[ ](?:[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?)([^\s\"'$|]{6,200})" + _TO_STDIN),
     ("<<<", r"((?i:secret|token|pass|login|auth|kinit)[^\n|;]{0,100}?<<<[ ]{0,3}[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
     *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for")),
-    *((word + "(", _CALL) for word in ("login", "auth", "connect", "connection", "credential", "credentials", "user", "fernet", "hmac", "hmac.new", "totp", "crypt", "sign_in", "signin", "auth=", "auth = ", "auth: ")),
+    *((word + "(", _CALL) for word in ("login", "auth", "connect", "account", "begin", "connection", "credential", "credentials", "user", "fernet", "hmac", "hmac.new", "totp", "crypt", "sign_in", "signin", "auth=", "auth = ", "auth: ")),
     ("jwt.", _CALL),
-    ("community", r"((?i:\bcommunity)[ ])([^\s\"'<]{6,60})(?=[ ](?i:ro|rw)\b)"),
+    ("community", r"(\b(?i:(?=\S{1,60}[ ]\S{1,60}[ ]r[ow]\b|r)(?:r[ow])?community)[ ])([^\s\"'<]{6,60})(?=\s)"),
     *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
     ("-server", r"((?i:\b(?:tacacs|radius)-server[ ][^\n]{0,60}?key[ ](?:\d[ ])?))([^\s\"'<]{6,100})"),
     ("requirepass", r"((?i:\brequirepass)[ ][\"']?)([^\s\"']{6,200})"),
@@ -147,7 +147,7 @@ _OPTIONS = (
     ("shared-key", r"(\bpre-shared-key[ \t]{1,4}(?:ascii(?:-text)?[ ]|\d[ ]|local[ ]|remote[ ])?[\"']?)([^\s\"'<]{8,100})"),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("otpauth:", r"(otpauth://[^\s]{0,200}?[?&]secret=)([A-Za-z2-7]{10,200})"),
-    ("sasl", r"((?:\A|\s)[\w.@-]{1,60}:)([^\s:]{8,100})(?=[^\n]{0,40}sasl)"),
+    ("sasl", r"((?:\A|\s)[\w.@-]{1,60}:)([^\s:/]{8,100})(?=[^\n]{0,40}sasl)"),
     (":*:", _PGPASS),
     *((f":{port}", _PGPASS) for port in ("543", "643", "654")),
     ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
@@ -195,11 +195,11 @@ _INSIDE = {
 
 _MARK = r"\[redacted:[a-z-]+\]"
 _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|\[[A-Z_ -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
-    |(?:[0-9a-f]{2}:){3,}[0-9a-f]{2}\Z
+    |(?:[a-z]{2,9}:)?(?:[0-9a-f]{2}:){3,}[0-9a-f]{2}\Z
     |(?:https?|file|env|vault|op|arn|npm|workspace|sha\d{1,3}|md5|ssm)[:]
     |your|my[-_]|redacted|example|placeholder|changeme|insert|replace
     |\.{0,2}/[\w@.-]{0,40}/|\.{1,2}[/\\]|~[/\\]|[A-Za-z]:\\
-    |[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+-]{0,20}\Z
+    |(?:\d:)?[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+~-]{0,40}\Z
     |\d{4}-\d\d-\d\d(?![a-su-z0-9])
     |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z|[a-z_]{1,40}\}\}|![a-z_]{1,40}\Z|(?:Ctrl|Cmd|Alt|Shift)\+
     |[A-Z]{1,20}=[a-z]{1,20}\Z
@@ -220,7 +220,6 @@ _VARIABLE = r"(?:^|[\s;&|])(?:#define|ENV|ARG|set|export|setenv|setx|config set|
 _RESOURCE = r"\barn:[\w:/-]{0,70}\Z"
 _LOGIN = r"\blogin\s+\S{1,100}\s\Z"
 _APP_PASSWORD = r"[a-z]{4}(?: [a-z]{4}){3}(?![ ]?\w)"
-_NOT_ASCII = r"[^\x00-\x7f]+"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
@@ -250,7 +249,7 @@ def hide_assigned(text: str, mark: str, there: set[str]) -> str:
 
 
 # What precedes a command in a shell, a statement in a database's client, and an expression in a REPL.
-_PROMPT = r"(?:[\w.@~:/()\[\] -]{0,60}[$#%❯➜>=]|PS [^>\n]{0,60}>|>>>|In \[\d{1,4}\]:|\(Pdb\))[ ]+(?=\S)|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
+_PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>=]|PS [^>\n]{0,60}>|>>>|In \[\d{1,4}\]:|\(Pdb\))[ ]+(?=\S)|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
 # Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
 _THING = (
     r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])"
@@ -258,24 +257,28 @@ _THING = (
 )
 _PRINTS = (
     r"(?i)(?<![a-z])(?:get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract"
-    r"|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*\$"
+    r"|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
 )
 _LISTS = (
     r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git (?!config|credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys)|\bls\b"
-    r"|metadata|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|(?<!secret)[_.](?:names?|id|uid|arn|url)(?![a-z])|\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
+    r"|metadata|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?-i:[a-z](?:Id|Arn|Name|Url)\b)|(?<!secret)[_.](?:names?|id|uid|arn|url)(?![a-z])|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 )
-_MAKES = r"(?i)\bpwgen\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|/dev/u?random|\bwhoami -t\b|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show )?(?:-\S{1,20} )?[\w.@-]{1,40}/"
+_MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|/dev/u?random|\bwhoami -t\b|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show )?(?:-\S{1,20} )?[\w.@-]{1,40}/"
 _CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
 _BARE = r"[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n){0,3}"
 
 
 def prints_secret(command: str) -> bool:
-    """Return whether the words of a shell command or an expression show that it prints a secret."""
+    """Return whether the words of a shell command or an expression show that it can print a secret."""
     if _compiled(_MAKES).search(command):
         return True
-    is_named = _compiled(_THING).search(command) is not None
-    return is_named and not _compiled(_LISTS).search(command) and _compiled(_PRINTS).search(command) is not None
+    return _compiled(_THING).search(command) is not None and not _compiled(_LISTS).search(command)
+
+
+def _is_printed(command: str) -> bool:
+    """Return whether a command that can print a secret also says that it prints it."""
+    return _compiled(_PRINTS).search(command) is not None or _compiled(_MAKES).search(command) is not None
 
 
 def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
@@ -297,15 +300,16 @@ def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
         is_heading = is_label or is_asked or is_announced or "copy" in line
         if not printed and not (is_heading and _names_secret(line)):
             continue
+        is_sure = is_asked or is_announced or (prompt is not None and _is_printed(line[prompt.end() :]))
         while below:
-            if _stands_alone(below[1], printed or is_asked or is_announced):
+            if _stands_alone(below[1], is_sure):
                 yield below.span(1)
                 done = below.end()
             below = _compiled(_BARE).match(text, below.end()) if printed else None
 
 
 def _stands_alone(value: str, is_printed: bool) -> bool:
-    if value.isdigit() or not _looks_secret(value, True) or _compiled(r"[\w.]+\(").match(value):
+    if value.isdigit() or not _looks_secret(value, True) or _compiled(r"[\w.]+[(\[]|[A-Za-z_]\w*=[^=]|\d+→").match(value):
         return False
     if is_random(value):
         return is_printed or _is_said(value) or _is_hex_key(value)
@@ -332,7 +336,7 @@ def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
         at = text.find(word, at + step)
 
 
-SHORT = 500
+SHORT = 150
 """Characters up to which it is faster to search for each literal."""
 
 
@@ -348,16 +352,18 @@ def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
 
         is_there = np.zeros(2**16, dtype=bool)
         is_there[_hashed(lowered)] = is_there[0] = True
-        maybe = [literals[row] for row in np.flatnonzero(is_there[_hashes(literals)].all(axis=1))]
+        hashes = _hashes(literals)
+        rows = np.flatnonzero(is_there[hashes[0]])
+        maybe = [literals[row] for row in rows[is_there[hashes[:, rows]].all(axis=0)]]
     return {literal for literal in maybe if literal in lowered}
 
 
 @cache
 def _hashes(literals: tuple[str, ...]) -> Any:
-    """Return a row of hashes for each literal, repeated to the same length; zeros for the shortest."""
+    """Return a column of hashes for each literal, repeated to the same length; zeros for the shortest."""
     import numpy as np
 
-    return np.array([np.resize(_hashed(one), max(map(len, literals))) for one in literals])
+    return np.array([np.resize(_hashed(one), max(map(len, literals))) for one in literals]).T.copy()
 
 
 def _hashed(text: str) -> Any:
@@ -379,7 +385,7 @@ def _positions(lowered: str, there: set[str]) -> list[int]:
     for stem in there & _stems().keys():
         found.extend(occurrences(lowered, stem))
     if not lowered.isascii():
-        letters = set("".join(_compiled(_NOT_ASCII).findall(lowered)))
+        letters = set(lowered)
         for stem, needed in _foreign_stems():
             if needed <= letters:
                 found.extend(occurrences(lowered, stem))
@@ -543,7 +549,8 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
     if _is_no_value(text[name.start() : name.end()], behind.group("suffix"), value, is_closed):
         return None
     if is_weak:
-        is_secret = _is_key(value) and not _compiled(_IS_UNIQUE).search(before)
+        is_unique = name.lastgroup == "key" and _compiled(_IS_UNIQUE).search(before)
+        is_secret = _is_key(value) and not is_unique
     elif behind.group("cell") is not None:
         is_secret = _is_said(value) or _is_hex_key(value)
     elif behind.group("block") is not None:
@@ -561,7 +568,7 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
         is_secret = is_secret or (
             bool(behind.group("said").strip())
             and text[name.start() : name.end()].lower().startswith("pass")
-            and (is_random(value) or re.fullmatch(r"[A-Z][a-z]+\d{3,}[!$#]?", value) is not None)
+            and (is_random(value) or (_kinds(value) == 3 and not _is_name(value)))
         )
     elif behind.group("passed") is not None:
         is_secret = not _compiled(_LIST_ITEM).fullmatch(value) or is_random(value)
@@ -569,6 +576,8 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
         sign = behind.group("given") or ":"
         is_secret = is_closed or not (_is_code(value, text[end : end + 1], sign) or (_is_name(value) and not is_random(value)))
         is_secret = is_secret and (sign[-1] != "[" or is_random(value))
+        if not is_closed and behind.group("suffix")[:1].isalpha() and behind.group("suffix") != "s":
+            is_secret = is_secret and (_kinds(value) == 3 or is_random(value) or not value.isalnum())
     if is_secret and is_cut:
         end = _compiled(_INSIDE[inside] + "*").match(text, end).end()  # type: ignore[union-attr]
     return (start, end) if is_secret else None
@@ -710,7 +719,7 @@ def _secret_columns(line: str) -> tuple[list[int], str]:
     for delimiter in "|\t;,":
         if delimiter in line:
             cells = line.split(delimiter)
-            if "=" in line or "(" in line or max(map(len, cells)) >= 60:
+            if max(map(len, cells)) >= 60 or _compiled(r"[=(]|\d\.\d").search(line):
                 return [], ""
             found = [at for at, cell in enumerate(cells) if _compiled(_HEADING).fullmatch(cell)]
             return found, delimiter
@@ -785,9 +794,11 @@ def _html_cells(text: str) -> Iterator[tuple[int, int]]:
 
 # A word with a digit, as long as a password, after a space, quote, or sign.
 _CANDIDATE = r"(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,100}"
-_BEFORE_CANDIDATE = r"[\s(\"'`“「『:：→是为為はと,，]"
+_BEFORE_CANDIDATE = r"[\s({\"'`“「『:：→是为為はと,，]"
 _COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
 _TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}(?:[ ]\(|\?)?[ \"'`]{0,2}"
+# A label that is nearer to a value than the name of a secret.
+_NEARER = r"[\w\])][\"']?(?<!default)(?<!value)\s?[:=]\s?[\"']?\Z"
 _AS = r"(?i)[\"'`]?[ ](?:\((?:(?!passw|secret|token|key|api)[\w']{1,15}[ ]){0,3}|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:(?!passw|secret|token|key|api)[\w-]{1,20}[ ]){0,2}"
 
 
@@ -800,7 +811,7 @@ def _spoken_values(
         for begin, candidate in _candidates(text, max(start, done), end):
             while last < len(positions) and positions[last] < begin:
                 last += 1
-            value = candidate.rstrip(".:!?)）」")
+            value = candidate.rstrip(".:!?)]}）」")
             stop = begin + len(value)
             begin += len(_compiled(r"(?:(?!arn:|urn:)[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)[0])  # type: ignore[index]
             value = text[begin:stop]
@@ -839,13 +850,10 @@ def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: i
                 break
             if _is_hex_key(text[start:end]) and not _compiled(_COPULA).search(gap):
                 break
-            if (
-                _compiled(_TALK_GAP).fullmatch(gap)
-                and ". " not in gap
-                and gap[:1] not in ("_", "-", ".")
-            ):
+            if _compiled(_TALK_GAP).fullmatch(gap) and ". " not in gap and gap[:1] not in ("_", "-", "."):
                 return True
-            break
+            is_near = name.lastgroup == "strong" or (name.lastgroup == "key" and _compiled(_OPENS).search(before, 0, name.start()))
+            return bool(is_near) and is_random(text[start:end]) and ";" not in gap and not _compiled(_NEARER).search(gap)
     behind = _compiled(_AS).match(text, end)
     following = lower(text[behind.end() : behind.end() + 30]) if behind else ""
     return bool(following) and _name_at(following, 0) is not None
@@ -863,7 +871,7 @@ def _foreign_names() -> str:
     return "|".join(re.escape(word.replace("_", " ")) for word in ("kata_sandi", *_FOREIGN))
 
 
-_NO_PASSWORD = r"[a-z]+[/.-]|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
+_NO_PASSWORD = r"[a-z]+[/.-]|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
 
 
 def _is_password(value: str) -> bool:
@@ -898,9 +906,14 @@ def _words(value: str) -> list[str]:
 def _is_name(value: str) -> bool:
     """Return whether `value` is words and numbers in a row: a name, an identifier, or a path."""
     words = _words(value)
-    if 4 * sum(map(len, words)) < 3 * sum(map(str.isalpha, value)) or set(value) & set(_SYMBOLS + "$@"):
+    if not words or set(value) & set(_SYMBOLS + "$@"):
         return False
-    return len(words) > 1 or (bool(words) and _compiled(r"\w[-_./:]+\w").search(value) is not None)
+    parts = _compiled(r"[-_./:]+").split(value)
+    for part in parts:
+        letters = sum(map(str.isalpha, part))
+        if letters > 3 and 4 * sum(map(len, _words(part))) < 3 * letters or 3 < len(part) - letters < len(part):
+            return False
+    return len(parts) > 1 or len(words) > 1
 
 
 _SYMBOLS = "!#%^*+~?&"
