@@ -58,11 +58,6 @@ _NO_WIDTH = (
     r"\ufff9-\ufffb\U000e0000-\U000e01ef]"
 )
 _NO_WIDTHS = _NO_WIDTH + _NO_WIDTH + "*"  # faster than `+`, for which the search cannot skip ahead
-_UNSEEN = _CONTROLS[:-1] + _BIDI[1:-1] + _NO_WIDTH[1:]
-# Characters that count as printable but are invisible.
-_UNSEEN_MARKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0" + "".join(
-    map(chr, range(0xFE00, 0xFE10))
-)
 _PRIVATE_TAG = r"(?i)<[ \t]{0,9}(/?)[ \t]{0,9}private(?=[\s/>])[^<>]{0,200}>"
 
 
@@ -71,18 +66,19 @@ def visible(text: str, instead: str = "") -> str:
 
     Line ends and tabs stay. `instead` replaces each removed part.
     """
-    plain = text.replace("\n", "").replace("\t", "").replace("\r", "")
-    if plain.isprintable() and (text.isascii() or not any(one in text for one in _UNSEEN_MARKS)):
+    if text.isascii() and text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable():
         return text
-    if _compiled(_UNSEEN).search(text) is None:
-        return text
-    if _compiled(_CONTROLS).search(text):  # each escape sequence begins with one
+    letters = "".join(set(text))
+    if _compiled(_CONTROLS).search(letters):  # each escape sequence begins with one
         text = _compiled(_ESCAPES).sub(instead, text)
         if "\x08" in text:
             text = _compiled(_OVERSTRUCK).sub("", text)
         text = _compiled(_CONTROLS).sub(instead, text)
-    text = _compiled(_BIDI).sub(instead, text)
-    return _compiled(_NO_WIDTHS).sub(lambda match: instead if _is_hiding(match) else match[0], text)
+    if _compiled(_BIDI).search(letters):
+        text = _compiled(_BIDI).sub(instead, text)
+    if _compiled(_NO_WIDTH).search(letters):
+        text = _compiled(_NO_WIDTHS).sub(lambda match: instead if _is_hiding(match) else match[0], text)
+    return text
 
 
 def _is_hiding(unseen: Match[str]) -> bool:

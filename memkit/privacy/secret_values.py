@@ -8,6 +8,7 @@ sentence.
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -337,7 +338,7 @@ def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
 
 
 SHORT = 150
-"""Characters up to which it is faster to search for each literal."""
+"""Characters up to which it is faster to look literals up by their first two characters."""
 
 
 def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
@@ -346,8 +347,11 @@ def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
     In a long text, one pass collects the hashes of three characters in a row. Only the literals whose hashes are
     all there are searched for.
     """
-    maybe: Iterable[str] = literals
-    if len(lowered) > SHORT:
+    if len(lowered) <= SHORT:
+        starts = _starts(literals)
+        pairs = starts.keys() & {*map(operator.add, lowered, lowered[1:]), *lowered}
+        maybe = [literal for pair in pairs for literal in starts[pair]]
+    else:
         import numpy as np
 
         is_there = np.zeros(2**16, dtype=bool)
@@ -356,6 +360,14 @@ def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
         rows = np.flatnonzero(is_there[hashes[0]])
         maybe = [literals[row] for row in rows[is_there[hashes[:, rows]].all(axis=0)]]
     return {literal for literal in maybe if literal in lowered}
+
+
+@cache
+def _starts(literals: tuple[str, ...]) -> dict[str, list[str]]:
+    starts: dict[str, list[str]] = {}
+    for literal in literals:
+        starts.setdefault(literal[:2], []).append(literal)
+    return starts
 
 
 @cache
