@@ -86,7 +86,6 @@ _IS_UNIQUE = r"(?i)(?:public|pub|publishable|site|host|peer|cache|partition|prim
 _TOOL = r"(\b(?:{0})\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)([^\s\"'$<>|]{{6,200}})"
 _ATTACHED = _TOOL.format(r"(?:mysql|mariadb|sshpass|7z|(?:un)?rar)[\w-]{0,10}", r"-h?p(?!:)")
 _APART = _TOOL.format(r"login|redis-cli|(?:un)?zip|ldap\w{3,10}|openssl|plink|pscp|psftp|putty|sshpass|mongo\w{0,10}|cqlsh|curl|smtp\w{0,10}|useradd|rsync", r"-(?:p|a|P|w|k|K|pw)[ \t]{1,4}")
-_BOTH = r"(\s(?:-u[ =]?|--user(?:name)?[ =])\S{1,100}[ ](?:[^\n|;&]{0,100}?[ ])?-(?:p|P|pw|w)[ =]?[\"']?)([^\s\"'$/:.,=-][^\s\"'$/:.,=]{5,200})"
 _USER = r"[\"']?[^\s:\"'$/]{1,64}:)([^\s\"'$/][^\s\"'$]{5,200})"
 _TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|chpasswd|kinit|cryptsetup|passphrase|askpass|login))"
 _PGPASS = r"((?:\A|\n|echo [\"'])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:\"']{7,100})(?=[\n\"']|\Z)"
@@ -99,7 +98,6 @@ _CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{
 _FOUR_TIMES = r"((?:[a-z]{4} ){3}[a-z]{4}(?![ ]?\w)|[a-z0-9]{4}(?:-[a-z0-9]{4}){3})"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
 _FILLED = r"((?i:passw|secret|token|api.?key)[^\n(){}]{0,40}\)?(?:\.(?:fill|type|send_keys|sendKeys|setValue|fill_in)\(|,)[ ]{0,3}[\"'])(?=[^\s\"']{0,60}\d)([^\s\"'$][^\s\"']{7,200})(?=[\"']\))"
-_CHANGED = r"((?i:passw|secret|token|key)\w{0,20}\"?[ ]{1,20}[=:][ ]\"[^\"\n]{1,200}\"[ ]->[ ]\")([^\s\"$]{8,400})(?=\")"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _PAIR = r"((?i:value)\\{0,3}[\"']?[ ]{0,3}[:=][ ]{0,3}\\{0,3}[\"']?)([^\s\"',\\{}\[\]]{8,200})(?=\\{0,3}[\"']?,?\s{1,40}(?i:where )?\\{0,3}[\"']?(?i:\w{0,20}name|key)\\{0,3}[\"']?[ ]{0,3}[:=][ ]{0,3}\\{0,3}[\"']?[\w.-]{0,40}?(?i:pass|secret|token|api[_-]?key|credential|pwd))"
 _FLAG_VALUE = (
@@ -107,26 +105,17 @@ _FLAG_VALUE = (
     r"((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
 )
 _OPTIONS = (
-    ("curl", r"(\bcurl\b[^\n|;]{0,200}?[ \t](?:-u|--user|--proxy-user|-U)[ =]?" + _USER),
-    ("http -a", r"(\bhttps?[ ][^\n|;]{0,100}?(?:-a|--auth)[ =]?" + _USER),
-    ("ab -", r"(\bab[ ][^\n|;]{0,100}?-[AP][ =]?" + _USER),
+    *((tool, r"(\b(?:curl|https?|ab)\b[^\n|;]{0,200}?[ \t](?:-[uUaAP]|--user|--proxy-user|--auth)[ =]?" + _USER) for tool in ("curl", "http -a", "ab -")),
     *((tool, _ATTACHED) for tool in ("mysql", "mariadb", "sshpass", "7z", "rar ")),
     *((tool, _APART) for tool in ("login ", "redis-cli", "zip -", "ldap", "openssl", "plink", "sshpass", "mongo", "cqlsh", "useradd")),
-    (" -p", _BOTH),
-    ("smbclient", _TOOL.format("smbclient", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")),
-    ("rpcclient", _TOOL.format("rpcclient", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")),
-    ("openssl", _TOOL.format("openssl", r"-(?:pass|passin|passout|passwd)[ \t]{1,4}[\"']?pass:")),
+    *((tool, _TOOL.format("(?:smb|rpc)client", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")) for tool in ("smbclient", "rpcclient")),
     ("freerdp", _TOOL.format("[wx]?freerdp", "/p:")),
     ("lftp ", _TOOL.format("lftp", r"-u[ \t]{1,4}[^\s,]{1,60},")),
     *((word, r"(\b(?:sqlplus\b[^\n|;]{0,60}?[ \t][\"']?|oracle:thin:)[\w.$]{1,60}/)([^\s\"'@/]{6,200})") for word in ("sqlplus", "oracle:thin:")),
-    ("htpasswd", r"(\bhtpasswd[ ](?:-\w{1,6}[ ]){0,4}-\w{0,6}b\w{0,6}[ ](?:\S{1,200}[ ]){1,2})([^\s\"'$]{6,200})"),
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
-    ("wpa_passphrase", r"(\bwpa_passphrase[ ]\S{1,64}[ ][\"']?)([^\s\"'$]{8,64})"),
     ("net use", r"(\bnet[ ]use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100}[ ])([^\s/*\"'][^\s\"']{5,200})"),
-    ("config", r"(\bconfig[ ][^\n|;]{0,80}?(?:--secret[ ]\S{1,60}|(?i:password|token|secret|api-?key))[ ][\"']?)([^\s\"'$]{8,200})"),
     ("-securestring", r"((?i:-SecureString[ ](?:-String[ ])?)[\"'])([^\s\"'$]{6,200})"),
     ("secret set", r"(\bsecret[ ]set\b[^\n|;]{0,100}?--body[ =][\"']?)([^\s\"'$]{6,200})"),
-    ("--from-literal", r"(--from-literal=[\w.-]{1,60}=[\"']?)([^\s\"'$]{6,200})"),
     # Any command: the letters distinguish a password from a file, port, or name.
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ", " -storepass", " -keypass")),
     ("echo", r"(\becho[ ](?:-\w{1,3}[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN),
@@ -137,41 +126,26 @@ _OPTIONS = (
     ("jwt.", _CALL),
     ("community", r"(\b(?i:(?=\S{1,60}[ ]\S{1,60}[ ]r[ow]\b|r)(?:r[ow])?community)[ ])([^\s\"'<]{6,60})(?=\s)"),
     *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
-    ("-server", r"((?i:\b(?:tacacs|radius)-server[ ][^\n]{0,60}?key[ ](?:\d[ ])?))([^\s\"'<]{6,100})"),
-    ("requirepass", r"((?i:\brequirepass)[ ][\"']?)([^\s\"']{6,200})"),
-    ("masterauth", r"((?i:\bmasterauth)[ ][\"']?)([^\s\"']{6,200})"),
     ("AUTH ", r"((?:\A|\n)[ \t]{0,8}AUTH[ ](?:[\w-]{1,30}[ ])?)([^\s\"']{8,200})(?=\s|\Z)"),
     (" on >", r"((?i:\buser)[ ][\w-]{1,40}[ ]on[ ][^\n>]{0,40}>)([^\s\"']{6,200})"),
-    ("bindpw", r"((?:\A|\n)[ \t]{0,8}bindpw[ \t]{1,8})([^\s{][^\s]{5,200})"),
-    ("rootpw", r"((?:\A|\n)[ \t]{0,8}(?i:rootpw|olcRootPW:)[ \t]{1,8})([^\s{][^\s]{5,200})"),
-    ("psk ", r"(\b(?:PSK|psk|wpa-psk)[ \t]{1,4}(?:ascii[ ]|\d[ ])?[\"']?)([^\s\"'<]{8,100})"),
-    ("shared-key", r"(\bpre-shared-key[ \t]{1,4}(?:ascii(?:-text)?[ ]|\d[ ]|local[ ]|remote[ ])?[\"']?)([^\s\"'<]{8,100})"),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
-    ("otpauth:", r"(otpauth://[^\s]{0,200}?[?&]secret=)([A-Za-z2-7]{10,200})"),
     ("sasl", r"((?:\A|\s)[\w.@-]{1,60}:)([^\s:/]{8,100})(?=[^\n]{0,40}sasl)"),
     (":*:", _PGPASS),
     *((f":{port}", _PGPASS) for port in ("543", "643", "654")),
     ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
-    ("phrase", r"((?i:(?:seed|recovery|mnemonic|secret|backup)[ _-]?phrase)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?\s{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
-    ("mnemonic", r"((?i:mnemonic)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?[ ]{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
+    *((word, r"((?i:(?:seed|recovery|mnemonic|secret|backup)[ _-]?phrase|mnemonic)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?\s{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)") for word in ("phrase", "mnemonic")),
     *((word + sign + "code", _CODE) for word in ("recovery", "backup") for sign in " _-"),
-    ("recovery key", r"((?i:recovery key)[ ]{0,3}[:=][ ]{0,3})(\d{6}(?:-\d{6}){3,9})"),
     *((sign, _PAIR) for sign in ('value":', "value: ", 'value\\":', "value=")),
-    ("keyvalue", r"(\"keyValue\"[ ]{0,3}:[ ]{0,3}\")([^\s\"]{16,200})"),
     *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
     *((word, _TOTP) for word in ("oathtool", "new secret key")),
     ("result", r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
-    ("put-parameter", r"(\bput-parameter[ ][^\n]{0,200}?--value[ =][\"']?)([^\s\"'$]{6,200})"),
     ("app password", r"((?i:app password)[^\n:=]{0,40}[:= ]{1,3}[\"']?)" + _FOUR_TIMES),
     *((word, _FILLED) for word in (".fill(", ".type(", ".send_keys(", ".sendkeys(", ".setvalue(")),
-    ('" -> "', _CHANGED),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
-    ("::add-mask", r"(::add-mask::)(\S{6,200})"),
-    ("::set-output", r"(::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?=[^\s]{0,200}\d)(?=[^\s]{0,200}[a-zA-Z])(\S{8,200})"),
-    ("issecret=true]", r"(issecret=true\])(\S{6,200})"),
+    *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
     ("generated token ", r"((?i:generated token) )([0-9a-f]{40}\b)"),
 )  # fmt: skip
@@ -588,7 +562,7 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
         sign = behind.group("given") or ":"
         is_secret = is_closed or not (_is_code(value, text[end : end + 1], sign) or (_is_name(value) and not is_random(value)))
         is_secret = is_secret and (sign[-1] != "[" or is_random(value))
-        if not is_closed and behind.group("suffix")[:1].isalpha() and behind.group("suffix") != "s":
+        if not is_closed and _compiled(r"[A-Z][a-z]").match(behind.group("suffix")):
             is_secret = is_secret and (_kinds(value) == 3 or is_random(value) or not value.isalnum())
     if is_secret and is_cut:
         end = _compiled(_INSIDE[inside] + "*").match(text, end).end()  # type: ignore[union-attr]
@@ -806,12 +780,12 @@ def _html_cells(text: str) -> Iterator[tuple[int, int]]:
 
 # A word with a digit, as long as a password, after a space, quote, or sign.
 _CANDIDATE = r"(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,100}"
-_BEFORE_CANDIDATE = r"[\s({\"'`“「『:：→是为為はと,，]"
+_BEFORE_CANDIDATE = r"[\s\"'`“「『:：→是为為はと,，]"
 _COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
 _TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}(?:[ ]\(|\?)?[ \"'`]{0,2}"
 # A label that is nearer to a value than the name of a secret.
 _NEARER = r"[\w\])][\"']?(?<!default)(?<!value)\s?[:=]\s?[\"']?\Z"
-_AS = r"(?i)[\"'`]?[ ](?:\((?:(?!passw|secret|token|key|api)[\w']{1,15}[ ]){0,3}|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:(?!passw|secret|token|key|api)[\w-]{1,20}[ ]){0,2}"
+_AS = r"(?i)[\"'`!?)]{0,2}[ ](?:\((?:(?!passw|secret|token|key|api)[\w']{1,15}[ ]){0,3}|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:(?!passw|secret|token|key|api)[\w-]{1,20}[ ]){0,2}"
 
 
 def _spoken_values(
@@ -825,7 +799,7 @@ def _spoken_values(
                 last += 1
             value = candidate.rstrip(".:!?)]}）」")
             stop = begin + len(value)
-            begin += len(_compiled(r"(?:(?!arn:|urn:)[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)[0])  # type: ignore[index]
+            begin += len(_compiled(r"[({]?(?:(?!arn:|urn:)[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)[0])  # type: ignore[index]
             value = text[begin:stop]
             near = positions[max(0, last - 100) : last]
             if len(value) < MIN_LENGTH or not _is_spoken_of(text, near, start, begin, stop):
