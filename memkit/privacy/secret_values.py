@@ -91,7 +91,7 @@ _TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|chpas
 _PGPASS = r"((?:\A|\n|echo [\"'])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:\"']{7,100})(?=[\n\"']|\Z)"
 _SQL = r"((?i:\b(?:create|alter|set|grant|attach|update|select|insert|with|role|user|login|encrypted)\b[^\n;]{0,200}?(?:\b(?:by|as|password|secret|for[ ][^\n;=]{1,80}=))[ (=]{0,4}(?:password[ (]{1,3})?N?)['\"])([^\s'\"$<]{6,200})(?=['\"])"
 # The last quoted argument of a call that signs, encrypts, or logs in.
-_CALL = r"((?i:(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de)?crypt)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$]{8,400})(?=[\"'])"
+_CALL = r"((?i:(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user|pdo)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$]{8,400})(?=[\"'])"
 _A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|[a-z0-9]{8,12}(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
@@ -113,17 +113,17 @@ _OPTIONS = (
     ("lftp ", _TOOL.format("lftp", r"-u[ \t]{1,4}[^\s,]{1,60},")),
     *((word, r"(\b(?:sqlplus\b[^\n|;]{0,60}?[ \t][\"']?|oracle:thin:)[\w.$]{1,60}/)([^\s\"'@/]{6,200})") for word in ("sqlplus", "oracle:thin:")),
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
-    ("net use", r"(\bnet[ ]use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100}[ ])([^\s/*\"'][^\s\"']{5,200})"),
+    ("net use", r"(\bnet[ ](?:user[ ]\S{1,60}|use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100})[ ])([^\s/*\"'][^\s\"']{5,200})"),
     ("-securestring", r"((?i:-SecureString[ ](?:-String[ ])?)[\"'])([^\s\"'$]{6,200})"),
     ("secret set", r"(\bsecret[ ]set\b[^\n|;]{0,100}?--body[ =][\"']?)([^\s\"'$]{6,200})"),
     # Any command: the letters distinguish a password from a file, port, or name.
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ", " -storepass", " -keypass")),
     ("echo", r"(\becho[ ](?:-\w{1,3}[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN),
     ("printf", r"(\bprintf[ ](?:[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?)([^\s\"'$|]{6,200})" + _TO_STDIN),
-    ("<<<", r"((?i:secret|token|pass|login|auth|kinit)[^\n|;]{0,100}?<<<[ ]{0,3}[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
+    ("<<<", r"((?i:secret|token|pass|login|auth|kinit|crypt)[^\n|;]{0,100}?<<<[ ]{0,3}[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
     *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for")),
-    *((word + "(", _CALL) for word in ("login", "auth", "connect", "account", "begin", "connection", "credential", "credentials", "user", "fernet", "hmac", "hmac.new", "totp", "crypt", "sign_in", "signin", "auth=", "auth = ", "auth: ")),
-    ("jwt.", _CALL),
+    *((word + "(", _CALL) for word in ("login", "auth", "connect", "account", "begin", "pdo", "connection", "credential", "credentials", "user", "fernet", "hmac", "hmac.new", "totp", "crypt", "sign_in", "signin", "auth=", "auth = ", "auth: ")),
+    *((word, _CALL) for word in ("jwt.", "bcrypt.")),
     ("community", r"(\b(?i:(?=\S{1,60}[ ]\S{1,60}[ ]r[ow]\b|r)(?:r[ow])?community)[ ])([^\s\"'<]{6,60})(?=\s)"),
     *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
     ("AUTH ", r"((?:\A|\n)[ \t]{0,8}AUTH[ ](?:[\w-]{1,30}[ ])?)([^\s\"']{8,200})(?=\s|\Z)"),
@@ -169,7 +169,7 @@ _INSIDE = {
 }  # fmt: skip
 
 _MARK = r"\[redacted:[a-z-]+\]"
-_NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|\[[A-Z_ -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
+_NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|\[[\w -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
     |(?:[a-z]{2,9}:)?(?:[0-9a-f]{2}:){3,}[0-9a-f]{2}\Z
     |(?:https?|file|env|vault|op|arn|npm|workspace|sha\d{1,3}|md5|ssm)[:]
     |your|my[-_]|redacted|example|placeholder|changeme|insert|replace
@@ -179,7 +179,8 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|\[[A-Z_ -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
     |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z|[a-z_]{1,40}\}\}|![a-z_]{1,40}\Z|(?:Ctrl|Cmd|Alt|Shift)\+
     |[A-Z]{1,20}=[a-z]{1,20}\Z
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
-    |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password
+    |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6}\Z
+    |[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|app|cloud|local|internal)(?:[:/]|\Z)
     |.{0,200}(?:(?:\(\)|[:…])\Z|a-z|0-9)"""
 # A quoted value with such a beginning can still be a password.
 _PLACEHOLDER = r"\$\{|\$\(|\{\{|\{[^{}]*\}\Z|%\(|%\w*%\Z|<[^<>]*>\Z|<%|\([\w, .]*\)\Z|@@|@\w+\(|@?/|&[a-z]{2,6};|-{1,2}[A-Za-z][a-z-]*\Z"
@@ -238,7 +239,7 @@ _LISTS = (
     r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git (?!config|credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys)|\bls\b"
     r"|metadata|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?-i:[a-z](?:Id|Arn|Name|Url)\b)|(?<!secret)[_.](?:names?|id|uid|arn|url)(?![a-z])|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 )
-_MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|/dev/u?random|\bwhoami -t\b|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show )?(?:-\S{1,20} )?[\w.@-]{1,40}/"
+_MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|/dev/u?random|\bwhoami -t\b|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
 _CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
 _BARE = r"[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n){0,3}"
@@ -550,10 +551,10 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
         is_secret = bool(is_given) or (
             is_random(value) if is_closed else _is_said(value) and not quote
         )
-        # A word and a number, or letters at random, behind "the password is".
+        # A word and a number, or letters at random, behind "the password is", or in quotes.
         is_secret = is_secret or (
-            bool(behind.group("said").strip())
-            and text[name.start() : name.end()].lower().startswith("pass")
+            text[name.start() : name.end()].lower().startswith("pass" if behind.group("said").strip() else "passw")
+            and (is_closed or bool(behind.group("said").strip()))
             and (is_random(value) or (_kinds(value) == 3 and not _is_name(value)))
         )
     elif behind.group("passed") is not None:
@@ -607,7 +608,7 @@ def _is_said(value: str) -> bool:
     kinds = _kinds(value)
     if kinds == 3 and (re.search(r"[!#%&^*+?~]", value.rstrip("!?*")) or is_random(value)):
         return True
-    return len(value) >= 12 and kinds >= 2 and is_random(value)
+    return len(value) >= (16 if value.islower() else 12) and kinds >= 2 and is_random(value)
 
 
 def _kinds(value: str) -> int:
@@ -725,7 +726,7 @@ def _secret_cells(row: str, delimiter: str, columns: list[int]) -> Iterator[tupl
 def _is_cell_secret(value: str, is_hex_key: bool = False) -> bool:
     if not value or " " in value or not _looks_secret(value, True):
         return False
-    return is_hex_key or _is_said(value) or (_kinds(value) == 3 and not _is_name(value))
+    return is_hex_key or _is_said(value) or ((_kinds(value) == 3 or bool(set(value) & set(_SYMBOLS))) and not _is_name(value))
 
 
 def _names_secret(text: str) -> bool:
@@ -783,9 +784,11 @@ _CANDIDATE = r"(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。�
 _BEFORE_CANDIDATE = r"[\s\"'`“「『:：→是为為はと,，]"
 _COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
 _TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}(?:[ ]\(|\?)?[ \"'`]{0,2}"
+# A word that says that the value is something else.
+_OTHER = r"\b(?:file|ids?|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|from|branch|tag|run|version|file|image|hashed with|using)[ :#\"'`]{1,3}\Z"
 # A label that is nearer to a value than the name of a secret.
 _NEARER = r"[\w\])][\"']?(?<!default)(?<!value)\s?[:=]\s?[\"']?\Z"
-_AS = r"(?i)[\"'`!?)]{0,2}[ ](?:\((?:(?!passw|secret|token|key|api)[\w']{1,15}[ ]){0,3}|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:(?!passw|secret|token|key|api)[\w-]{1,20}[ ]){0,2}"
+_AS = r"(?i)[\"'`!?)]{0,2}[ ](?:are[ ]the[ ]|\((?:(?!passw|secret|token|key|api)[\w']{1,15}[ ]){0,3}|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:(?!passw|secret|token|key|api)[\w-]{1,20}[ ]){0,2}(?:api[ _-]|access[ _-])?"
 
 
 def _spoken_values(
@@ -831,6 +834,8 @@ def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: i
         name = _name_at(before, at - lowest)
         if name is not None:
             gap = before[name.end() :]
+            if _compiled(_OTHER).search(gap):
+                break
             is_labeled = name.lastgroup in ("talk", "weak") and _compiled(r".*\"\w+\": ?\"?\Z").match(gap)
             if is_labeled or name.lastgroup == "key" and _compiled(_IS_UNIQUE).search(before, 0, name.start()):
                 break
@@ -842,7 +847,7 @@ def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: i
             return bool(is_near) and is_random(text[start:end]) and ";" not in gap and not _compiled(_NEARER).search(gap)
     behind = _compiled(_AS).match(text, end)
     following = lower(text[behind.end() : behind.end() + 30]) if behind else ""
-    return bool(following) and _name_at(following, 0) is not None
+    return bool(following) and _kinds(text[start:end]) == 3 and _name_at(following, 0) is not None
 
 
 def _name_at(lowered: str, position: int) -> Match[str] | None:
