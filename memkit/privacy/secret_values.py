@@ -280,7 +280,7 @@ def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
         while below:
             if _stands_alone(below[1], is_sure):
                 yield below.span(1)
-                done = below.end()
+            done = below.end()
             below = _compiled(_BARE).match(text, below.end()) if printed else None
 
 
