@@ -192,9 +192,6 @@ _NOT_VALUE = (
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
 _FLAG = r"(?:^|[\s\"'(\[])--?(?:[A-Za-z][\w-]{0,30})?\Z"
-_VARIABLE = r"(?:^|[\s;&|])(?:#define|ENV|ARG|set|export|setenv|setx|config set|secrets? set|set -\w{1,3}) [A-Z][A-Z0-9_]{0,40}\Z"
-_RESOURCE = r"\barn:[\w:/-]{0,70}\Z"
-_LOGIN = r"\blogin\s+\S{1,100}\s\Z"
 _APP_PASSWORD = r"[a-z]{4}(?: [a-z]{4}){3}(?![ ]?\w)"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
@@ -209,10 +206,6 @@ def hide_assigned(text: str, mark: str, there: set[str]) -> str:
     shown = _hide_options(text, lowered, mark, there)
     if " " in text or ":" in text:
         shown = hide_spans(shown, _cookie_values(shown), mark)
-        if "insert" in lowered:
-            shown = hide_spans(shown, _inserted_values(shown), mark)
-        if "<th" in lowered:
-            shown = hide_spans(shown, _html_cells(shown), mark)
     if shown is not text:
         lowered = lower(shown)
         there = there | {"secret"}  # in the mark
@@ -526,7 +519,7 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
         words = None if is_weak else _compiled(_APP_PASSWORD).match(text, start)
         return words.span() if words and behind.group("given") else None
     before = text[max(0, name.start() - 80) : name.start()]
-    if _compiled(_RESOURCE).search(before):
+    if _compiled(r"\barn:[\w:/-]{0,70}\Z").search(before):
         return None
     value, end = found.group(), found.end()
     is_cut = len(value) == JUDGED_CHARACTERS
@@ -543,14 +536,8 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
     elif behind.group("block") is not None:
         is_secret = "|" in behind.group("block") or ">" in behind.group("block") or _is_said(value)
     elif behind.group("said") is not None:
-        is_given = (
-            _compiled(_FLAG).search(before)
-            or _compiled(_VARIABLE).search(before)
-            or _compiled(_LOGIN).search(before)
-        )
-        is_secret = bool(is_given) or (
-            is_random(value) if is_closed else _is_said(value) and not quote
-        )
+        is_secret = _compiled(_FLAG).search(before) is not None
+        is_secret = is_secret or (is_random(value) if is_closed else _is_said(value) and not quote)
         # A word and a number, or letters at random, behind "the password is", or in quotes.
         is_secret = is_secret or (
             text[name.start() : name.end()].lower().startswith("pass" if behind.group("said").strip() else "passw")
@@ -666,10 +653,6 @@ MAX_LINE = 2000
 MAX_ROWS = 1000
 """Rows that are searched below a table's heading."""
 
-_INSERT = r"(?i)insert\b(?<!\winsert)\s{1,10}into\s{1,10}[\w.\"`\[\]]{1,100}\s{0,10}\(([^()]{1,1000})\)\s{0,10}values\s{0,10}"
-_ROW = r"\(((?:[^()'\"]|'[^']{0,1000}'|\"[^\"]{0,1000}\"){1,4000})\)\s{0,10}(?:,\s{0,10})?"
-_SQL_VALUE = r"\s*(?:'([^']*)'|\"([^\"]*)\"|[^,]+)"
-_HTML_CELL = r"(?i)<(tr|th|td)\b[^<>]{0,100}>(?:\s{0,20}<(?:code|b|strong|span)\b[^<>]{0,60}>)?([^<>]{0,400})"
 _HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|passphrase|pass|pwd|pw|secret|token|api[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|access[ _-]?token|credentials?|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*`\"']{0,30}"
 
 
@@ -738,47 +721,6 @@ def _names_secret(text: str) -> bool:
     return False
 
 
-def _inserted_values(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the values of secret columns, or after a secret name, in SQL `INSERT` statements."""
-    done = 0
-    for head in _compiled(_INSERT).finditer(text):
-        names = [name.strip(' \t\n"`[]') for name in head.group(1).split(",")]
-        secret = {at for at, name in enumerate(names) if _names_secret(name)}
-        position = head.end()
-        while position >= done:
-            row = _compiled(_ROW).match(text, position)
-            if row is None:
-                break
-            position = row.end()
-            is_named = False
-            for at, value in enumerate(_compiled(_SQL_VALUE).finditer(row.group(1))):
-                quoted = value.group(1) or value.group(2) or ""
-                if quoted and (at in secret or is_named) and _looks_secret(quoted, True):
-                    begin = row.start(1) + value.start(1 if value.group(1) else 2)
-                    done = begin + len(quoted)
-                    yield begin, done
-                is_named = len(quoted) < 60 and _names_secret(quoted)
-
-
-def _html_cells(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the cells of HTML tables below a heading that names a secret."""
-    columns: list[int] = []
-    at = 0
-    for cell in _compiled(_HTML_CELL).finditer(text):
-        kind, value = cell.group(1).lower(), cell.group(2).strip()
-        if kind == "tr":
-            at = 0
-            continue
-        if kind == "th":
-            if at == 0:
-                columns = []
-            if _compiled(_HEADING).fullmatch(cell.group(2)):
-                columns.append(at)
-        elif at in columns and _is_cell_secret(value):
-            yield cell.span(2)
-        at += 1
-
-
 # A word with a digit, as long as a password, after a space, quote, or sign.
 _CANDIDATE = r"(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,100}"
 _BEFORE_CANDIDATE = r"[\s\"'`“「『:：→是为為はと,，]"
@@ -837,7 +779,7 @@ def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: i
             if _compiled(_OTHER).search(gap):
                 break
             is_labeled = name.lastgroup in ("talk", "weak") and _compiled(r".*\"\w+\": ?\"?\Z").match(gap)
-            if is_labeled or name.lastgroup == "key" and _compiled(_IS_UNIQUE).search(before, 0, name.start()):
+            if is_labeled or (name.lastgroup == "key" and _compiled(_IS_UNIQUE).search(before, 0, name.start())):
                 break
             if _is_hex_key(text[start:end]) and not _compiled(_COPULA).search(gap):
                 break
@@ -902,7 +844,7 @@ def _is_name(value: str) -> bool:
     parts = _compiled(r"[-_./:]+").split(value)
     for part in parts:
         letters = sum(map(str.isalpha, part))
-        if letters > 3 and 4 * sum(map(len, _words(part))) < 3 * letters or 3 < len(part) - letters < len(part):
+        if (letters > 3 and 4 * sum(map(len, _words(part))) < 3 * letters) or 3 < len(part) - letters < len(part):
             return False
     return len(parts) > 1 or len(words) > 1
 
