@@ -1,8 +1,8 @@
 """Secrets known by their context: `password = …`, `"apiKey": "…"`, `--token …`, "the key is …".
 
 The search finds the name of a secret, then judges whether its value is random: names, paths, versions, calls,
-and placeholders are not. The name can be a column's heading, a command's option, or a word in the same
-sentence.
+and placeholders are not. The name can be a column's heading, a command's option, the nearest name before the
+value on its line, or a word in the same sentence. The words of a command tell whether it prints a secret.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HEX = "0123456789abcdef"
 
 # Every name of a secret contains one of these words. A search for words is much faster than a regular expression.
 _STEMS = (
-    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes salt "
+    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
     "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer"
 ).split()
@@ -179,7 +179,7 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|\[[\w -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
     |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z|[a-z_]{1,40}\}\}|![a-z_]{1,40}\Z|(?:Ctrl|Cmd|Alt|Shift)\+
     |[A-Z]{1,20}=[a-z]{1,20}\Z
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
-    |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6}\Z
+    |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|(?:bcrypt|argon2\w{0,2}|sha\d{1,3}|pbkdf2|scrypt)\b|(?-i:[A-Z]{2,20}(?:_[A-Z]{1,20}|_[A-Z]?\d{1,2}){1,6}|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6})\Z
     |[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|app|cloud|local|internal)(?:[:/]|\Z)
     |.{0,200}(?:(?:\(\)|[:…])\Z|a-z|0-9)"""
 # A quoted value with such a beginning can still be a password.
@@ -229,10 +229,10 @@ _PRINTS = (
     r"|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
 )
 _LISTS = (
-    r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git (?!config|credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys)|\bls\b"
-    r"|metadata|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?-i:[a-z](?:Id|Arn|Name|Url)\b)|(?<!secret)[_.](?:names?|id|uid|arn|url)(?![a-z])|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
+    r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys)|\bls\b"
+    r"|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 )
-_MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|/dev/u?random|\bwhoami -t\b|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
+_MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
 _CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
 _BARE = r"[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n){0,3}"
@@ -240,6 +240,7 @@ _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n){0,3}"
 
 def prints_secret(command: str) -> bool:
     """Return whether the words of a shell command or an expression show that it can print a secret."""
+    command = command[:MAX_LINE]
     if _compiled(_MAKES).search(command):
         return True
     return _compiled(_THING).search(command) is not None and not _compiled(_LISTS).search(command)
@@ -595,7 +596,7 @@ def _is_said(value: str) -> bool:
     kinds = _kinds(value)
     if kinds == 3 and (re.search(r"[!#%&^*+?~]", value.rstrip("!?*")) or is_random(value)):
         return True
-    return len(value) >= (16 if value.islower() else 12) and kinds >= 2 and is_random(value)
+    return len(value) >= 12 and kinds >= 2 and is_random(value)
 
 
 def _kinds(value: str) -> int:
@@ -727,7 +728,7 @@ _BEFORE_CANDIDATE = r"[\s\"'`“「『:：→是为為はと,，]"
 _COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
 _TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}(?:[ ]\(|\?)?[ \"'`]{0,2}"
 # A word that says that the value is something else.
-_OTHER = r"\b(?:file|ids?|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|from|branch|tag|run|version|file|image|hashed with|using)[ :#\"'`]{1,3}\Z"
+_OTHER = r"(?i)\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|from|branch|tag|run|version|file|image|hashed with|using)[ :#\"'`]{1,4}\Z"
 # A label that is nearer to a value than the name of a secret.
 _NEARER = r"[\w\])][\"']?(?<!default)(?<!value)\s?[:=]\s?[\"']?\Z"
 _AS = r"(?i)[\"'`!?)]{0,2}[ ](?:are[ ]the[ ]|\((?:(?!passw|secret|token|key|api)[\w']{1,15}[ ]){0,3}|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:(?!passw|secret|token|key|api)[\w-]{1,20}[ ]){0,2}(?:api[ _-]|access[ _-])?"
