@@ -549,7 +549,9 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
         is_secret = not _compiled(_LIST_ITEM).fullmatch(value) or is_random(value)
     else:
         sign = behind.group("given") or ":"
-        is_secret = is_closed or not (_is_code(value, text[end : end + 1], sign) or (_is_name(value) and not is_random(value)))
+        is_password = re.match(r"passw|pwd|pw\b", name.group()) and re.search(r"\d", value)
+        is_open_name = _is_name(value) and not is_random(value) and not is_password
+        is_secret = is_closed or not (_is_code(value, text[end : end + 1], sign) or is_open_name)
         is_secret = is_secret and (sign[-1] != "[" or is_random(value))
         if not is_closed and _compiled(r"[A-Z][a-z]").match(behind.group("suffix")):
             is_secret = is_secret and (_kinds(value) == 3 or is_random(value) or not value.isalnum())
@@ -847,7 +849,7 @@ def _is_name(value: str) -> bool:
         letters = sum(map(str.isalpha, part))
         if (letters > 3 and 4 * sum(map(len, _words(part))) < 3 * letters) or 3 < len(part) - letters < len(part):
             return False
-    return len(parts) > 1 or len(words) > 1
+    return len(parts) > 1 or (len(words) > 1 and not _compiled(r"[a-z]\d+[a-z]").search(value))
 
 
 _SYMBOLS = "!#%^*+~?&"
