@@ -429,7 +429,6 @@ class Capture:
 
 
 def _find_turn(turns: list[Turn], prompt_id: str) -> Turn | None:
-    """Return the last turn with that prompt id; a bare `/clear` before the prompt can have the same."""
     for turn in reversed(turns):
         if prompt_id and prompt_id in (turn.prompt_id, *turn.other_prompt_ids):
             return turn

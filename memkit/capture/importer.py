@@ -365,7 +365,6 @@ class Importer:
         self.record.add(source)
 
     def _capture(self) -> Capture:
-        """Return one that knows what was forgotten until now, when the lock is held."""
         return Capture(self.selection.home, self._settings, self.record.add_day)
 
     def _import_history(self, outcome: CaptureOutcome) -> None:

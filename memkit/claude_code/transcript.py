@@ -359,7 +359,6 @@ def _cleaned(value: Any, depth: int = 0) -> Any:
 
 
 def _result_text(content: object) -> str:
-    """Return the text of a tool's result, without the private parts of what a user typed into it."""
     if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, dict)]
         content = "\n".join(text for text in texts if isinstance(text, str))

@@ -268,7 +268,6 @@ def read_turns(transcript: Transcript, *, follows_forks: bool = True) -> Iterato
 
 
 def _ids_in(path: Path, session: str) -> dict[str, str]:
-    """Return the IDs of the turns, by uuid, of a session whose transcript is beside `path`."""
     beside = path.with_name(f"{session}.jsonl")
     if not is_plain_name(session) or not beside.is_file():  # the name comes from outside
         return {}

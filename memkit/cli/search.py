@@ -152,7 +152,6 @@ def search_command(
 
 
 def _queries(stdin: Any) -> Iterator[tuple[int, str]]:
-    """Yield the queries with the numbers of their lines, from 1."""
     batch: Iterable[str] = io.TextIOWrapper(stdin, encoding="utf-8-sig", errors="replace")
     for number, line in enumerate(batch, start=1):
         query = line.strip()

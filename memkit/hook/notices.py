@@ -289,6 +289,5 @@ def _names(home: Home) -> list[tuple[str, str]]:
 
 
 def _printable(line: str) -> str:
-    """Return `line`, which may quote anything, without control characters, shortened."""
     printable = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
     return printable if len(printable) <= LINE_CHARACTERS else printable[:LINE_CHARACTERS] + " …"

@@ -121,7 +121,6 @@ def full_tally(home: Home, project: Project) -> Tally:
 
 
 def _count(data: bytes) -> tuple[list[str], str, int, int]:
-    """Return the sessions of a day, its last minute, and the number of its turns and notes."""
     sessions: dict[str, None] = {}
     last, turns, notes = "", 0, 0
     for line in data.split(b"\n"):

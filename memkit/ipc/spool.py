@@ -231,7 +231,6 @@ def _items(home: Home, folder: str) -> list[Item]:
 
 
 def _read(path: str) -> dict[str, Any]:
-    """Return the record in a file. Raise `OSError`, or `ValueError` if it holds none."""
     with open(path, encoding="utf-8") as file:
         record = parse_json(file.read())
     if not isinstance(record, dict):

@@ -143,7 +143,6 @@ def _write(
 
 
 def _own_lines(content: DayFile) -> list[int]:
-    """Return the numbers, from 0, of the lines of the overview, edited or not."""
     return [number for number, line in enumerate(content.opening) if is_overview(line)]
 
 

@@ -103,7 +103,6 @@ def _drop_extract(
 
 
 def _covered(heading: Section, turns: Sequence[Section], *keys: str) -> int:
-    """Return how many turns below a heading are covered. Its anchor names the last one in one of `keys`."""
     most = 0
     for last in filter(None, map(heading.pairs.get, keys)):
         named = [number for number, turn in enumerate(turns, start=1) if turn.pairs["turn"] == last]

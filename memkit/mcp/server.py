@@ -205,8 +205,6 @@ class _Input:
 
 
 class _Output:
-    """Writes the SDK's messages, but not the reply to what is answered already."""
-
     def __init__(self, target: BinaryIO, answered: tuple[Any, bytes] | None) -> None:
         self._target = target
         self._dropped = answered

@@ -237,7 +237,6 @@ def _is_key_block(text: str) -> bool:
 
 
 def _is_credentials(text: str) -> bool:
-    """Return whether the text is base64 of `user:password`."""
     import base64  # for the few texts that hold such a header
 
     try:
@@ -402,7 +401,6 @@ def _cut_key_blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _start_of_key(text: str, lowest: int, end: int) -> int:
-    """Return where the key lines that end at `end` begin, at most `MAX_KEY_BLOCK` characters earlier."""
     lowest = max(lowest, end - MAX_KEY_BLOCK)
     starts = [lowest] + [match.end() for match in _compiled(_LINE_END).finditer(text, lowest, end)]
     found, stop = end, end

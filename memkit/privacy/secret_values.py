@@ -386,7 +386,6 @@ def _foreign_stems() -> list[tuple[str, set[str]]]:
 
 
 def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
-    """Return start and end of each line with a position, or of their surroundings in a long line."""
     lines: list[tuple[int, int]] = []
     for position in positions:
         if lines and position < lines[-1][1]:
@@ -424,7 +423,6 @@ def numbers_of(rules: Iterable[tuple[str, ...]]) -> dict[str, list[int]]:
 
 
 def _option_values(text: str, found: str, literal: str, pattern: str) -> Iterator[tuple[int, int]]:
-    """Yield what `pattern` finds in the lines of `text` where `found` has `literal`."""
     stop = 0
     for at in occurrences(found, literal):
         if at < stop:
@@ -459,7 +457,6 @@ def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tup
 def _replaced(
     text: str, positions: list[int], spans: Iterable[tuple[int, int]], mark: str
 ) -> tuple[str, list[int]]:
-    """Return `text` with `mark` in place of each span, and `positions` moved accordingly."""
     spans = list(spans)
     if not spans:
         return text, positions
@@ -495,7 +492,6 @@ def _is_option_secret(value: str) -> bool:
 
 
 def _is_argument(value: str) -> bool:
-    """Return whether an argument of a call can be a password: no name, path, address, or reference."""
     return _looks_secret(value, True) and not _is_name(value) and not _compiled(_NO_PASSWORD).match(value)
 
 
@@ -592,7 +588,6 @@ def _looks_secret(value: str, is_quoted: bool = False) -> bool:
 
 
 def _is_said(value: str) -> bool:
-    """Return whether a value in a sentence is a secret; most values there are ordinary words."""
     if re.fullmatch(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64}|(?:[0-9a-fA-F]{2}:){3,}[0-9a-fA-F]{2})", value):
         return False
     kinds = _kinds(value)
@@ -602,7 +597,6 @@ def _is_said(value: str) -> bool:
 
 
 def _kinds(value: str) -> int:
-    """Return how many of small letters, capitals, and digits `value` has."""
     return sum(re.search(kind, value) is not None for kind in ("[a-z]", "[A-Z]", "[0-9]"))
 
 
@@ -758,7 +752,6 @@ def _spoken_values(
 
 
 def _candidates(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
-    """Yield each candidate between `start` and `end`, with its position."""
     candidate = _compiled(_CANDIDATE).match(text, 0, end) if start == 0 else None
     if candidate is not None:
         yield 0, candidate.group()
@@ -811,7 +804,6 @@ _NO_PASSWORD = r"[a-z]+[/.-]|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.
 
 
 def _is_password(value: str) -> bool:
-    """Return whether a token in a sentence is no word, name, path, address, or hash."""
     if "=" in value or _compiled(_UUID).fullmatch(value) or not value.strip("0123456789abcdefABCDEF-"):
         return False
     return _looks_secret(value) and _is_said(value) and not _is_name(value) and not _compiled(_NO_PASSWORD).match(value)

@@ -245,5 +245,4 @@ def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) ->
 
 
 def _distance(one: tuple[int, int], other: tuple[int, int]) -> int:
-    """Return how far two ranges are from sharing a character; 0 if they share one."""
     return max(0, one[0] - other[1] + 1, other[0] - one[1] + 1)

@@ -118,7 +118,6 @@ def file_history(
 
 
 def _commits(worktree: str, file: str) -> tuple[list[str], list[_Commit], bool]:
-    """Return the names that a file had, its commits, and whether git has answered."""
     if not worktree or not is_inside(file):
         return [file], [], False
     (output,) = run_together(

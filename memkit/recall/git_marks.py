@@ -220,8 +220,6 @@ class _Entry:
 
 
 class _Change(NamedTuple):
-    """One commit that changed a file: its hash, time, and status letter."""
-
     commit: str
     time: float
     status: str
@@ -312,7 +310,6 @@ class _Repository:
         return any(one.startswith(commit) for one in self._elsewhere)
 
     def _files(self, entry: _Entry) -> tuple[dict[str, int], tuple[str, ...]]:
-        """Return the files that commits changed since, with their number, and the deleted ones."""
         changed: dict[str, int] = {}
         deleted: list[str] = []
         for path in sorted(entry.files):

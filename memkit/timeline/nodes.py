@@ -138,13 +138,11 @@ def day_of(name: str) -> date | None:
 
 
 def _first_monday(first: date) -> date:
-    """Return the Monday of the first week whose Thursday is not before `first`."""
     thursday = _later(first, (_TO_THURSDAY - first.weekday()) % 7)
     return _later(thursday, -_TO_THURSDAY)
 
 
 def _last_sunday(after: date | None) -> date:
-    """Return the day before the first week of the period that begins at `after`."""
     return date.max if after is None else _later(_first_monday(after), -1)
 
 
@@ -153,7 +151,6 @@ def _new_year(year: int) -> date | None:
 
 
 def _later(day: date, days: int) -> date:
-    """Return the day so many days later, within the calendar of Python."""
     try:
         return day + timedelta(days=days)
     except OverflowError:

@@ -36,8 +36,6 @@ TOPIC, FILE, ENTRY = "topic", "file", "entry"
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A turn, and how often it called a tool on each of its files."""
-
     id: str
     day: str
     title: str

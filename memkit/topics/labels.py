@@ -138,7 +138,6 @@ def _written(texts: Sequence[str], weights: dict[str, float], tokenizer: Tokeniz
 
 
 def _form(found: Counter[str]) -> str:
-    """Return the most frequent form of a word; in lower case if it has a capital only at times."""
     form = max(found, key=lambda one: (found[one], one))
     return form.lower() if form[1:].islower() and form.lower() in found else form
 
