@@ -128,17 +128,14 @@ def _count(data: bytes) -> tuple[list[str], str, int, int]:
             continue
         heading = line.decode("utf-8", "replace")
         pairs = anchors.parse(heading)
-        if pairs and _is_minute(minute := heading.lstrip("# ")[:5]):
+        minute = heading.lstrip("# ")[:5]
+        if pairs and minute.isascii() and minute[2:3] == ":" and (minute[:2] + minute[3:]).isdigit():
             last = max(last, minute)
         turns += "turn" in pairs
         notes += "note" in pairs
         if "session" in pairs and len(sessions) < MOST_SESSIONS:
             sessions[pairs["session"][: anchors.VALUE_CHARACTERS]] = None
     return list(sessions), last, turns, notes
-
-
-def _is_minute(text: str) -> bool:
-    return len(text) == 5 and text[2] == ":" and text.isascii() and (text[:2] + text[3:]).isdigit()
 
 
 def _read(path: str) -> dict[str, _Day]:
