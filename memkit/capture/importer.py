@@ -452,7 +452,6 @@ def _line(source: Source) -> str:
 
 
 def _purpose(selection: ImportSelection) -> str:
-    """Return a description that differs for another import of the same transcripts."""
     into = selection.into.root if selection.into else ""
     since = selection.since.isoformat() if selection.since else ""
     return json.dumps({"into": into, "otherwise": selection.otherwise.root, "since": since})

@@ -17,12 +17,11 @@ from memkit.archive.file import ArchiveFile, turn_ids
 from memkit.capture.capture import Capture, adoption_marker
 from memkit.capture.ingest import turn_of
 from memkit.capture.project_list import projects_with_memory
-from memkit.claude_code.turn import Turn
+from memkit.claude_code.turn import Turn, is_command_text
 from memkit.errors import ArchiveError, MemkitError
 from memkit.files import write_durably
 from memkit.hook.project import Project
 from memkit.journal import Journal
-from memkit.journal.day_writes import shows_command
 from memkit.journal.digest import local_time
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
@@ -91,7 +90,7 @@ def separate_commands(home: Home, settings_of: Callable[[Project], Settings]) ->
         if is_adopted and marker.read_bytes() == _SEPARATED:
             continue
         titles = Journal(project).turn_titles()
-        commands = {name for name, title in titles.items() if shows_command(title)}
+        commands = {name for name, title in titles.items() if is_command_text(title)}
         replaced, is_complete = [], True
         for session, path in Archive(home).files() if commands else ():
             try:

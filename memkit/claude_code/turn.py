@@ -144,6 +144,11 @@ class Turn:
         return bool(self.prompt) and not self.interrupted and not is_command
 
 
+def is_command_text(text: str) -> bool:
+    """Return whether a turn with this prompt or title is a command after `!`."""
+    return text.startswith("! ")
+
+
 def turn_id(session: str, prompt_id: str, uuid: str, fallback: str) -> str:
     """Return the id of a turn: 8 hex characters, the same whenever and from wherever it is read.
 

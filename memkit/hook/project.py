@@ -345,7 +345,6 @@ def _bare_places() -> frozenset[str]:
 
 
 def _kept_place(root: str, home: Home) -> str:
-    """Return where to keep a memory whose project is gone or must not be written."""
     name = re.sub(r"[^\w.-]+", "-", os.path.basename(root))[:40] or "project"
     return os.path.join(home.projects, f"{name}-{digest16(root)[:8]}")
 

@@ -88,7 +88,6 @@ def summarize(
 def _drop_extract(
     content: DayFile, heading: Section, turns: Sequence[str], bullets: Sequence[str]
 ) -> int:
-    """Remove the unedited lines that an extract made from one of `turns`. Return how many."""
     answered = {turn for _, one in read_bullets(bullets) if one.text.startswith(OPEN) for turn in one.turns}
     gone = [
         heading.start + number

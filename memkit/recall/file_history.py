@@ -184,7 +184,6 @@ def _turn_event(
 
 
 def _bullets(name: str, text: str, names: list[str], turns: set[str]) -> Iterator[FileEvent]:
-    """Yield the bullets and facts of a memory file that name the file, or decide something in its turns."""
     for _, found in FactFile(text, name).everywhere():
         fact = found.fact
         shown = anchors.strip(fact.shown).removeprefix("- ").replace(f" ({fact.date})", "")
