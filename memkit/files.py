@@ -177,7 +177,7 @@ def open_replacement(path: str) -> Iterator[io.BufferedWriter]:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(partial)  # left by a killed process
     try:
-        with open(partial, "xb", opener=_open_private) as file:
+        with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, PRIVATE_FILE)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -189,10 +189,6 @@ def open_replacement(path: str) -> Iterator[io.BufferedWriter]:
             error.filename = path
         raise
     sync_directory(directory)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, PRIVATE_FILE)
 
 
 def rename_over(made: str, path: str) -> None:

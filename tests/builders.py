@@ -61,6 +61,18 @@ class Lines:
         }
         return self.add("user", [block], **fields)
 
+    def fork(self, session: str, prompt_id: str) -> Lines:
+        """What `--fork-session` writes (2.1.330): all copied prompts share an ID, answers name their session."""
+        forked = Lines(session)
+        for one in self.entries:
+            copied = {**one, "sessionId": session}
+            if one["type"] == "assistant":
+                copied.setdefault("requestSessionId", self.session)
+            else:
+                copied["promptId"] = prompt_id
+            forked.entries.append(copied)
+        return forked
+
     def interrupt(self) -> Lines:
         return self.add("user", [{"type": "text", "text": "[Request interrupted by user]"}])
 

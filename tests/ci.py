@@ -1,7 +1,7 @@
-"""What runs in CI only, so that the suite on a developer's machine stays short.
+"""How much of the slow tests to run: on a developer's machine, in CI, and at night.
 
-CI runs every test. Elsewhere, properties are tried with fewer examples, and storms, soaks, large
-sizes, and other slow tests are left out.
+CI runs every kind of test. Elsewhere, properties are tried with fewer examples, and storms, soaks, and
+other slow tests are left out. `tools/test --nightly` runs all of them in full size.
 """
 
 from __future__ import annotations
@@ -14,17 +14,24 @@ import pytest
 
 T = TypeVar("T")
 
-IN_CI = bool(os.environ.get("CI"))
+AT_NIGHT = bool(os.environ.get("MEMKIT_TEST_NIGHTLY"))
+IN_CI = AT_NIGHT or bool(os.environ.get("CI"))
 
 only_in_ci = pytest.mark.skipif(not IN_CI, reason="slow: CI runs it")
+only_at_night = pytest.mark.skipif(not AT_NIGHT, reason="very slow: tools/test --nightly runs it")
+
+
+def sized(elsewhere: T, in_ci: T, at_night: T) -> T:
+    """Return the size of a test for where it runs."""
+    return at_night if AT_NIGHT else in_ci if IN_CI else elsewhere
 
 
 def examples(count: int) -> int:
-    """Return how many examples of a property to try: half of `count` in CI, a fifth elsewhere, at least 8.
+    """Return how many examples of a property to try: all at night, a third in CI, a fifth elsewhere, at least 8.
 
     Each run tries others.
     """
-    return max(8, count // (2 if IN_CI else 5))
+    return max(8, count // sized(5, 3, 1))
 
 
 def first(count: int, cases: list[T]) -> list[T]:

@@ -14,11 +14,12 @@ from memkit.embedding.weights import ensure_weights
 from memkit.errors import WeightsUnavailableError
 from memkit.paths import Home
 from tests.capture.stage import Stage
+from tests.ci import IN_CI, sized
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 # A busy machine fails no property.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("untimed", max_examples=sized(50, 50, 100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 
@@ -36,7 +37,7 @@ def model_home() -> Home:
     try:
         ensure_weights(home)
     except WeightsUnavailableError as error:
-        if os.environ.get("CI"):
+        if IN_CI:
             raise
         pytest.skip(str(error))
     return home

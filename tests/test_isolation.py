@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,49 +18,6 @@ from memkit.paths import Home
 from tests.hook.conftest import Stage, stage  # noqa: F401
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-FILES = [
-    *sorted((REPOSITORY / "memkit").rglob("*.py")),
-    *sorted((REPOSITORY / "hooks").glob("*.py")),
-    REPOSITORY / "bin" / "memkit",
-]
-INTERPRETERS = {"python", "target", "launcher", "path", "interpreter", "executable"}
-"""The names by which the code calls interpreters that it starts."""
-
-
-def commands(file: Path) -> Iterator[ast.List]:
-    """The lists in `file` that are a command line of an interpreter: `[python, "-…", …]`."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.List) and len(node.elts) > 1 and is_interpreter(node.elts[0]):
-            yield node
-
-
-def is_interpreter(node: ast.expr) -> bool:
-    if isinstance(node, ast.Attribute):  # sys.executable, found.path
-        return node.attr == "executable" or (node.attr == "path" and "python" in ast.unparse(node))
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, str) and node.value.startswith("python")
-    return isinstance(node, ast.Name) and node.id in INTERPRETERS
-
-
-def is_isolated(command: ast.List) -> bool:
-    after = command.elts[1]
-    if isinstance(after, ast.Starred):  # of names of executables alone
-        return False
-    return isinstance(after, ast.Constant) and after.value in ("-I", "-3")
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(REPOSITORY)))
-def test_every_interpreter_is_started_isolated(file: Path) -> None:
-    for command in commands(file):
-        assert is_isolated(command), f"{file}:{command.lineno}: {ast.unparse(command)}"
-
-
-def test_the_check_finds_the_known_interpreters() -> None:
-    found = {file.name for file in FILES if any(commands(file))}
-    assert found >= {
-        "damage.py", "install.py", "installation.py", "interpreters.py", "launch.py",
-        "memkit", "weights.py",
-    }  # fmt: skip
 
 
 def test_every_hook_and_the_command_itself_start_isolated() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import errno
 import os
 import signal
@@ -23,7 +22,6 @@ from memkit.paths import Home
 from memkit.service import server
 from memkit.settings import Settings
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 NO_WINDOW, NEW_GROUP, DETACHED = 0x08000000, 0x00000200, 0x00000008
 
 
@@ -240,8 +238,3 @@ def test_temporary_files_of_windows_are_nobodys_project(monkeypatch, tmp_path):
     monkeypatch.setenv("TEMP", str(tmp_path))
     home = Home(str(tmp_path / "home"))
     assert Project.remembering(str(tmp_path), home).root.startswith(home.projects)
-
-
-@pytest.mark.parametrize("file", sorted((REPOSITORY / "memkit").rglob("*.py")), ids=lambda file: file.stem)
-def test_the_syntax_is_that_of_python_310(file):
-    ast.parse(file.read_text(encoding="utf-8"), str(file), feature_version=(3, 10))

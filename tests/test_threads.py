@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import functools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.memory import DAYS, make_memory
 
@@ -93,72 +88,3 @@ def test_the_first_requests_come_at_once(tmp_path: Path) -> None:
     own = {"MEMKIT_SERVICE_ENABLED": "false", "MEMKIT_EMBEDDING_PROVIDER": "none"}
     for _ in range(RUNS):
         run(ROUTES, memory.project.root, memory.home.root, **own)
-
-
-def modules() -> dict[str, Path]:
-    found = {}
-    for path in (REPOSITORY / "memkit").rglob("*.py"):
-        name = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
-        found[name.removesuffix(".__init__")] = path
-    return found
-
-
-MODULES = modules()
-
-
-@functools.cache
-def parsed(name: str) -> ast.Module:
-    return ast.parse(MODULES[name].read_text("utf-8"))
-
-
-def imports(body: list[ast.stmt], *, is_deep: bool) -> Iterator[str]:
-    """The modules of memkit that statements import, in order; those of functions only if `is_deep`."""
-    for one in body:
-        if isinstance(one, ast.If) and "TYPE_CHECKING" in ast.dump(one.test):
-            continue
-        if isinstance(one, ast.ImportFrom) and one.module:
-            yield one.module
-            yield from (name for alias in one.names if (name := f"{one.module}.{alias.name}") in MODULES)
-        elif isinstance(one, ast.Import):
-            yield from (alias.name for alias in one.names)
-        elif is_deep or not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            for field in ("body", "orelse", "finalbody", "handlers"):
-                yield from imports(getattr(one, field, []), is_deep=is_deep)
-
-
-@functools.cache
-def loaded_by(name: str) -> frozenset[str]:
-    """The modules that are complete when this one is."""
-    found, waiting = {name}, [name]
-    while waiting:
-        for one in imports(parsed(waiting.pop()).body, is_deep=False):
-            parents = {one.rsplit(".", count)[0] for count in range(one.count(".") + 1)}
-            new = (parents & MODULES.keys()) - found
-            found |= new
-            waiting += new
-    return frozenset(found)
-
-
-@pytest.mark.parametrize("package", ["archive", "forget", "journal", "topics"])
-def test_a_part_of_a_package_is_imported_after_the_package(package: str) -> None:
-    """Python locks a module before its package. Two threads that take these locks in turn get half modules."""
-    whole = f"memkit.{package}"
-    parts = {name for name in loaded_by(whole) if name.startswith(f"{whole}.")}
-    for name in MODULES:
-        if name.startswith((f"{whole}.", "memkit.cli")) or name == whole:
-            continue
-        complete = loaded_by(name.rpartition(".")[0]) if name.count(".") > 1 else set()
-        for one in imports(parsed(name).body, is_deep=True):
-            assert one not in parts or whole in complete, f"{name} imports {one}: import {whole} first"
-            if one in MODULES and one not in parts:
-                complete = complete | loaded_by(one)
-
-
-def test_types_are_converted_where_it_is_safe() -> None:
-    """msgspec's first use of a type is not: see `memkit.typed`."""
-    for name, path in MODULES.items():
-        if name == "memkit.typed" or name.startswith(("memkit.cli", "memkit.maintenance", "memkit.summarize.undo")):
-            continue  # these run in one thread
-        text = path.read_text("utf-8")
-        assert name == "memkit.settings.validate" or "msgspec.convert(" not in text, name  # plain types
-        assert "json.decode(" not in text, name

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from memkit.archive.turn import ArchivedTurn, is_command_text
+from memkit.archive.turn import ArchivedTurn
 from memkit.claude_code.transcript import parse_time
+from memkit.claude_code.turn import is_command_text
 from memkit.errors import ArchiveError, ArchiveVersionError, NewerFileError
 from memkit.files import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
 from memkit.state import check_version, parse_json

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memkit.claude_code.exchange import Message, messages_of, redacted_again
 from memkit.claude_code.transcript import TranscriptEntry
-from memkit.claude_code.turn import INTERRUPTED, Turn, turn_id
+from memkit.claude_code.turn import INTERRUPTED, Turn, is_command_text, turn_id
 
 PIECE_CHARACTERS = 16_000
 """The most characters kept of a text, a tool's string, or a result. A longer one keeps both ends."""
@@ -66,11 +66,6 @@ class ArchivedTurn:
             return self
         own = turn_id("", "", self.uuid, "")
         return replace(self, id=own, messages=tuple(replace(one, turn=own) for one in self.messages))
-
-
-def is_command_text(text: str) -> bool:
-    """Return whether a turn's first message is a command after `!`."""
-    return text.startswith("! ")
 
 
 def make_archived_turn(

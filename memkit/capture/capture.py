@@ -272,6 +272,7 @@ class Capture:
         digests: list[Digest] = []
         kept: list[tuple[Turn, str]] = []
         off = project.off_periods()
+        self._name_as_archived([turn for turn in wanted if turn.origin])
         for turn in wanted:
             if self._is_forgotten(turn, project):
                 outcome.left_out += turn.is_memory
@@ -326,6 +327,13 @@ class Capture:
             ended = session.growing_in(project.root).keys() - {turns[-1].id}
             session.have_ended(ended, project.root)
         return outcome
+
+    def _name_as_archived(self, copies: list[Turn]) -> None:
+        """Give turns that a fork has copied the IDs that they have in the archive."""
+        sessions = {anchors.safe(name) for turn in copies for name in (turn.origin, turn.session)}
+        known = {one.uuid: one.id for name in sessions for one in self._archive.turns(name)}
+        for turn in copies:
+            turn.id = known.get(turn.uuid, turn.id)
 
     def _summaries(self, session: Session, project: Project, turn: Turn) -> list[Digest]:
         """Return the summaries that Claude Code wrote during a turn, if they tell of nothing left out."""
@@ -421,11 +429,15 @@ class Capture:
 
 
 def _find_turn(turns: list[Turn], prompt_id: str) -> Turn | None:
-    """Return the last turn with that prompt id; a bare `/clear` before the prompt can have the same."""
     for turn in reversed(turns):
         if prompt_id and prompt_id in (turn.prompt_id, *turn.other_prompt_ids):
             return turn
     return None
+
+
+def adoption_marker(project: Project, home: Home) -> Path:
+    """Return the file that exists once `adopt_memory` is done."""
+    return Path(own_file(home, project.root)).with_suffix(".adopted")
 
 
 def adopt_memory(project: Project, home: Home) -> None:
@@ -433,7 +445,7 @@ def adopt_memory(project: Project, home: Home) -> None:
 
     The memory may be older than the record of own entries (see `memkit.hook.entries`), or restored.
     """
-    marker = Path(own_file(home, project.root)).with_suffix(".adopted")
+    marker = adoption_marker(project, home)
     if marker.exists():
         return
     archive, journal = Archive(home), Journal(project)

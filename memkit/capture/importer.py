@@ -365,7 +365,6 @@ class Importer:
         self.record.add(source)
 
     def _capture(self) -> Capture:
-        """Return one that knows what was forgotten until now, when the lock is held."""
         return Capture(self.selection.home, self._settings, self.record.add_day)
 
     def _import_history(self, outcome: CaptureOutcome) -> None:
@@ -453,7 +452,6 @@ def _line(source: Source) -> str:
 
 
 def _purpose(selection: ImportSelection) -> str:
-    """Return a description that differs for another import of the same transcripts."""
     into = selection.into.root if selection.into else ""
     since = selection.since.isoformat() if selection.since else ""
     return json.dumps({"into": into, "otherwise": selection.otherwise.root, "since": since})

@@ -81,7 +81,7 @@ def ingest(home: Home, project: Project, settings: Settings, event: Event) -> In
     if event.role == "user":
         return _begin(capture, session, project, event, message, known)
     for turn in known.values():
-        if any(_is_same(message, one) for one in turn.messages):
+        if any(replace(message, turn=one.turn) == one for one in turn.messages):
             return Ingested(session.id, turn.id, is_new=False)
     if session.recent and session.recent[-1] not in known:
         # An answer to a message that was left out may repeat it.
@@ -126,10 +126,6 @@ def _message(event: Event, time: datetime, settings: Settings) -> Message:
     if event.role == "tool":
         return Message("tool", time, "", (ToolUse(apply(clean(event.tool)), result=apply(said)),), "")
     return Message(event.role, time, apply(without_private(said)), (), "")
-
-
-def _is_same(one: Message, other: Message) -> bool:
-    return (one.role, one.time, one.text, one.tools) == (other.role, other.time, other.text, other.tools)
 
 
 def _begin(

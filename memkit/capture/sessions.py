@@ -254,7 +254,6 @@ def _file_name(session: str) -> str:
 
 
 def _created(process: int) -> float | None:
-    """Return when a process was created, in seconds since the epoch; None if it does not exist."""
     import psutil  # slow, and most users of this module do not need it
 
     try:

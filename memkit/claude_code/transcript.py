@@ -82,6 +82,7 @@ class TranscriptEntry:
         start, end: byte offsets in the file; `end` is where the next line begins.
         is_api_error: whether Claude Code wrote it in Claude's place, usually about an error.
         queued: whether the user typed it while Claude was still working.
+        origin: the session that a fork has copied it from; only Claude's entries name it (2.1.330).
         gap: the number of broken lines before it that may have been prompts, since reading began.
     """
 
@@ -101,6 +102,7 @@ class TranscriptEntry:
     is_compact_summary: bool = False
     is_api_error: bool = False
     queued: bool = False
+    origin: str = ""
     gap: int = field(default=0, compare=False)
 
     @property
@@ -283,14 +285,11 @@ def _command_blocks(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     if text.startswith("<bash-stdout>"):
         output, _, errors = text.removeprefix("<bash-stdout>").rpartition("</bash-stdout>")
         errors = errors.strip().removeprefix("<bash-stderr>").removesuffix("</bash-stderr>").strip()
-        shown = _unescaped("\n".join(filter(None, (output.strip(), errors))))
+        shown = "\n".join(filter(None, (output.strip(), errors)))
+        shown = shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
         has_failed = bool(errors and not output.strip())
         return (Block("tool_result", shown, tool_id=_COMMAND_ID, is_error=has_failed),)
     return blocks
-
-
-def _unescaped(text: str) -> str:
-    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def _block(block: dict[str, Any]) -> Block | None:
@@ -360,7 +359,6 @@ def _cleaned(value: Any, depth: int = 0) -> Any:
 
 
 def _result_text(content: object) -> str:
-    """Return the text of a tool's result, without the private parts of what a user typed into it."""
     if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, dict)]
         content = "\n".join(text for text in texts if isinstance(text, str))
@@ -376,6 +374,7 @@ def _common(value: dict[str, Any]) -> dict[str, Any]:
         "prompt_id": _string(value.get("promptId")),
         "cwd": _string(value.get("cwd")),
         "branch": _string(value.get("gitBranch")),
+        "origin": _string(value.get("requestSessionId")),
     }
 
 

@@ -91,6 +91,7 @@ class Turn:
         entries: the byte offsets of all entries, each once.
         messages: those of a turn that has no transcript, already redacted.
         former_id: the ID of an earlier prompt, if earlier versions gave it to a command after `!`.
+        origin: the session that a fork copied it from, if its transcript is gone and its ID there unknown.
         gap: see `TranscriptEntry`.
     """
 
@@ -118,6 +119,7 @@ class Turn:
     entries: list[int] = field(default_factory=list)
     messages: tuple[Message, ...] = ()
     former_id: str = ""
+    origin: str = ""
     gap: int = field(default=0, compare=False)
 
     @property
@@ -142,12 +144,18 @@ class Turn:
         return bool(self.prompt) and not self.interrupted and not is_command
 
 
+def is_command_text(text: str) -> bool:
+    """Return whether a turn with this prompt or title is a command after `!`."""
+    return text.startswith("! ")
+
+
 def turn_id(session: str, prompt_id: str, uuid: str, fallback: str) -> str:
     """Return the id of a turn: 8 hex characters, the same whenever and from wherever it is read.
 
-    It comes from the prompt's id, or in old transcripts from the entry's uuid. A forked or resumed session
-    repeats both, so a repeated turn keeps its id. A command after `!` that has the id of an earlier prompt
-    (Claude Code 2.1.197) gets its own from the uuid. Ids that are not UUIDs are unique in their session.
+    It comes from the prompt's id, or in old transcripts from the entry's uuid. A resumed session repeats
+    both, so a repeated turn keeps its id. A fork can rewrite the prompts' ids (2.1.330); `read_turns` looks
+    up the former ones. A command after `!` that has the id of an earlier prompt (Claude Code 2.1.197) gets
+    its own from the uuid. Ids that are not UUIDs are unique in their session.
     """
     key = prompt_id or uuid
     if not _UUID.match(key):
@@ -196,15 +204,17 @@ def _without_reminders(text: str) -> str:
         kept, text = kept + before, after
 
 
-def read_turns(transcript: Transcript) -> Iterator[Turn]:
+def read_turns(transcript: Transcript, *, follows_forks: bool = True) -> Iterator[Turn]:
     """Yield the turns of a transcript in order, also those that are not memory (see `Turn.is_memory`).
 
-    The last one may still grow. Entries repeated with the same uuid count once.
+    The last one may still grow. Entries repeated with the same uuid count once. Turns that a fork has copied
+    keep the IDs of the session that they come from, if `follows_forks` and its transcript exists.
     """
     seen: set[str] = set()
     prompt_ids: set[str] = set()
     current: Turn | None = None
     calls: dict[str, ToolCall] = {}
+    copied: dict[str, dict[str, str]] = {}
     for entry in transcript:
         if entry.uuid:
             if entry.uuid in seen:
@@ -237,6 +247,13 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
                 yield current
             current, calls = _begin(entry, "", transcript.path), {}
         assert current is not None
+        if entry.origin not in ("", current.session) and current.prompt_id:
+            if entry.origin not in copied:
+                copied[entry.origin] = _ids_in(transcript.path, entry.origin) if follows_forks else {}
+            current.id = copied[entry.origin].get(current.uuid, "")
+            if not current.id:
+                current.id, current.origin = turn_id("", "", current.uuid, ""), entry.origin
+            current.prompt_id = ""
         current.end = entry.end
         if current.entries[-1] != entry.start:
             current.entries.append(entry.start)
@@ -253,6 +270,13 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
                 current.compactions.append(summary)
     if current is not None:
         yield current
+
+
+def _ids_in(path: Path, session: str) -> dict[str, str]:
+    beside = path.with_name(f"{session}.jsonl")
+    if not is_plain_name(session) or not beside.is_file():  # the name comes from outside
+        return {}
+    return {turn.uuid: turn.id for turn in read_turns(Transcript(beside), follows_forks=False)}
 
 
 def _is_of_another(entry: TranscriptEntry, current: Turn) -> bool:
@@ -273,7 +297,8 @@ def _continues(current: Turn | None, entry: TranscriptEntry) -> bool:
     is_bare = not current.answer and not current.tools and _SLASH_COMMAND.match(current.prompt)
     if is_bare and not entry.queued:  # `/clear` and the prompt after it can share a prompt id
         return False
-    return entry.queued or bool(entry.prompt_id and entry.prompt_id == current.prompt_id)
+    is_part = entry.prompt_id == current.prompt_id != "" and not current.interrupted
+    return entry.queued or is_part
 
 
 def _begin(entry: TranscriptEntry, text: str, path: Path) -> Turn:

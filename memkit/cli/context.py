@@ -85,15 +85,27 @@ class Context:
             raise MemkitError(REFUSAL)
 
     def _session_root(self) -> str:
-        """Return the project where the session began, whatever `cd` did; "" if it is not recorded yet."""
+        """Return the project where the session began, whatever `cd` did; "" if no hook has reported it."""
         from memkit.recall.caller import SESSION_VARIABLE
 
         session = os.path.basename(os.environ.get(SESSION_VARIABLE, ""))
+        # A worker may record a waiting event between the first two looks.
+        return self._recorded_root(session) or self._waiting_root(session) or self._recorded_root(session)
+
+    def _recorded_root(self, session: str) -> str:
         try:  # without `Sessions`, which takes 0.1 s to import
             with open(os.path.join(self.home.sessions, f"{session}.json"), encoding="utf-8") as file:
                 return str(parse_json(file.read())["project"])
         except (OSError, ValueError, KeyError, TypeError):
             return ""
+
+    def _waiting_root(self, session: str) -> str:
+        from memkit.ipc import spool
+
+        for _, event in [*spool.unfinished(self.home), *spool.failed(self.home)]:
+            if event.get("session") == session:
+                return str(event.get("project", ""))
+        return ""
 
     def settings(self) -> Settings:
         """Return the project's settings."""

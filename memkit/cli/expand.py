@@ -149,7 +149,6 @@ def _origin(context: Context, exchange: Exchange) -> list[str]:
 
 
 def _messages(exchange: Exchange) -> Iterator[str]:
-    """Yield the lines of all messages, with a rule above and below the turn that was asked for."""
     inside = False
     for message in exchange.messages:
         if bool(exchange.turn) and (message.turn == exchange.turn) != inside:

@@ -24,6 +24,20 @@ if TYPE_CHECKING:
 MODES = ("context", "rrf", "weighted", "lexical", "dense")
 
 
+class _UnknownKindError(click.ClickException):
+    exit_code = 2
+
+
+class _Kind(click.Choice[str]):
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in self.choices:
+            return value
+        raise _UnknownKindError(
+            f"{value!r} is not a kind; use {', '.join(self.choices)}. A decision is of kind "
+            "summary or fact, and `memkit timeline` lists the decisions of a period"
+        )
+
+
 @command("search")
 @click.argument("words", metavar="QUERY", nargs=-1)
 @click.option("-k", "k", type=click.IntRange(1, 1000), help="Number of results (default: setting search.k).")
@@ -38,7 +52,7 @@ MODES = ("context", "rrf", "weighted", "lexical", "dense")
     "--session", default="", metavar="ID", help="Only this session; the start of its ID is enough."
 )
 @click.option("--branch", default="", help="Only this git branch.")
-@click.option("--kind", type=click.Choice(KINDS), default=None, help="A decision is of kind summary or fact.")
+@click.option("--kind", type=_Kind(KINDS), default=None, help="A decision is of kind summary or fact.")
 @click.option("--path", default="", help="Only this memory file, directory, or pattern.")
 @click.option("--all-projects", is_flag=True, help="Search the memories of all projects.")
 @click.option(
@@ -138,7 +152,6 @@ def search_command(
 
 
 def _queries(stdin: Any) -> Iterator[tuple[int, str]]:
-    """Yield the queries with the numbers of their lines, from 1."""
     batch: Iterable[str] = io.TextIOWrapper(stdin, encoding="utf-8-sig", errors="replace")
     for number, line in enumerate(batch, start=1):
         query = line.strip()

@@ -120,20 +120,17 @@ def session_rows(found: Sequence[PastSession], all_projects: bool, few: int = 0)
 
 
 def _column(head: str, values: Sequence[str]) -> list[str]:
-    """Return a column with its head, as wide as the widest value but at most `NAME_COLUMNS` columns."""
     texts = [head, *map(plain, values)]
     columns = min(NAME_COLUMNS if head != "begun" else _SPAN_COLUMNS, max(map(cells, texts)))
     return [pad(text, columns) for text in texts]
 
 
 def _short_branch(branch: str) -> str:
-    """Return a branch, or if it is too long its last part, which tells most."""
     parent, _, last = branch.rpartition("/")
     return f"…/{last}" if parent and cells(branch) > NAME_COLUMNS else branch
 
 
 def _title(session: PastSession, columns: int, *, with_outcome: bool) -> str:
-    """Return the title in exactly `columns` columns, with the outcome if wanted; the title is cut first."""
     title, outcome = _words(session.title), _words(session.outcome)
     if not with_outcome or not outcome or outcome == title or columns < _LEAST_TITLE + _LEAST_OUTCOME:
         return styled(pad(title, columns), bold=True)
@@ -142,7 +139,6 @@ def _title(session: PastSession, columns: int, *, with_outcome: bool) -> str:
 
 
 def _details(session: PastSession, columns: int, with_branch: bool) -> str:
-    """Return the line below a title: the outcome, the number of turns, and the branch."""
     facts = plural(len(session.turns), "turn")
     if with_branch and session.branch:
         facts += f", {_short_branch(plain(session.branch))}"

@@ -98,7 +98,7 @@ def setup_command(
         return
     questions = _Questions(yes, skip, may_ask=not context.as_json and sys.stdin.isatty())
     steps: dict[str, Callable[[Context, _Questions], str]] = {
-        "python": _python,
+        "python": lambda *_: f"{sys.version.split()[0]} in {sys.prefix}",  # an older one never gets here
         "disk": _disk,
         "model": _model,
         "claude": _claude,
@@ -174,11 +174,6 @@ def _connect(context: Context, name: str, yes: bool) -> None:
         echo(f"Written; restart {client.title}.")
     else:
         echo("It is already there.")
-
-
-def _python(context: Context, questions: _Questions) -> str:
-    # `bin/memkit` and the package stop with an older one.
-    return f"{sys.version.split()[0]} in {sys.prefix}"
 
 
 def _disk(context: Context, questions: _Questions) -> str:

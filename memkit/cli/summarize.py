@@ -229,7 +229,6 @@ def compact_command(
 
 
 def _show_diff(diff: list[str]) -> None:
-    """Print a diff without anchors, and without lines that differ only in them."""
     lines = [anchors.strip(line).rstrip() for line in diff]
     removed, added = ({line[1:] for line in lines if line[:1] == sign} for sign in "-+")
     for line in lines:

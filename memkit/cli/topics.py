@@ -115,7 +115,6 @@ def _end_with_parent() -> None:
 
 
 def _compute_apart(context: Context) -> None:
-    """Compute the topics from the index as it is, without a model."""
     from memkit.topics.compute import refresh
 
     refresh(context.project, context.home, context.settings())

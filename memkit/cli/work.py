@@ -98,7 +98,6 @@ def work_here(context: Context, wait_seconds: float = 0.0) -> WorkReport:
 
 
 def _summarize(context: Context, report: WorkReport) -> None:
-    """Make the model calls that are due, without holding the index lock."""
     from memkit.capture.summary_queue import SummaryQueue
 
     if not SummaryQueue(context.home):

@@ -188,7 +188,6 @@ def check_transcripts(subject: Subject) -> Iterator[Finding]:
 
 
 def _unreadable(path: Path) -> str:
-    """Return why the file cannot be opened, or "". Do not open a pipe: that would wait."""
     if not path.is_file():
         return "is not a file"
     try:
@@ -245,7 +244,6 @@ def _is_missing(path: Path, archive: Archive, forgotten: Forgotten, root: str) -
 
 
 def _turns_to_keep(path: Path, forgotten: Forgotten, root: str) -> Iterator[Turn]:
-    """Yield the turns that are memory of the project at `root`. Raise `TranscriptError`."""
     for turn in read_turns(Transcript(path)):
         is_gone = any(forgotten.covers(one, root, turn.session, turn.time) for one in turn.ids)
         if turn.is_memory and not is_gone:

@@ -149,7 +149,6 @@ def _collection_name(subject: Subject) -> str:
 
 
 def _snapshot(subject: Subject) -> Snapshot | None:
-    """Return the current snapshot; None also if it is damaged, which `check_snapshot` reports."""
     try:
         return open_snapshot(subject.project, subject.home, subject.settings, strict=True)
     except StaleSnapshotError:

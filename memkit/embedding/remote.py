@@ -273,5 +273,4 @@ def _ollama_url(chosen: EmbeddingSettings) -> str:
 
 
 def _server(url: str) -> str:
-    """Return host and port of an address, without a name and password."""
     return urlsplit(url if "://" in url else f"http://{url}").netloc.rpartition("@")[2]

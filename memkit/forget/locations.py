@@ -420,7 +420,6 @@ def _session_of(section: Section, session: str) -> str:
 
 
 def _date(day: str, content: DayFile) -> str:
-    """Return the ISO date of a day by its name or title; "" if the user changed both."""
     title = content.lines[0].removeprefix("# ") if content.lines else ""
     return next((text[:10] for text in (Path(day).name, title) if is_iso_date(text[:10])), "")
 
@@ -430,7 +429,6 @@ def _began(date: str, section: Section) -> datetime | None:
 
 
 def _local(text: str) -> datetime | None:
-    """Return a local time, or None for one that no time zone reaches: a file may be named 0001-01-01."""
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):

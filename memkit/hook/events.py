@@ -196,7 +196,6 @@ def _spool(
 
 
 def _take_in(home: Home, project: Project, path: str, settings: dict[str, Any]) -> None:
-    """Have a file of the team indexed that changed while no service watches it."""
     from memkit.hook import team
 
     source = os.path.relpath(os.path.realpath(path), os.path.realpath(project.root)) if path else ""
@@ -216,7 +215,6 @@ def _note_team(home: Home, project: Project) -> bool:
 
 
 def _hand_over(home: Home, event: str, settings: dict[str, Any]) -> None:
-    """Get waiting work done. If that fails, the next hook tries again."""
     from memkit.ipc import launch
 
     try:

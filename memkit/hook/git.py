@@ -182,11 +182,6 @@ def _worktree(directory: str, ignored: Collection[str]) -> str | None:
 
 
 def _main_worktree(worktree: str) -> str | None:
-    """Return the main worktree of a linked one; None if it is not linked, or the main one is unknown.
-
-    A bare repository has no main worktree. But if it is hidden in a directory of worktrees, that
-    directory's `.git` leads to it. A submodule's worktree is in the repository's configuration.
-    """
     git_directory = git_directory_of(worktree)
     common = None if git_directory is None else common_directory_of(git_directory)
     if git_directory is None or common is None or not is_linked_worktree(worktree, git_directory, common):

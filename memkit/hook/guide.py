@@ -40,14 +40,14 @@ def guide(home: Home, project: Project, own: Container[str], *, with_facts: bool
 
     The lasting facts and open questions follow, those that are in `own`, see `OwnEntries`.
     """
-    remembered = days(project)
+    remembered = days(project.for_counting())
     if not remembered:
         return "memkit keeps a memory of this project from today on; it is empty so far."
     size = _size(home, project, remembered)
     text = f"memkit keeps a memory of this project in {place_of(project)}: {size}. {MOMENTS}"
     if not with_facts:
         return text
-    facts, opened = facts_of(project)[:_LOOKUPS], list(_open(project, remembered))
+    facts, opened = facts_of(project)[:_LOOKUPS], list(_open(project, days(project)))
     own_facts = [words for words in facts if words in own][:MOST_FACTS]
     own_open = [words for words in opened if words in own][:MOST_OPEN]
     if any(words not in own for words in (*facts, *opened)):
@@ -65,7 +65,7 @@ def guide(home: Home, project: Project, own: Container[str], *, with_facts: bool
 
 def agent_guide(project: Project) -> str:
     """Return the guide for a sub-agent, or "" if nothing is remembered."""
-    remembered = days(project)
+    remembered = days(project.for_counting())
     if not remembered:
         return ""
     return (

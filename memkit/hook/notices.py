@@ -32,6 +32,9 @@ OWN = "own "
 """Before the folder of the user's own shares, which no notice counts."""
 
 _WAITING, _SHOWN = ".json", ".said"
+_CLOCK = digest16("\0clock-behind"), _SHOWN
+"""It comes and goes with each event from the future that waits, so it is shown once only."""
+
 _FOLDER = re.compile(r"^[\w-]{1,200}$", re.ASCII)
 _TRANSCRIPT = ".jsonl"
 
@@ -53,7 +56,7 @@ def publish(home: Home, notices: list[Notice]) -> int:
     wanted = {digest16(f"{one.root}\0{one.code}"): one for one in reversed(notices)}
     present = _names(home)
     for name, suffix in present:
-        if name not in wanted:
+        if name not in wanted and (name, suffix) != _CLOCK:
             os.unlink(os.path.join(directory, name + suffix))
     shown = {name for name, suffix in present if suffix == _SHOWN}
     new = [name for name in wanted if name not in shown]
@@ -176,17 +179,15 @@ def _undecided_tokens(home: Home, published: int) -> int:
     try:
         with open(home.config_file, "rb") as file:
             is_named = b"summarize" in file.read()
-        if is_named and (published < 0 or _is_newer(home.config_file, home.hook_settings)):
+        if is_named and (
+            published < 0 or os.path.getmtime(home.config_file) > os.path.getmtime(home.hook_settings)
+        ):
             return 0
     except FileNotFoundError:
         pass
     except OSError:
         return 0
     return published if published >= 0 else DEFAULT_TOKENS
-
-
-def _is_newer(path: str, other: str) -> bool:
-    return os.path.getmtime(path) > os.path.getmtime(other)
 
 
 def note_announced(home: Home) -> None:
@@ -288,6 +289,5 @@ def _names(home: Home) -> list[tuple[str, str]]:
 
 
 def _printable(line: str) -> str:
-    """Return `line`, which may quote anything, without control characters, shortened."""
     printable = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
     return printable if len(printable) <= LINE_CHARACTERS else printable[:LINE_CHARACTERS] + " …"

@@ -262,6 +262,14 @@ class Project:
         except OSError:  # there is none, or it is a link; the doctor reports that
             return []
 
+    def for_counting(self) -> Project:
+        """Return the project as readers see it, with OpenClaw's days. Never write with it."""
+        if self.folder or self.memory == os.path.join(self.root, OPENCLAW_DAYS):  # as in the memory home
+            return self
+        found = Project(self.root, self._home)
+        found.memory, found.folder = self.memory, OWN_FOLDER
+        return found
+
     @property
     def is_off(self) -> bool:
         """Whether the user turned memkit off here (`memkit off`)."""
@@ -337,7 +345,6 @@ def _bare_places() -> frozenset[str]:
 
 
 def _kept_place(root: str, home: Home) -> str:
-    """Return where to keep a memory whose project is gone or must not be written."""
     name = re.sub(r"[^\w.-]+", "-", os.path.basename(root))[:40] or "project"
     return os.path.join(home.projects, f"{name}-{digest16(root)[:8]}")
 

@@ -76,7 +76,7 @@ def session_facts(
     Quote only the words in `own`, see `OwnEntries`. If `own` is None, because a user asked for the facts,
     quote everything.
     """
-    remembered = days(project)
+    remembered = days(project.for_counting())
     if not remembered:
         return "memkit keeps a memory of this project from today on; it is empty so far."[:limit]
     dates = sorted({day[:10] for day in remembered})
@@ -96,7 +96,7 @@ def session_facts(
         elif len(line := quoted_line(f"- {words}")) <= room - limit // 2:  # half of it is for entries
             room -= len(line)
             facts.append(line)
-    for stretch in islice(_newest_stretches(project, remembered[-_MOST_ENTRIES:]), _MOST_ENTRIES):
+    for stretch in islice(_newest_stretches(project, days(project)[-_MOST_ENTRIES:]), _MOST_ENTRIES):
         quoted, is_foreign = _quoted(stretch, own)
         if is_foreign:
             text, room = _with_remark(text, room)

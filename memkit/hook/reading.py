@@ -58,7 +58,6 @@ def is_one_note(given: object) -> bool:
 
 
 def _command_of(given: object) -> str:
-    """Return the command of a Bash call; "" if anything but its words changes what it does."""
     if not isinstance(given, dict) or not _BASH_FIELDS.issuperset(given):
         return ""
     command = given.get("command")

@@ -73,6 +73,7 @@ class _Day(NamedTuple):
 
 def tally(home: Home, project: Project, most: int | None = None) -> Tally:
     """Count what a memory holds; read at most about `most` bytes, and leave out unreadable files."""
+    project = project.for_counting()
     path = os.path.join(home.run, "tally", digest16(project.root) + ".json")
     known = _read(path)
     names = days(project)
@@ -120,7 +121,6 @@ def full_tally(home: Home, project: Project) -> Tally:
 
 
 def _count(data: bytes) -> tuple[list[str], str, int, int]:
-    """Return the sessions of a day, its last minute, and the number of its turns and notes."""
     sessions: dict[str, None] = {}
     last, turns, notes = "", 0, 0
     for line in data.split(b"\n"):
@@ -128,17 +128,14 @@ def _count(data: bytes) -> tuple[list[str], str, int, int]:
             continue
         heading = line.decode("utf-8", "replace")
         pairs = anchors.parse(heading)
-        if pairs and _is_minute(minute := heading.lstrip("# ")[:5]):
+        minute = heading.lstrip("# ")[:5]
+        if pairs and minute.isascii() and minute[2:3] == ":" and (minute[:2] + minute[3:]).isdigit():
             last = max(last, minute)
         turns += "turn" in pairs
         notes += "note" in pairs
         if "session" in pairs and len(sessions) < MOST_SESSIONS:
             sessions[pairs["session"][: anchors.VALUE_CHARACTERS]] = None
     return list(sessions), last, turns, notes
-
-
-def _is_minute(text: str) -> bool:
-    return len(text) == 5 and text[2] == ":" and text.isascii() and (text[:2] + text[3:]).isdigit()
 
 
 def _read(path: str) -> dict[str, _Day]:
@@ -223,8 +220,8 @@ def _pointers_since(home: Home, project: Project, since: float) -> int:
 
 def _last_title(project: Project, own: OwnEntries) -> str:
     """Return the last heading of the newest day that has one of this home's words, else ""."""
-    names = days(project)
-    for _, text in read_days(project, names[-1:], TITLE_BYTES):
+    project = project.for_counting()
+    for _, text in read_days(project, days(project)[-1:], TITLE_BYTES):
         for line in reversed(text.split("\n")):
             if line.startswith("## ") and "session" in anchors.parse(line):
                 words = heading_words(line)

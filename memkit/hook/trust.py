@@ -124,7 +124,6 @@ def shell_is_users(environ: Mapping[str, str]) -> bool:
 
 
 def _projects(environ: Mapping[str, str]) -> list[str]:
-    """Return the real paths of the directories whose content comes from a repository."""
     given = [environ.get("CLAUDE_PROJECT_DIR") or os.curdir, os.curdir]
     try:
         real = {os.path.realpath(directory) for directory in given}

@@ -115,7 +115,6 @@ class Document:
         ]
 
     def _trim(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the range without blank lines at its ends, or nothing if all of it is blank."""
         text = self.body[start:end]
         content_end = start + len(text.rstrip())
         if content_end == start:

@@ -330,7 +330,6 @@ def open_current(
 
 
 def _checksum(data: memoryview) -> int:
-    """Return the checksum of a mapped section, without keeping all of a large one in memory."""
     found = 0
     for start in range(0, len(data), _CHECKED_BYTES):
         found = zlib.crc32(data[start : start + _CHECKED_BYTES], found)
@@ -340,13 +339,11 @@ def _checksum(data: memoryview) -> int:
 
 
 def _release(data: memoryview) -> None:
-    """Return the memory of a mapped file, which was read, to the system."""
     if sys.platform != "win32" and isinstance(data.obj, mmap.mmap):
         data.obj.madvise(mmap.MADV_DONTNEED)
 
 
 def _map(path: Path) -> tuple[Stat, memoryview]:
-    """Return the stat of a regular file, and its bytes, memory-mapped. Raise `OSError`, `ValueError`."""
     with os.fdopen(open_regular(str(path)), "rb") as file:
         stat = stat_of(os.fstat(file.fileno()))
         return stat, memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

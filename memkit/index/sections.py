@@ -195,7 +195,6 @@ def is_bullet(pairs: Mapping[str, str]) -> bool:
 def _open_section(
     span: Span, current: MarkdownSection, file_date: str, is_team: bool
 ) -> MarkdownSection:
-    """Return the section under a heading. What its anchors do not state comes from the sections above it."""
     found = anchors.parse(span.title)
     heading = " ".join(anchors.strip(span.title).split())
     if len(heading) > MAX_HEADING:

@@ -320,7 +320,6 @@ def join_columns(parts: Sequence[Columns]) -> Columns:
 def _renumbered(
     numbers: NDArray[np.int32], names: Sequence[str], known: dict[str, int]
 ) -> NDArray[np.int32]:
-    """Return `numbers` of `names` as numbers of `known`; add new names to `known` as they occur."""
     first = np.full(len(names) + 1, len(numbers))
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # of several, the last assignment stays
     used = np.flatnonzero(first[:-1] < len(numbers))

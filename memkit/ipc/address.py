@@ -129,7 +129,6 @@ def _listen_unix(home: Home) -> tuple[socket.socket, None]:
 
 
 def _short_parents() -> list[str]:
-    """Return where to make a private directory with a short path, the user's own directory first."""
     own = os.environ.get("XDG_RUNTIME_DIR", "")
     with contextlib.suppress(OSError):  # missing, or open to others
         if os.path.isabs(own):
@@ -169,7 +168,6 @@ def _listen_tcp(home: Home) -> tuple[socket.socket, str]:
 
 
 def _short_directory(home: Home) -> str | None:
-    """Return the directory outside the home in which its service listens, None for the home itself."""
     with contextlib.suppress(MemkitError, OSError):
         directory = read_state(home.service_token, VERSION, lambda value: value.get("directory"))
         if isinstance(directory, str) and os.path.isabs(directory):
@@ -195,7 +193,6 @@ def _checked(content: dict[str, Any]) -> tuple[int, str]:
 
 
 def _require_private_directory(path: str) -> None:
-    """Raise `PermissionError` unless `path` is a directory, not a link, that only this user may enter."""
     if sys.platform == "win32":  # for mypy: it listens on TCP there
         raise NotImplementedError
     found = os.lstat(path)

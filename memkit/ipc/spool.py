@@ -75,7 +75,9 @@ def failed(home: Home) -> list[Item]:
 
 def unfinished(home: Home) -> list[Item]:
     """Return the events that wait or are claimed, oldest first; an unreadable one has an `error`."""
-    return sorted(_items(home, "claimed") + _items(home, "new"), key=lambda item: item.name)
+    # In this order, because a worker moves events from `new/`.
+    found = {item.name: item for item in _items(home, "new") + _items(home, "claimed")}
+    return [found[name] for name in sorted(found)]
 
 
 def recover(home: Home) -> int:
@@ -229,7 +231,6 @@ def _items(home: Home, folder: str) -> list[Item]:
 
 
 def _read(path: str) -> dict[str, Any]:
-    """Return the record in a file. Raise `OSError`, or `ValueError` if it holds none."""
     with open(path, encoding="utf-8") as file:
         record = parse_json(file.read())
     if not isinstance(record, dict):

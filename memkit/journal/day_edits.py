@@ -154,7 +154,6 @@ def removed_bullets(
 
 
 def _bullet_lines(content: DayFile, removal: Removal) -> Iterator[int]:
-    """Yield all lines of those bullets. The user may have wrapped one over several lines."""
     lines = content.lines
     for number, _ in removed_bullets(content, removal):
         first = number

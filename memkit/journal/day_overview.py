@@ -50,8 +50,8 @@ class DayOverview:
     """
 
     def __init__(self, content: DayFile, *, may_begin: bool = True) -> None:
-        is_new = not _has_sessions(content) and all(map(_is_title, content.opening))
-        self._may_begin = may_begin and is_new
+        has_title_alone = all(not line.strip() or line.startswith("# ") for line in content.opening)
+        self._may_begin = may_begin and has_title_alone and not _has_sessions(content)
         lines = _own_lines(content)
         self._is_there = bool(lines)
         shown = {_name(content.lines[number]) for number in lines}
@@ -143,12 +143,7 @@ def _write(
 
 
 def _own_lines(content: DayFile) -> list[int]:
-    """Return the numbers, from 0, of the lines of the overview, edited or not."""
     return [number for number, line in enumerate(content.opening) if is_overview(line)]
-
-
-def _is_title(line: str) -> bool:
-    return not line.strip() or line.startswith("# ")
 
 
 def _has_sessions(content: DayFile) -> bool:

@@ -88,7 +88,6 @@ def summarize(
 def _drop_extract(
     content: DayFile, heading: Section, turns: Sequence[str], bullets: Sequence[str]
 ) -> int:
-    """Remove the unedited lines that an extract made from one of `turns`. Return how many."""
     answered = {turn for _, one in read_bullets(bullets) if one.text.startswith(OPEN) for turn in one.turns}
     gone = [
         heading.start + number
@@ -103,7 +102,6 @@ def _drop_extract(
 
 
 def _covered(heading: Section, turns: Sequence[Section], *keys: str) -> int:
-    """Return how many turns below a heading are covered. Its anchor names the last one in one of `keys`."""
     most = 0
     for last in filter(None, map(heading.pairs.get, keys)):
         named = [number for number, turn in enumerate(turns, start=1) if turn.pairs["turn"] == last]

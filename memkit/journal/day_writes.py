@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memkit import anchors
+from memkit.claude_code.turn import is_command_text
 from memkit.hook.phrases import is_filler
 from memkit.hook.project import OPENCLAW
 from memkit.journal.day_file import DayFile, Section, has_own_title, heading_of, heading_title
@@ -45,11 +46,13 @@ def write_turn(
     if digest.former:
         heading = heading_words(digest.section.split("\n")[0])
         _rename_command(content, digest.former, digest.turn, heading)
-        _rename_command(content, _stand_in(digest.former, heading), digest.turn, heading)
+        _rename_command(content, short_id(digest.former, heading), digest.turn, heading)
     present = content.find_turn(digest.turn)
-    if present and shows_command(heading_title(present)) and not shows_command(digest.title):
+    if present and is_command_text(heading_title(present)) and not is_command_text(digest.title):
+        # An earlier version wrote the command under the ID of the prompt before it. This one counts until the
+        # transcript tells the command's own.
         heading = heading_of(present)
-        _rename_command(content, digest.turn, _stand_in(digest.turn, heading), heading)
+        _rename_command(content, digest.turn, short_id(digest.turn, heading), heading)
         present = known = None
     if present is None:
         held = nearby.find(digest.turn)
@@ -72,19 +75,6 @@ def write_turn(
     _rename_session(content, digest.session, heading_title(present), digest.title)
     content.replace(present, count, digest.section)
     return True
-
-
-def shows_command(title: str) -> bool:
-    """Return whether a turn with this title is a command after `!`."""
-    return title.startswith("! ")
-
-
-def _stand_in(turn: str, heading: str) -> str:
-    """Return an ID for a command that an earlier version wrote under the ID of the prompt before it.
-
-    It counts until the transcript tells the command's own.
-    """
-    return short_id(turn, heading)
 
 
 def _rename_command(content: DayFile, turn: str, own: str, heading: str) -> None:

@@ -33,6 +33,7 @@ from memkit.journal.sentences import shorten_answer
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
 from memkit.journal.tool_lines import EDITORS, tools_part
 from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
+from memkit.privacy.redact import MARK
 from memkit.state import parse_json
 from memkit.text import encodable
 
@@ -202,7 +203,7 @@ def note_text(
 ) -> NoteText:
     """Return the redacted content of a note. `metadata` is any JSON object.
 
-    Raise `MemkitError` if the text is empty, or anything is too long or nested too deep.
+    Raise `MemkitError` if nothing of the text is left, or anything is too long or nested too deep.
     """
     if len(text) > NOTE_CHARACTERS:
         raise MemkitError(
@@ -211,7 +212,7 @@ def note_text(
         )
     block = _safe(redact(encodable(text)), redact)
     title = redact(one_line(block, TITLE_CHARACTERS))
-    if not title:
+    if not MARK.sub("", block).strip():
         raise MemkitError("there is no text to remember")
     if block != title:
         block = _without_ends(block)

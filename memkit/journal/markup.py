@@ -80,7 +80,12 @@ def _fenced(text: str) -> str:
 
 def _fix(text: str, tokens: list[Token]) -> str:
     lines = text.split("\n")
-    code = _code_lines(tokens)
+    code = {
+        number
+        for token in tokens
+        if token.type in ("fence", "code_block") and token.map
+        for number in range(*token.map)
+    }
     for number, line in enumerate(lines):
         if number not in code and "<!--" in line:
             lines[number] = line.replace("<!--", "&lt;!--")
@@ -99,15 +104,6 @@ def _fix(text: str, tokens: list[Token]) -> str:
             lines.insert(end, token.markup)
             break  # later line numbers have moved
     return "\n".join(lines)
-
-
-def _code_lines(tokens: list[Token]) -> set[int]:
-    return {
-        number
-        for token in tokens
-        if token.type in ("fence", "code_block") and token.map
-        for number in range(*token.map)
-    }
 
 
 def _without_heading(lines: list[str], first: int, end: int) -> None:

@@ -65,12 +65,7 @@ def says_nothing(line: str, words: int = 2) -> bool:
 
 def plain(text: str) -> str:
     """Return `text` without emphasis, marks of headings, and emoji."""
-    return without_emoji(_EMPHASIS.sub("", text)).strip()
-
-
-def without_emoji(text: str) -> str:
-    """Return `text` without emoji and the spaces after them."""
-    return re.sub(f"{EMOJI.pattern} ?", "", text)
+    return re.sub(f"{EMOJI.pattern} ?", "", _EMPHASIS.sub("", text)).strip()
 
 
 def _telling_lines(prompt: str) -> Iterator[str]:

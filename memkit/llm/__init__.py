@@ -263,7 +263,6 @@ def refused(name: str, model: str, usage: TokenUsage) -> RefusedError:
 
 
 def _reported(usage: TokenUsage) -> TokenUsage | None:
-    """Return the tokens of an answer, or None if the provider did not count them."""
     return usage if usage.tokens_in else None
 
 

@@ -190,7 +190,6 @@ def is_budget_reached(spent: Total, settings: SummarizeSettings, material: int =
 
 
 def _check_budget(spent: Total, settings: SummarizeSettings, call: Call) -> None:
-    """Raise `BudgetReachedError` if `call`, as estimated, needs more than today's budget has left."""
     usd = call.usd or 0.0
     if spent.unreadable:
         raise LedgerError(

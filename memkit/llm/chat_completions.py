@@ -185,7 +185,6 @@ class ChatCompletionsProvider:
 
 
 def _ollama_address(host: str) -> str:
-    """Return the address in `OLLAMA_HOST`, which may lack the scheme and the port."""
     if not host or "://" in host:
         return host
     has_port = host.rpartition(":")[2].isdigit() and not host.endswith("]")

@@ -187,7 +187,6 @@ class Ledger:
         return recent, older
 
     def _lines(self) -> Iterator[_Line]:
-        """Yield all lines but blank ones. Raise `DamagedFileError` if the file cannot be read."""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:

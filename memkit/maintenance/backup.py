@@ -333,7 +333,6 @@ def _header(path: Path, value: Any) -> Header:
 
 
 def _check_name(name: str, projects: int) -> None:
-    """Raise `ValueError` unless the format has members of this name, which cannot lead out."""
     is_plain = not any(part[:1] in ("", ".") or re.search(r"[\\\0]", part) for part in name.split("/"))
     top, _, rest = name.partition("/")
     kind = kind_of(rest) if top == "home" else None

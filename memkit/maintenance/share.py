@@ -217,7 +217,6 @@ def _parts(journal: Journal, entry: Entry) -> Iterator[SharedEntry]:
 
 
 def _of_session(markdown: str) -> Iterator[SharedEntry]:
-    """Yield the bullets and turns of a session, day by day. Each is an entry of its own, so it may grow."""
     days = list(_DAY.finditer(markdown))
     ends = [*(match.start() for match in days), len(markdown)][1:]
     for match, end in zip(days, ends, strict=True):

@@ -174,7 +174,6 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
 
 
 def _reason(what: str, error: Exception) -> str:
-    """Return a line about a failed request; log what memkit did not foresee."""
     if isinstance(error, MemkitError):
         return one_line(str(error), 1000)
     logger.error("%s failed", one_line(what, 200), exc_info=error)
@@ -205,8 +204,6 @@ class _Input:
 
 
 class _Output:
-    """Writes the SDK's messages, but not the reply to what is answered already."""
-
     def __init__(self, target: BinaryIO, answered: tuple[Any, bytes] | None) -> None:
         self._target = target
         self._dropped = answered

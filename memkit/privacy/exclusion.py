@@ -64,7 +64,6 @@ class Exclusion:
 
 
 def _real_start(path: str) -> str:
-    """Return `path` with symlinks resolved before its first wildcard."""
     match = _GLOB.search(path)
     if match is None:
         return os.path.realpath(path)

@@ -19,6 +19,9 @@ from memkit.privacy.secret_values import hide_assigned
 MAX_PASSES = 5
 """Passes of the search. Hiding one secret can give another a new neighbor; two passes are usual."""
 
+SHORTEST = 8
+"""Characters of the shortest text with a secret, and half of those of the shortest key without a name."""
+
 NEAR = 1000
 """Characters around a mark in which another pass searches."""
 
@@ -55,11 +58,6 @@ _NO_WIDTH = (
     r"\ufff9-\ufffb\U000e0000-\U000e01ef]"
 )
 _NO_WIDTHS = _NO_WIDTH + _NO_WIDTH + "*"  # faster than `+`, for which the search cannot skip ahead
-_UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f-\U000e01ef]"
-# Characters that count as printable but are invisible.
-_UNSEEN_MARKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0" + "".join(
-    map(chr, range(0xFE00, 0xFE10))
-)
 _PRIVATE_TAG = r"(?i)<[ \t]{0,9}(/?)[ \t]{0,9}private(?=[\s/>])[^<>]{0,200}>"
 
 
@@ -68,18 +66,19 @@ def visible(text: str, instead: str = "") -> str:
 
     Line ends and tabs stay. `instead` replaces each removed part.
     """
-    plain = text.replace("\n", "").replace("\t", "").replace("\r", "")
-    if plain.isprintable() and (text.isascii() or not any(one in text for one in _UNSEEN_MARKS)):
+    if text.isascii() and text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable():
         return text
-    if _compiled(_UNSEEN).search(text) is None:
-        return text
-    if _compiled(_CONTROLS).search(text):  # each escape sequence begins with one
+    letters = "".join(set(text))
+    if _compiled(_CONTROLS).search(letters):  # each escape sequence begins with one
         text = _compiled(_ESCAPES).sub(instead, text)
         if "\x08" in text:
             text = _compiled(_OVERSTRUCK).sub("", text)
         text = _compiled(_CONTROLS).sub(instead, text)
-    text = _compiled(_BIDI).sub(instead, text)
-    return _compiled(_NO_WIDTHS).sub(lambda match: instead if _is_hiding(match) else match[0], text)
+    if _compiled(_BIDI).search(letters):
+        text = _compiled(_BIDI).sub(instead, text)
+    if _compiled(_NO_WIDTH).search(letters):
+        text = _compiled(_NO_WIDTHS).sub(lambda match: instead if _is_hiding(match) else match[0], text)
+    return text
 
 
 def _is_hiding(unseen: Match[str]) -> bool:
@@ -122,9 +121,10 @@ def _hide(text: str, patterns: list[Pattern[str]]) -> str:
 
 
 def _hide_once(text: str, patterns: list[Pattern[str]]) -> str:
-    there = literals_in(text)
-    known = hide_known(text, _mark, there)
-    text = hide_assigned(known, _mark("secret"), there if known is text else literals_in(known))
+    if len(text) >= SHORTEST and not (len(text) < 2 * SHORTEST and text.isidentifier()):
+        there = literals_in(text)
+        known = hide_known(text, _mark, there)
+        text = hide_assigned(known, _mark("secret"), there if known is text else literals_in(known))
     for pattern in patterns:
         text = _hide_custom(text, pattern)
     return text

@@ -149,19 +149,15 @@ _RESTS = (
     ("fm2_ fm1a_ fm1r_", r"[A-Za-z0-9+/]{80,}={0,3}"),
     ("fio-", r"u-[\w=-]{60,}"),
     ("hrku-", r"AA[\w-]{50,}"),
-    ("ico-", r"[A-Za-z0-9]{32,}"),
     ("dnkey-", r"[\w=-]{20,}-[\w=-]{40,}"),
-    ("nfp_ pnu_ pnb_ xau_ dsapi_", r"[A-Za-z0-9]{30,}"),
     ("nvapi- jina_", r"[\w-]{50,}"),
     ("sha256~", r"[\w-]{43}"),
     ("pscale_", r"(?:tkn|pw|oauth)_[\w=.-]{30,}"),
-    ("phx_ phs_ rpa_", r"[A-Za-z0-9]{40,}"),
     ("rdme_", r"[a-z0-9]{60,}"),
     ("re_", r"[A-Za-z0-9]{6,12}_[A-Za-z0-9]{20,}"),
     ("tk-", r"us-[\w-]{40,}"),
     ("sgp_", r"(?:[0-9a-fA-F]{16}_|local_)?[0-9a-fA-F]{40,}"),
     ("sm_", r"(?:pat|sat|aat)_[A-Za-z0-9]{16,}"),
-    ("shippo_", r"(?:live|test)_[0-9a-fA-F]{40,}"),
     ("sq0atp-", r"[\w-]{20,}"),
     ("tfp_", r"[\w.=-]{50,}"),
     ("vcp_ vca_ vck_ hapi_", r"[A-Za-z0-9]{24,}"),
@@ -174,7 +170,6 @@ _RESTS = (
     ("rnd_", r"[A-Za-z0-9]{28,}"),
     ("esecret_", r"[a-z0-9]{26,}"),
     ("tvly-", r"(?:dev-|prod-)?[\w-]{30,}"),
-    ("pcsk_", r"[A-Za-z0-9]{4,8}_[A-Za-z0-9]{50,}"),
     ("sb_", r"secret_[\w-]{20,}"),
     ("avns_", r"[\w-]{18,}"),
     ("ccipat_", r"\w{20,}"),
@@ -242,7 +237,6 @@ def _is_key_block(text: str) -> bool:
 
 
 def _is_credentials(text: str) -> bool:
-    """Return whether the text is base64 of `user:password`."""
     import base64  # for the few texts that hold such a header
 
     try:
@@ -251,10 +245,6 @@ def _is_credentials(text: str) -> bool:
     except ValueError:  # no base64, or no UTF-8
         return False
     return bool(colon and password) and (user + password).isprintable()
-
-
-def _has_digit(text: str) -> bool:
-    return any(map(str.isdigit, text))
 
 
 _HASHES = ("pbkdf2", "scrypt", "argon2", "bcrypt")
@@ -273,6 +263,7 @@ _FORMS = (
     Form("password-hash", ("*",), r"\*(?<![\w*]\*)[0-9A-F]{40}(?![0-9A-Za-z])", (0,)),
     Form("token", (">{",), r"(>)\{(?:[A-Za-z0-9+/]{40,500}=|AQAAAB[A-Za-z0-9+/]{20,500})={0,2}\}(?=<)", (0,)),
     Form("azure-key", ("FULL", "Full"), r"(F(?:ULL|ull)[\",\s]{1,40}(?:\"value\": ?\")?)[A-Za-z0-9+/]{80,}={0,2}", (0,)),
+    Form("password-hash", ("md5",), r"md5(?<![\w/]md5)[0-9a-f]{32}(?!\w)", (0,)),
     Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}"),
     Form("password-hash", ("SHA", "MD5", "CRYPT", "PBKDF2"), r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}"),
     Form("password-hash", ("aad3b435b51404ee", ":::"), r"(:\d{1,9}:[0-9a-fA-F]{32}:)[0-9a-fA-F]{32}(?=:)"),
@@ -281,15 +272,16 @@ _FORMS = (
     Form("private-key", ('"kty"', '"kty\\"'), r"(\"(?:d|p|q|dp|dq|qi|k)\\*\"[ \t]{0,3}:[ \t]{0,3}\\*\")[\w-]{20,2000}"),
     Form("azure-key", ("AccountKey=", "SharedAccessKey="), r"((?:Account|SharedAccess)Key=)[A-Za-z0-9+/]{40,}={0,2}", (0,)),
     Form("azure-key", ("Q~",), r"[A-Za-z0-9_~.]" + _ALONE + r"[\w~.]{2}\dQ~[\w~.-]{31,40}", (4,)),
-    Form("azure-key", ("sig=",), r"([?&;]sig=)[A-Za-z0-9%+/]{40,}={0,2}", (1,)),
+    Form("azure-key", ("sig=", "ignature="), r"([?&;][\w-]{0,20}[Ss]ig(?:nature)?=)[A-Za-z0-9%+/]{40,}={0,2}"),
     Form("telegram-token", (":AA",), r"\d(?:(?<![A-Za-z0-9:].)|(?<=\\[nrt].))\d{7,9}:AA[\w-]{32,}", (8, 9, 10)),
     Form("telegram-token", ("/bot",), r"(/bot)\d{8,10}:[\w-]{34,}"),
     Form("discord-token", (".",), r"[MNO]" + _ALONE + r"[\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,}"),
     Form("terraform-token", (".atlasv1.",), r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{13}\.atlasv1\.[\w-]{60,}", (14,)),
-    Form("bearer-token", ("earer", "EARER"), r"([Bb](?:earer|EARER)(?:[ \t:]|%20|\+){1,3})[A-Za-z0-9._~+/-]{20,}=*", (1,), _has_digit),
+    Form("bearer-token", ("earer", "EARER"), r"([Bb](?:earer|EARER)(?:[ \t:]|%20|\+){1,3})[A-Za-z0-9._~+/-]{20,}=*", (1,), lambda text: any(map(str.isdigit, text))),
     Form("basic-auth", ("asic", "ASIC"), r"([Bb](?:asic|ASIC)[ \t]{1,3})[A-Za-z0-9+/]{8,}={0,2}", (1,), _is_credentials),
     Form("basic-auth", ("auth",), r"(_auth[ \t]{0,3}=[ \t]{0,3}|\"auth\"[ \t]{0,3}:[ \t]{0,3}\")[A-Za-z0-9+/]{8,}={0,2}", (1,), _is_credentials),
     Form("url-token", ("://",), r"(://)[0-9a-f]{32}(?::[0-9a-f]{32})?(?=@)"),
+    Form("url-password", ("@tcp(",), r"([\"'\s]\w{1,40}:)[^\s/\"'`<>:@]{1,200}(?=@tcp\()", is_secret=_is_password),
     Form("url-password", ("://",), r"(://[^\s:/@\"'`<>\[\]]{0,100}:)[^\s/\"'`<>]{1,200}(?=@[\w.\[-])", is_secret=_is_password),
 )  # fmt: skip
 
@@ -405,7 +397,6 @@ def _cut_key_blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _start_of_key(text: str, lowest: int, end: int) -> int:
-    """Return where the key lines that end at `end` begin, at most `MAX_KEY_BLOCK` characters earlier."""
     lowest = max(lowest, end - MAX_KEY_BLOCK)
     starts = [lowest] + [match.end() for match in _compiled(_LINE_END).finditer(text, lowest, end)]
     found, stop = end, end

@@ -1,13 +1,14 @@
 """Secrets known by their context: `password = …`, `"apiKey": "…"`, `--token …`, "the key is …".
 
 The search finds the name of a secret, then judges whether its value is random: names, paths, versions, calls,
-and placeholders are not. The name can be a column's heading, a command's option, or a word in the same
-sentence.
+and placeholders are not. The name can be a column's heading, a command's option, the nearest name before the
+value on its line, or a word in the same sentence. The words of a command tell whether it prints a secret.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -37,7 +38,7 @@ HEX = "0123456789abcdef"
 
 # Every name of a secret contains one of these words. A search for words is much faster than a regular expression.
 _STEMS = (
-    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp "
+    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
     "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer"
 ).split()
@@ -48,11 +49,11 @@ _FOREIGN = (
 """Names of secrets in other languages, in lower case. `_` is a space, as above."""
 
 # A name, beginning at one of its words. Words without a group count only in a sentence.
-_NAME = r"""(?x)(?P<strong>secret|token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
+_NAME = r"""(?x)(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
     |(?<=root)pw|(?<=bind)pw|credential|authorization|authtok|masterauth|dockerconfigjson
     |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe)
     |(?P<key>key(?![a-z]))
-    |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z]))
+    |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z]))
     |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|jeton|identifiants|credenziali|usuario|benutzer)"""
 _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
@@ -60,7 +61,7 @@ _OPENS = (
 )
 """Words before `key` that mark it as a secret."""
 
-_BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value)(?=[ \t]{0,3}[:(]))?)(?:
+_BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0,3}[:(=]))?)(?:
     (?P<block>(?:["']?[ \t]{0,4}:[ \t]{0,4})(?:[|>][+-]?\d?[ \t]{0,4})?\n(?:[+-]|[ ]{0,8}\d{1,6}[\t→:|-])?[ \t]{1,40}(?=[^\s:\#-][^\s:]{7,2000}[ \t]{0,4}(?:\n|\Z)))
     |(?P<pair>\\{0,3}["']?[ \t]{0,4}(?::[ ]?\{|[,{:])?\s{0,40}(?:-[ ])?
         (?:(?:\\{0,3}"\w{1,30}\\{0,3}"[ ]?:[ ]?|\w{1,30}(?:[ ]{1,20}=|:)[ ])(?:\\{0,3}"[^"\n]{0,200}"|[\w.-]{1,30}|\{\}),?\s{1,40}|"\w{1,30}":(?:"[^"\n]{0,200}"|\w{1,30}|\{\}),){0,6}
@@ -69,7 +70,7 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value)(?=[ \t]{0,3}[:(
         (?:(?::[ \t]{0,4}[A-Za-z_&]|(?<=[ ])string)[\w.&']{0,30}[ \t]{1,4}=|=>|:=|:-|\|\|=|->|→|：|＝|=|:(?!\?))(?![=:])(?:\*\*)?[ \t]{0,20}
         (?:(?:[Tt]oken|[Aa]pi[Kk]ey|SSWS|GenieKey|!!str)[ ]|\s{1,20}string\(\d{1,5}\)[ ]|base64:|(?:Some|ENC)\(|\[(?=["\']))?(?:[bBrRuU@L](?=["']))?)
     |(?P<passed>(?:\\{0,7}["'`][ \t]{0,4},|\()[ \t]{0,4}(?=\\{0,7}["'`])
-        |["'][^<>\n]{0,60}?[ \t]value=(?=["'])
+        |["'][^<>\n]{0,60}?[ \t](?:\w{1,20}:)?value=(?=["'])
         |(?:["']?[ \t][^<>\n]{1,60}|["'])?/?>(?:\s{0,20}<value>|<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
         |\\{0,3}["'`\]})]{0,3}[ \t]{0,4}(?:\|\||\?\?|or)[ \t]{0,4}(?=["'`]))
     |(?P<cell>[ \t]{0,2}(?:</\w{1,12}>\s{0,20}(?:<\w{1,12}(?:[ ][^<>]{0,60})?>\s{0,20}){1,3})(?=[^<\s]{1,200}<)
@@ -77,115 +78,76 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value)(?=[ \t]{0,3}[:(
         |[ \t]{1,30}REG_\w{2,9}[ \t]{1,8}(?:/d[ \t]{1,4})?)
     |(?P<said>[ \t]{1,30}(?:(?:is|was|to|as|with|ist|est|es|è|é|are)(?:[ \t]now)?:?[ \t]{1,4}|[=-][ \t])?|[ \t]{0,2}(?:是|为|為|は|는|은)[ \t]{0,2}[「“]?)
     )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|)"""
-_IS_UNIQUE = r"(?i)(?:public|pub|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|routing|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
+_IS_UNIQUE = r"(?i)(?:public|pub|publishable|site|host|peer|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|routing|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
 """Words before `key` that mark it as no secret."""
 
 # Values of a command's option, an SQL statement, or a line of configuration. Group 1 stays, the
 # last group goes. The first word of the entry must be in the text, in lower case.
-_TOOL = r"(\b{0}\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)([^\s\"'$<>|]{{6,200}})"
+_TOOL = r"(\b(?:{0})\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)([^\s\"'$<>|]{{6,200}})"
+_ATTACHED = _TOOL.format(r"(?:mysql|mariadb|sshpass|7z|(?:un)?rar)[\w-]{0,10}", r"-h?p(?!:)")
+_APART = _TOOL.format(r"login|redis-cli|(?:un)?zip|ldap\w{3,10}|openssl|plink|pscp|psftp|putty|sshpass|mongo\w{0,10}|cqlsh|curl|smtp\w{0,10}|useradd|rsync", r"-(?:p|a|P|w|k|K|pw)[ \t]{1,4}")
 _USER = r"[\"']?[^\s:\"'$/]{1,64}:)([^\s\"'$/][^\s\"'$]{5,200})"
 _TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|chpasswd|kinit|cryptsetup|passphrase|askpass|login))"
 _PGPASS = r"((?:\A|\n|echo [\"'])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:\"']{7,100})(?=[\n\"']|\Z)"
-_BASIC = r"((?i:(?:http)?(?:basic)?_?auth[ ]{0,3}[=(:][ ]{0,3}\(?[ ]{0,3})[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$<]{6,200})"
-_SQL_PASSWORD = r"((?i:\b(?:with|role|user|login|encrypted)[ ][^\n;']{0,80}?password[ ]{1,3}=?[ ]{0,3}N?)')([^\s'$<]{6,200})"
+_SQL = r"((?i:\b(?:create|alter|set|grant|attach|update|select|insert|with|role|user|login|encrypted)\b[^\n;]{0,200}?(?:\b(?:by|as|password|secret|for[ ][^\n;=]{1,80}=))[ (=]{0,4}(?:password[ (]{1,3})?N?)['\"])([^\s'\"$<]{6,200})(?=['\"])"
+# The last quoted argument of a call that signs, encrypts, or logs in.
+_CALL = r"((?i:(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user|pdo)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$]{8,400})(?=[\"'])"
 _A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|[a-z0-9]{8,12}(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _FOUR_TIMES = r"((?:[a-z]{4} ){3}[a-z]{4}(?![ ]?\w)|[a-z0-9]{4}(?:-[a-z0-9]{4}){3})"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
-_CALLED = r"(\b(?:jwt\.(?:sign|verify|encode|decode)\([^\n\"']{0,120},[ ]{0,3}|(?:Fernet|hmac\.new|TOTP|HMAC)\([ ]{0,3})b?[\"'])([^\s\"'$]{8,400})(?=[\"'])"
 _FILLED = r"((?i:passw|secret|token|api.?key)[^\n(){}]{0,40}\)?(?:\.(?:fill|type|send_keys|sendKeys|setValue|fill_in)\(|,)[ ]{0,3}[\"'])(?=[^\s\"']{0,60}\d)([^\s\"'$][^\s\"']{7,200})(?=[\"']\))"
-_CHANGED = r"((?i:passw|secret|token|key)\w{0,20}\"?[ ]{1,20}[=:][ ]\"[^\"\n]{1,200}\"[ ]->[ ]\")([^\s\"$]{8,400})(?=\")"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
-_PAIR = r"((?i:\bvalue)\\{0,3}[\"']?[ ]{0,3}:[ ]{0,3}\\{0,3}[\"']?)([^\s\"',\\{}\[\]]{8,200})(?=\\{0,3}[\"']?,?\s{1,40}\\{0,3}[\"']?(?i:name|key|keyname)\\{0,3}[\"']?:[ ]{0,3}\\{0,3}[\"']?[\w.-]{0,40}?(?i:passw|secret|token|api[_-]?key|credential|pwd))"
+_PAIR = r"((?i:value)\\{0,3}[\"']?[ ]{0,3}[:=][ ]{0,3}\\{0,3}[\"']?)([^\s\"',\\{}\[\]]{8,200})(?=\\{0,3}[\"']?,?\s{1,40}(?i:where )?\\{0,3}[\"']?(?i:\w{0,20}name|key)\\{0,3}[\"']?[ ]{0,3}[:=][ ]{0,3}\\{0,3}[\"']?[\w.-]{0,40}?(?i:pass|secret|token|api[_-]?key|credential|pwd))"
 _FLAG_VALUE = (
     r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
     r"((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
 )
 _OPTIONS = (
-    ("curl", r"(\bcurl\b[^\n|;]{0,200}?[ \t](?:-u|--user|--proxy-user|-U)[ =]?" + _USER),
-    ("http -a", r"(\bhttps?[ ][^\n|;]{0,100}?(?:-a|--auth)[ =]?" + _USER),
-    ("ab -", r"(\bab[ ][^\n|;]{0,100}?-[AP][ =]?" + _USER),
-    ("sshpass", _TOOL.format("sshpass", r"-p[ \t]{0,4}")),
-    ("mysql", _TOOL.format(r"mysql\w{0,10}", "-p")),
-    ("mariadb", _TOOL.format(r"mariadb[\w-]{0,10}", "-p")),
-    ("login ", _TOOL.format("login", r"-p[ \t]{1,4}")),
-    ("redis-cli", _TOOL.format("redis-cli", r"-a[ \t]{1,4}")),
-    *((name, _TOOL.format("7z[ar]?", "-p(?!:)")) for name in ("7z ", "7za ", "7zr ")),
-    ("rar ", _TOOL.format("(?:un)?rar", "-h?p(?!:)")),
-    ("zip -", _TOOL.format("(?:un)?zip", r"-P[ \t]{1,4}")),
-    ("ldap", _TOOL.format(r"ldap\w{3,10}", r"-w[ \t]{0,4}")),
-    ("smbclient", _TOOL.format("smbclient", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")),
-    ("rpcclient", _TOOL.format("rpcclient", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")),
-    ("openssl", _TOOL.format("openssl", r"-(?:pass|passin|passout|passwd)[ \t]{1,4}[\"']?pass:")),
-    ("openssl", _TOOL.format("openssl", r"-[kK][ \t]{1,4}")),
+    *((tool, r"(\b(?:curl|https?|ab)\b[^\n|;]{0,200}?[ \t](?:-[uUaAP]|--user|--proxy-user|--auth)[ =]?" + _USER) for tool in ("curl", "http -a", "ab -")),
+    *((tool, _ATTACHED) for tool in ("mysql", "mariadb", "sshpass", "7z", "rar ")),
+    *((tool, _APART) for tool in ("login ", "redis-cli", "zip -", "ldap", "openssl", "plink", "sshpass", "mongo", "cqlsh", "useradd")),
+    *((tool, _TOOL.format("(?:smb|rpc)client", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")) for tool in ("smbclient", "rpcclient")),
     ("freerdp", _TOOL.format("[wx]?freerdp", "/p:")),
     ("lftp ", _TOOL.format("lftp", r"-u[ \t]{1,4}[^\s,]{1,60},")),
-    ("plink", _TOOL.format("(?:plink|pscp|psftp|putty)", r"-pw[ \t]{1,4}")),
-    ("sqlplus", r"(\bsqlplus\b[^\n|;]{0,60}?[ \t][\"']?[\w.$]{1,60}/)([^\s\"'@/]{6,200})"),
-    ("htpasswd", r"(\bhtpasswd[ ](?:-\w{1,6}[ ]){0,4}-\w{0,6}b\w{0,6}[ ](?:\S{1,200}[ ]){1,2})([^\s\"'$]{6,200})"),
+    *((word, r"(\b(?:sqlplus\b[^\n|;]{0,60}?[ \t][\"']?|oracle:thin:)[\w.$]{1,60}/)([^\s\"'@/]{6,200})") for word in ("sqlplus", "oracle:thin:")),
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
-    ("wpa_passphrase", r"(\bwpa_passphrase[ ]\S{1,64}[ ][\"']?)([^\s\"'$]{8,64})"),
-    ("net use", r"(\bnet[ ]use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100}[ ])([^\s/*\"'][^\s\"']{5,200})"),
-    ("config", r"(\bconfig[ ][^\n|;]{0,80}?(?:--secret[ ]\S{1,60}|(?i:password|token|secret|api-?key))[ ][\"']?)([^\s\"'$]{8,200})"),
+    ("net use", r"(\bnet[ ](?:user[ ]\S{1,60}|use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100})[ ])([^\s/*\"'][^\s\"']{5,200})"),
     ("-securestring", r"((?i:-SecureString[ ](?:-String[ ])?)[\"'])([^\s\"'$]{6,200})"),
     ("secret set", r"(\bsecret[ ]set\b[^\n|;]{0,100}?--body[ =][\"']?)([^\s\"'$]{6,200})"),
-    ("--from-literal", r"(--from-literal=[\w.-]{1,60}=[\"']?)([^\s\"'$]{6,200})"),
     # Any command: the letters distinguish a password from a file, port, or name.
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ", " -storepass", " -keypass")),
     ("echo", r"(\becho[ ](?:-\w{1,3}[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN),
     ("printf", r"(\bprintf[ ](?:[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?)([^\s\"'$|]{6,200})" + _TO_STDIN),
-    ("<<<", r"((?i:secret|token|pass|login|auth)[^\n|;]{0,100}?<<<[ ]{0,3}[\"']?)([^\s\"'$]{6,200})"),
-    ("identified", r"((?i:identified[ ](?:with[ ][\w\"'`-]{1,40}[ ])?(?:by|as)[ ](?:password[ ])?)[\"'])([^\s\"'$<]{6,200})"),
-    ("password '", _SQL_PASSWORD),
-    ("password = '", _SQL_PASSWORD),
-    ("password n'", _SQL_PASSWORD),
-    ("crypt(", r"((?i:\b(?:pgp_sym_(?:en|de)crypt|aes_(?:en|de)crypt|(?:en|de)crypt)\([^\n()']{0,80}?,[ ]{0,3})')([^\s'$<]{6,200})"),
-    ("crypt(", r"((?i:\bcrypt\()')([^\s'$<]{6,200})"),
-    ("community", r"((?i:\bcommunity)[ ])([^\s\"'<]{6,60})(?=[ ](?i:ro|rw)\b)"),
+    ("<<<", r"((?i:secret|token|pass|login|auth|kinit|crypt)[^\n|;]{0,100}?<<<[ ]{0,3}[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
+    *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for")),
+    *((word + "(", _CALL) for word in ("login", "auth", "connect", "account", "begin", "pdo", "connection", "credential", "credentials", "user", "fernet", "hmac", "hmac.new", "totp", "crypt", "sign_in", "signin", "auth=", "auth = ", "auth: ")),
+    *((word, _CALL) for word in ("jwt.", "bcrypt.")),
+    ("community", r"(\b(?i:(?=\S{1,60}[ ]\S{1,60}[ ]r[ow]\b|r)(?:r[ow])?community)[ ])([^\s\"'<]{6,60})(?=\s)"),
     *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
-    ("-server", r"((?i:\b(?:tacacs|radius)-server[ ][^\n]{0,60}?key[ ](?:\d[ ])?))([^\s\"'<]{6,100})"),
-    ("requirepass", r"((?i:\brequirepass)[ ][\"']?)([^\s\"']{6,200})"),
-    ("masterauth", r"((?i:\bmasterauth)[ ][\"']?)([^\s\"']{6,200})"),
     ("AUTH ", r"((?:\A|\n)[ \t]{0,8}AUTH[ ](?:[\w-]{1,30}[ ])?)([^\s\"']{8,200})(?=\s|\Z)"),
     (" on >", r"((?i:\buser)[ ][\w-]{1,40}[ ]on[ ][^\n>]{0,40}>)([^\s\"']{6,200})"),
-    ("bindpw", r"((?:\A|\n)[ \t]{0,8}bindpw[ \t]{1,8})([^\s{][^\s]{5,200})"),
-    ("rootpw", r"((?:\A|\n)[ \t]{0,8}(?i:rootpw|olcRootPW:)[ \t]{1,8})([^\s{][^\s]{5,200})"),
-    ("psk ", r"(\b(?:PSK|psk|wpa-psk)[ \t]{1,4}(?:ascii[ ]|\d[ ])?[\"']?)([^\s\"'<]{8,100})"),
-    ("shared-key", r"(\bpre-shared-key[ \t]{1,4}(?:ascii[ ]|\d[ ]|local[ ]|remote[ ])?[\"']?)([^\s\"'<]{8,100})"),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
-    ("otpauth:", r"(otpauth://[^\s]{0,200}?[?&]secret=)([A-Za-z2-7]{10,200})"),
-    ("sasl", r"((?:\A|\s)[\w.@-]{1,60}:)([^\s:]{8,100})(?=[^\n]{0,40}sasl)"),
+    ("sasl", r"((?:\A|\s)[\w.@-]{1,60}:)([^\s:/]{8,100})(?=[^\n]{0,40}sasl)"),
     (":*:", _PGPASS),
     *((f":{port}", _PGPASS) for port in ("543", "643", "654")),
-    ("credential(", r"(\bNetworkCredential\([ ]{0,3}[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$]{6,200})"),
-    *((word, _BASIC) for word in ("auth=(", "auth(", "auth = (", "auth: (")),
     ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
-    ("phrase", r"((?i:(?:seed|recovery|mnemonic|secret|backup)[ _-]?phrase)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?\s{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
-    ("mnemonic", r"((?i:mnemonic)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?[ ]{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
+    *((word, r"((?i:(?:seed|recovery|mnemonic|secret|backup)[ _-]?phrase|mnemonic)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?\s{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)") for word in ("phrase", "mnemonic")),
     *((word + sign + "code", _CODE) for word in ("recovery", "backup") for sign in " _-"),
-    ("recovery key", r"((?i:recovery key)[ ]{0,3}[:=][ ]{0,3})(\d{6}(?:-\d{6}){3,9})"),
-    *((sign, _PAIR) for sign in ('"value":', "value: ", '\\"value\\":')),
-    ("keyvalue", r"(\"keyValue\"[ ]{0,3}:[ ]{0,3}\")([^\s\"]{16,200})"),
+    *((sign, _PAIR) for sign in ('value":', "value: ", 'value\\":', "value=")),
     *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
     *((word, _TOTP) for word in ("oathtool", "new secret key")),
     ("result", r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
-    ("put-parameter", r"(\bput-parameter[ ][^\n]{0,200}?--value[ =][\"']?)([^\s\"'$]{6,200})"),
     ("app password", r"((?i:app password)[^\n:=]{0,40}[:= ]{1,3}[\"']?)" + _FOUR_TIMES),
-    *((word, _CALLED) for word in ("jwt.", "fernet(", "hmac.new(", "hmac(", "totp(")),
     *((word, _FILLED) for word in (".fill(", ".type(", ".send_keys(", ".sendkeys(", ".setvalue(")),
-    ('" -> "', _CHANGED),
-    *((word, r"(create_(?:super)?user\([^\n()]{0,120}[\"'],[ ]?[\"'])([^\s\"'$]{6,200})(?=[\"']\))") for word in ("create_user(", "create_superuser(")),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
-    ("::add-mask", r"(::add-mask::)(\S{6,200})"),
-    ("::set-output", r"(::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?=[^\s]{0,200}\d)(?=[^\s]{0,200}[a-zA-Z])(\S{8,200})"),
-    ("issecret=true]", r"(issecret=true\])(\S{6,200})"),
+    *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
     ("generated token ", r"((?i:generated token) )([0-9a-f]{40}\b)"),
-    ("set password for", r"((?i:set password for)[ ][^\n;=]{1,80}=[ ]{0,3}(?i:password\()?')([^\s'$<]{6,200})"),
 )  # fmt: skip
 _COOKIE = r"(?i)cookie\b[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?|\s-b[ =]?[\"']|cookie[ =][\"']?"
 _COOKIE_VALUE = r"([\w.-]{1,60}=)([^\s;,\"'\\]{16,2000})"
@@ -207,31 +169,30 @@ _INSIDE = {
 }  # fmt: skip
 
 _MARK = r"\[redacted:[a-z-]+\]"
-_NOT_SECRET = r"""(?xi)[$%{<]|[*]{3}|x{4}|\.{2}|-|@|\(|&
+_NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|\[[\w -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
+    |(?:[a-z]{2,9}:)?(?:[0-9a-f]{2}:){3,}[0-9a-f]{2}\Z
     |(?:https?|file|env|vault|op|arn|npm|workspace|sha\d{1,3}|md5|ssm)[:]
-    |your|my[-_]|example|placeholder|changeme|insert|replace
+    |your|my[-_]|redacted|example|placeholder|changeme|insert|replace
     |\.{0,2}/[\w@.-]{0,40}/|\.{1,2}[/\\]|~[/\\]|[A-Za-z]:\\
-    |[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+-]{0,20}\Z
-    |\d{4}-\d\d-\d\d(?:[T ]|\Z)
+    |(?:\d:)?[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+~-]{0,40}\Z
+    |\d{4}-\d\d-\d\d(?![a-su-z0-9])
     |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z|[a-z_]{1,40}\}\}|![a-z_]{1,40}\Z|(?:Ctrl|Cmd|Alt|Shift)\+
     |[A-Z]{1,20}=[a-z]{1,20}\Z
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
-    |.{0,200}(?:\(\)|[:…])\Z"""
+    |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|(?:bcrypt|argon2\w{0,2}|sha\d{1,3}|pbkdf2|scrypt)\b|(?-i:[A-Z]{2,20}(?:_[A-Z]{1,20}|_[A-Z]?\d{1,2}){1,6}|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6})\Z
+    |[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|app|cloud|local|internal)(?:[:/]|\Z)
+    |.{0,200}(?:(?:\(\)|[:…])\Z|a-z|0-9)"""
 # A quoted value with such a beginning can still be a password.
 _PLACEHOLDER = r"\$\{|\$\(|\{\{|\{[^{}]*\}\Z|%\(|%\w*%\Z|<[^<>]*>\Z|<%|\([\w, .]*\)\Z|@@|@\w+\(|@?/|&[a-z]{2,6};|-{1,2}[A-Za-z][a-z-]*\Z"
 _REFERENCE = r"[$@%&][A-Za-z_]\w*(?:\.\w+)*\Z"
 _NOT_VALUE = (
     r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit"
-    r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|fields?|class|smanager|(?<!secret_)ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
+    r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|fields?|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
 )
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
-_FLAG = r"--?[A-Za-z][\w-]{0,30}\Z|--?\Z"
-_VARIABLE = r"(?:^|[\s;&|])(?:ENV|ARG|set|export|setenv|setx|config set|secrets? set|set -\w{1,3}) [A-Z][A-Z0-9_]{0,40}\Z"
-_RESOURCE = r"\barn:[\w:/-]{0,70}\Z"
-_LOGIN = r"\blogin\s+\S{1,100}\s\Z"
+_FLAG = r"(?:^|[\s\"'(\[])--?(?:[A-Za-z][\w-]{0,30})?\Z"
 _APP_PASSWORD = r"[a-z]{4}(?: [a-z]{4}){3}(?![ ]?\w)"
-_NOT_ASCII = r"[^\x00-\x7f]+"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
@@ -245,10 +206,6 @@ def hide_assigned(text: str, mark: str, there: set[str]) -> str:
     shown = _hide_options(text, lowered, mark, there)
     if " " in text or ":" in text:
         shown = hide_spans(shown, _cookie_values(shown), mark)
-        if "insert" in lowered:
-            shown = hide_spans(shown, _inserted_values(shown), mark)
-        if "<th" in lowered:
-            shown = hide_spans(shown, _html_cells(shown), mark)
     if shown is not text:
         lowered = lower(shown)
         there = there | {"secret"}  # in the mark
@@ -260,23 +217,38 @@ def hide_assigned(text: str, mark: str, there: set[str]) -> str:
     return hide_spans(text, _spoken_values(text, positions, _lines(text, positions)), mark)
 
 
-_PROMPT = r"(?:[\w.@~:/ -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>)[ ]+|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
-# Commands that make a secret, that may print one, and what such a command prints.
-_MAKES = r"\bpwgen\b|\bopenssl rand\b|\bwg gen(?:key|psk)\b|\bsecrets\.token_|get_random_secret_key|\bwhoami -t\b|(?:^|[\s|;&(])(?:go)?pass (?:show )?(?:-\S{1,20} )?[\w.@-]{1,40}/"
-_PRINTER = r"(?:^|[\s|;&(/])(?:gcloud|op|lpass|bw|chamber|sops|age|gpg2?|ansible-vault|aws|az|vault|kubectl|oc|gh|glab|heroku|doctl|fly(?:ctl)?|doppler|security|secret-tool|keyring|terraform|tofu|pulumi|cat|echo|printenv|jq|infisical|npm)\s"
-_PRINTED = r"(?i)passw|secret|token|credential|api_?key|access_?key|signing_?key|login-password|get-parameter|keys? list|list-keys|base64|op://|lookup|\bread\b|\s(?:-dq?|--decrypt)\b|^[^\n]*\bkeyring get\b|\bshow\b"
-_LISTS = r"\b(?:(?<!keys )(?<!key )list(?!-keys)|ls|md5\w*|sha\d{1,3}\w*|wc)\b|metadata|\b(?:echo|printenv) [\"']?\$?\{?\w+_(?:NAME|ID|ARN|URL)\b|\bcat [^\n|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv)\b"
+# What precedes a command in a shell, a statement in a database's client, and an expression in a REPL.
+_PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>=]|PS [^>\n]{0,60}>|>>>|In \[\d{1,4}\]:|\(Pdb\))[ ]+(?=\S)|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
+# Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
+_THING = (
+    r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])"
+    r"|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://"
+)
+_PRINTS = (
+    r"(?i)(?<![a-z])(?:get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract"
+    r"|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
+)
+_LISTS = (
+    r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys)|\bls\b"
+    r"|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
+)
+_MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
+_CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
 _BARE = r"[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n){0,3}"
 
 
 def prints_secret(command: str) -> bool:
-    """Return whether the name or arguments of a shell command show that it prints a secret."""
-    if _compiled(_LISTS).search(command):
-        return False
-    printer = _compiled(_PRINTER).search(command)
-    made = _compiled(_PRINTED).search(command, printer.end()) if printer else None
-    return made is not None or _compiled(_MAKES).search(command) is not None
+    """Return whether the words of a shell command or an expression show that it can print a secret."""
+    command = command[:MAX_LINE]
+    if _compiled(_MAKES).search(command):
+        return True
+    return _compiled(_THING).search(command) is not None and not _compiled(_LISTS).search(command)
+
+
+def _is_printed(command: str) -> bool:
+    """Return whether a command that can print a secret also says that it prints it."""
+    return _compiled(_PRINTS).search(command) is not None or _compiled(_MAKES).search(command) is not None
 
 
 def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
@@ -293,22 +265,25 @@ def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
         prompt = _compiled(_PROMPT).match(line)
         printed = prompt is not None and prints_secret(line[prompt.end() :])
         is_label = len(line) < 40 and line.strip("#*> ").replace(" ", "").isalpha()
-        is_label = is_label or line.startswith((">>> ", "> ", "(Pdb)", "irb(", "In [", "1) "))
-        is_heading = is_label or "copy" in line or line.rstrip().endswith(":")
+        is_asked = _compiled(_CONSOLE).match(line) is not None
+        is_announced = line.rstrip().endswith(":")
+        is_heading = is_label or is_asked or is_announced or "copy" in line
         if not printed and not (is_heading and _names_secret(line)):
             continue
+        is_sure = is_asked or is_announced or (prompt is not None and _is_printed(line[prompt.end() :]))
         while below:
-            if _stands_alone(below[1], printed):
+            if _stands_alone(below[1], is_sure):
                 yield below.span(1)
-                done = below.end()
+            done = below.end()
             below = _compiled(_BARE).match(text, below.end()) if printed else None
 
 
 def _stands_alone(value: str, is_printed: bool) -> bool:
-    is_path = "/" in value and not is_random(value)
-    if value.isdigit() or is_path or not _looks_secret(value, True):
+    if value.isdigit() or not _looks_secret(value, True) or _compiled(r"[\w.]+[(\[]|[A-Za-z_]\w*=[^=]|\d+→").match(value):
         return False
-    return is_printed or _is_said(value) or _is_hex_key(value)
+    if is_random(value):
+        return is_printed or _is_said(value) or _is_hex_key(value)
+    return "/" not in value and not _is_name(value) and (is_printed or _is_said(value))
 
 
 def hide_spans(text: str, spans: Iterable[tuple[int, int]], mark: str) -> str:
@@ -331,8 +306,8 @@ def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
         at = text.find(word, at + step)
 
 
-SHORT = 500
-"""Characters up to which it is faster to search for each literal."""
+SHORT = 150
+"""Characters up to which it is faster to look literals up by their first two characters."""
 
 
 def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
@@ -341,22 +316,35 @@ def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
     In a long text, one pass collects the hashes of three characters in a row. Only the literals whose hashes are
     all there are searched for.
     """
-    maybe: Iterable[str] = literals
-    if len(lowered) > SHORT:
+    if len(lowered) <= SHORT:
+        starts = _starts(literals)
+        pairs = starts.keys() & {*map(operator.add, lowered, lowered[1:]), *lowered}
+        maybe = [literal for pair in pairs for literal in starts[pair]]
+    else:
         import numpy as np
 
         is_there = np.zeros(2**16, dtype=bool)
         is_there[_hashed(lowered)] = is_there[0] = True
-        maybe = [literals[row] for row in np.flatnonzero(is_there[_hashes(literals)].all(axis=1))]
+        hashes = _hashes(literals)
+        rows = np.flatnonzero(is_there[hashes[0]])
+        maybe = [literals[row] for row in rows[is_there[hashes[:, rows]].all(axis=0)]]
     return {literal for literal in maybe if literal in lowered}
 
 
 @cache
+def _starts(literals: tuple[str, ...]) -> dict[str, list[str]]:
+    starts: dict[str, list[str]] = {}
+    for literal in literals:
+        starts.setdefault(literal[:2], []).append(literal)
+    return starts
+
+
+@cache
 def _hashes(literals: tuple[str, ...]) -> Any:
-    """Return a row of hashes for each literal, repeated to the same length; zeros for the shortest."""
+    """Return a column of hashes for each literal, repeated to the same length; zeros for the shortest."""
     import numpy as np
 
-    return np.array([np.resize(_hashed(one), max(map(len, literals))) for one in literals])
+    return np.array([np.resize(_hashed(one), max(map(len, literals))) for one in literals]).T.copy()
 
 
 def _hashed(text: str) -> Any:
@@ -378,7 +366,7 @@ def _positions(lowered: str, there: set[str]) -> list[int]:
     for stem in there & _stems().keys():
         found.extend(occurrences(lowered, stem))
     if not lowered.isascii():
-        letters = set("".join(_compiled(_NOT_ASCII).findall(lowered)))
+        letters = set(lowered)
         for stem, needed in _foreign_stems():
             if needed <= letters:
                 found.extend(occurrences(lowered, stem))
@@ -398,7 +386,6 @@ def _foreign_stems() -> list[tuple[str, set[str]]]:
 
 
 def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
-    """Return start and end of each line with a position, or of their surroundings in a long line."""
     lines: list[tuple[int, int]] = []
     for position in positions:
         if lines and position < lines[-1][1]:
@@ -436,7 +423,6 @@ def numbers_of(rules: Iterable[tuple[str, ...]]) -> dict[str, list[int]]:
 
 
 def _option_values(text: str, found: str, literal: str, pattern: str) -> Iterator[tuple[int, int]]:
-    """Yield what `pattern` finds in the lines of `text` where `found` has `literal`."""
     stop = 0
     for at in occurrences(found, literal):
         if at < stop:
@@ -445,7 +431,8 @@ def _option_values(text: str, found: str, literal: str, pattern: str) -> Iterato
         end = at + 600 if "\\s{" in pattern else text.find("\n", at, at + MAX_LINE)
         stop = min(len(text), end if end >= 0 else at + MAX_LINE)
         for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
-            if _is_option_secret(match.group(2)):
+            value = match.group(2)
+            if _is_option_secret(value) and (match.lastgroup is None or _is_argument(value)):
                 yield match.end(1), match.end()
                 stop = max(stop, match.end())
 
@@ -470,7 +457,6 @@ def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tup
 def _replaced(
     text: str, positions: list[int], spans: Iterable[tuple[int, int]], mark: str
 ) -> tuple[str, list[int]]:
-    """Return `text` with `mark` in place of each span, and `positions` moved accordingly."""
     spans = list(spans)
     if not spans:
         return text, positions
@@ -499,8 +485,14 @@ def lower(text: str) -> str:
 def _is_option_secret(value: str) -> bool:
     if value.isdigit() or _compiled(_MARK).search(value) or entropy(value) < MIN_ENTROPY:
         return False
-    references = ("${", "$(", "{{", "<", "%(", "your", "YOUR", "env:", "file:", "@/")
+    if _compiled(r"[\w-]+\.[a-z]{2,4}\Z").match(value):
+        return False
+    references = ("[redacted", "${", "$(", "{{", "<", "%(", "your", "YOUR", "env:", "file:", "@/")
     return not value.startswith(references)
+
+
+def _is_argument(value: str) -> bool:
+    return _looks_secret(value, True) and not _is_name(value) and not _compiled(_NO_PASSWORD).match(value)
 
 
 def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None:
@@ -524,7 +516,7 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
         words = None if is_weak else _compiled(_APP_PASSWORD).match(text, start)
         return words.span() if words and behind.group("given") else None
     before = text[max(0, name.start() - 80) : name.start()]
-    if _compiled(_RESOURCE).search(before):
+    if _compiled(r"\barn:[\w:/-]{0,70}\Z").search(before):
         return None
     value, end = found.group(), found.end()
     is_cut = len(value) == JUDGED_CHARACTERS
@@ -534,32 +526,31 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
     if _is_no_value(text[name.start() : name.end()], behind.group("suffix"), value, is_closed):
         return None
     if is_weak:
-        is_secret = _is_key(value) and not _compiled(_IS_UNIQUE).search(before)
+        is_unique = name.lastgroup == "key" and _compiled(_IS_UNIQUE).search(before)
+        is_secret = _is_key(value) and not is_unique
     elif behind.group("cell") is not None:
         is_secret = _is_said(value) or _is_hex_key(value)
     elif behind.group("block") is not None:
         is_secret = "|" in behind.group("block") or ">" in behind.group("block") or _is_said(value)
     elif behind.group("said") is not None:
-        is_given = (
-            _compiled(_FLAG).search(before)
-            or _compiled(_VARIABLE).search(before)
-            or _compiled(_LOGIN).search(before)
-        )
-        is_secret = bool(is_given) or (
-            is_random(value) if is_closed else _is_said(value) and not quote
-        )
-        # A word and a number, or letters at random, behind "the password is".
+        is_secret = _compiled(_FLAG).search(before) is not None
+        is_secret = is_secret or (is_random(value) if is_closed else _is_said(value) and not quote)
+        # A word and a number, or letters at random, behind "the password is", or in quotes.
         is_secret = is_secret or (
-            bool(behind.group("said").strip())
-            and text[name.start() : name.end()].lower().startswith("pass")
-            and (is_random(value) or re.fullmatch(r"[A-Z][a-z]+\d{3,}[!$#]?", value) is not None)
+            text[name.start() : name.end()].lower().startswith("pass" if behind.group("said").strip() else "passw")
+            and (is_closed or bool(behind.group("said").strip()))
+            and (is_random(value) or (_kinds(value) == 3 and not _is_name(value)))
         )
     elif behind.group("passed") is not None:
         is_secret = not _compiled(_LIST_ITEM).fullmatch(value) or is_random(value)
     else:
         sign = behind.group("given") or ":"
-        is_secret = is_closed or not _is_code(value, text[end : end + 1], sign)
+        is_password = re.match(r"passw|pwd|pw\b", name.group()) and re.search(r"\d", value)
+        is_open_name = _is_name(value) and not is_random(value) and not is_password
+        is_secret = is_closed or not (_is_code(value, text[end : end + 1], sign) or is_open_name)
         is_secret = is_secret and (sign[-1] != "[" or is_random(value))
+        if not is_closed and _compiled(r"[A-Z][a-z]").match(behind.group("suffix")):
+            is_secret = is_secret and (_kinds(value) == 3 or is_random(value) or not value.isalnum())
     if is_secret and is_cut:
         end = _compiled(_INSIDE[inside] + "*").match(text, end).end()  # type: ignore[union-attr]
     return (start, end) if is_secret else None
@@ -568,6 +559,9 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
 def _is_no_value(name: str, suffix: str, value: str, is_quoted: bool) -> bool:
     """Return whether the value is no secret: a number of tokens, a placeholder, a word."""
     is_count = name.lower() == "token" and suffix.lower().startswith(("s", "_c"))
+    is_id = name.lower() == "secret" and _compiled("(?i)[ _-]?id").fullmatch(suffix)
+    if is_id and (_compiled(_UUID).fullmatch(value) or is_random(value)):
+        return False
     if _compiled(_NOT_VALUE).search(suffix) or (is_count and value.isdigit()):
         return True
     return not _looks_secret(value, is_quoted)
@@ -594,7 +588,6 @@ def _looks_secret(value: str, is_quoted: bool = False) -> bool:
 
 
 def _is_said(value: str) -> bool:
-    """Return whether a value in a sentence is a secret; most values there are ordinary words."""
     if re.fullmatch(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64}|(?:[0-9a-fA-F]{2}:){3,}[0-9a-fA-F]{2})", value):
         return False
     kinds = _kinds(value)
@@ -604,7 +597,6 @@ def _is_said(value: str) -> bool:
 
 
 def _kinds(value: str) -> int:
-    """Return how many of small letters, capitals, and digits `value` has."""
     return sum(re.search(kind, value) is not None for kind in ("[a-z]", "[A-Z]", "[0-9]"))
 
 
@@ -613,7 +605,7 @@ def _is_hex_key(value: str) -> bool:
 
 
 def _is_key(value: str) -> bool:
-    if _compiled(_UUID).fullmatch(value) or len(value) < 16 or not is_random(value):
+    if len(value) < 16 or not is_random(value) or _compiled(r"(?:[A-Za-z]{2,20}[-_.]){2}|.{0,40}" + _UUID).match(value):
         return False
     return _kinds(value) == 3 if value.strip(HEX) else _is_hex_key(value)
 
@@ -625,7 +617,7 @@ def _is_code(value: str, following: str, sign: str) -> bool:
     ):
         return True
     name = _compiled(_IDENTIFIER).match(value)
-    if name is None or is_random(value):
+    if name is None or 2 * sum(map(len, _words(value))) < len(value):
         return False
     is_expression = (
         following in tuple("[;,)}") or "." in name.group() or sign.strip() == "=" != sign
@@ -658,10 +650,6 @@ MAX_LINE = 2000
 MAX_ROWS = 1000
 """Rows that are searched below a table's heading."""
 
-_INSERT = r"(?i)insert\b(?<!\winsert)\s{1,10}into\s{1,10}[\w.\"`\[\]]{1,100}\s{0,10}\(([^()]{1,1000})\)\s{0,10}values\s{0,10}"
-_ROW = r"\(((?:[^()'\"]|'[^']{0,1000}'|\"[^\"]{0,1000}\"){1,4000})\)\s{0,10}(?:,\s{0,10})?"
-_SQL_VALUE = r"\s*(?:'([^']*)'|\"([^\"]*)\"|[^,]+)"
-_HTML_CELL = r"(?i)<(tr|th|td)\b[^<>]{0,100}>(?:\s{0,20}<(?:code|b|strong|span)\b[^<>]{0,60}>)?([^<>]{0,400})"
 _HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|passphrase|pass|pwd|pw|secret|token|api[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|access[ _-]?token|credentials?|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*`\"']{0,30}"
 
 
@@ -698,7 +686,7 @@ def _secret_columns(line: str) -> tuple[list[int], str]:
     for delimiter in "|\t;,":
         if delimiter in line:
             cells = line.split(delimiter)
-            if "=" in line or "(" in line or max(map(len, cells)) >= 60:
+            if max(map(len, cells)) >= 60 or _compiled(r"[=(]|\d\.\d").search(line):
                 return [], ""
             found = [at for at, cell in enumerate(cells) if _compiled(_HEADING).fullmatch(cell)]
             return found, delimiter
@@ -718,7 +706,7 @@ def _secret_cells(row: str, delimiter: str, columns: list[int]) -> Iterator[tupl
 def _is_cell_secret(value: str, is_hex_key: bool = False) -> bool:
     if not value or " " in value or not _looks_secret(value, True):
         return False
-    return is_hex_key or _is_said(value)
+    return is_hex_key or _is_said(value) or ((_kinds(value) == 3 or bool(set(value) & set(_SYMBOLS))) and not _is_name(value))
 
 
 def _names_secret(text: str) -> bool:
@@ -730,53 +718,16 @@ def _names_secret(text: str) -> bool:
     return False
 
 
-def _inserted_values(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the values of secret columns, or after a secret name, in SQL `INSERT` statements."""
-    done = 0
-    for head in _compiled(_INSERT).finditer(text):
-        names = [name.strip(' \t\n"`[]') for name in head.group(1).split(",")]
-        secret = {at for at, name in enumerate(names) if _names_secret(name)}
-        position = head.end()
-        while position >= done:
-            row = _compiled(_ROW).match(text, position)
-            if row is None:
-                break
-            position = row.end()
-            is_named = False
-            for at, value in enumerate(_compiled(_SQL_VALUE).finditer(row.group(1))):
-                quoted = value.group(1) or value.group(2) or ""
-                if quoted and (at in secret or is_named) and _looks_secret(quoted, True):
-                    begin = row.start(1) + value.start(1 if value.group(1) else 2)
-                    done = begin + len(quoted)
-                    yield begin, done
-                is_named = len(quoted) < 60 and _names_secret(quoted)
-
-
-def _html_cells(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the cells of HTML tables below a heading that names a secret."""
-    columns: list[int] = []
-    at = 0
-    for cell in _compiled(_HTML_CELL).finditer(text):
-        kind, value = cell.group(1).lower(), cell.group(2).strip()
-        if kind == "tr":
-            at = 0
-            continue
-        if kind == "th":
-            if at == 0:
-                columns = []
-            if _compiled(_HEADING).fullmatch(cell.group(2)):
-                columns.append(at)
-        elif at in columns and _is_cell_secret(value):
-            yield cell.span(2)
-        at += 1
-
-
 # A word with a digit, as long as a password, after a space, quote, or sign.
 _CANDIDATE = r"(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,100}"
 _BEFORE_CANDIDATE = r"[\s\"'`“「『:：→是为為はと,，]"
 _COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
-_TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}"
-_AS = r"(?i)[\"'`]?[ ](?:\((?=the|our|my|passw)|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:(?!passw|secret|token|key|api)[\w-]{1,20}[ ]){0,2}"
+_TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}(?:[ ]\(|\?)?[ \"'`]{0,2}"
+# A word that says that the value is something else.
+_OTHER = r"(?i)\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|from|branch|tag|run|version|file|image|hashed with|using)[ :#\"'`]{1,4}\Z"
+# A label that is nearer to a value than the name of a secret.
+_NEARER = r"[\w\])][\"']?(?<!default)(?<!value)\s?[:=]\s?[\"']?\Z"
+_AS = r"(?i)[\"'`!?)]{0,2}[ ](?:are[ ]the[ ]|\((?:(?!passw|secret|token|key|api)[\w']{1,15}[ ]){0,3}|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:(?!passw|secret|token|key|api)[\w-]{1,20}[ ]){0,2}(?:api[ _-]|access[ _-])?"
 
 
 def _spoken_values(
@@ -788,9 +739,9 @@ def _spoken_values(
         for begin, candidate in _candidates(text, max(start, done), end):
             while last < len(positions) and positions[last] < begin:
                 last += 1
-            value = candidate.rstrip(".:!?)）」")
+            value = candidate.rstrip(".:!?)]}）」")
             stop = begin + len(value)
-            begin += len(_compiled(r"(?:[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)[0])  # type: ignore[index]
+            begin += len(_compiled(r"[({]?(?:(?!arn:|urn:)[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)[0])  # type: ignore[index]
             value = text[begin:stop]
             near = positions[max(0, last - 100) : last]
             if len(value) < MIN_LENGTH or not _is_spoken_of(text, near, start, begin, stop):
@@ -801,7 +752,6 @@ def _spoken_values(
 
 
 def _candidates(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
-    """Yield each candidate between `start` and `end`, with its position."""
     candidate = _compiled(_CANDIDATE).match(text, 0, end) if start == 0 else None
     if candidate is not None:
         yield 0, candidate.group()
@@ -822,18 +772,20 @@ def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: i
         name = _name_at(before, at - lowest)
         if name is not None:
             gap = before[name.end() :]
+            if _compiled(_OTHER).search(gap):
+                break
+            is_labeled = name.lastgroup in ("talk", "weak") and _compiled(r".*\"\w+\": ?\"?\Z").match(gap)
+            if is_labeled or (name.lastgroup == "key" and _compiled(_IS_UNIQUE).search(before, 0, name.start())):
+                break
             if _is_hex_key(text[start:end]) and not _compiled(_COPULA).search(gap):
                 break
-            if (
-                _compiled(_TALK_GAP).fullmatch(gap)
-                and ". " not in gap
-                and gap[:1] not in ("_", "-", ".")
-            ):
+            if _compiled(_TALK_GAP).fullmatch(gap) and ". " not in gap and gap[:1] not in ("_", "-", "."):
                 return True
-            break
+            is_near = name.lastgroup == "strong" or (name.lastgroup == "key" and _compiled(_OPENS).search(before, 0, name.start()))
+            return bool(is_near) and is_random(text[start:end]) and ";" not in gap and not _compiled(_NEARER).search(gap)
     behind = _compiled(_AS).match(text, end)
     following = lower(text[behind.end() : behind.end() + 30]) if behind else ""
-    return bool(following) and _name_at(following, 0) is not None
+    return bool(following) and _kinds(text[start:end]) == 3 and _name_at(following, 0) is not None
 
 
 def _name_at(lowered: str, position: int) -> Match[str] | None:
@@ -848,39 +800,67 @@ def _foreign_names() -> str:
     return "|".join(re.escape(word.replace("_", " ")) for word in ("kata_sandi", *_FOREIGN))
 
 
+_NO_PASSWORD = r"[a-z]+[/.-]|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
+
+
 def _is_password(value: str) -> bool:
-    """Return whether a token in a sentence is no word, name, path, address, or hash."""
-    if _compiled(_UUID).fullmatch(value) or not value.strip("0123456789abcdefABCDEF"):
+    if "=" in value or _compiled(_UUID).fullmatch(value) or not value.strip("0123456789abcdefABCDEF-"):
         return False
-    if _compiled(
-        r"[a-z]+[/.-]|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({=\[]|[\w-]+\.\w{1,4}\Z|[A-Z][a-z]+\d+[A-Z][a-z]+\Z"
-    ).match(value):
-        return False
-    return _looks_secret(value) and _is_said(value)
+    return _looks_secret(value) and _is_said(value) and not _is_name(value) and not _compiled(_NO_PASSWORD).match(value)
 
 
-_UNSPEAKABLE = r"[bcdfghjklmnpqrstvwxz]{5}|q[^ul]|j[^aeious]|z[bcdfgjkmnpqrstvwx]|x[bdfgjkmnqrsvwz]"
-"""Letters that hardly any word has side by side."""
+# The letters that often follow a letter, behind it, counted in English and in code.
+_PAIRS = frozenset(
+    letters[0] + letter
+    for letters in (
+        "abcdgilmnprstuvy baeilorsu cacehiklortu daeiorsu eacdefglmnprstvwx faefiloru gaehinorsu haeiot iabcdefglmnoprstvz keis ladeilostuy maeimopu "
+        "nacdefginostuv oabcdgklmnoprstuvw paehiloprstu qu racdegiklmnorstuy sacehilopstu tacehilorstuy uabceilmnprst vaei waeio xp yps ze"
+    ).split()
+    for letter in letters[1:]
+)
+
+
+def _words(value: str) -> list[str]:
+    """Return the parts of `value` that can be words, by their pairs of letters."""
+    words = []
+    for piece in _compiled(r"[A-Z][a-z]{2,}|[a-z]{3,}|[A-Z]{4,}").findall(value):
+        word = piece.lower()
+        common = sum(word[at : at + 2] in _PAIRS for at in range(len(word) - 1))
+        if common >= 0.6 * (len(word) - 1):
+            words.append(word)
+    return words
+
+
+def _is_name(value: str) -> bool:
+    """Return whether `value` is words and numbers in a row: a name, an identifier, or a path."""
+    words = _words(value)
+    if not words or set(value) & set(_SYMBOLS + "$@"):
+        return False
+    parts = _compiled(r"[-_./:]+").split(value)
+    for part in parts:
+        letters = sum(map(str.isalpha, part))
+        if (letters > 3 and 4 * sum(map(len, _words(part))) < 3 * letters) or 3 < len(part) - letters < len(part):
+            return False
+    return len(parts) > 1 or (len(words) > 1 and not _compiled(r"[a-z]\d+[a-z]").search(value))
+
+
+_SYMBOLS = "!#%^*+~?&"
+"""Symbols that passwords have and names do not."""
 
 
 def is_random(value: str) -> bool:
-    """Return whether the characters of `value` change their kind as often as random ones, or make no words."""
+    """Return whether `value` is no words: its letters make none, and change to capitals and digits often."""
+    if 2 * sum(map(len, _words(value))) >= len(value):
+        return False
     if len(value) >= 12 and value.islower() and value.isascii() and value.isalpha():
-        vowels = sum(map(value.count, "aeiou"))
-        return vowels < 0.3 * len(value) or _compiled(_UNSPEAKABLE).search(value) is not None
+        return True
     changes = 0
-    before = ""
+    before = last = ""
     for letter in value:
-        kind = ""
-        if letter.isdigit():
-            kind = "0"
-        elif letter.islower():
-            kind = "a"
-        elif letter.isupper():
-            kind = "A"
+        kind = "0" if letter.isdigit() else "a" if letter.islower() else "A" if letter.isupper() else "!" if letter in _SYMBOLS else ""
         # The first small letter of a capitalized word does not count as a change.
-        changes += bool(before and kind and kind != before and (before, kind) != ("A", "a"))
-        before = kind
+        changes += bool(before and kind and kind != before and ((before, kind) != ("A", "a") or last == "A"))
+        last, before = before, kind
     return changes / len(value) >= MIN_CHANGES and changes >= 3
 
 

@@ -118,7 +118,6 @@ def find_citation(
 
 
 def _find_bullet(journal: Journal, prefix: str) -> tuple[str, DayFile, int, WrittenBullet]:
-    """Return the day, its file, the number of the bullet's line, and the bullet."""
     found = {}
     for day in reversed(journal.days()) if prefix else ():
         if f"grip:{prefix}" not in journal.text(f"{day}.md"):  # reading is fast, parsing is not

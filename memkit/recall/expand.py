@@ -236,14 +236,9 @@ def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) ->
         raise NotFoundError(
             f"{path} has changed and no longer has a section {chunk.heading!r}; search again"
         )
-    start, end = min(found, key=lambda bounds: _distance(bounds, wanted))
+    start, end = min(found, key=lambda one: max(0, one[0] - wanted[1] + 1, wanted[0] - one[1] + 1))
     if is_unchanged:
         for held in sections:
             if held.has_text and held.start < wanted[1] and wanted[0] < held.end:
                 start, end = min(start, held.start), max(end, held.end)
     return start, start + len(document.body[start:end].rstrip())
-
-
-def _distance(one: tuple[int, int], other: tuple[int, int]) -> int:
-    """Return how far two ranges are from sharing a character; 0 if they share one."""
-    return max(0, one[0] - other[1] + 1, other[0] - one[1] + 1)

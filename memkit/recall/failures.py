@@ -107,14 +107,13 @@ def way_past(calls: Sequence[CallLine], met: Signature) -> str:
         if call.name != "Bash" or not call.reason or not met.matches(signature(call)):
             continue
         for last, later in enumerate(calls[number + 1 :], number + 1):
-            if later.name == "Bash" and family(later.given) == met.family and _has_passed(later):
+            is_same = later.name == "Bash" and family(later.given) == met.family
+            # Behind a pipe, a failure ends without an error.
+            has_passed = not later.has_failed and later.outcome != "no result"
+            if is_same and has_passed and not COUNTED.search(later.outcome):
                 return _told(call, calls[number + 1 : last], later)
     return ""
 
-
-def _has_passed(call: CallLine) -> bool:
-    """Return whether a call passed; behind a pipe, a failure ends without an error."""
-    return not call.has_failed and call.outcome != "no result" and not COUNTED.search(call.outcome)
 
 
 def _told(failed: CallLine, between: Sequence[CallLine], passed: CallLine) -> str:

@@ -118,7 +118,6 @@ def file_history(
 
 
 def _commits(worktree: str, file: str) -> tuple[list[str], list[_Commit], bool]:
-    """Return the names that a file had, its commits, and whether git has answered."""
     if not worktree or not is_inside(file):
         return [file], [], False
     (output,) = run_together(
@@ -185,7 +184,6 @@ def _turn_event(
 
 
 def _bullets(name: str, text: str, names: list[str], turns: set[str]) -> Iterator[FileEvent]:
-    """Yield the bullets and facts of a memory file that name the file, or decide something in its turns."""
     for _, found in FactFile(text, name).everywhere():
         fact = found.fact
         shown = anchors.strip(fact.shown).removeprefix("- ").replace(f" ({fact.date})", "")

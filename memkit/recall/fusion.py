@@ -122,7 +122,6 @@ class Layout:
         return self._aligned(np.repeat(sums, sizes))
 
     def _next_in_session(self, step: int) -> NDArray[np.bool_]:
-        """Return for each chunk whether the one `step` later in the order is of the same session."""
         sessions = self.ordered_sessions
         same: NDArray[np.bool_] = (sessions[step:] == sessions[:-step]) & (sessions[step:] >= 0)
         return same
@@ -252,7 +251,6 @@ def _reciprocals(scores: Scores, k: int) -> Scores:
 
 
 def _known(arms: Arms) -> Scores:
-    """Return the cosines, 0 for a chunk without one."""
     return np.zeros_like(arms.lexical) if arms.dense is None else np.nan_to_num(arms.dense)
 
 

@@ -220,8 +220,6 @@ class _Entry:
 
 
 class _Change(NamedTuple):
-    """One commit that changed a file: its hash, time, and status letter."""
-
     commit: str
     time: float
     status: str
@@ -304,15 +302,13 @@ class _Repository:
         for entry in self._entries:
             changed, deleted = self._files(entry)
             is_gone = shown is not None and entry.branch not in shown
-            commits = tuple(sorted(filter(self._is_elsewhere, entry.commits)))
+            commits = tuple(
+                sorted(one for one in entry.commits if any(long.startswith(one) for long in self._elsewhere))
+            )
             gone = entry.branch if is_gone else ""
             yield entry.number, GitMarks(changed, deleted, commits, self._branch, gone)
 
-    def _is_elsewhere(self, commit: str) -> bool:
-        return any(one.startswith(commit) for one in self._elsewhere)
-
     def _files(self, entry: _Entry) -> tuple[dict[str, int], tuple[str, ...]]:
-        """Return the files that commits changed since, with their number, and the deleted ones."""
         changed: dict[str, int] = {}
         deleted: list[str] = []
         for path in sorted(entry.files):

@@ -80,7 +80,7 @@ class _History:
     ) -> None:
         self._find_days = find_days
         self._find_ending = find_ending
-        self._journal = Journal(project)
+        self._journal = Journal(project.for_counting())
         self._filters = filters
         self._announce = announce
         self._lines = functools.lru_cache(16)(self._read)

@@ -93,7 +93,6 @@ class NewestFirst:
 
     def __init__(self, corpus: Corpus, question: str) -> None:
         self._corpus = corpus
-        self._question = question
         # A question about the past is answered by what was said then.
         self._moves = not _PAST.search(question)
         # By position. The same entry is compared with many others.
@@ -135,7 +134,6 @@ class NewestFirst:
         yield from ranked
 
     def _compare(self, placed: list[_Entry], new: _Entry) -> tuple[_Entry, int | None]:
-        """Mark what is changed. Return the `new` entry, and the place of the first it changes, or None."""
         target = None
         for number, other in enumerate(placed):
             first, second = (other, new) if other.time < new.time else (new, other)
@@ -224,7 +222,6 @@ def _newest(place: Place, later: ChangingEntry) -> Place:
 
 
 def _differ(before: dict[str, set[str]], after: dict[str, set[str]]) -> bool:
-    """Return whether one quantity has different values, see `_values`."""
     return any(before[unit].isdisjoint(after[unit]) for unit in before.keys() & after.keys())
 
 

@@ -327,5 +327,4 @@ class _Quotation:
 
 
 def _letters(text: str) -> str:
-    """Return letters and digits only: an outcome has no emphasis, and other blanks."""
     return "".join(filter(str.isalnum, text))

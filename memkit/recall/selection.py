@@ -230,7 +230,6 @@ class Selection:
 
 
 def _best(places: NDArray[np.intp], scores: Scores, size: int) -> tuple[NDArray[np.intp], float]:
-    """Return the best `size` of `places`, best first, with all ties of the last, and its score."""
     known = scores[places]
     least = -np.inf
     if len(places) > size:

@@ -172,8 +172,6 @@ def desk_of(request: Request) -> Desk:
 
 
 def _for(role: str, *, or_page: bool = False) -> Callable[..., Awaitable[Ask]]:
-    """Return a dependency that lets keys of a role ask, and the page if `or_page`."""
-
     async def authorized(
         request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Ask:

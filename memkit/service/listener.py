@@ -198,7 +198,6 @@ class Listener:
                 logger.debug("a connection did not receive its reply in time")
 
     async def _read_request(self, reader: asyncio.StreamReader) -> Request | None:
-        """Return the request, None if the connection closes without one. Raise `RequestError`."""
         try:
             header = await reader.readexactly(HEADER_BYTES)
             length = body_length(header, MAX_REQUEST_BYTES)

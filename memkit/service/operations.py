@@ -307,7 +307,6 @@ class Operations:
         self.watcher.close()
 
     def _project(self, arguments: Arguments) -> tuple[Project, Settings]:
-        """Return the project at `root` and its settings. Raise `NotHereError`."""
         project = Project(str(arguments["root"]), self._home)
         settings = self.settings_of(project)
         asked = arguments.get("index")

@@ -20,8 +20,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Task:
-    """`due` is when it may begin, on the monotonic clock."""
-
     function: Callable[[], Any]
     due: float
     future: Future[Any] = field(default_factory=Future)
@@ -108,9 +106,6 @@ class Tasks:
         self._release()
 
     def _next(self, hold_until: float) -> tuple[str, _Task] | None:
-        """Wait for a task to be due, and take it. Return None to look again: at the latest, at `hold_until`
-        if the lock is held.
-        """
         with self._changed:
             now = time.monotonic()
             due = [(task.due, key) for key, task in self._waiting.items()]

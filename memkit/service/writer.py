@@ -124,7 +124,6 @@ class Writer:
     def _index_changed(
         self, captured: Future[tuple[WorkReport, set[str]]], done: Future[WorkReport], soon: bool
     ) -> None:
-        """Update the index of every changed project. Then `done` gets the whole report."""
         if captured.cancelled():
             done.cancel()
             return

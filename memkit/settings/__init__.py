@@ -234,7 +234,6 @@ def _is_index_uri(uri: str) -> bool:
 
 
 def _is_server(url: str) -> bool:
-    """Return whether `url` is http(s)://host with maybe a port and a path, but no password and no query."""
     try:
         parts = urlsplit(url)
         is_plain = url.isascii() and url.isprintable() and " " not in url

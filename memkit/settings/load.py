@@ -210,7 +210,6 @@ def _environment_values(environ: Mapping[str, str]) -> Iterator[tuple[Key, Value
 def _project_values(
     root: Path, user: Mapping[Key, Value], stronger: Mapping[Key, Value], refused: list[str]
 ) -> dict[Key, Value]:
-    """Return the values that the project's file may set; append a line to `refused` for each other one."""
     try:
         found = _file_values(Path(inside(str(root / PROJECT_FILE), str(root))))
     except ConfigError as error:

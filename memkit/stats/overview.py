@@ -9,9 +9,8 @@ from typing import Any
 
 import memkit
 from memkit.archive import Archive
-from memkit.doctor import Finding, open_subject
+from memkit.doctor import open_subject
 from memkit.doctor.checks import CHECKS, examine
-from memkit.hook.project import Project
 from memkit.hook.tally import full_tally
 from memkit.ipc import spool
 from memkit.llm.ledger import Call, Ledger, Total, total, totals
@@ -34,6 +33,7 @@ def overview(
     `MemkitError`.
     """
     counted = full_tally(home, timeline.project)
+    hourly = [one for one in CHECKS if one.hourly]
     return {
         "version": memkit.__version__,
         "project": timeline.project.root,
@@ -57,7 +57,7 @@ def overview(
         "waiting": len(spool.waiting(home)),
         "failed": len(spool.failed(home)),
         "cost": _cost(Ledger(home).calls(), settings.summarize.daily_tokens),
-        "health": [asdict(one) for one in _findings(home, timeline.project)],
+        "health": [asdict(one) for one in examine(open_subject(home, timeline.project), hourly)],
     }
 
 
@@ -82,7 +82,3 @@ def _cost(calls: list[Call], daily_tokens: int) -> dict[str, Any]:
         "days": [{"day": day, **asdict(one)} for day, one in sorted(days.items())[-SHOWN_DAYS:]],
         "models": [{"model": name, **asdict(one)} for name, one in sorted(totals(calls, "model").items())],
     }
-
-
-def _findings(home: Home, project: Project) -> list[Finding]:
-    return examine(open_subject(home, project), [one for one in CHECKS if one.hourly])

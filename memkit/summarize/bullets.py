@@ -131,7 +131,7 @@ def instructions(settings: SummarizeSettings, own: str = "instructions.md") -> s
     instructions. The parts below are about the material and the answer, and always stay. Raise
     `ConfigError`.
     """
-    text = own_instructions(own)
+    text = resources.files("memkit.summarize").joinpath(own).read_text(encoding="utf-8")
     if not settings.prompt_file:
         return text
     path = Path(settings.prompt_file).expanduser()
@@ -145,11 +145,6 @@ def instructions(settings: SummarizeSettings, own: str = "instructions.md") -> s
         )
     _, heading, rest = text.partition("\n## ")
     return f"{style.strip()}\n{heading}{rest}"
-
-
-def own_instructions(name: str) -> str:
-    """Return a file of instructions from this package."""
-    return resources.files("memkit.summarize").joinpath(name).read_text(encoding="utf-8")
 
 
 def as_data(text: str, tags: Sequence[str]) -> str:

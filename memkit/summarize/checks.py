@@ -69,7 +69,6 @@ def _contains(source: str, claim: str) -> bool:
 
 
 def _numbers(source: str) -> set[str]:
-    """Return the numbers in a normalized text in each form that a sentence may give them, also rounded."""
     found: set[str] = set()
     for match in _IN_SOURCE.finditer(source):
         for part in {match[1], *match[1].split(":")}:

@@ -48,7 +48,6 @@ def may_replace(new: str, old: str) -> bool:
 
 
 def _statement(text: str) -> str:
-    """Return a fact without its reason: "The port is 7443, because …" is about the port alone."""
     return _REASON.split(text, maxsplit=1)[0]
 
 

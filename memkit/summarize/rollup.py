@@ -234,7 +234,6 @@ class AskedRollup:
         return self._calls.most(len(spans), material, instructions(settings, INSTRUCTIONS), settings)
 
     def _most_tokens(self, span: Span, spans: Sequence[Span]) -> int:
-        """Return the most tokens of material for a period, whose parts may get their rollups before."""
         found = 0
         for part in self._material.parts(span):
             is_made = part in spans

@@ -99,10 +99,8 @@ class RollupMaterial:
                 if not self._forgotten.covers_fact("", one.turns, [one.id]):
                     yield self._source(day, one.text, Citations(grips=(one.id,)), one.is_verified)
             if all(one.is_extract for one in bullets):
-                yield from (self._turn(day, content, turn) for turn in turns if self._is_known(turn))
-
-    def _is_known(self, turn: Section) -> bool:
-        return turn.pairs["turn"] not in self._forgotten.turns
+                known = (turn for turn in turns if turn.pairs["turn"] not in self._forgotten.turns)
+                yield from (self._turn(day, content, turn) for turn in known)
 
     def _turn(self, day: date, content: DayFile, turn: Section) -> Source:
         title, outcome = heading_title(turn), turn_outcome(content.text(turn))

@@ -54,7 +54,6 @@ def shown_turn(section: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return `text` without anything that looks like one of the labels."""
     return _LABEL.sub(r"\2", text)
 
 

@@ -154,7 +154,7 @@ class MonthCache:
         announce_wait: Callable[[str], None] | None = None,
     ) -> None:
         """`announce` gets a line about each day that cannot be read, `announce_wait` about a long wait."""
-        self._journal = Journal(project)
+        self._journal = Journal(project.for_counting())
         self._directory = os.path.join(directory_of_timelines(home), digest16(project.root))
         self._announce = announce
         self._announce_wait = announce_wait or announce
@@ -163,7 +163,8 @@ class MonthCache:
         """Return all months by name, the oldest first, as their day files are now."""
         present = self._stamps()
         kept = {month: self._read(month) for month in present}
-        stale = sum(len(days.items() - _stamps_of(kept[month]).items()) for month, days in present.items())
+        stamps = {month: file.stamps for month, file in kept.items() if file}
+        stale = sum(len(days.items() - stamps.get(month, {}).items()) for month, days in present.items())
         if stale >= _MANY_DAYS:
             self._announce_wait(f"reading {stale:,} days for the timeline; the next call will be fast")
         found = {}
@@ -270,10 +271,6 @@ class MonthCache:
 
     def _path(self, month: str) -> str:
         return os.path.join(self._directory, month + _SUFFIX)
-
-
-def _stamps_of(file: _MonthFile | None) -> dict[str, Stamp]:
-    return file.stamps if file is not None else {}
 
 
 class _ChangedError(Exception):

@@ -139,7 +139,6 @@ def _matches(
 
 
 def _match(lines: list[str], wanted: list[str]) -> str | None:
-    """Return the line with most of the words, "" for the first one, or None if a word is missing."""
     folded = [anchors.strip(line).casefold() for line in lines]
     if not all(any(word in line for line in folded) for word in wanted):
         return None

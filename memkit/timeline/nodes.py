@@ -77,7 +77,7 @@ def spans_of(first: date, last: date, today: date) -> list[Span]:
 
     if (first.month, first.day) == (1, 1) and ends(date(last.year, 12, 31)):
         return _named(f"{year:04d}" for year in range(first.year, last.year + 1))
-    if first.day == 1 and ends(_later(_month_after(last), -1)):
+    if first.day == 1 and ends(_later(_later(last.replace(day=1), 31).replace(day=1), -1)):
         months = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
         return _named(f"{one // 12:04d}-{one % 12 + 1:02d}" for one in months)
     if first.weekday() == 0 and last > first and ends(_later(last, 6 - last.weekday())):
@@ -97,10 +97,6 @@ def parts_of(span: Span) -> list[Span]:
 
 def _named(names: Iterable[str]) -> list[Span]:
     return [span for name in names if (span := parse_span(name)) is not None]
-
-
-def _month_after(day: date) -> date:
-    return _later(day.replace(day=1), 31).replace(day=1)
 
 
 def week_of(day: date) -> str:
@@ -138,13 +134,11 @@ def day_of(name: str) -> date | None:
 
 
 def _first_monday(first: date) -> date:
-    """Return the Monday of the first week whose Thursday is not before `first`."""
     thursday = _later(first, (_TO_THURSDAY - first.weekday()) % 7)
     return _later(thursday, -_TO_THURSDAY)
 
 
 def _last_sunday(after: date | None) -> date:
-    """Return the day before the first week of the period that begins at `after`."""
     return date.max if after is None else _later(_first_monday(after), -1)
 
 
@@ -153,7 +147,6 @@ def _new_year(year: int) -> date | None:
 
 
 def _later(day: date, days: int) -> date:
-    """Return the day so many days later, within the calendar of Python."""
     try:
         return day + timedelta(days=days)
     except OverflowError:

@@ -121,7 +121,7 @@ class Timeline:
     def __init__(self, project: Project, months: dict[str, Month]) -> None:
         """`months` are those of `MonthCache`, oldest first."""
         self.project = project
-        self.journal = Journal(project)
+        self.journal = Journal(project.for_counting())
         self._months = months
 
     @cached_property

@@ -232,5 +232,4 @@ def span_of(node: Mapping[str, Any]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text of a memory as it cannot begin a block or a comment in Markdown."""
     return text.replace("<!--", "&lt;!--").replace("\n", " ")

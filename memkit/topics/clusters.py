@@ -133,7 +133,6 @@ def _hdbscan(vectors: Vectors) -> Labels:
 
 
 def _spread(vectors: Vectors, sample: NDArray[np.int64], labels: Labels) -> Labels:
-    """Return labels for all points; those outside of the sample join the nearest cluster, or are noise."""
     from sklearn.neighbors import NearestNeighbors
 
     found = np.full(len(vectors), -1, np.int64)

@@ -36,8 +36,6 @@ TOPIC, FILE, ENTRY = "topic", "file", "entry"
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A turn, and how often it called a tool on each of its files."""
-
     id: str
     day: str
     title: str
@@ -123,7 +121,10 @@ class _Drawing:
         self._add_topics(self._topics_of_entries())
 
     def drawn(self) -> dict[str, Any]:
-        nodes = {f"{ENTRY}:{one.id}": self._entry_node(one) for one in self._entries.values()}
+        nodes = {
+            f"{ENTRY}:{one.id}": _node(ENTRY, one.id, one.title, self._topic_of.get(one.id, ""), 1, one.day)
+            for one in self._entries.values()
+        }
         room = self._limit - len(nodes)
         nodes |= {f"{TOPIC}:{name}": self._topic_node(name) for name in islice(self._topics, room)}
         touching = Counter(path for one in self._entries.values() for path in one.files)
@@ -144,7 +145,8 @@ class _Drawing:
         for name in self._topics:
             for one in self._known[name].stored.related:
                 # Either topic may name the other one among its strongest relations, or both.
-                is_given = any(back.id == name for back in self._related(one.id))
+                other = self._known.get(one.id)
+                is_given = other is not None and any(back.id == name for back in other.stored.related)
                 if name < one.id or not is_given:
                     yield f"{TOPIC}:{name}", f"{TOPIC}:{one.id}", "related", one.strength
         for entry in self._entries.values():
@@ -152,12 +154,6 @@ class _Drawing:
             yield node, f"{TOPIC}:{self._topic_of.get(entry.id, '')}", "in", 1.0
             for path, count in entry.files.items():
                 yield node, f"{FILE}:{path}", "touches", float(count)
-
-    def _related(self, name: str) -> Iterable[Any]:
-        return self._known[name].stored.related if name in self._known else ()
-
-    def _entry_node(self, one: _Entry) -> dict[str, Any]:
-        return _node(ENTRY, one.id, one.title, self._topic_of.get(one.id, ""), 1, one.day)
 
     def _topic_node(self, name: str) -> dict[str, Any]:
         topic = self._known[name]

@@ -102,17 +102,11 @@ def _weights(
         for number, held in zip(numbers[inside].tolist(), counts[inside].tolist(), strict=True):
             if held > 1:
                 weight = math.sqrt(held / sizes[number]) * math.log1p(average * count / total)
-                _keep_best(best[number], (weight, term))
+                push = heapq.heappush if len(best[number]) < _CANDIDATES else heapq.heappushpop
+                push(best[number], (weight, term))
     return [
         {term: weight for weight, term in sorted(own, reverse=True)} for own in best
     ]
-
-
-def _keep_best(best: list[tuple[float, str]], found: tuple[float, str]) -> None:
-    if len(best) < _CANDIDATES:
-        heapq.heappush(best, found)
-    else:
-        heapq.heappushpop(best, found)
 
 
 def _written(texts: Sequence[str], weights: dict[str, float], tokenizer: Tokenizer) -> TopicWords:
@@ -144,7 +138,6 @@ def _written(texts: Sequence[str], weights: dict[str, float], tokenizer: Tokeniz
 
 
 def _form(found: Counter[str]) -> str:
-    """Return the most frequent form of a word; in lower case if it has a capital only at times."""
     form = max(found, key=lambda one: (found[one], one))
     return form.lower() if form[1:].islower() and form.lower() in found else form
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
@@ -153,11 +153,7 @@ class TopicNames:
     def _ask(self, project: Project, settings: Settings, topics: Sequence[UnnamedTopic]) -> None:
         if not topics:
             return
-        patterns = settings.capture.compiled_patterns()
-
-        def clean_text(text: str) -> str:
-            return redact(text, patterns)
-
+        clean_text = partial(redact, patterns=settings.capture.compiled_patterns())
         task = make_task(topics, settings.summarize)
         found: Mapping[int, str] = {}
         try:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.benchmarks.conftest import BENCHMARKS
-from tests.ci import only_in_ci
+from tests.ci import only_at_night, only_in_ci
 from tests.memory import FakeEmbedder
 
 
@@ -221,14 +221,14 @@ def test_importing(
     assert "mb_per_second" in run("importing", ["--megabytes", "0.3"], monkeypatch, capsys)
 
 
-@only_in_ci
+@only_at_night
 def test_throughput(
     home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert json.loads(run("throughput", ["--chunks", "8"], monkeypatch, capsys))
 
 
-@only_in_ci
+@only_at_night
 def test_years(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """On a few days every command does its work; there is no model to load."""
     import processes
@@ -275,7 +275,7 @@ def test_scale(
     assert len(list(scale.scale_report.tables(figures))) > 3
 
 
-@only_in_ci
+@only_at_night
 def test_service(
     home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -287,7 +287,7 @@ def test_service(
     assert figures["load"]["errors"] == [] if "load" in figures else figures
 
 
-@only_in_ci
+@only_at_night
 def test_serving(
     home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -328,7 +328,7 @@ def test_topics(
 
 
 @only_in_ci
-@pytest.mark.parametrize("bulk_chunks", [90, 91])
+@pytest.mark.parametrize("bulk_chunks", [90, pytest.param(91, marks=only_at_night)])
 def test_server(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, bulk_chunks: int
 ) -> None:

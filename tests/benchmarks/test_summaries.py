@@ -15,7 +15,7 @@ from memkit.llm import Task, find_provider
 from memkit.paths import Home
 from memkit.settings import EmbeddingSettings, SummarizeSettings
 from memkit.summarize import wording
-from tests.ci import IN_CI, only_in_ci
+from tests.ci import AT_NIGHT, only_at_night
 from tests.llm.chat_server import Answer, Received, called, completion, running
 
 
@@ -89,11 +89,11 @@ def test_another_line_is_an_error(tmp_path: Path, line: str) -> None:
 
 
 def shorten(monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
-    """Outside CI, read only the first groups of each set."""
+    """By day, read only the first groups of each set."""
     import claim_sets
 
     read = claim_sets.read
-    if not IN_CI:
+    if not AT_NIGHT:
         monkeypatch.setattr(claim_sets, "read", lambda path: read(path)[:groups])
 
 
@@ -191,7 +191,7 @@ def test_a_failed_call_is_reported(
     assert "| openai | 0 % |" in captured.out
 
 
-@pytest.mark.parametrize("with_vectors", [pytest.param(True, marks=only_in_ci), False])
+@pytest.mark.parametrize("with_vectors", [pytest.param(True, marks=only_at_night), False])
 def test_the_weights_of_the_check_are_those_of_its_set(home_with_model: Path, with_vectors: bool) -> None:
     import claim_sets
     import summaries

@@ -219,6 +219,17 @@ def test_a_fork_does_not_take_the_turns_of_its_origin(stage: Stage, client: Clie
     assert stage.journal.index("**Answered** 1") < stage.journal.index(f"session:{OTHER}")
 
 
+def test_the_turns_that_a_fork_copied_are_known(stage: Stage, client: Client) -> None:
+    origin = Lines().prompt("One", prompt_id(1)).answer("1").prompt("Two", prompt_id(2)).answer("2")
+    path = client.write(origin)
+    client.write(origin.fork(OTHER, prompt_id(3)).prompt("Three", prompt_id(3)).answer("3"))
+    assert client.run().total.written == 3
+    assert [title for title, _ in stage.turns] == ["One", "Two", "Three"]
+    assert client.run().total.written == 0
+    path.unlink()  # Claude Code keeps 30 days
+    assert client.run().total.written == 0
+
+
 class TestSince:
     """Only the turns from a day on."""
 

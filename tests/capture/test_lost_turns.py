@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memkit.archive import Archive
+from memkit.archive.file import turn_ids
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture import capture as capture_module
 from memkit.capture.capture import Capture
@@ -152,6 +153,8 @@ def test_what_git_threw_away_is_lost_and_what_it_has_is_not(stage: Stage) -> Non
             git("commit", "-m", name)
     whole = stage.journal
     git("checkout", "HEAD~1", "--", ".memkit/memory")  # the second turn is in git, the third nowhere
+    assert lost() == []  # the user may have removed it
+    git("reset", "--hard")
     assert lost() == ["Thrown away"]
     turns = lost_turns(stage.home, stage.project, settings)
     Capture(stage.home, settings).import_turns(turns, stage.project)
@@ -181,6 +184,20 @@ def test_an_archive_that_cannot_be_read_stops_no_other(damaged: Stage) -> None:
     archive.path("another").mkdir(parents=True)
     assert separate_commands(damaged.home, lambda project: Settings()) == {damaged.project.root}
     assert "The first question" in [title for _, title in written(damaged)]
+
+
+def test_archives_are_read_for_it_once(damaged: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr("memkit.capture.lost.turn_ids", lambda path: read.append(path) or turn_ids(path))
+    another = Archive(damaged.home).path("another")
+    another.mkdir()
+    counts = []
+    for _ in range(3):
+        separate_commands(damaged.home, lambda project: Settings())
+        counts.append(len(read))
+        if another.exists():  # after the first pass, which could not read it
+            another.rmdir()
+    assert counts == [2, 3, 3]
 
 
 def test_without_an_answer_of_git_nothing_counts_as_lost(

@@ -258,6 +258,24 @@ def test_a_fork_repeats_turns_under_the_same_ids(tmp_path: Path) -> None:
     assert len(ids[0]) == 8
 
 
+def test_turns_that_a_fork_copied_keep_their_ids(tmp_path: Path) -> None:
+    names = [f"6b1f0a5{number}-99f1-4f0e-8a51-3f1f1a2b3c4d" for number in range(5)]
+    origin = Lines("11111111-2222-4333-8444-555555555555").prompt("One", names[0]).call("Read", "r")
+    origin.result("r", "x", promptId=names[0]).answer("1").prompt("No", names[1]).interrupt()
+    origin.prompt("Two", names[2]).answer("2")
+    fork = origin.fork("99999999-2222-4333-8444-555555555555", names[3]).prompt("Three", names[3]).answer("3")
+    again = fork.fork("88888888-2222-4333-8444-555555555555", names[4]).prompt("Four", names[4]).answer("4")
+    first, second, third = (turns_of(one.write(tmp_path)) for one in (origin, fork, again))
+    assert [turn.prompt for turn in third if turn.is_memory] == ["One", "Two", "Three", "Four"]
+    known = {turn.prompt: turn.id for turn in (*first, *second[3:], *third[4:]) if turn.is_memory}
+    assert len(set(known.values())) == 4
+    for turn in (*second, *third):
+        assert not turn.is_memory or turn.id == known[turn.prompt]
+    (tmp_path / f"{origin.session}.jsonl").unlink()
+    alone = turns_of(tmp_path / f"{fork.session}.jsonl")
+    assert len({turn.id for turn in alone if turn.is_memory}) == 3
+
+
 def test_ids_that_are_no_uuids_are_kept_apart_by_session(tmp_path: Path) -> None:
     one = Lines("session-a").prompt("Hi", "p1").answer("1").write(tmp_path)
     two = Lines("session-b").prompt("Hi", "p1").answer("1").write(tmp_path)

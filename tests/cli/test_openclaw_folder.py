@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from memkit.hook.guide import guide
 from memkit.hook.project import Project, Registry
+from memkit.hook.quotes import session_facts
+from memkit.hook.tally import full_tally
 from memkit.journal import Journal
 from memkit.journal.digest import make_digest
 from memkit.paths import Home
@@ -69,6 +72,28 @@ def test_reading(run: Run, memory: Memory, note: str) -> None:
     listed = run(memory, "projects", "--json").json["projects"][0]
     assert (listed["folder"], listed["days"], listed["last"]) == ("memory", 4, TODAY)
     assert "    new days go to memory/\n" in run(memory, "projects").output
+
+
+def test_days_count_before_the_folder_is_chosen(run: Run, memory: Memory) -> None:
+    """They are read where readers count, and nothing writes to them."""
+    theirs(memory).parent.mkdir()
+    theirs(memory).write_text(THEIRS)
+    counted = run(memory, "status", "--json").json["memory"]
+    assert (counted["days"], counted["last"]) == (len(DAYS) + 1, TODAY)
+    assert run(memory, "timeline", TODAY, "--json").json["node"]["days"] == 1
+    assert f"to {TODAY})" in guide(memory.home, memory.project, set())
+    assert f"to {TODAY})" in session_facts(memory.project, 1000, set())
+    run(memory, "forget", "--since", TODAY, "--yes")
+    run(memory, "remember", "The zebra sleeps.")
+    assert theirs(memory).read_text() == THEIRS
+    assert Journal(memory.project).day_for(TODAY) == TODAY
+
+
+def test_the_users_own_memory_counts_once(tmp_path: Path) -> None:
+    home = Home(str(tmp_path))
+    Path(home.memory).mkdir()
+    Path(home.memory, f"{TODAY}.md").write_text("## 09:00 A <!-- session:s1 turn:1c9d02aa -->\n")
+    assert full_tally(home, Project.of_user(home)).turns == 1
 
 
 def test_editing(run: Run, memory: Memory, note: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from memkit import cli
 from memkit.capture.sessions import Session, Sessions
 from memkit.hook.project import Project
 from memkit.hook.reading import ALWAYS, ASKING, COMMANDS
+from memkit.ipc import spool
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory
 
@@ -84,3 +86,17 @@ def test_a_session_stays_in_its_project_after_cd(
     moved = replace(memory, project=Project(other))
     for arguments in (("remember", "x"), ("search", "x"), ("export",), ("status",)):
         assert "can use only its own" in run(moved, *arguments).complaint
+
+
+def test_a_session_whose_start_still_waits_stays_in_its_project(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    memory, other = in_session_elsewhere(monkeypatch, tmp_path)
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "8bb06550-aa")
+    start = {"event": "SessionStart", "session": "8bb06550-aa", "project": memory.project.root}
+    name = spool.put(memory.home, start)
+    moved = replace(memory, project=Project(other))
+    assert "can use only its own" in run(moved, "remember", "x").complaint
+    assert spool.claim(memory.home, name, time.time())
+    assert "can use only its own" in run(moved, "remember", "x").complaint
+    assert run(memory, "remember", "The port is 7443.").status == 0

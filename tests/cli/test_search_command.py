@@ -502,3 +502,11 @@ def test_wrong_usage(run: Run, read_only: Memory, arguments: list[str]) -> None:
     assert found.status == 2
     assert found.output == ""
     assert found.errors.splitlines()[-1].startswith("Error: ")
+
+
+def test_a_kind_that_is_none(run: Run, read_only: Memory) -> None:
+    found = run(read_only, "search", "x", "--kind", "decision")
+    assert (found.status, found.output) == (2, "")
+    (line,) = found.errors.splitlines()
+    assert line.startswith("Error: 'decision' is not a kind; use turn, summary, fact,")
+    assert "A decision is of kind summary or fact" in line

@@ -8,6 +8,7 @@ import os
 import string
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from memkit.doctor import (
 from memkit.doctor.checks import CHECKS, Check, apply_fixes, examine, notify_next_session
 from memkit.hook import notices
 from memkit.hook.notices import MOST_AT_ONCE, Notice
+from memkit.ipc import spool
 from memkit.processes import find_program
 from tests.doctor.conftest import Patient
 
@@ -71,6 +73,20 @@ def test_a_finding_is_reported_once_until_it_comes_back(bare: Patient) -> None:
     bare.configure("[search]\nbest_relevence = 0.1\n")
     assert notify_next_session(bare.home) == 1
     assert "systemMessage" in session_start(bare)
+
+
+def test_a_clock_that_is_behind_is_named_once(bare: Patient) -> None:
+    """Each look finds another event and another time, and one finds none."""
+    waiting = Path(bare.home.spool, "new")
+    named = []
+    for day, events in enumerate((["a"], [], ["b", "c"]), 2):
+        for session in events:
+            spool.put(bare.home, {"event": "Stop", "session": session, "time": time.time() + day * 86_400})
+        notify_next_session(bare.home)
+        named.append("systemMessage" in session_start(bare))
+        for path in waiting.iterdir():
+            path.unlink()
+    assert named == [True, False, False]
 
 
 def test_a_session_reports_findings_of_its_project(bare: Patient, tmp_path: Path) -> None:

@@ -252,9 +252,17 @@ def test_a_turn_that_git_threw_away(bare: Patient) -> None:
     finding = bare.finding("turns-missing")
     assert "1 archived turn of 2026-03-04" in finding.what
     assert not finding.fixable  # the user may have deleted it
-    subprocess.run(["git", "init", "-q"], cwd=bare.memory.project.root, check=True)
+
+    def git(*arguments: str) -> None:
+        names = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *names, *arguments], cwd=bare.memory.project.root, check=True)
+
+    git("init", "-q")
     config = Path(bare.home.config_file).read_text() if Path(bare.home.config_file).exists() else ""
     bare.configure(f"{config}\n[memory]\nshared = true\n")
+    assert "turns-missing" not in bare.codes()
+    git("commit", "-q", "--allow-empty", "-m", "One")
+    git("reset", "-q", "--hard")
     assert bare.fix(bare.finding("turns-missing")) == ["1 turn written again"]
     assert entries(day.read_text()) == entries(text)
     assert "turns-missing" not in bare.codes()

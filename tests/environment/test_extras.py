@@ -24,7 +24,7 @@ from memkit.errors import NewerFileError
 from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.serve.server import PACKAGES
-from tests.ci import only_in_ci
+from tests.ci import only_at_night
 from tests.environment.conftest import StandIn
 from tests.environment.test_environment import tomllib
 from tests.environment.test_install import REPOSITORY, log, pins
@@ -200,7 +200,7 @@ def test_an_installation_without_end_is_stopped(tmp_path: Path) -> None:
             runner.run([sys.executable, "-I", "-c", "import signal; signal.pause()"], seconds=0.1)
 
 
-@only_in_ci
+@only_at_night
 def test_real_tools(stand_in: StandIn, tmp_path: Path) -> None:
     stand_in.wheel("openai")
     settings = tmp_path / ".config" / "pip" / "pip.conf"

@@ -20,11 +20,11 @@ import pytest
 from memkit.ipc import launch, spool
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
-from tests.ci import only_in_ci
+from tests.ci import only_in_ci, sized
 from tests.faults.stage import QUICK, Stage, entries, session_id, text, wait_for
 
 SESSIONS = 6
-TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or "14")
+TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or sized(5, 5, 14))
 """A session has so many; 200 are a day's work, and take ten minutes."""
 
 KILLS = min(12, TURNS)

@@ -14,7 +14,7 @@ from memkit.journal.day_file import DayFile
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.files import replaced_files
 from memkit.llm.ledger import Ledger
-from tests.ci import IN_CI
+from tests.ci import sized
 from tests.forget.remembered import Prepared
 from tests.summarize.rollup_stage import WEEKS, RollupStage
 from tests.summarize.stage import SummaryStage
@@ -111,7 +111,7 @@ def test_killed_at_each_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     step, statuses = 0, []
     with dying(SUMMARIES) as run:
         while 0 not in statuses:
-            step += 1 if IN_CI else 13
+            step += sized(13, 3, 1)
             stage = SummaryStage(tmp_path / str(step))
             for number, minutes in enumerate((0, 5, 60, 130)):
                 stage.add_turn(minutes, f"Question {number}")
@@ -146,7 +146,7 @@ def test_a_killed_rollup_is_made_once(tmp_path: Path) -> None:
     step, statuses = 0, []
     with dying(ROLLUPS) as run:
         while 0 not in statuses:
-            step += 2 if IN_CI else 13
+            step += sized(13, 5, 2)
             stage = prepared.copy()
             statuses.append(run(tmp_path / "work", step))
             done = sum(Path(stage.project.memory, f"2026-W{week}.md").exists() for week in (37, 38))
@@ -177,7 +177,7 @@ def test_a_killed_rollup_that_was_asked_for_goes_on(tmp_path: Path) -> None:
     step, statuses = 0, []
     with dying(ASKED) as run:
         while 0 not in statuses:
-            step += 5 if IN_CI else 17
+            step += sized(17, 11, 5)
             stage = prepared.copy()
             statuses.append(run(tmp_path / "work", step))
             calls = len(Ledger(stage.home).calls())
@@ -194,7 +194,7 @@ def test_killed_while_topics_are_named_at_most_one_call_is_lost(tmp_path: Path) 
     step, statuses = 0, []
     with dying(TOPICS) as run:
         while 0 not in statuses:
-            step += 2 if IN_CI else 13
+            step += sized(13, 5, 2)
             stage = prepared.copy()
             words = stage.labels
             statuses.append(run(tmp_path / "work", step))

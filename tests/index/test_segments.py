@@ -18,7 +18,7 @@ from memkit.index.merge import choose, erase_dead
 from memkit.index.snapshot import STARTED
 from memkit.index.store import Store
 from memkit.paths import Home
-from tests.ci import IN_CI
+from tests.ci import sized
 from tests.index.same import assert_same_index
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
@@ -55,7 +55,7 @@ def fresh_of(memory: Memory, home: Path) -> Memory:
     return found
 
 
-@settings(max_examples=40 if IN_CI else 4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=sized(4, 12, 40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS, limit=st.sampled_from([1, 3, update.SEGMENT_CHUNKS]))
 def test_any_history_gives_the_same_index(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str | tuple[str, str | None]], limit: int
@@ -222,7 +222,7 @@ print("done")
 """
 
 
-@pytest.mark.parametrize("start", range(3) if IN_CI else range(1))
+@pytest.mark.parametrize("start", sized(range(1), range(1), range(3)))
 def test_killed_processes_leave_the_old_or_the_new_state(tmp_path: Path, start: int) -> None:
     """SIGKILL at each step of a pass with changes, deletions, and a merge. Readers see one of two states."""
     memory = make_memory(tmp_path, {**DAYS, "notes.md": "# Notes\n\n" + "A note of the quagga. " * 9})
@@ -238,7 +238,7 @@ def test_killed_processes_leave_the_old_or_the_new_state(tmp_path: Path, start: 
     saved = tmp_path / "saved"
     os.rename(memory.home.root, saved)
     kills = 0
-    for steps in range(start, 40, 3 if IN_CI else 4):
+    for steps in range(start, 40, sized(4, 3, 3)):
         home = tmp_path / f"home{steps}"
         subprocess.run(["cp", "-r", str(saved), str(home)], check=True)
         done = subprocess.run(

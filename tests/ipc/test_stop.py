@@ -22,7 +22,7 @@ from memkit.ipc import client, launch, spool, stop, unindexed
 from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
 from tests.builders import spool_turn
-from tests.ci import first, only_in_ci
+from tests.ci import first, only_in_ci, sized
 from tests.cli.conftest import Outcome, Run, clean_environment, run
 from tests.memory import DAYS, Memory, make_memory
 from tests.service.running import REPOSITORY, RunningService, wait_until
@@ -317,7 +317,7 @@ def test_a_service_without_idle_time_is_not_started_again_and_again(
     environment = {**RunningService(memory).environment, "MEMKIT_PYTHON": str(program)}
     unindexed.mark(home, root)
     event = json.dumps({"session_id": "5e55bbbb", "cwd": root, "source": "startup"})
-    hooks = 8
+    hooks = sized(4, 4, 8)
     for _ in range(hooks):
         words = [sys.executable, str(REPOSITORY / "hooks" / "pre_compact.py")]
         subprocess.run(words, input=event.encode(), env=environment, check=True, capture_output=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -65,3 +67,10 @@ def test_calls_since_a_day(ledger: Ledger) -> None:
     for days in range(3):
         ledger.record(replace(CALL, id=f"c{days}", time=NOW + days * 86_400))
     assert [call.id for call in ledger.calls("2026-11-21")] == ["c1", "c2"]
+
+
+def test_every_field_is_in_the_manual(ledger: Ledger) -> None:
+    ledger.record(CALL)
+    page = Path(__file__).resolve().parents[2].joinpath("docs", "file-formats.md").read_text(encoding="utf-8")
+    rows = [row.split("|")[1] for row in page.partition("## Ledger")[2].splitlines() if row.startswith("|")]
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == json.loads(ledger.path.read_text()).keys()

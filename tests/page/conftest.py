@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from memkit.paths import Home
+from tests.ci import IN_CI
 from tests.page.browser import OPTIONS, Opener
 from tests.page.home import PageHome, make_story
 from tests.page.server import PageServer
@@ -29,7 +29,7 @@ def chromium() -> Iterator[Browser]:
     """A headless Chromium with a new profile. Without one a test is skipped, but in CI it fails."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
-        if os.environ.get("CI"):
+        if IN_CI:
             pytest.fail("the tests of the page need Chromium")
         pytest.skip("needs Chromium")
     with sync_playwright() as playwright:

@@ -37,7 +37,7 @@ class PageServer:
         try:
             wait_until(lambda: self.link or self.process.poll() is not None, "the server to print its link")
             assert self.link, self.output
-            wait_until(lambda: httpx.get(f"{self.address}health").is_success, "the server to be ready")
+            wait_until(lambda: httpx.get(f"{self.address}health", timeout=60).is_success, "the server to be ready")
         except BaseException:
             self.stop()
             raise
@@ -70,7 +70,7 @@ class PageServer:
     @functools.cached_property
     def access(self) -> dict[str, Any]:
         """The key that the link is good for, with the project. Takes the link: it works no more."""
-        answer = httpx.post(f"{self.address}page/key", json={"token": self.link.partition("#token=")[2]})
+        answer = httpx.post(f"{self.address}page/key", json={"token": self.link.partition("#token=")[2]}, timeout=60)
         return dict(answer.raise_for_status().json())
 
     @property

@@ -22,8 +22,8 @@ from tests.privacy.secrets_made import Maker
 
 HALVES = {"fit": secrets_outputs.fit, "held": secrets_outputs.held}
 FLOORS = {
-    ("outputs", "fit"): (0.95, 0.97, 0.005), ("outputs", "held"): (0.91, 0.95, 0.011),
-    ("terminals", "fit"): (0.99, 0.99, 0.005), ("terminals", "held"): (0.82, 0.87, 0.07),
+    ("outputs", "fit"): (0.99, 0.97, 0), ("outputs", "held"): (0.95, 0.97, 0),
+    ("terminals", "fit"): (0.99, 0.99, 0), ("terminals", "held"): (0.82, 0.87, 0.07),
 }  # fmt: skip
 """The lowest shares of named and everyday secrets that are found, and the highest share of innocent text that is touched."""
 
@@ -96,6 +96,33 @@ def test_a_search_below_a_line_does_not_go_on_to_the_end(monkeypatch: pytest.Mon
 
 
 SECRET = Maker(8).text(30) + "7q"
+
+
+@pytest.mark.parametrize(
+    ("command", "prints"),
+    [
+        ("consul kv get prod/db/password", True), ("dotenv get JWT_SECRET", True), ("acme auth token", True),
+        ("node -p process.env.JWT_SECRET", True), ("head -c 32 /dev/urandom | base64", True), ("yq '.db.password' c.yaml", True),
+        ("git show secret-rotation", False), ("cat src/token.ts", False), ("kubectl get secrets -o name", False),
+        ('curl -s -H "X-Token: $TOKEN" https://api.example.com/version', False), ("go test ./...", False),
+    ],
+)  # fmt: skip
+def test_the_words_of_a_command_tell_what_it_prints(command: str, *, prints: bool) -> None:
+    assert secret_values.prints_secret(command) == prints
+
+
+@pytest.mark.parametrize(
+    "line", ['val apiSecret by lazy {{ "{}" }}', 'api_token: str = Field(default="{}")', 'smtp.login("bot", "{}")', "use {} as the api key"]
+)
+def test_the_name_of_a_secret_stands_elsewhere_on_the_line(line: str) -> None:
+    assert SECRET not in redact(line.format(SECRET))
+
+
+def test_lines_below_a_printing_command_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[str] = []
+    monkeypatch.setattr(secret_values, "_stands_alone", lambda value, is_sure: judged.append(value))
+    redact("> password\nAb3xY9kL2q\n" * 50)
+    assert len(judged) < 200
 
 
 @pytest.mark.parametrize(

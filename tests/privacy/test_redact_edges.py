@@ -98,6 +98,13 @@ def test_a_private_key_is_hidden_to_its_end() -> None:
         'password = ask_password("Password: ")',
         'HEADERS = ("authorization", "x-amz-content-sha256")',
         "the token: `get_token2()` refreshes it",
+        "    --- PASS: TestTokenRefresh/expired_2 (0.00s)",
+        "bypass: rule-2024-a1 matched",
+        "Session: 2026-01-22-0bdbfa06-acf1-473a-b3e4-6a03313d1d0e",
+        "existingSecret: shop-db-2024",
+        "client = Client(api_key=API_KEY_V2, base_url=url)",
+        "If all pass → `spawnDetachedApply(repoRoot)`",
+        'login lea, "etag": "Xk3vQ8zT1mB7yR2n"',
     ],
 )
 def test_ordinary_text_stays(text: str) -> None:

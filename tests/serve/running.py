@@ -59,7 +59,7 @@ class RunningServer:
             self.lines.append(line)
 
     def _is_serving(self) -> bool:
-        return httpx.get(f"{self.address}/health").json() == {"status": "SERVING"}
+        return httpx.get(f"{self.address}/health", timeout=60).json() == {"status": "SERVING"}
 
     @property
     def output(self) -> str:

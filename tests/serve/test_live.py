@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -48,12 +49,18 @@ class Listener:
         try:
             with self._client.stream("GET", "/live") as response:
                 self.status = response.status_code
+                self._socket: socket.socket = response.extensions["network_stream"].get_extra_info("socket")
                 for line in response.iter_lines():
                     self.lines.append(line)
         except httpx.HTTPError:
             pass
         finally:
             self.has_ended.set()
+
+    def leave(self) -> None:
+        """End the connection. Closing the client does not, while the thread waits for more."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+        assert self.has_ended.wait(60)
 
     @property
     def events(self) -> list[dict[str, list[str]]]:
@@ -103,6 +110,8 @@ def test_many_pages_listen_but_not_too_many(server: RunningServer) -> None:
         server.memory.write("2026-12-01.md", day("2026-12-01", ("Is it live?", "Yes.")))
         for one in listeners:
             wait_until(lambda one=one: one.events, "the event")
+        for one in listeners:
+            one.leave()
     with server.client("read") as again:
         wait_until(lambda: Listener(again).status == 200, "a place")
 
@@ -111,8 +120,9 @@ def test_without_listeners_nothing_watches(server: RunningServer) -> None:
     process = psutil.Process(server.process.pid)
     before = process.num_threads()
     with server.client("read") as client:
-        Listener(client)
+        listener = Listener(client)
         assert process.num_threads() > before
+        listener.leave()
     wait_until(lambda: _inotify(process) == 0, "the watching to end")
 
 
@@ -132,7 +142,7 @@ def test_a_revoked_key_hears_no_more(server: RunningServer) -> None:
 
 
 def test_it_needs_a_key(server: RunningServer) -> None:
-    assert httpx.get(f"{server.address}/live").status_code == 401
+    assert httpx.get(f"{server.address}/live", timeout=60).status_code == 401
     with server.client("read") as client:
         assert client.get("/live?x=1").status_code == 422
         assert client.get("/live", headers={"Origin": "http://evil.example"}).status_code == 403

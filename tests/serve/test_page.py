@@ -273,7 +273,7 @@ def test_it_opens_the_browser_at_its_link(tmp_path: Path) -> None:
         assert address == server.address
         (shown,) = re.findall(r"/#token=(\S+)", server.output)
         assert shown != token
-        with httpx.Client(base_url=address) as browser:
+        with httpx.Client(base_url=address, timeout=60) as browser:
             assert browser.get("/").status_code == 200
             key = browser.post("/page/key", json={"token": token}).json()["key"]
             assert not file.exists()

@@ -298,6 +298,9 @@ def test_a_note_is_edited(admin: TestClient, memory: Memory) -> None:
     assert admin.patch(f"/memory/{name}", json={"text": f"key: ghp_{'a1B2' * 9}", "tags": []}).json()["tags"] == []
     assert "a1B2a1B2" not in admin.get(f"/memory/{name}").text
     assert admin.get(f"/memory/{later}").json()["content"].endswith("Another.")
+    refused = admin.patch(f"/memory/{later}", json={"text": "<private>No word.</private>"})
+    assert (refused.status_code, refused.json()["detail"]) == (422, "there is no text to remember")
+    assert admin.get(f"/memory/{later}").json()["content"].endswith("Another.")
     for one, status in (("5e550001", 422), ("ffffffff", 404)):
         assert admin.patch(f"/memory/{one}", json={"text": "x"}).status_code == status
 

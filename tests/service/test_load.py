@@ -17,14 +17,14 @@ from memkit.ipc import client, launch
 from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
 from tests.builders import spool_turn
-from tests.ci import IN_CI, only_in_ci
+from tests.ci import only_in_ci, sized
 from tests.memory import CountingEmbedder, day, make_memory, real_embedder
 from tests.service.running import RunningService, wait_until
 
 __all__ = ["real_embedder"]
 
 CLIENTS = 64
-REQUESTS = 1000 if IN_CI else 300
+REQUESTS = sized(300, 300, 1000)
 DAYS, TURNS = 20, 5
 NOTES = "notes.md"
 SPARE_MB = 60.0
@@ -129,6 +129,7 @@ def test_many_clients_while_the_index_changes(service: RunningService) -> None:
     assert len(edits) > 2
     rows = {row.id: row.chunk for row in service.memory.snapshot.rows()}
     known = {name[:12]: chunk for name, chunk in rows.items()}
+    known |= {turn: chunk for chunk in rows.values() for turn in chunk.turns}
     for answer in answers:
         for result in answer["results"]:
             if not result["chunk"]["source"].endswith(NOTES):  # those have changed since

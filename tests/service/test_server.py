@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -43,11 +44,15 @@ def test_it_answers_as_the_command_line_does_alone(
 def test_it_answers_questions_about_time(
     shared: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def settled(query: str) -> dict[str, Any]:
+        # A job may have just changed a file; then a search says that its index is being updated.
+        return wait_until(lambda: (found := shared.json("search", query)) and not found["degraded"] and found, "rest")
+
     for query in ("what did we do on 2026-11-19", "which port on 2026-11-18", "which port on 2026-11-20", "what is left open"):
-        through = shared.json("search", query)
+        through = settled(query)
         with monkeypatch.context() as patch:
             patch.setitem(shared.environment, "MEMKIT_SERVICE_ENABLED", "false")
-            alone = shared.json("search", query)
+            alone = settled(query)
         assert through.pop("took_ms") != alone.pop("took_ms")
         assert through == alone
     asked = {"query": "what did we do yesterday", "today": "2026-11-20"}
@@ -276,6 +281,7 @@ def test_errors_keep_their_type(shared: RunningService) -> None:
 
 def test_a_crash_is_in_the_log(service: RunningService) -> None:
     assert service.process is not None
+    wait_until(lambda: service.status().get("queue") == 0, "it to rest")  # else the stack may be half changed
     service.process.send_signal(signal.SIGSEGV)
     service.process.wait(60)
     log = Path(service.memory.home.log_file).read_text()

@@ -162,6 +162,7 @@ def test_changes(
     busy: Watched, tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if change != "move all" and "events" in tmp_path.name:  # without an event, as none is sent
+        monkeypatch.setattr(busy.watcher, "_debounce_ms", 30)
         monkeypatch.setattr(watcher_module, "LIST_SECONDS", 3600.0)
         busy.drain()
     away = tmp_path / "away"

@@ -27,7 +27,7 @@ from memkit.llm import (
 from memkit.llm.ledger import Ledger
 from memkit.settings import SummarizeSettings
 from memkit.text import estimate_tokens
-from tests.ci import IN_CI, first
+from tests.ci import first, sized
 from tests.summarize.stage import LONG_TURN, SummaryStage, bullet_for_each
 
 DAY = 24 * 60
@@ -168,7 +168,7 @@ class Spending:
 OUTCOMES = st.sampled_from(["ok", "ok", "left out", "unusable", "timeout", "refused at once"])
 
 
-@settings(max_examples=20 if IN_CI else 3, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(3, 8, 20), suppress_health_check=[HealthCheck.too_slow])
 @given(
     daily=st.integers(4_000, 70_000),
     outcomes=st.lists(st.tuples(OUTCOMES, st.integers(0, 5_000)), min_size=1, max_size=8),

@@ -27,7 +27,7 @@ from memkit.llm import (
 from memkit.llm.ledger import Ledger, total
 from memkit.summarize.summarizer import RETRY_SECONDS
 from tests.builders import entries
-from tests.ci import only_in_ci
+from tests.ci import only_at_night
 from tests.summarize.stage import (
     LONG_TURN,
     SESSION,
@@ -349,7 +349,7 @@ def test_a_budget_in_dollars_holds(stage: SummaryStage) -> None:
     assert Ledger(stage.home).calls() == []
 
 
-@only_in_ci
+@only_at_night
 def test_a_thousand_turns_of_a_day_cost_few_calls(stage: SummaryStage) -> None:
     # Turns every two minutes in five sessions, about as long as real ones (443 tokens on average).
     stage.change(daily_tokens=10_000_000)
