@@ -133,6 +133,16 @@ def delete_collection(home: Home, uri: str, name: str) -> None:
     shutil.rmtree(snapshot_directory(home, name), ignore_errors=True)
 
 
+def remove_strays(home: Home) -> None:
+    """Remove from memkit's own directory what no collection with segments has. Raise `IndexStoreError`."""
+    for path in Path(home.index, "chroma").glob("*"):
+        if not snapshot_directory(home, path.name).is_dir():
+            try:
+                remove_path(path)
+            except OSError as error:
+                raise IndexStoreError(f"cannot remove {path}: {error.strerror or error}") from error
+
+
 def _forget_copied(place: Path) -> None:
     try:
         remove_path(place / COPIED)

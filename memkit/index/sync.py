@@ -54,10 +54,10 @@ def sync_project(
 ) -> SyncReport:
     """Update the project's index once. The caller holds the index lock.
 
-    `rebuild` starts from nothing; `compare` reads all segments; both have Chroma compared or written again.
-    `later` leaves that for a later pass. Without
-    `files` and `embedder`, read and load them when needed. Who gives `files` claims the mark of the project
-    before reading them; see `memkit.ipc.unindexed`. Raise `IndexStoreError`, `EmbeddingError`.
+    `rebuild` starts from nothing; `compare` checks all segments; both have Chroma written again. `later`
+    leaves this machine's Chroma for a later pass. Without `files` and `embedder`, read and load them when
+    needed. Who gives `files` claims the mark of the project before reading them; see `memkit.ipc.unindexed`.
+    Raise `IndexStoreError`, `EmbeddingError`.
     """
     find = None if embedder is None else lambda: (embedder, "")
     indexer = Indexer(project, home, settings, find_embedder=find, announce=announce)
