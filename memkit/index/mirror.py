@@ -64,7 +64,7 @@ def read_copied(place: Path) -> Copied | None:
             return Copied(str(value["collection"]), waiting, int(value["changes"]))
     except FileNotFoundError:
         pass
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         logger.warning("cannot read %s (%r); Chroma gets everything again", place / COPIED, error)
     return None
 

@@ -14,6 +14,8 @@ import chromadb
 import msgspec
 import pytest
 from chromadb.api.models.Collection import Collection
+from memkit.index.outbox import UNSENT
+from memkit.index.purge import delete_collection
 
 from memkit.doctor import open_subject
 from memkit.doctor.index import check_server
@@ -22,8 +24,6 @@ from memkit.errors import IndexStoreError
 from memkit.index import is_up_to_date, read_files
 from memkit.index import server as server_module
 from memkit.index.catalog import collection_name
-from memkit.index.outbox import UNSENT
-from memkit.index.purge import delete_collection
 from memkit.index.store import SERVER_GRAPH, Store
 from memkit.maintenance.backup import back_up
 from memkit.maintenance.restore import open_backup

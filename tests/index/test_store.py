@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from memkit.index.damage import in_use_marker, set_aside_if_damaged
 
 from memkit.errors import IndexStoreError
 from memkit.index import store as store_module
 from memkit.index.chunker import chunk_markdown
-from memkit.index.damage import in_use_marker, set_aside_if_damaged
 from memkit.index.store import Row, Store, owner_of
 from memkit.paths import Home
 from memkit.settings import ChunkingSettings

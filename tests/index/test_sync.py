@@ -16,6 +16,7 @@ import pytest
 from chromadb.api.models.Collection import Collection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from memkit.index.damage import in_use_marker
 
 from memkit.embedding import Embedder, weights
 from memkit.embedding.weights import SourceError
@@ -24,7 +25,6 @@ from memkit.index import store as store_module
 from memkit.index import update as update_module
 from memkit.index.catalog import collection_name
 from memkit.index.chunk import Chunk
-from memkit.index.damage import in_use_marker
 from memkit.index.snapshot import Snapshot
 from memkit.index.store import Store
 from memkit.ipc import unindexed

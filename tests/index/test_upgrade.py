@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
+from memkit.index.purge import erase_deleted
 
 from memkit.index import index_lock, update
 from memkit.index.catalog import known_roots
 from memkit.index.chunk import Chunk
-from memkit.index.purge import erase_deleted
 from memkit.index.store import Row, Store
 from memkit.paths import Home
 from tests.memory import DAYS, Memory, make_memory
