@@ -560,7 +560,6 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
 
 
 def _is_no_value(name: str, suffix: str, value: str, is_quoted: bool) -> bool:
-    """Return whether the value is no secret: a number of tokens, a placeholder, a word."""
     is_count = name.lower() == "token" and suffix.lower().startswith(("s", "_c"))
     is_id = name.lower() == "secret" and _compiled("(?i)[ _-]?id").fullmatch(suffix)
     if is_id and (_compiled(_UUID).fullmatch(value) or is_random(value)):
@@ -685,7 +684,6 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
 
 
 def _secret_columns(line: str) -> tuple[list[int], str]:
-    """Return which columns hold secrets if `line` heads a table, and their separator."""
     if len(line) > 2000:
         return [], ""
     for delimiter in "|\t;,":
