@@ -303,7 +303,6 @@ def hide_known(text: str, mark: Callable[[str], str], there: set[str]) -> str:
 
 
 def _wrapped_lines(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the further lines of tokens that a terminal or a mail wrapped, behind the mark of the first."""
     for mark in _compiled(r"\[redacted:(?:[a-z-]*(?:key|token)|jwt)\](?=\n)").finditer(text):
         lines = _compiled(r"(?:\n[\w.+/=-]{40,200}(?=\n))*\n(?=[\w.+/=-]{0,60}\d)[\w.+/=-]{2,200}(?=\s|\Z)").match(text, mark.end())
         first = lines[0].split("\n")[1] if lines else ""

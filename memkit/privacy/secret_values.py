@@ -18,7 +18,7 @@ from typing import Any
 MIN_LENGTH = 8
 """Characters of the shortest value that counts as a secret."""
 
-MIN_ENTROPY = 2.5
+MIN_ENTROPY = 2.0
 """Bits per character from which the value of a secret-looking assignment counts as a secret.
 
 Repeated letters and placeholders have less, passwords and random keys more (hexadecimal up to 4.0, base64 up
@@ -189,6 +189,7 @@ _NOT_VALUE = (
     r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit"
     r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|fields?|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
 )
+_WORD_AND_NUMBER = r"[^\W\d_]{3,20}\d{2,12}[!#$%&*?+]"
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
 _FLAG = r"(?:^|[\s\"'(\[])--?(?:[A-Za-z][\w-]{0,30})?\Z"
@@ -541,6 +542,8 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
             and (is_closed or bool(behind.group("said").strip()))
             and (is_random(value) or (_kinds(value) == 3 and not _is_name(value)))
         )
+        is_word = _compiled(_WORD_AND_NUMBER + "{0,3}").fullmatch(value) is not None
+        is_secret = is_secret or (name.group().startswith("pass") and is_word)
     elif behind.group("passed") is not None:
         is_secret = not _compiled(_LIST_ITEM).fullmatch(value) or is_random(value)
     else:
@@ -557,7 +560,6 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
 
 
 def _is_no_value(name: str, suffix: str, value: str, is_quoted: bool) -> bool:
-    """Return whether the value is no secret: a number of tokens, a placeholder, a word."""
     is_count = name.lower() == "token" and suffix.lower().startswith(("s", "_c"))
     is_id = name.lower() == "secret" and _compiled("(?i)[ _-]?id").fullmatch(suffix)
     if is_id and (_compiled(_UUID).fullmatch(value) or is_random(value)):
@@ -591,6 +593,8 @@ def _is_said(value: str) -> bool:
     if re.fullmatch(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64}|(?:[0-9a-fA-F]{2}:){3,}[0-9a-fA-F]{2})", value):
         return False
     kinds = _kinds(value)
+    if _compiled(_WORD_AND_NUMBER + "{1,3}").fullmatch(value):
+        return True
     if kinds == 3 and (re.search(r"[!#%&^*+?~]", value.rstrip("!?*")) or is_random(value)):
         return True
     return len(value) >= 12 and kinds >= 2 and is_random(value)
@@ -680,7 +684,6 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
 
 
 def _secret_columns(line: str) -> tuple[list[int], str]:
-    """Return which columns hold secrets if `line` heads a table, and their separator."""
     if len(line) > 2000:
         return [], ""
     for delimiter in "|\t;,":

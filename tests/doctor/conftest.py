@@ -22,6 +22,7 @@ from memkit.capture.sessions import Session, Sessions
 from memkit.doctor import Finding, installation, open_subject
 from memkit.doctor.checks import apply_fixes, examine
 from memkit.embedding import Embedder, load_embedder, weights
+from memkit.ipc.stop import stop
 from memkit.paths import Home
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import open_searcher
@@ -173,7 +174,7 @@ def weights_of_this_machine(monkeypatch: pytest.MonkeyPatch, model_home: Home) -
 
 
 @pytest.fixture
-def bare(tmp_path: Path, place: Path, model_home: Home, weights_of_this_machine: Path) -> Patient:
+def bare(tmp_path: Path, place: Path, model_home: Home, weights_of_this_machine: Path) -> Iterator[Patient]:
     """A healthy home with a session, whose project has no memory yet."""
     root = place / "patient"
     shutil.rmtree(root, ignore_errors=True)
@@ -183,7 +184,8 @@ def bare(tmp_path: Path, place: Path, model_home: Home, weights_of_this_machine:
     patient = Patient(memory, tmp_path / "claude" / "projects" / folder)
     lines = Lines().prompt("Which port?").answer("7443.")
     patient.remember_session(lines, last_event=time.time() + 60)
-    return patient
+    yield patient
+    stop(memory.home)  # the next test has the same place
 
 
 @pytest.fixture

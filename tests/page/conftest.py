@@ -51,10 +51,22 @@ def served(story: PageHome) -> Iterator[PageServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def spare(model_home: Home, tmp_path_factory: pytest.TempPathFactory) -> tuple[PageHome, Path, Path]:
+    """A second memory, its place, and a copy of it: to make one takes longer than most tests."""
+    place = tmp_path_factory.mktemp("spare").resolve()
+    made = make_story(place / "used", model_home.models)
+    shutil.copytree(place / "used", place / "kept", symlinks=True)
+    return made, place / "used", place / "kept"
+
+
 @pytest.fixture
-def own_story(model_home: Home, tmp_path: Path) -> Iterator[PageServer]:
-    """The server of a memory that a test may change."""
-    with PageServer(make_story(tmp_path.resolve(), model_home.models)) as server:
+def own_story(spare: tuple[PageHome, Path, Path]) -> Iterator[PageServer]:
+    """The server of a memory that a test may change. Each has the same place: the index depends on it."""
+    home, used, kept = spare
+    shutil.rmtree(used)
+    shutil.copytree(kept, used, symlinks=True)
+    with PageServer(home) as server:
         yield server
 
 

@@ -5,9 +5,14 @@ other; a hash of the template decides. The rules were tuned on `fit`. On their f
 of the named secrets and 89.9 % of those in everyday outputs, and touched 3.1 % of the innocent texts. What that run
 showed was then repaired, so `held` is not unseen any more: both halves only guard against regressions now.
 
-`terminals_*.txt` is a second corpus, written before its author read the rules. They were tuned on its `fit` (to 100 %,
-100 %, and 0 %). On `held`, which was measured once and not tuned for, they find 82.6 % of the named secrets and 87.8 % of
-those in everyday outputs, and touch 4.1 % of the distinct innocent texts.
+`terminals_*.txt` is a second corpus, written before its author read the rules. They were tuned on its `fit`. On its
+first run on `held`, 82.6 % of the named secrets and 87.8 % of those in everyday outputs were found, and 4.1 % of the
+innocent texts touched; now it is 89.1, 89.2, and 2.1 %.
+
+`sessions_*.txt` is a third one, by an author who never read the rules. On its first run, 89.5 and 90.4 % of the named
+secrets in its halves were found, 78.7 and 78.9 % of the everyday ones, and 1.1 and 1.5 % of the innocent texts touched.
+Then one cause that `fit` showed was repaired, passwords that are a word and a number: `held` is at 90.7, 84.6, and 1.5 %.
+Some of what counts as missed is hidden, but begins like a text that stays, as in `lin_api_xxx`.
 
 The templates are in `outputs_*.txt`, in the notation of `secrets_corpus`. `## ` begins a kind, `--` alone ends
 a template. A first line `$$ …` is the command whose result follows.

@@ -12,11 +12,12 @@ from tests.e2e.plugin.user import MemkitUser, answers_so_far
 from tests.e2e.waiting import wait_until
 from tests.messages_api import MessagesApi, Reply, Request, text, tool
 
+PATH = ".memkit/team/jo-doe-1234/2026-01-02.md"
+# As a pull does: the upstream's branch comes first, then the file.
 ARRIVES = (
-    "mkdir -p .memkit/team/jo-doe-1234 && "
-    "printf '# 2026-01-02\\n\\n## Port\\n\\nThe gateway listens on 7443.\\n' > .memkit/team/jo-doe-1234/2026-01-02.md && "
-    "git add -fA .memkit/team && git -c user.name=Jo -c user.email=x commit -qm x && "
-    "git update-ref refs/remotes/origin/main HEAD && touch .memkit/team/jo-doe-1234/2026-01-02.md"
+    "blob=$(printf '# 2026-01-02\\n\\n## Port\\n\\nThe gateway listens on 7443.\\n' | git hash-object -w --stdin) && "
+    f"git update-index --add --cacheinfo 100644,$blob,{PATH} && git -c user.name=Jo -c user.email=x commit -qm x && "
+    f"git update-ref refs/remotes/origin/main HEAD && git checkout -q -- {PATH}"
 )
 
 SETTINGS = '[service]\nenabled = false\n[embedding]\nprovider = "none"\n'
