@@ -98,8 +98,11 @@ def is_all_gone(directory: Path) -> bool:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without a signal")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", 1)])
 def test_a_signal_ends_the_program_and_its_children(tmp_path: Path, number: int) -> None:
+    # `nohup` and a shell's background jobs hand down ignored signals.
+    default = "signal.default_int_handler" if number == signal.SIGINT else "signal.SIG_DFL"
     code = (
-        "import sys; from memkit.processes import run_to_end\n"
+        "import signal, sys; from memkit.processes import run_to_end\n"
+        f"signal.signal({int(number)}, {default})\n"
         "run_to_end([sys.executable, '-c', sys.argv[1]], {}, sys.argv[2], 600.0)"
     )
     asking = subprocess.Popen([sys.executable, "-c", code, FAMILY, str(tmp_path)], stderr=subprocess.DEVNULL)
