@@ -117,11 +117,15 @@ class Indexer:
             unindexed.claim(self.home, self.project.root)
             files = read_files(self.project, self.home, self.settings, self.snapshot())
         made: Vectors = {}
-        last = self.snapshot()
+        current = self.snapshot()
+        last = current or open_current(snapshot_directory(self.home, self.name), Snapshot)
+        kept = (None, None) if rebuild else (current, last)
         try:
-            report = Update(self, files, made, last, reuse=not rebuild).run(progress)
+            report = Update(self, files, made, last, *kept).run(progress)
         except OtherLengthError:
-            report = Update(self, files, made, last, reuse=False).run(progress)
+            embedded = len(made)
+            report = Update(self, files, made, last).run(progress)
+            report.embedded += embedded
         if not later or is_server(self.settings.index.uri):
             self.copy(report)
         return report

@@ -59,20 +59,27 @@ class OtherLengthError(Exception):
 class Update:
     """One pass over the memory files.
 
-    `last` is the current snapshot: it has the text of files that cannot be read now and, with `reuse`, all
-    chunks of unchanged files. `made` collects the vectors of the chunks in work, so that a second
-    attempt need not embed them again.
+    `last` is the last snapshot, even with words of another language: it has the text of files that cannot be
+    read now. `base` is the one whose chunks of unchanged files stay, and `embedded` the one whose vectors do.
+    `made` collects the vectors of the chunks in work, so that a second attempt need not embed them again.
     """
 
     def __init__(
-        self, indexer: Indexer, files: CurrentFiles, made: Vectors, last: Snapshot | None, *, reuse: bool
+        self,
+        indexer: Indexer,
+        files: CurrentFiles,
+        made: Vectors,
+        last: Snapshot | None,
+        base: Snapshot | None = None,
+        embedded: Snapshot | None = None,
     ) -> None:
         self.indexer = indexer
         self.settings = indexer.settings
         self.files = files
         self.made = made
         self.last = last
-        self.base = base = last if reuse else None
+        self.base = base
+        self.embedded = embedded
         self.directory = snapshot_directory(indexer.home, indexer.name)
         self.report = SyncReport(indexer.project.root, unreadable=files.problems)
         self.state = state_of(files, self.settings)
@@ -184,7 +191,7 @@ class Update:
 
     def _last_rows(self, source: str) -> list[Row]:
         rows = [] if self.last is None else self.last.rows_of(source)
-        return rows if self.base is not None else [replace(row, vectors=None) for row in rows]
+        return rows if self.embedded is not None else [replace(row, vectors=None) for row in rows]
 
     def _chunks_of(self, source: str) -> list[Row]:
         try:
@@ -229,8 +236,8 @@ class Update:
         found: dict[int, NDArray[np.float32] | None] = {}
         for number in {row.chunk.text_number for row in rows if row.vectors is None}:
             vectors = self.made.get(number, self.known.get(number))
-            if vectors is None and self.base is not None:
-                vectors = self.base.vectors_of_text(number)
+            if vectors is None and self.embedded is not None:
+                vectors = self.embedded.vectors_of_text(number)
             found[number] = vectors
         return [
             replace(row, vectors=found[row.chunk.text_number]) if row.vectors is None else row
@@ -246,8 +253,8 @@ class Update:
                 held = None
                 if embedder.dimensions is None:
                     held = next((one.shape[1] for one in self.known.values()), None)
-                    if held is None and self.base is not None:
-                        held = self.base.dimensions
+                    if held is None and self.embedded is not None:
+                        held = self.embedded.dimensions
                 self.embedder = ChunkEmbedder(embedder, held)
         if self.embedder is None or self.embedder.is_stopped:
             return None
@@ -255,7 +262,7 @@ class Update:
 
     def _embed(self, embedder: ChunkEmbedder, chunks: list[Chunk], note: Callable[[int], None]) -> None:
         """Embed chunks; the report has the reason for those that could not be."""
-        held = None if self.base is None else self.base.dimensions
+        held = None if self.embedded is None else self.embedded.dimensions
         for start, vectors in embedder.batches(chunks, BATCH_CHUNKS):
             pairs = zip(chunks[start:], vectors, strict=False)
             made = {chunk.text_number: found for chunk, found in pairs if found is not None}

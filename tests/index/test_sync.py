@@ -16,7 +16,6 @@ import pytest
 from chromadb.api.models.Collection import Collection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from memkit.index.damage import in_use_marker
 
 from memkit.embedding import Embedder, weights
 from memkit.embedding.weights import SourceError
@@ -189,7 +188,7 @@ def test_a_deleted_index_comes_back_equal(
     memory.sync()
     assert memory.contents() == contents
     assert memory.answers(QUERIES) == answers
-    shutil.rmtree(Path(memory.home.index, "snapshots"))  # from what Chroma holds
+    shutil.rmtree(Path(memory.home.index, "snapshots"))
     memory.sync()
     assert memory.contents() == contents
     memory.sync(rebuild=True)
@@ -241,15 +240,10 @@ def test_step_by_step_is_the_same_as_at_once(
 def test_an_indexer_that_stays_open_does_the_same(tmp_path: Path) -> None:
     """One that stays open sees what others do to the files, and harms no one who reads meanwhile."""
     memory = make_memory(tmp_path, {"notes.md": LONG})
-    with (
-        index_lock(memory.home, 5.0),
-        Indexer(
-            memory.project,
-            memory.home,
-            memory.settings,
-            find_embedder=lambda: (memory.embedder, ""),
-        ) as indexer,
-    ):
+    with index_lock(memory.home, 5.0):
+        indexer = Indexer(
+            memory.project, memory.home, memory.settings, find_embedder=lambda: (memory.embedder, "")
+        )
         assert indexer.snapshot() is None
         indexer.sync()
         first = indexer.snapshot()
@@ -263,10 +257,8 @@ def test_an_indexer_that_stays_open_does_the_same(tmp_path: Path) -> None:
         assert indexer.snapshot() is not first
         assert memory.search("quagga").results[0].chunk.source.endswith("new.md")
         assert searcher.answer(SearchRequest("topic3", minimum=0.0)).results == before
-        indexer.close()
         assert indexer.sync().added == 0
         assert indexer.sync(rebuild=True).embedded == 6
-    assert in_use_marker(Path(memory.home.index, "chroma")).exists() is False
 
 
 def test_text_that_was_copied_is_not_embedded_again(tmp_path: Path) -> None:
@@ -322,7 +314,7 @@ def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.Monkey
 
     for name in ("upsert", "update", "delete"):
         monkeypatch.setattr(Collection, name, limited(getattr(Collection, name)))
-    for name in ("mark_started", "write_rows", "write_manifest"):
+    for name in ("note_changed", "write_rows", "write_manifest"):
         monkeypatch.setattr(update_module, name, limited(getattr(update_module, name)))
     interruptions = 0
     finished = False
