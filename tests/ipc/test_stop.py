@@ -61,7 +61,7 @@ def command(run: Run, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 @pytest.fixture
 def stopped(service: RunningService) -> Iterator[RunningService]:
-    """A warm service that holds the index lock, stopped as by SIGSTOP."""
+    """A warm service, stopped by SIGSTOP in the middle of a pass."""
     stop_with_the_lock(service)
     yield service
     end_successor(service)
@@ -70,11 +70,26 @@ def stopped(service: RunningService) -> Iterator[RunningService]:
 def stop_with_the_lock(service: RunningService) -> subprocess.Popen[bytes]:
     service.found("port")
     assert service.process is not None
-    service.ask("index")  # it keeps the lock for a moment after a task
-    service.process.send_signal(signal.SIGSTOP)
     process = psutil.Process(service.process.pid)
-    wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "it to be stopped")
+    lock = service.memory.home.index_lock
+    for number in itertools.count():  # until the signal meets a pass
+        parts = (f"# Part {part}\n\n" + f"Words of try {number}. " * 30 for part in range(40))
+        service.memory.write(f"{number}.md", "\n\n".join(parts))
+        asking = threading.Thread(target=ask_in_vain, args=(service,), daemon=True)
+        asking.start()
+        wait_until(lambda asking=asking: is_locked(lock) or not asking.is_alive(), "a pass")
+        process.suspend()
+        wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "it to be stopped")
+        if is_locked(lock):
+            break
+        process.resume()
     return service.process
+
+
+def ask_in_vain(service: RunningService) -> None:
+    """Ask for a pass; nobody answers if it is stopped."""
+    with contextlib.suppress(Exception):
+        service.ask("index")
 
 
 def end_successor(service: RunningService) -> None:
