@@ -23,7 +23,7 @@ from memkit.index import is_up_to_date, read_files
 from memkit.index import server as server_module
 from memkit.index.catalog import collection_name
 from memkit.index.mirror import delete_collection, waiting_chunks
-from memkit.index.store import SERVER_GRAPH, Store
+from memkit.index.store import Store
 from memkit.maintenance.backup import back_up
 from memkit.maintenance.restore import open_backup
 from memkit.paths import Home

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +23,7 @@ from memkit.index import index_lock
 from memkit.ipc import client, launch, spool, stop, unindexed
 from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
+from memkit.processes import is_locked
 from tests.builders import spool_turn
 from tests.ci import first, only_in_ci, sized
 from tests.cli.conftest import Outcome, Run, clean_environment, run
