@@ -120,7 +120,7 @@ def update(subject: Subject) -> str:
 
 
 def rebuild(subject: Subject) -> str:
-    """Rebuild the project's index. Raise `MemkitError`."""
+    """Chunk all files again; their vectors, which may have cost money, stay. Raise `MemkitError`."""
     return _index(subject, is_rebuild=True)
 
 
@@ -134,6 +134,7 @@ def _index(subject: Subject, is_rebuild: bool) -> str:
             subject.home,
             subject.settings,
             rebuild=is_rebuild,
+            keep_vectors=True,
             compare=True,
             announce=lines.append,
         )

@@ -45,6 +45,7 @@ def sync_project(
     settings: Settings,
     *,
     rebuild: bool = False,
+    keep_vectors: bool = False,
     compare: bool = False,
     later: bool = False,
     files: CurrentFiles | None = None,
@@ -54,14 +55,16 @@ def sync_project(
 ) -> SyncReport:
     """Update the project's index once. The caller holds the index lock.
 
-    `rebuild` starts from nothing; `compare` checks all segments; both have Chroma written again. `later`
-    leaves this machine's Chroma for a later pass. Without `files` and `embedder`, read and load them when
-    needed. Who gives `files` claims the mark of the project before reading them; see `memkit.ipc.unindexed`.
-    Raise `IndexStoreError`, `EmbeddingError`.
+    `rebuild` starts from nothing, or with `keep_vectors` embeds only what is new; `compare` checks all
+    segments; both have Chroma written again. `later` leaves this machine's Chroma for a later pass. Without
+    `files` and `embedder`, read and load them when needed. Who gives `files` claims the mark of the project
+    before reading them; see `memkit.ipc.unindexed`. Raise `IndexStoreError`, `EmbeddingError`.
     """
     find = None if embedder is None else lambda: (embedder, "")
     indexer = Indexer(project, home, settings, find_embedder=find, announce=announce)
-    report = indexer.sync(files, rebuild=rebuild, compare=compare, later=later, progress=progress)
+    report = indexer.sync(
+        files, rebuild=rebuild, keep_vectors=keep_vectors, compare=compare, later=later, progress=progress
+    )
     indexer.merge()
     return report
 
@@ -104,6 +107,7 @@ class Indexer:
         files: CurrentFiles | None = None,
         *,
         rebuild: bool = False,
+        keep_vectors: bool = False,
         compare: bool = False,
         later: bool = False,
         progress: Progress | None = None,
@@ -119,7 +123,7 @@ class Indexer:
         made: Vectors = {}
         current = self.snapshot()
         last = current or open_current(snapshot_directory(self.home, self.name), Snapshot)
-        kept = (None, None) if rebuild else (current, last)
+        kept = (None if rebuild else current, None if rebuild and not keep_vectors else last)
         try:
             report = Update(self, files, made, last, *kept).run(progress)
         except OtherLengthError:

@@ -513,6 +513,16 @@ def test_another_language_costs_no_embedding(tmp_path: Path) -> None:
     assert memory.search("Haus alte").results[0].lexical > 0
 
 
+def test_a_rebuild_may_keep_the_vectors(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    before = memory.contents()
+    memory.embedder.texts.clear()
+    memory.sync(rebuild=True, keep_vectors=True)
+    assert memory.embedder.texts == []
+    assert memory.contents() == before
+
+
 def test_invalid_utf8_is_counted(tmp_path: Path) -> None:
     memory = make_memory(tmp_path)
     memory.write("latin.md", b"# Caf\xe9\n\n" + b"cr\xe8me " * 20)
