@@ -102,13 +102,8 @@ class Place:
     @contextmanager
     def indexer(self, embedder: Embedder) -> Iterator[Indexer]:
         """Open the indexer under the lock, as every caller does."""
-        with (
-            index_lock(self.home, 5.0),
-            Indexer(
-                self.project, self.home, self.settings, find_embedder=lambda: (embedder, "")
-            ) as indexer,
-        ):
-            yield indexer
+        with index_lock(self.home, 5.0):
+            yield Indexer(self.project, self.home, self.settings, find_embedder=lambda: (embedder, ""))
 
     def sync(self, embedder: Embedder, *, later: bool = False) -> Any:
         """Index once."""

@@ -134,6 +134,17 @@ def _refuse_others(path: str, mode: int) -> None:
         raise RefusedFileError(path, "it is not a regular file")
 
 
+def remove_path(path: str | os.PathLike[str]) -> None:
+    """Remove a file, a link, or a directory with its content, if there is one. Raise `OSError`."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        import shutil  # hooks do not need it
+
+        shutil.rmtree(path)
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
 def make_private_directory(path: str) -> str:
     """Create the directory `path` and its missing parents with mode 0700; return `path`."""
     if not os.path.isdir(path):

@@ -13,7 +13,6 @@ import pytest
 from memkit import processes
 from memkit.environment import environment_directory
 from memkit.hook.trust import in_session, of_user
-from memkit.index import damage
 from memkit.paths import Home
 from tests.hook.conftest import Stage, stage  # noqa: F401
 
@@ -42,22 +41,6 @@ def intrude(directory: Path, mark: Path) -> None:
     directory.mkdir(exist_ok=True)
     for name in ("json", "sqlite3", "memkit", "chromadb", "sitecustomize", "usercustomize"):
         (directory / f"{name}.py").write_text(f"open({str(mark)!r}, 'w')\n")
-
-
-def test_reading_a_whole_index_runs_nothing_of_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    intrude(tmp_path / "repository", tmp_path / "ran")
-    (tmp_path / "repository" / ".env").write_text("MIGRATIONS=true\n")
-    index = tmp_path / "index"
-    subprocess.run(
-        [sys.executable, "-I", "-c", "import chromadb, sys; chromadb.PersistentClient(sys.argv[1])", index],
-        check=True,
-        cwd=tmp_path,
-    )
-    monkeypatch.chdir(tmp_path / "repository")
-    assert damage.read_all(Path("../index")) == damage.Contents()
-    assert not (tmp_path / "ran").exists()
 
 
 def test_chroma_reads_no_settings_of_the_working_directory(tmp_path: Path) -> None:

@@ -31,9 +31,10 @@ POLL_SECONDS = 0.05
 
 @dataclass(slots=True)
 class WorkReport:
-    """The result of a run. `failures` are lines for users."""
+    """The result of a run. `failures` are lines for users; `has_ended` is set if a session has ended."""
 
     events: int = 0
+    has_ended: bool = False
     retried: int = 0
     failures: list[str] = field(default_factory=list)
     indexed: list[SyncReport] = field(default_factory=list)
@@ -132,6 +133,7 @@ def _handle_events(
             else:
                 spool.done(home, item)
                 report.events += 1
+                report.has_ended |= item.record.get("event") == "SessionEnd"
         if is_behind:
             time.sleep(POLL_SECONDS)
         elif not names:
@@ -162,7 +164,8 @@ def _index(
     for root in unindexed.roots(home):
         try:
             project = Project(root, home)
-            report.indexed.append(sync_project(project, home, settings_of(project), later=True))
+            later = not report.has_ended
+            report.indexed.append(sync_project(project, home, settings_of(project), later=later))
         except Exception as error:
             logger.exception("indexing %s failed", root)
             report.failures.append(f"indexing {root}: {one_line(str(error))}")

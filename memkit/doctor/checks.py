@@ -86,8 +86,8 @@ CHECKS = (
     Check(model.check_budget),
     Check(model.check_given_up, hourly=True),
     Check(index.check_snapshot, of_project=True),
-    Check(index.check_store, of_project=True, deep=True),
     Check(index.check_edits, of_project=True),
+    Check(index.check_chunks, of_project=True, deep=True),
     Check(index.check_server, of_project=True),
     Check(index.check_gone_projects),
 )
@@ -105,12 +105,8 @@ FIXES: dict[Callable[[Subject], str], set[str]] = {
     capture.handle_events: {"event-failed", "worker-killed", "events-waiting"},
     capture.fix_archive: {"archive-gap"},
     capture.write_lost_turns: {"turns-missing"},
-    index.set_index_aside: {"index-damaged"},
-    index.rebuild: {"index-foreign", "index-dimensions", "index-differs"},
-    index.update: {
-        *("snapshot-foreign", "snapshot-damaged", "snapshot-differs"),
-        *("index-damaged", "not-indexed", "not-embedded"),
-    },
+    index.rebuild: {"index-differs"},
+    index.update: {"snapshot-foreign", "snapshot-damaged", "not-indexed", "not-embedded"},
 }
 """The codes that each fix fixes, in the order in which the fixes run. A fix returns a line on what it did."""
 

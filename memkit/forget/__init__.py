@@ -27,7 +27,7 @@ from memkit.hook.project import Project
 from memkit.index import sync_project
 from memkit.index.catalog import collection_name, snapshots_of
 from memkit.index.merge import erase_dead
-from memkit.index.purge import delete_collection, erase_deleted
+from memkit.index.mirror import delete_collection, remove_strays, start_again
 from memkit.index.reader import ChunkReader, open_current
 from memkit.ipc import spool, unindexed
 from memkit.journal import Journal
@@ -37,6 +37,7 @@ from memkit.journal.team import TeamFolder
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.projects.team import author_folder
+from memkit.settings import is_server
 from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line
@@ -252,7 +253,7 @@ def purge_index(
     for project, settings in projects:
         if Path(project.root).is_dir():
             announce(f"updating the index of {project.root}")
-            report = sync_project(project, home, settings, announce=announce)
+            report = sync_project(project, home, settings, later=True, announce=announce)
             if report.away:  # what waits there is deleted with the next contact; until then this is not done
                 away = report.away
             current[collection_name(project, home, space(settings.embedding))] = project, settings
@@ -264,10 +265,13 @@ def purge_index(
         if directory.name in current:
             project, settings = current[directory.name]
             recount(project, home, settings)
+            if not is_server(uri):  # Chroma keeps deleted vectors in its files
+                start_again(home, uri, directory.name)
         elif holds_text(chunks):
             delete_collection(home, uri, directory.name)
     erase_timelines(home, remembered_projects(home))
     if away:
         raise IndexStoreError(f"forgotten text may still be on the server: {away}")
-    if not erase_deleted(home, uri):
+    remove_strays(home)
+    if is_server(uri):
         announce(f"the Chroma server {uri} may keep deleted text in its own files; run `chroma vacuum` there")

@@ -1,16 +1,16 @@
 """The index: it makes the Markdown of a project searchable.
 
-The pipeline is scan → chunk → embed → store and lexical → snapshot:
+The pipeline is scan → chunk → embed → segment → snapshot, and Chroma:
 
 1. `scanner` finds the memory files, and `memory_files` reads them.
 2. `chunker` cuts them into chunks along headings (`sections`) and blocks (`blocks`).
-3. `update` embeds the chunks that have no vector yet, and writes what has changed:
-4. the vectors to `store`, which is Chroma;
-5. then a `segment` with chunks, vectors, and terms (`lexical`: BM25), and the manifest that names it.
+3. `update` embeds the chunks that have no vector yet, and writes what has changed as
+4. a `segment` with chunks, vectors, and terms (`lexical`: BM25), and the manifest that names it;
+5. then, or later, `mirror` copies the vectors to a `store`, which is Chroma.
 
 A `snapshot` is what searches see of all segments; `reader` reads their text alone. `sync` runs this for one
 project, under the index lock, and `merge` keeps the segments few. `catalog` names the index of each project
-and opens its current snapshot. `damage` and `purge` look after Chroma's files.
+and opens its current snapshot.
 
 The names in `__all__` are the front for other packages. Most load their modules on first use.
 """

@@ -72,7 +72,6 @@ class Manifest:
     Attributes:
         name: 32 hex characters. No other state of any index has it.
         root: the root directory of the project.
-        collection: the id of the store's collection that holds the same chunks, or "".
         segments: the names of the segments, each 32 hex characters, and the stats that their files had when
             they were checked or written.
         entries: the indexed memory files by source.
@@ -80,7 +79,6 @@ class Manifest:
 
     name: str
     root: str
-    collection: str
     segments: Mapping[str, Stat]
     entries: Mapping[str, Entry]
 
@@ -104,7 +102,6 @@ class Manifest:
         value = {
             "format": FORMAT,
             "root": self.root,
-            "collection": self.collection,
             "segments": dict(self.segments),
             "sources": dict(sorted(self.entries.items())),
         }
@@ -124,7 +121,7 @@ class Manifest:
             entries = {
                 source: _entry(values, len(segments)) for source, values in value["sources"].items()
             }
-            return cls(name, _text(value["root"]), _text(value["collection"]), segments, entries)
+            return cls(name, _text(value["root"]), segments, entries)
         except FileNotFoundError as error:
             if _old_name(directory):
                 raise ForeignSnapshotError(

@@ -48,7 +48,7 @@ def merge(snapshot: Snapshot, *groups: list[int]) -> None:
     except OSError as error:
         raise unwritable(directory, error) from error
     known = {one.name: one.stat for one in snapshot.segments}
-    write_manifest(directory, snapshot.root, names, entries, snapshot.manifest.collection, known=known)
+    write_manifest(directory, snapshot.root, names, entries, known=known)
 
 
 def erase_dead(directory: Path) -> bool:

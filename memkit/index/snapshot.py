@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.errors import IndexStoreError, StaleSnapshotError
-from memkit.files import make_private_directory, write_durably
-from memkit.index.damage import remove_path
+from memkit.files import make_private_directory, remove_path, write_durably
 from memkit.index.lexical import JoinedPostings, LexicalIndex, signature
 from memkit.index.manifest import (
     MANIFEST,
@@ -38,10 +37,6 @@ from memkit.index.manifest import (
 from memkit.index.reader import ChunkReader
 from memkit.index.segment import Columns, Names, Segment, join_columns, write_rows
 from memkit.index.store import Row
-
-STARTED = "started"
-"""The file that exists while the store may hold other chunks than the current state."""
-
 
 MANY_VECTORS = 50_000
 """From this many vectors on, their products are computed in several threads: below, that takes longer."""
@@ -275,15 +270,14 @@ def write_manifest(
     root: str,
     segments: Sequence[str],
     entries: Mapping[str, Entry],
-    collection: str = "",
     name: str = "",
     known: Mapping[str, Stat] | None = None,
 ) -> None:
     """Make these entries of these segments the current state; remove all other segments.
 
-    Segments without an entry are left out. `collection` identifies the collection of the store that holds
-    the same chunks. Pass the current state's `name` to keep it if no chunk changes. `known` has the stats
-    of the segments that were checked; the others have just been written. Raise `IndexStoreError`.
+    Segments without an entry are left out. Pass the current state's `name` to keep it if no chunk changes.
+    `known` has the stats of the segments that were checked; the others have just been written. Raise
+    `IndexStoreError`.
     """
     used = sorted({one.segment for one in entries.values() if one.first < one.last})
     number = {old: new for new, old in enumerate(used)}
@@ -295,21 +289,11 @@ def write_manifest(
         stats = {
             one: (known or {}).get(one) or stat_of(os.stat(directory / f"{one}{SUFFIX}")) for one in names
         }
-        manifest = Manifest(name or uuid.uuid4().hex, root, collection, stats, numbered)
+        manifest = Manifest(name or uuid.uuid4().hex, root, stats, numbered)
         write_durably(str(directory / MANIFEST), manifest.to_bytes())
     except OSError as error:
         raise unwritable(directory, error) from error
-    with contextlib.suppress(OSError):
-        (directory / STARTED).unlink()
     remove_others(directory, names)
-
-
-def mark_started(directory: Path) -> None:
-    """Record durably that a pass changes the store. `write_manifest` removes the mark."""
-    try:
-        write_durably(str(directory / STARTED), b"")
-    except OSError as error:
-        raise unwritable(directory, error) from error
 
 
 def unwritable(directory: Path, error: OSError) -> IndexStoreError:

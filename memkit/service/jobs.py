@@ -114,8 +114,9 @@ def _index(context: JobContext, run: JobRun) -> str:
 def _tidy(context: JobContext, run: JobRun) -> str:
     from memkit.capture.lost import separate_commands
     from memkit.forget import remove_old_text
-    from memkit.index.catalog import left_behind
-    from memkit.index.purge import delete_collection, keep_small
+    from memkit.index.catalog import left_behind, snapshots_of
+    from memkit.index.merge import erase_dead
+    from memkit.index.mirror import delete_collection, remove_strays, start_again
     from memkit.maintenance import remove_old_days, remove_old_replaced
     from memkit.topics.kept import drop_outdated_topics
 
@@ -138,7 +139,11 @@ def _tidy(context: JobContext, run: JobRun) -> str:
         context.index(Project(root, context.home))
     with index_lock(home, LOCK_SECONDS):
         drop_outdated_topics(home, removed)
-        freed = keep_small(home, settings.index.uri, erase=bool(removed))
+        for directory in snapshots_of(home, None):
+            erase_dead(directory)
+        for directory in snapshots_of(home, removed):
+            start_again(home, settings.index.uri, directory.name)
+        remove_strays(home)
         for directory, own in left_behind(home, context.settings_of):  # late, because a server may be away
             delete_collection(home, own.index.uri, directory.name)
     with capture_lock(home, LOCK_SECONDS):  # at the end: a file that it cannot read must stop nothing else
@@ -148,7 +153,7 @@ def _tidy(context: JobContext, run: JobRun) -> str:
         context.index(Project(root, context.home))
     return (
         f"{plural(removed_files, 'old state file')}, {plural(archives, 'archived session')} and "
-        f"{plural(sum(removed.values()), 'day')} removed, {freed / 1e6:.1f} MB of the index freed"
+        f"{plural(sum(removed.values()), 'day')} removed"
     )
 
 

@@ -15,7 +15,7 @@ from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.index import open_snapshot
 from memkit.index.catalog import index_key
-from memkit.index.outbox import is_sent
+from memkit.index.mirror import waiting_chunks
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.recall.corpus import Corpus
@@ -71,6 +71,13 @@ class Models:
         """Forget all. The next search loads what it needs."""
         with self._guard:
             self._loaded.clear()
+
+
+def _has_gaps(snapshot: Snapshot | None, settings: Settings) -> bool:
+    if snapshot is None:
+        return False
+    is_remote = is_server(settings.index.uri)
+    return bool(snapshot.missing or (is_remote and waiting_chunks(snapshot.directory, snapshot.entries)))
 
 
 @dataclass(slots=True)
@@ -159,11 +166,7 @@ class OpenProjects:
             found = self._projects.get(project.root)
             if found is not None and found.key == key:
                 self._projects.move_to_end(project.root)
-                has_gaps = found.snapshot is not None and (
-                    bool(found.snapshot.missing)
-                    or (is_server(settings.index.uri) and not is_sent(found.snapshot))
-                )
-                if has_gaps and now - found.checked > RETRY_SECONDS:
+                if now - found.checked > RETRY_SECONDS and _has_gaps(found.snapshot, settings):
                     found.checked = now
                     self._index(project.root)
         if found is not None and found.key == key:

@@ -267,7 +267,7 @@ class Operations:
         """Run a job apart."""
 
         def index(project: Project) -> object:
-            return self.writer.index(project.root, later=False).result()
+            return self.writer.index(project.root).result()
 
         return self.apart.start(job, JobContext(self._home, self.settings_of, index))
 

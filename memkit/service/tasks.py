@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
 import threading
@@ -28,19 +27,8 @@ class _Task:
 class Tasks:
     """Runs tasks in the order in which they are due, in a thread of its own that holds a lock."""
 
-    def __init__(
-        self,
-        name: str,
-        lock: Callable[[], AbstractContextManager[None]],
-        hold_seconds: float = 0.0,
-        release: Callable[[], object] = lambda: None,
-    ) -> None:
-        """Keep the `lock` for `hold_seconds` after the last task. Call `release` before giving it back."""
+    def __init__(self, name: str, lock: Callable[[], AbstractContextManager[None]]) -> None:
         self._lock = lock
-        self._hold_seconds = hold_seconds
-        self._before_release = release
-        self._held = contextlib.ExitStack()
-        self._has_lock = False
         self._waiting: dict[str, _Task] = {}
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -95,17 +83,12 @@ class Tasks:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        hold_until = 0.0
         while not self.is_stopping:
-            found = self._next(hold_until)
+            found = self._next()
             if found is not None:
                 self._do(*found)
-                hold_until = time.monotonic() + self._hold_seconds
-            elif self._has_lock and time.monotonic() >= hold_until:
-                self._release()
-        self._release()
 
-    def _next(self, hold_until: float) -> tuple[str, _Task] | None:
+    def _next(self) -> tuple[str, _Task] | None:
         with self._changed:
             now = time.monotonic()
             due = [(task.due, key) for key, task in self._waiting.items()]
@@ -113,35 +96,23 @@ class Tasks:
             if first is not None and first[0] <= now:
                 self.is_busy = True
                 return first[1], self._waiting.pop(first[1])
-            wake = [first[0]] if first is not None else []
-            wake += [hold_until] if self._has_lock else []
             if not self.is_stopping:
-                self._changed.wait(max(0.0, min(wake) - now) if wake else None)
+                self._changed.wait(None if first is None else first[0] - now)
             return None
 
     def _do(self, key: str, task: _Task) -> None:
         try:
             if not task.future.set_running_or_notify_cancel():
                 return
-            if not self._has_lock:
-                self._held.enter_context(self._lock())
-                self._has_lock = True
-            task.future.set_result(task.function())
+            with self._lock():
+                result = task.function()
+            task.future.set_result(result)
         except BaseException as error:
             logger.warning("%s: %s", key, error, exc_info=not isinstance(error, IndexBusyError))
             task.future.set_exception(error)
         finally:
             _return_memory()
             self.is_busy = False
-
-    def _release(self) -> None:
-        self._has_lock = False
-        try:
-            self._before_release()
-        except Exception:  # the next task starts a new one
-            logger.exception("what the tasks left open could not be closed")
-        finally:
-            self._held.close()
 
 
 def _return_memory() -> None:

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-HOLD_SECONDS = 3.0
-"""The time to keep the index locked and open after the last pass: the next one often comes soon."""
-
 WAIT_SECONDS = 60.0
 """The time that a task waits for another process that writes. Then the next task does its work."""
 
@@ -39,6 +36,9 @@ PASS_SECONDS = 3.0
 """The least time between two passes over a project, unless a search waits for one. The second does the work
 of all requests since the first.
 """
+
+COPY_SECONDS = 60.0
+"""The time after a pass until Chroma gets its changes, and those of the passes since."""
 
 
 class Writer:
@@ -58,9 +58,7 @@ class Writer:
         self._passed: dict[str, float] = {}  # when the last pass of a project began or ended
         self.seen_work: set[str] = set()
         self.capture = Tasks("capture", lambda: capture_lock(home, WAIT_SECONDS))
-        self.passes = Tasks(
-            "index", lambda: index_lock(home, WAIT_SECONDS), HOLD_SECONDS, self._close_index
-        )
+        self.passes = Tasks("index", lambda: index_lock(home, WAIT_SECONDS))
 
     def work(self, *, soon: bool = False) -> Future[WorkReport]:
         """Capture the spooled events, and index what changed; `soon` is as for `index`."""
@@ -69,19 +67,16 @@ class Writer:
         captured.add_done_callback(lambda _: self._index_changed(captured, done, soon))
         return done
 
-    def index(self, root: str, *, soon: bool = False, later: bool = True) -> Future[SyncReport]:
+    def index(self, root: str, *, soon: bool = False) -> Future[SyncReport]:
         """Update the index of the project at `root`, at once unless that was done just now.
 
-        With `soon`, as for a search that waits, update it at once in any case. `later` is as for
-        `sync_project`.
+        With `soon`, as for a search that waits, update it at once in any case.
         """
         try:
             unindexed.mark(self._home, root)  # the task may never get the lock
         except OSError as error:  # the task reports this too
             logger.warning("cannot mark %s as changed: %s", root, error)
         due = 0.0 if soon else self._passed.get(root, -PASS_SECONDS) + PASS_SECONDS
-        if not later:
-            return self.passes.submit(f"store {root}", functools.partial(self._index, root, later=False))
         return self.passes.submit(f"index {root}", functools.partial(self._index, root), due)
 
     def postponed(self, root: str) -> Future[SyncReport] | None:
@@ -149,40 +144,32 @@ class Writer:
             future.add_done_callback(finish)
         finish()
 
-    def _index(self, root: str, later: bool = True) -> SyncReport:
-        from memkit.index import Indexer
-
+    def _index(self, root: str) -> SyncReport:
         def stop_if_asked(done: int, total: int) -> None:
             if self.passes.is_stopping:
                 raise InterruptedError("the service is stopping")
 
         self._passed[root] = time.monotonic()
         unindexed.mark(self._home, root)  # if this fails, the next work finds it
+        indexer = self._indexer_of(root)
+        report = indexer.sync(later=True, progress=stop_if_asked)
+        # After what waits, such as the next turn:
+        if indexer.is_merge_due():
+            self.passes.submit(f"merge {root}", lambda: self._indexer_of(root).merge())
+        now = self._passed[root] = time.monotonic()
+        self.passes.submit(f"copy {root}", lambda: self._indexer_of(root).copy(), now + COPY_SECONDS)
+        return report
+
+    def _indexer_of(self, root: str) -> Indexer:
+        from memkit.index import Indexer
+
         project = Project(root, self._home)
         settings = self._settings_of(project)
         key = (project, project.folder, settings)
         if self._indexer is None or self._indexer[0] != key:
-            self._close_index()  # never two Chroma clients
             find = functools.partial(self._find_embedder, settings.embedding)
             self._indexer = (key, Indexer(project, self._home, settings, find_embedder=find))
-        indexer = self._indexer[1]
-        report = indexer.sync(later=later, progress=stop_if_asked)
-        # After what waits, such as the next turn:
-        if indexer.is_merge_due():
-            self.passes.submit(f"merge {root}", functools.partial(self._merge, indexer))
-        if indexer.is_store_due():
-            self.index(root, later=False)
-        self._passed[root] = time.monotonic()
-        return report
-
-    def _merge(self, indexer: Indexer) -> None:
-        if self._indexer is not None and self._indexer[1] is indexer:
-            indexer.merge()
-
-    def _close_index(self) -> None:
-        found, self._indexer = self._indexer, None
-        if found is not None:
-            found[1].close()
+        return self._indexer[1]
 
 
 def _add_passes(report: WorkReport, passes: Mapping[str, Future[SyncReport]]) -> set[str]:

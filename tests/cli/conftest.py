@@ -107,15 +107,6 @@ def model_loaded_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def store_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the check that reads all vectors in a process of its own: it takes 1 s. See tests/doctor."""
-    from memkit.doctor import checks, index
-
-    quick = tuple(check for check in checks.CHECKS if check.run is not index.check_store)
-    monkeypatch.setattr(checks, "CHECKS", quick)
-
-
-@pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a command as the shell does, in this process."""
 

@@ -269,7 +269,6 @@ def test_what_the_backup_had_forgotten_stays_forgotten_in_a_new_home(
     assert Tombstones(memory.home).unfinished() is None
 
 
-@pytest.mark.usefixtures("store_unchecked")
 def test_a_restore_finishes_the_forgetting_of_a_killed_one(
     run_lexical: Run, memory: Memory, tmp_path: Path
 ) -> None:

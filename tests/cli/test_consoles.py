@@ -60,7 +60,6 @@ def foreign(monkeypatch: pytest.MonkeyPatch, fresh: Memory) -> Memory:
     return fresh
 
 
-@pytest.mark.usefixtures("store_unchecked")
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_every_command_prints_to_a_cp1252_console(
     monkeypatch: pytest.MonkeyPatch, foreign: Memory, arguments: tuple[str, ...]

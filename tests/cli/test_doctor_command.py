@@ -25,7 +25,6 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-@pytest.mark.usefixtures("store_unchecked")
 def test_findings_with_meaning_and_fix(run: Run, fresh: Memory) -> None:
     Path(fresh.home.root).chmod(0o755)
     found = run(fresh, "doctor")
@@ -42,7 +41,6 @@ def test_findings_with_meaning_and_fix(run: Run, fresh: Memory) -> None:
     assert said == "No problems found."
 
 
-@pytest.mark.usefixtures("store_unchecked")
 def test_an_error_that_remains(run: Run, fresh: Memory) -> None:
     os.umask(0o077)  # as the command line sets it; the fixture sets it back
     Path(fresh.home.root).chmod(0o700)
@@ -74,7 +72,6 @@ def test_deep_checks_on_demand(run: Run, fresh: Memory) -> None:
         assert ("archive-damaged" in [one["code"] for one in found["findings"]]) is is_deep
 
 
-@pytest.mark.usefixtures("store_unchecked")
 def test_the_last_event_of_each_project(run: Run, fresh: Memory) -> None:
     from memkit.ipc import spool
 

@@ -237,7 +237,6 @@ class TestTranscript:
         assert f"memkit transcript --turn {section['turns'][0]}" in output
         assert "no longer" not in output
 
-    @pytest.mark.usefixtures("store_unchecked")
     @pytest.mark.parametrize("place", first(1, [1, 0, -1]))
     def test_what_a_damaged_archive_lacks_is_named_and_the_rest_shown(
         self, run: Run, imported: Memory, tmp_path: Path, place: int

@@ -43,19 +43,6 @@ def test_without_the_model(run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPa
     assert found.errors == "memkit: 6 chunks not embedded: embedding.provider is none\n"
 
 
-def test_a_damaged_index_is_reported_once(run: Run, fresh: Memory) -> None:
-    run(fresh, "index")
-    expected = run(fresh, "search", "--json", "staging port").json["results"]
-    Path(fresh.home.index, "chroma", "chroma.sqlite3").write_text("garbage")
-    shutil.rmtree(Path(fresh.home.index, "snapshots"))
-    found = run(fresh, "search", "--json", "staging port")
-    assert found.json["results"] == expected
-    assert found.errors.startswith("memkit: the index ")
-    assert "is damaged" in found.errors
-    assert found.errors.count("\n") == 1
-    assert run(fresh, "search", "staging port").errors == ""
-
-
 class TestPaths:
     """Markdown beside the journal."""
 
@@ -110,7 +97,6 @@ class TestPaths:
         complaint = run(fresh, "index", "--drop", "notes").complaint
         assert complaint == "memkit: notes was not added to this memory; added paths: none"
 
-    @pytest.mark.usefixtures("store_unchecked")
     def test_a_damaged_record_drops_nothing(self, run: Run, fresh: Memory, notes: Path) -> None:
         run(fresh, "index", "notes")
         before = fresh.contents()

@@ -6,8 +6,6 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
-
 from tests.cli.conftest import REPOSITORY, Run
 from tests.memory import Memory
 
@@ -17,7 +15,6 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.usefixtures("store_unchecked")
 def test_the_examples(run: Run, fresh: Memory) -> None:
     names: dict[str, str] = {}
     outputs = {}

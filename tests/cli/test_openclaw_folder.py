@@ -161,7 +161,7 @@ def test_an_audit_redacts_memkits_sections_only(run: Run, memory: Memory, note: 
     assert text.startswith(THEIRS) and text.endswith(MORE) and "7444" not in text
 
 
-def test_the_doctor_is_content(run: Run, memory: Memory, note: str, store_unchecked: None) -> None:
+def test_the_doctor_is_content(run: Run, memory: Memory, note: str) -> None:
     codes = {one["code"] for one in run(memory, "doctor", "--json").json["findings"]}
     assert not {code for code in codes if code.startswith("memory-")}
 

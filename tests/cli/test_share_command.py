@@ -125,7 +125,7 @@ def test_audit_reads_what_is_shared(run: Run, alex: Person) -> None:
     assert "hunter2hunter2" in path.read_text()
 
 
-def test_the_doctor_knows_the_team(run: Run, alex: Person, store_unchecked: None) -> None:
+def test_the_doctor_knows_the_team(run: Run, alex: Person) -> None:
     path = alex.root / ".memkit" / "team" / "jo-doe-1234" / "2026-11-20.md"
     path.parent.mkdir(parents=True)
     path.write_text("<<<<<<< HEAD\n# 2026-11-20\n=======\n>>>>>>> other\n")

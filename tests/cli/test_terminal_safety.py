@@ -95,7 +95,6 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.usefixtures("store_unchecked")
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_nothing_unsafe_is_printed(

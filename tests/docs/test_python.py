@@ -79,7 +79,7 @@ def test_the_examples_run(
     for example in EXAMPLES:
         exec(compile(example, "docs/python.md", "exec"), names)  # what readers paste
         printed.append(capsys.readouterr().out)
-    first, found, changed, sessions, order, errors = printed
+    first, found, changed, sessions, order, nearest, errors = printed
     assert "It listens on 7443" in first
     assert "It listens on 7443" in found
     assert "2026-W47 6" in found
@@ -91,6 +91,7 @@ def test_the_examples_run(
         "assistant The compiler's cache was thrown away each time.",
     ]
     assert "1 " in order and "claude-haiku-4-5" in order
+    assert nearest.count("'") == 6  # three IDs
     assert "'ffffffff'" in errors
 
 

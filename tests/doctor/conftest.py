@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import io
 import json
 import logging
 import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +22,6 @@ from memkit.capture.sessions import Session, Sessions
 from memkit.doctor import Finding, installation, open_subject
 from memkit.doctor.checks import apply_fixes, examine
 from memkit.embedding import Embedder, load_embedder, weights
-from memkit.index import damage, store
 from memkit.ipc.stop import stop
 from memkit.paths import Home
 from memkit.recall.results import SearchRequest
@@ -138,16 +133,6 @@ def _shared_embedder(home: Home) -> Embedder:
     return load_embedder(home, EmbeddingSettings(download=False))
 
 
-def run_here(command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
-    """Run `python -I -c PROGRAM ARGUMENTS` in this process, which has imported Chroma already."""
-    printed = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
-        patch.setattr(sys, "argv", command[3:])
-        exec(command[3], {})
-    store._forget_clients()
-    return subprocess.CompletedProcess(command, 0, printed.getvalue().encode(), b"")
-
-
 @pytest.fixture(autouse=True)
 def cheap_examinations(monkeypatch: pytest.MonkeyPatch, place: Path, model_home: Home) -> None:
     """Make the costly parts of an examination cheap. Each test examines several times."""
@@ -169,8 +154,6 @@ def cheap_examinations(monkeypatch: pytest.MonkeyPatch, place: Path, model_home:
     python.write_text("#!/bin/sh\necho 3 12\n")
     python.chmod(0o755)
     monkeypatch.setattr(installation, "find_program", lambda name: str(python))
-    here = SimpleNamespace(run=run_here, DEVNULL=-3, TimeoutExpired=subprocess.TimeoutExpired)
-    monkeypatch.setattr(damage, "subprocess", here)
     monkeypatch.setattr(weights, "changed_files", changed_files)
     monkeypatch.setattr(embedding, "load_embedder", load_once)
 

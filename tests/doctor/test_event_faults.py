@@ -114,7 +114,7 @@ def test_what_is_in_the_way_of_derived_files_is_removed(indexed: Patient, tmp_pa
     with index_lock(home, 5):  # who only indexes takes no events
         (finding,) = check_waiting_events(open_subject(home, indexed.memory.project))
         for path in (Path(home.hook_settings), Path(home.capture_lock), Path(home.run, "capture.queue"),
-                     snapshot / "unsent", snapshot / "manifest"):  # fmt: skip
+                     snapshot / "copied", snapshot / "manifest"):  # fmt: skip
             place_obstacle(path, kind, elsewhere)
     assert indexed.fix(finding) == ["1 event processed"]
     assert "7443" in indexed.search()

@@ -89,8 +89,7 @@ def test_a_home_that_others_can_read(bare: Patient) -> None:
 
 
 def test_an_index_that_others_can_read(indexed: Patient) -> None:
-    """Earlier versions left Chroma's files with the mode that the user's umask gave them."""
-    database = Path(indexed.home.index, "chroma", "chroma.sqlite3")
+    (database,) = Path(indexed.home.index, "chroma").glob("*/chroma.sqlite3")
     database.chmod(0o644)
     finding = indexed.finding("open-to-others")
     assert str(database) in finding.what

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shutil
-import sqlite3
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from memkit.doctor import Finding, index, open_subject
-from memkit.embedding.models import space
-from memkit.embedding.remote import PROVIDERS
-from memkit.index import damage, index_lock, manifest
-from memkit.index.catalog import collection_name
+from memkit.doctor import Finding
+from memkit.index import manifest
 from memkit.index.manifest import Manifest, stat_of
-from memkit.index.store import Store
 from memkit.settings import EmbeddingSettings, Settings
 from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient
-from tests.memory import FakeEmbedder, flip_byte
-
-
-def database(patient: Patient) -> Path:
-    return Path(patient.home.index, "chroma", "chroma.sqlite3")
+from tests.memory import flip_byte
 
 
 def manifest_file(patient: Patient) -> Path:
@@ -37,37 +26,11 @@ def segment(patient: Patient) -> Path:
     return path
 
 
-def name(patient: Patient) -> str:
-    memory = patient.memory
-    return collection_name(memory.project, memory.home, space(memory.settings.embedding))
-
-
 def expect_fixed(patient: Patient, finding: Finding) -> None:
     assert finding.fixable
     assert patient.fix(finding)
     assert patient.findings() == []
     assert "7443" in patient.search()
-
-
-def test_a_corrupt_chroma_file(indexed: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(damage, "subprocess", subprocess)  # as always outside of tests
-    data = bytearray(database(indexed).read_bytes())
-    data[100:] = b"\xa5" * (len(data) - 100)
-    database(indexed).write_bytes(data)
-    finding = indexed.finding("index-damaged")
-    assert finding.level == "error"
-    assert str(database(indexed).parent) in finding.what
-    expect_fixed(indexed, finding)
-    assert Path(indexed.home.index, "chroma.damaged").is_dir()
-
-
-def test_a_failure_that_is_not_damage(indexed: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    failure = "InternalError: (code: 13) database or disk is full"
-    monkeypatch.setattr(damage, "_READ_ALL", f"print({json.dumps({'failure': failure})!r})")
-    finding = indexed.finding("index-unreadable")
-    assert failure in finding.what
-    assert not finding.fixable
-    assert "index-damaged" not in indexed.codes()
 
 
 def test_a_snapshot_of_another_version(indexed: Patient) -> None:
@@ -78,15 +41,6 @@ def test_a_snapshot_of_another_version(indexed: Patient) -> None:
         path.write_bytes(found.to_bytes())
     finding = indexed.finding("snapshot-foreign")
     assert "another version" in finding.what
-    expect_fixed(indexed, finding)
-
-
-def test_rows_of_another_version(indexed: Patient) -> None:
-    with sqlite3.connect(database(indexed)) as connection:
-        connection.execute("UPDATE embedding_metadata SET key = 'part' WHERE key = 'window'")
-    connection.close()
-    finding = indexed.finding("index-foreign")
-    assert "wrote 2 rows of the index" in finding.what
     expect_fixed(indexed, finding)
 
 
@@ -118,15 +72,6 @@ def test_a_snapshot_that_never_became_current(indexed: Patient) -> None:
     expect_fixed(indexed, finding)
 
 
-def test_a_collection_of_other_dimensions(bare: Patient) -> None:
-    bare.memory.write(DAY_FILE, DAY_TEXT)
-    bare.memory.embedder = FakeEmbedder(8)
-    bare.memory.sync()
-    finding = bare.finding("index-dimensions")
-    assert "8 dimensions, but the model makes 384" in finding.what
-    expect_fixed(bare, finding)
-
-
 def test_edits_that_are_not_indexed(indexed: Patient) -> None:
     indexed.memory.write("2024-11-19.md", DAY_TEXT.replace("2024-11-18", "2024-11-19"))
     finding = indexed.finding("not-indexed")
@@ -154,15 +99,6 @@ def test_chunks_without_vectors(bare: Patient) -> None:
     expect_fixed(bare, finding)
 
 
-def test_a_chunk_that_the_index_has_lost(indexed: Patient) -> None:
-    lost = indexed.memory.snapshot.id(0)
-    with index_lock(indexed.home, 5.0), Store(indexed.home, "", name(indexed)) as store:
-        store.delete({lost: 1})
-    finding = indexed.finding("snapshot-differs")
-    assert "1 chunk" in finding.what
-    expect_fixed(indexed, finding)
-
-
 def test_an_index_that_differs_from_the_markdown(indexed: Patient) -> None:
     """The hashes of the files match, but their chunks differ."""
     files = indexed.memory.snapshot.sources
@@ -176,24 +112,6 @@ def test_an_index_that_differs_from_the_markdown(indexed: Patient) -> None:
     finding = indexed.finding("index-differs")
     assert "differs from the Markdown" in finding.what
     expect_fixed(indexed, finding)
-
-
-def test_paid_vectors_are_not_embedded_again_without_asking(
-    indexed: Patient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(index.PROVIDERS, "local", PROVIDERS["openai"])  # type: ignore[index]
-    with sqlite3.connect(database(indexed)) as connection:
-        connection.execute("UPDATE embedding_metadata SET key = 'part' WHERE key = 'window'")
-    connection.close()
-    found = list(index.check_store(open_subject(indexed.home, indexed.memory.project)))
-    assert [(one.code, one.fixable) for one in found] == [("index-foreign", False)]
-    assert "memkit index --rebuild" in found[0].fix
-
-
-def test_an_index_that_is_being_written(indexed: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "WAIT_SECONDS", 0.05)
-    with index_lock(indexed.home, 5.0):
-        assert indexed.finding("index-busy").level == "note"
 
 
 def test_a_deleted_project(indexed: Patient) -> None:

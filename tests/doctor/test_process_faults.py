@@ -17,7 +17,6 @@ import pytest
 
 from memkit import environment
 from memkit.doctor import index, open_subject, processes
-from memkit.index.damage import in_use_marker
 from memkit.ipc import address, spool
 from tests.doctor.conftest import Patient
 from tests.doctor.test_event_faults import put
@@ -79,14 +78,11 @@ HOLDER = """
 import sys, time
 from memkit import environment
 from memkit.ipc import spool
-from memkit.index.damage import in_use_marker
 from memkit.index import index_lock
-from memkit.index.store import directory
 from memkit.paths import Home
 
 home = Home(sys.argv[1])
 with index_lock(home, 5.0):
-    in_use_marker(directory(home, "")).touch()
     for name in spool.waiting(home):
         spool.claim(home, name, time.time())
     print("holds", flush=True)
@@ -96,8 +92,7 @@ with index_lock(home, 5.0):
 
 @contextmanager
 def holding_index(bare: Patient) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a process that holds the index lock and has the index open; kill it at the end."""
-    Path(bare.home.index, "chroma").mkdir(parents=True, mode=0o700)
+    """Run a process that holds the index lock; kill it at the end."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, bare.home.root], stdout=subprocess.PIPE
     )
@@ -122,7 +117,6 @@ def test_a_dead_holder_of_the_lock(indexed: Patient) -> None:
     holder.kill()
     holder.wait()
     holder.stdout.close()
-    assert in_use_marker(Path(indexed.home.index, "chroma")).exists()
     killed = indexed.finding("worker-killed")
     assert "handled 1 event" in killed.what
     assert indexed.fix(killed)

@@ -138,9 +138,9 @@ def test_no_file_holds_it_after_a_fix(heard: Audited) -> None:
     Path(home.log).mkdir()
     Path(home.log, "hooks.log").write_text(json.dumps({"error": f"no {WORD}"}) + "\n")
     Path(home.log, "memkit.log").write_text(f"Traceback\n  {WORD}\nend\n")
-    damaged = Path(home.index, "chroma.damaged")
-    damaged.mkdir()
-    (damaged / "chroma.sqlite3").write_text(WORD)
+    stray = Path(home.index, "chroma", "stray")
+    stray.mkdir()
+    (stray / "chroma.sqlite3").write_text(WORD)
     Path(next(Path(home.index, "snapshots").iterdir()), "left-by-a-kill").mkdir()
 
     heard.add_pattern()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +16,6 @@ from hypothesis import strategies as st
 from memkit.index import Indexer, index_lock, merge, open_snapshot, update
 from memkit.index.manifest import SUFFIX, Entry, runs_of
 from memkit.index.merge import choose, erase_dead
-from memkit.index.snapshot import STARTED
 from memkit.index.store import Store
 from memkit.paths import Home
 from tests.ci import sized
@@ -92,21 +92,18 @@ def test_any_history_gives_the_same_index(
 
 def sync_without_model(memory: Memory) -> None:
     """Index as if the model could not be loaded."""
-    with (
-        index_lock(memory.home, 5.0),
+    with index_lock(memory.home, 5.0):
         Indexer(
             memory.project, memory.home, memory.settings, find_embedder=lambda: (None, "not now")
-        ) as indexer,
-    ):
-        indexer.sync()
+        ).sync()
 
 
 def in_store(memory: Memory) -> dict[str, object]:
     """The metadata and vectors that Chroma has."""
     with Store(memory.home, "", memory.snapshot.directory.name) as store:
-        stored = store.stored()
-        vectors = store.vectors({name: one["windows"] for name, one in stored.items()})
-    return {name: (one, vectors[name].tobytes()) for name, one in stored.items()}
+        found: Any = store._collection.get(include=["embeddings", "metadatas"])
+    each = zip(found["ids"], found["metadatas"], found["embeddings"], strict=True)
+    return {name: (metadata, vector.tobytes()) for name, metadata, vector in each}
 
 
 def test_a_first_build_holds_few_chunks_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +176,7 @@ def test_runs_join_neighbors() -> None:
 
 _CHILD = """
 import json, os, signal, sys
-from memkit.index import merge, snapshot, segment, store, update
+from memkit.index import merge, mirror, snapshot, segment, store, update
 from memkit.index.merge import FACTOR
 from tests.memory import FakeEmbedder, Memory
 from memkit.hook.project import Project
@@ -201,8 +198,9 @@ for name in ("upsert", "delete"):
     setattr(Collection, name, killing(getattr(Collection, name)))
 for module, names in {
     snapshot: ["write_durably", "remove_others"],
-    update: ["write_rows", "mark_started", "write_manifest"],
+    update: ["write_rows", "note_changed", "write_manifest"],
     merge: ["write_merged", "write_manifest"],
+    mirror: ["write_durably", "remove_path"],
 }.items():
     for name in names:
         setattr(module, name, killing(getattr(module, name)))
@@ -258,9 +256,8 @@ def test_killed_processes_leave_the_old_or_the_new_state(tmp_path: Path, start: 
         assert contents(tried) == after
         assert_same_index(tried.snapshot, fresh.snapshot)
         assert in_store(tried) == in_store(fresh)
-        assert not (tried.snapshot.directory / STARTED).exists()
         names = {path.name for path in tried.snapshot.directory.iterdir()}
-        assert names == {"manifest", *(segment.path.name for segment in tried.snapshot.segments)}
+        assert names == {"manifest", "copied", *(segment.path.name for segment in tried.snapshot.segments)}
     else:
         pytest.fail("the pass has more steps than this test kills")
     assert kills > 2

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +23,7 @@ from memkit.index import index_lock
 from memkit.ipc import client, launch, spool, stop, unindexed
 from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
+from memkit.processes import is_locked
 from tests.builders import spool_turn
 from tests.ci import first, only_in_ci, sized
 from tests.cli.conftest import Outcome, Run, clean_environment, run
@@ -61,7 +64,7 @@ def command(run: Run, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 @pytest.fixture
 def stopped(service: RunningService) -> Iterator[RunningService]:
-    """A warm service that holds the index lock, stopped as by SIGSTOP."""
+    """A warm service, stopped by SIGSTOP in the middle of a pass."""
     stop_with_the_lock(service)
     yield service
     end_successor(service)
@@ -70,11 +73,26 @@ def stopped(service: RunningService) -> Iterator[RunningService]:
 def stop_with_the_lock(service: RunningService) -> subprocess.Popen[bytes]:
     service.found("port")
     assert service.process is not None
-    service.ask("index")  # it keeps the lock for a moment after a task
-    service.process.send_signal(signal.SIGSTOP)
     process = psutil.Process(service.process.pid)
-    wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "it to be stopped")
+    lock = service.memory.home.index_lock
+    for number in itertools.count():  # until the signal meets a pass
+        parts = (f"# Part {part}\n\n" + f"Words of try {number}. " * 30 for part in range(40))
+        service.memory.write(f"{number}.md", "\n\n".join(parts))
+        asking = threading.Thread(target=ask_in_vain, args=(service,), daemon=True)
+        asking.start()
+        wait_until(lambda asking=asking: is_locked(lock) or not asking.is_alive(), "a pass")
+        process.suspend()
+        wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "it to be stopped")
+        if is_locked(lock):
+            break
+        process.resume()
     return service.process
+
+
+def ask_in_vain(service: RunningService) -> None:
+    """Ask for a pass; nobody answers if it is stopped."""
+    with contextlib.suppress(Exception):
+        service.ask("index")
 
 
 def end_successor(service: RunningService) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from memkit.index.chunk import Chunk, digest
 from memkit.index.reader import open_current
 from memkit.index.snapshot import Snapshot, write_snapshot
-from memkit.index.store import PLACEHOLDER_DIMENSIONS, Row
+from memkit.index.store import Row
+from memkit.index.update import NO_DIMENSIONS
 from tests.memory import FakeEmbedder
 
 
@@ -27,7 +28,7 @@ def snapshot_of(
         known = dataclasses.replace(chunk, content_hash=digest(chunk.content)[:16])
         vectors = embedder.embed(embedder.windows(chunk.text)) if embedder else None
         rows.append(Row(known.id("model"), known, vectors))
-    dimensions = embedder.dimensions if embedder and rows else PLACEHOLDER_DIMENSIONS
+    dimensions = embedder.dimensions if embedder and rows else NO_DIMENSIONS
     write_snapshot(directory, rows, {}, dimensions, root, language)
     snapshot = open_current(directory, lambda path: Snapshot(path, language))
     assert snapshot is not None

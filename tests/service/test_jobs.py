@@ -199,7 +199,7 @@ def test_each_job_does_its_work(memory: Memory, monkeypatch: pytest.MonkeyPatch)
         "reconcile": "0 sessions caught up",
         "retry": "1 failed event queued again",
         "index": "1 project up to date",
-        "tidy": "0 old state files, 0 archived sessions and 0 days removed, 0.0 MB of the index freed",
+        "tidy": "0 old state files, 0 archived sessions and 0 days removed",
         "rollup": "0 model calls",
         "topics": "the topics of 1 project computed",
     }

@@ -28,7 +28,8 @@ def memory(tmp_path: Path) -> Memory:
 
 
 @pytest.fixture
-def writer(memory: Memory) -> Iterator[Writer]:
+def writer(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
+    monkeypatch.setattr(writer_module, "COPY_SECONDS", 0.0)
     made = Writer(
         memory.home, lambda project: memory.settings, lambda chosen: (None, "none is wanted")
     )
@@ -53,10 +54,7 @@ def test_a_waiting_task_is_not_queued_twice(memory: Memory, writer: Writer) -> N
     assert done == ["second", "third", "first again"]
 
 
-def test_the_lock_is_held_during_work_and_then_released(
-    memory: Memory, writer: Writer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer_module, "HOLD_SECONDS", 0.05)
+def test_the_lock_is_held_during_work_and_then_released(memory: Memory, writer: Writer) -> None:
     assert writer.passes.submit("look", lambda: is_locked(memory.home.index_lock)).result(30)
     wait_until(lambda: not is_locked(memory.home.index_lock), "the lock to be given back")
     report = writer.index(memory.project.root).result(30)
@@ -170,7 +168,8 @@ def test_passes_that_nobody_waits_for_merge(
         works.append(writer.work())
         wait_until(lambda word=word: f"{word} is known" in turns.markdown, "the turn")
     wait_until(lambda: not writer.capture.is_busy, "the capture to end")
-    assert len(passes) == 1 and writer.length == 1
+    wait_until(lambda: writer.length == 1, "the copy to Chroma")
+    assert len(passes) == 1
     assert not any(work.done() for work in works)
     postponed = writer.postponed(memory.project.root)  # as a search does
     assert postponed is not None
