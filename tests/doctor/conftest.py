@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import logging
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from memkit import embedding
@@ -186,6 +188,11 @@ def bare(tmp_path: Path, place: Path, model_home: Home, weights_of_this_machine:
     patient.remember_session(lines, last_event=time.time() + 60)
     yield patient
     stop(memory.home)  # the next test has the same place
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # ended, or of another user
+            if process.environ().get("MEMKIT_HOME") == memory.home.root and process.pid != os.getpid():
+                process.kill()
+                process.wait(60)
 
 
 @pytest.fixture
