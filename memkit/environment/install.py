@@ -108,7 +108,10 @@ def _install_packages(
 ) -> None:
     if locks and all(map(os.path.exists, locks)) and has_locked_wheels(interpreter(directory)):
         files = [part for lock in locks for part in ("-r", lock)]
-        runner.run([*pip_install, "--require-hashes", "--only-binary", ":all:", *files])
+        # The lock is complete. pip would look for `uvicorn[standard]` beyond it, and refuse a newer release.
+        runner.run(
+            [*pip_install, "--no-deps", "--require-hashes", "--only-binary", ":all:", *files]
+        )
         return
     if locks:
         report(
