@@ -144,10 +144,8 @@ class Update:
         old = {} if self.last is None else self.last.entries
         sources = self.entries.keys() | old.keys()
         prepare(self.directory)
-        note_changed(
-            self.directory,
-            {one for one in sources if base is None or self.entries.get(one) != old.get(one)},
-        )
+        changed = {one for one in sources if base is None or _rows_differ(self.entries.get(one), old.get(one))}
+        note_changed(self.directory, changed)
         write_manifest(
             self.directory, self.indexer.project.root, self.segments, self.entries, known=known
         )
@@ -309,3 +307,10 @@ class Update:
                 if texts.get(row.id) == row.chunk.lexical_text:
                     found[row.id] = (base.segments[entry.segment], place)
         return found
+
+
+def _rows_differ(new: Entry | None, old: Entry | None) -> bool:
+    """Whether the chunks of a memory file may have changed. Its `stat` may be noted only in a later pass."""
+    if new is None or old is None:
+        return new is not old
+    return new._replace(stat=()) != old._replace(stat=())
