@@ -144,8 +144,9 @@ class Update:
         old = {} if self.last is None else self.last.entries
         sources = self.entries.keys() | old.keys()
         prepare(self.directory)
-        changed = {one for one in sources if base is None or _rows_differ(self.entries.get(one), old.get(one))}
-        note_changed(self.directory, changed)
+        if base is not None:
+            sources = {one for one in sources if _rows_differ(self.entries.get(one), old.get(one))}
+        note_changed(self.directory, sources)
         write_manifest(
             self.directory, self.indexer.project.root, self.segments, self.entries, known=known
         )

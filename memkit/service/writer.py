@@ -38,7 +38,7 @@ of all requests since the first.
 """
 
 COPY_SECONDS = 60.0
-"""The time after the last pass over a project until Chroma gets the changes, unless the service exits before."""
+"""The time after the last pass over a project until Chroma gets the changes; sooner if the service exits."""
 
 
 class Writer:
