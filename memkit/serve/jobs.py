@@ -21,7 +21,7 @@ router = APIRouter(prefix="/jobs", tags=["jobs"])
 @router.get("", response_model=Jobs)
 async def listed(ask: Administering) -> Response:
     """Return all jobs by name, each with its schedule, its last run, and its next one."""
-    return await ask(  # type: ignore[no-any-return]
+    return await ask(
         lambda memory: Answer({"jobs": {name: _shown(one) for name, one in memory.jobs().items()}})
     )
 
@@ -29,19 +29,19 @@ async def listed(ask: Administering) -> Response:
 @router.get("/{name}", response_model=JobView, responses=documented(404))
 async def one(name: JobName, ask: Administering) -> Response:
     """Return a job."""
-    return Answer(_shown(_named(await ask(lambda memory: memory.jobs()), name)))
+    return await ask(lambda memory: Answer(_shown(_named(memory.jobs(), name))))
 
 
 @router.post("/{name}/pause", response_model=JobView, responses=documented(404))
 async def pause(name: JobName, ask: Administering) -> Response:
     """Pause a job. It finishes its current step first."""
-    return Answer(_shown(await ask(lambda memory: memory.pause_job(name))))
+    return await ask(lambda memory: Answer(_shown(memory.pause_job(name))))
 
 
 @router.post("/{name}/resume", response_model=JobView, responses=documented(404))
 async def resume(name: JobName, ask: Administering) -> Response:
     """Let a paused job run again. It goes on where it was."""
-    return Answer(_shown(await ask(lambda memory: memory.resume_job(name))))
+    return await ask(lambda memory: Answer(_shown(memory.resume_job(name))))
 
 
 def _named(jobs: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
