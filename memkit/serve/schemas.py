@@ -1,7 +1,8 @@
 """Types of responses. They describe: a response is written as it is, without a check at run time.
 
 A field that may be missing has a default here.
-Times for the page are local: `2026-11-20 14:02`, or `14:02` next to a day.
+
+Times of sessions and turns are local: `2026-11-20 14:02`, or `14:02` next to a day.
 """
 
 from __future__ import annotations
