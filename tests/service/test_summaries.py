@@ -12,7 +12,7 @@ from memkit import llm
 from memkit.hook import login
 from memkit.hook.notices import note_announced
 from memkit.service import rounds
-from memkit.service.rounds import Summaries
+from memkit.service.job_thread import Summaries
 from memkit.settings import load
 from tests.summarize.stage import SummaryStage
 
