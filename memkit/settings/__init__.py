@@ -453,7 +453,7 @@ class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ] = "on"
     topics: Annotated[
         OnOff,
-        Meta(description="every 6 hours: find and name the topics of projects with many new entries"),
+        Meta(description="every 6 hours: find and name topics of projects with many new entries"),
     ] = "on"
 
 
