@@ -26,7 +26,7 @@ from memkit.files import (
     make_private_directory,
     write_durably,
 )
-from memkit.forget import forget
+from memkit.forget.erase import forget
 from memkit.forget.selection import ForgetSelection
 from memkit.hook.project import OWN_FOLDER, Project, Registry, is_bare_place
 from memkit.index.memory_files import move_paths
@@ -284,7 +284,7 @@ def _drop_foreign_transcript(path: Path, roots: Collection[str]) -> None:
             raise RefusedFileError(str(path), "it is of another project")
         if transcript:
             inside(transcript, str(transcripts_directory()))
-    except (RefusedFileError, ValueError, TypeError):  # the last two: it is no path
+    except (RefusedFileError, ValueError, TypeError):  # the last two: it is not a path
         path.write_text(json.dumps({**state, "transcript": ""}), encoding="ascii")
 
 
