@@ -267,7 +267,7 @@ class ArchiveFile:
                 elif isinstance(value.get("id"), str) and isinstance(value.get("messages"), list):
                     yield value["id"], line, value
                 else:
-                    logger.warning("%s: skipped a line that is no turn", self.path)
+                    logger.warning("%s: skipped a line that is not a turn", self.path)
         if content.damaged:
             logger.warning("%s: skipped %d damaged bytes", self.path, content.damaged)
 
@@ -354,7 +354,7 @@ def _decoded(text: bytes) -> str:
         return text[1:-1].decode("utf-8", "replace")
     try:
         return str(parse_json(text))
-    except ValueError:  # in a line that is no JSON, and so no turn
+    except ValueError:  # in a line that is not JSON, and so no turn
         return ""
 
 
