@@ -13,7 +13,6 @@ import json
 import logging
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,6 @@ import msgspec
 
 from memkit.archive.turn import ArchivedTurn
 from memkit.claude_code.transcript import parse_time
-from memkit.claude_code.turn import is_command_text
 from memkit.errors import ArchiveError, ArchiveVersionError, NewerFileError
 from memkit.files import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
 from memkit.state import check_version, parse_json
@@ -51,7 +49,6 @@ class _Line(NamedTuple):
     messages: int
     commit: str
     project: str
-    is_command: bool
 
 
 @dataclass(slots=True)
@@ -78,8 +75,7 @@ class ArchiveFile:
     def append(self, session: str, turns: Iterable[ArchivedTurn]) -> int:
         """Append the turns that are new or changed. Return how many.
 
-        A turn with fewer messages does not replace one with more: what a transcript has lost stays here. Nor
-        does a command after `!` replace the prompt whose ID earlier versions gave it.
+        A turn with fewer messages does not replace one with more: what a transcript has lost stays here.
         Durable on return.
         """
         with self._writing():
@@ -98,13 +94,11 @@ class ArchiveFile:
                     project = known.project or turn.project
                     turn = replace(turn, commit=turn.commit or known.commit, project=project)
                 line = _turn_line(turn)
-                count = len(turn.messages)
                 new = _Line(
-                    _fingerprint(line), len(line), count, turn.commit, turn.project, turn.is_command
+                    _fingerprint(line), len(line), len(turn.messages), turn.commit, turn.project
                 )
                 if known is not None and (
-                    known.fingerprint == new.fingerprint
-                    or (new.is_command, known.messages) > (known.is_command, new.messages)
+                    known.fingerprint == new.fingerprint or known.messages > new.messages
                 ):
                     continue
                 frame.append(compressor.compress(line))
@@ -178,16 +172,6 @@ class ArchiveFile:
             except msgspec.ValidationError as error:
                 logger.warning("%s: turn %s cannot be read: %s", self.path, turn, error)
 
-    def separate_commands(self) -> bool:
-        """Give commands after `!` IDs of their own where several turns have one. Return whether any had."""
-        last = {(turn.id, turn.uuid): turn for turn in self.versions()}
-        shared = {name for name, count in Counter(name for name, _ in last).items() if count > 1}
-        if not any(turn.is_command for turn in last.values() if turn.id in shared):
-            return False
-        turns = [turn.with_own_id() if turn.id in shared else turn for turn in last.values()]
-        self._replace(self.session(), map(_turn_line, {turn.id: turn for turn in turns}.values()))
-        return True
-
     def damaged(self) -> int:
         """Return how many bytes are in no whole frame, including the end of the file.
 
@@ -246,9 +230,7 @@ class ArchiveFile:
         for turn, line, value in self._lines(data, content):
             count = len(value["messages"])
             commit, project = str(value.get("commit", "")), str(value.get("project", ""))
-            first = value["messages"][0] if count else {}
-            is_command = isinstance(first, dict) and is_command_text(str(first.get("text", "")))
-            content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit, project, is_command)
+            content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit, project)
             content.length += len(line)
         return content
 
@@ -338,7 +320,7 @@ def _header(session: str) -> bytes:
 
 def _turn_line(turn: ArchivedTurn) -> bytes:
     value = msgspec.to_builtins(turn)
-    if not turn.commit:  # earlier archives had no such field; do not rewrite them
+    if not turn.commit:
         del value["commit"]
     return _json_line(value)
 

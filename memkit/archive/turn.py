@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memkit.claude_code.exchange import messages_of, redacted_again
 from memkit.claude_code.transcript import TranscriptEntry
-from memkit.claude_code.turn import INTERRUPTED, Turn, is_command_text, turn_id
+from memkit.claude_code.turn import INTERRUPTED, Turn
 from memkit.conversation import Message
 
 PIECE_CHARACTERS = 16_000
@@ -25,8 +25,7 @@ class ArchivedTurn:
     """A turn in the archive: IDs, times, places, and redacted messages.
 
     `compacted` means that Claude Code compacted the conversation during the turn. Such a turn is kept without
-    messages if it is not worth remembering. `commit` is "" for imported turns and for those of early
-    versions.
+    messages if it is not worth remembering. `commit` is "" for imported turns.
     """
 
     id: str
@@ -55,18 +54,6 @@ class ArchivedTurn:
                 has_worked = False
             has_worked = has_worked or bool(one.tools)
         return prompt, answer
-
-    @property
-    def is_command(self) -> bool:
-        """Whether it is a command after `!`."""
-        return bool(self.messages) and is_command_text(self.messages[0].text)
-
-    def with_own_id(self) -> ArchivedTurn:
-        """Return a command after `!` with its own ID, which earlier versions did not give it."""
-        if not (self.is_command and self.uuid):
-            return self
-        own = turn_id("", "", self.uuid, "")
-        return replace(self, id=own, messages=tuple(replace(one, turn=own) for one in self.messages))
 
 
 def make_archived_turn(

@@ -34,9 +34,9 @@ from memkit.hook.tally import note_excluded
 from memkit.ipc import unindexed
 from memkit.ipc.spool import time_of
 from memkit.journal import Journal
+from memkit.journal.day_file import section_hash
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import Digest, compaction_digests, make_digest
-from memkit.journal.fingerprints import section_hash
 from memkit.journal.markup import is_same_cut
 from memkit.paths import Home
 from memkit.privacy.redact import hid_private, redact, skips
@@ -374,7 +374,7 @@ class Capture:
 
     def _is_forgotten(self, turn: Turn, project: Project) -> bool:
         forgotten = self._forgotten
-        if any(forgotten.covers(one, project.root, turn.session, turn.time) for one in turn.ids):
+        if forgotten.covers(turn.id, project.root, turn.session, turn.time):
             return True
         if forgotten.periods and not forgotten.keeps_elsewhere(turn.id):
             for root in self._roots_of(turn, project):

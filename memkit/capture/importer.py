@@ -19,7 +19,6 @@ from pathlib import Path
 from memkit import anchors
 from memkit.archive import Archive
 from memkit.capture.capture import Capture, CaptureOutcome
-from memkit.capture.lost import separate_commands
 from memkit.capture.sessions import Sessions
 from memkit.capture.worker import WorkReport, take_in
 from memkit.claude_code.files import (
@@ -321,15 +320,10 @@ class Importer:
             read += source.size
             progress(read)
         with self.turn():
-            home = self.selection.home
-            for step in (
-                lambda: self._import_history(report.history),
-                lambda: separate_commands(home, lambda project: load.load(home, project).settings),
-            ):
-                try:
-                    step()
-                except (MemkitError, OSError) as error:
-                    report.problems.append(str(error))
+            try:
+                self._import_history(report.history)
+            except (MemkitError, OSError) as error:
+                report.problems.append(str(error))
         return report
 
     @contextmanager

@@ -153,9 +153,6 @@ def turn_of(session: str, held: ArchivedTurn) -> Turn:
         held.id, session, "", held.time, 0, 0, held.prompt_id, held.uuid, held.cwd, held.branch, held.commit,
         is_compacted=held.compacted, messages=messages,
     )  # fmt: skip
-    if held.is_command and held.prompt_id:
-        former = turn_id(session, held.prompt_id, "", "")
-        turn.former_id = former if former != held.id else ""
     for one in messages:
         turn.finished = one.time or turn.finished
         _add_calls(turn.tools, one)

@@ -88,7 +88,6 @@ class Turn:
             notification that a background task has finished.
         entries: the byte offsets of all entries, each once.
         messages: those of a turn that has no transcript, already redacted.
-        former_id: the ID of an earlier prompt, if earlier versions gave it to a command after `!`.
         origin: the session that a fork copied it from, if its transcript is gone and its ID there unknown.
         gap: see `TranscriptEntry`.
     """
@@ -116,14 +115,8 @@ class Turn:
     other_prompt_ids: set[str] = field(default_factory=set)
     entries: list[int] = field(default_factory=list)
     messages: tuple[Message, ...] = ()
-    former_id: str = ""
     origin: str = ""
     gap: int = field(default=0, compare=False)
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """All IDs under which it may be known, and was perhaps forgotten."""
-        return (self.id, self.former_id) if self.former_id else (self.id,)
 
     @property
     def is_memory(self) -> bool:
@@ -234,7 +227,7 @@ def read_turns(transcript: Transcript, *, follows_forks: bool = True) -> Iterato
             current, calls = _begin(entry, text, transcript.path), {}
             if entry.is_command and (not is_first or transcript.mentioned(entry.prompt_id)):
                 own = replace(entry, prompt_id="")
-                current.id, current.former_id = _begin(own, text, transcript.path).id, current.id
+                current.id = _begin(own, text, transcript.path).id
             current.tools.extend(_read_calls(entry, calls, by_agent=False))  # a command after `!`
             continue
         if text is None and (current is None or _is_of_another(entry, current)):

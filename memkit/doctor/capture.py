@@ -245,7 +245,7 @@ def _is_missing(path: Path, archive: Archive, forgotten: Forgotten, root: str) -
 
 def _turns_to_keep(path: Path, forgotten: Forgotten, root: str) -> Iterator[Turn]:
     for turn in read_turns(Transcript(path)):
-        is_gone = any(forgotten.covers(one, root, turn.session, turn.time) for one in turn.ids)
+        is_gone = forgotten.covers(turn.id, root, turn.session, turn.time)
         if turn.is_memory and not is_gone:
             yield turn
 

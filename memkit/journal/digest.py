@@ -63,7 +63,7 @@ class Digest:
     """A turn ready for the journal.
 
     `day` is its local date (ISO). `minute` is the local time (`HH:MM`) that begins its heading. `section` is
-    the Markdown from the heading on, without a final newline. `former` is the turn's `former_id`.
+    the Markdown from the heading on, without a final newline.
     """
 
     turn: str
@@ -73,7 +73,6 @@ class Digest:
     minute: str
     title: str
     section: str
-    former: str = ""
 
 
 def compaction_digests(turn: Turn, redact: Callable[[str], str]) -> list[Digest]:
@@ -130,7 +129,6 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
         minute=minute,
         title=title,
         section=section.rstrip(),
-        former=turn.former_id,
     )
 
 

@@ -283,7 +283,7 @@ def _is_gone(turn: Turn, forgotten: Forgotten) -> bool:
     if forgotten.keeps_elsewhere(turn.id):
         return False
     root = Project.containing(turn.cwd).root if forgotten.periods and turn.cwd else ""
-    return any(forgotten.covers(one, root, turn.session, turn.time) for one in turn.ids)
+    return forgotten.covers(turn.id, root, turn.session, turn.time)
 
 
 def read_messages(

@@ -112,7 +112,6 @@ def _index(context: JobContext, run: JobRun) -> str:
 
 
 def _tidy(context: JobContext, run: JobRun) -> str:
-    from memkit.capture.lost import separate_commands
     from memkit.forget import remove_old_text
     from memkit.index.catalog import left_behind, snapshots_of
     from memkit.index.merge import erase_dead
@@ -148,9 +147,6 @@ def _tidy(context: JobContext, run: JobRun) -> str:
             delete_collection(home, own.index.uri, directory.name)
     with capture_lock(home, LOCK_SECONDS):  # at the end: a file that it cannot read must stop nothing else
         remove_old_text(home)
-        separated = separate_commands(home, context.settings_of)
-    for root in separated:
-        context.index(Project(root, context.home))
     return (
         f"{plural(removed_files, 'old state file')}, {plural(archives, 'archived session')} and "
         f"{plural(sum(removed.values()), 'day')} removed"

@@ -23,8 +23,8 @@ from memkit.claude_code.turn import Turn
 from memkit.errors import JournalError
 from memkit.hook.project import Project
 from memkit.journal import Journal
+from memkit.journal.day_file import section_hash
 from memkit.journal.digest import Digest, make_digest
-from memkit.journal.fingerprints import section_hash
 from tests.builders import day
 from tests.capture.places import REPOSITORY
 from tests.ci import every, examples
