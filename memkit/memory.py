@@ -589,7 +589,7 @@ class Memory:
 
     def erase(self, selection: ForgetSelection) -> Locations:
         """Erase a selection for good, and finish an earlier run that was killed. Return what was erased."""
-        from memkit.forget import forget
+        from memkit.forget.erase import forget
 
         settings_of = functools.cache(self.settings_of)
         with self.exclusive_lock():
@@ -767,27 +767,11 @@ class Memory:
         }
 
     def jobs(self) -> dict[str, dict[str, Any]]:
-        """Return the recurring jobs of this memory home by name: purpose, schedule, next and last run."""
-        from memkit.service.job_book import JobBook, JobState
-        from memkit.service.jobs import JOBS
+        """Return the recurring jobs of this memory home by name: purpose, interval, next and last run."""
+        from memkit.service.jobs import JOBS, JobBook, JobState
 
         states, settings = JobBook(self.home).states(), self.settings_of(Project(self.home.root, self.home))
         return {job.name: job.as_dict(states.get(job.name, JobState()), settings) for job in JOBS}
-
-    def pause_job(self, name: str) -> dict[str, Any]:
-        """Pause a job, and return it as `jobs` does: `memory.pause_job("index")`. Raise `NotFoundError`."""
-        return self._change_job(name, paused=True)
-
-    def resume_job(self, name: str) -> dict[str, Any]:
-        """Let a paused job run again, and return it as `jobs` does. Raise `NotFoundError`."""
-        return self._change_job(name, paused=False)
-
-    def _change_job(self, name: str, *, paused: bool) -> dict[str, Any]:
-        from memkit.service.job_book import JobBook
-        from memkit.service.jobs import job_named
-
-        JobBook(self.home).update(job_named(name).name, paused=paused)
-        return self.jobs()[name]
 
     def capture_lock(self) -> AbstractContextManager[None]:
         """Hold the lock of capture. Raise `IndexBusyError` after `wait_seconds`."""

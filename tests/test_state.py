@@ -22,7 +22,7 @@ from memkit.llm.ledger import Ledger
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.recall import usage
-from memkit.service.job_book import JobBook
+from memkit.service.jobs import JobBook
 from memkit.service.operations import PointerHistory
 from memkit.state import parse_json
 

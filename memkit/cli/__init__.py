@@ -66,7 +66,7 @@ _GROUPS = {
         "restore": ("backup", "Restore a backup."),
         "audit": ("forget", "Search the memory for secrets."),
         "service": ("service", "Control the background service."),
-        "jobs": ("jobs", "List, run, and pause scheduled jobs."),
+        "jobs": ("jobs", "List and run recurring jobs."),
         "logs": ("logs", "Show memkit's logs."),
         "uninstall": ("uninstall", "Remove memkit from this machine."),
     },

@@ -17,7 +17,7 @@ from memkit.capture.sessions import Sessions
 from memkit.claude_code.exchange import redacted
 from memkit.errors import MemkitError
 from memkit.files import read_regular, write_durably
-from memkit.forget import OLD_TEXT_FIELDS, purge_index, remove_old_text
+from memkit.forget.erase import purge_index
 from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.entries import days
 from memkit.hook.project import Project, digest16
@@ -177,11 +177,11 @@ def _archived_session(archive: Archive, session: str, roots: Collection[str] | N
 
 
 def _record(where: str, path: Path, value: dict[str, Any]) -> Place:
-    """Return a session state or spooled event. Only an error, and what an older memkit kept, is text."""
+    """Return a session state or spooled event. Only an error may quote text."""
 
     def visit(finder: SecretFinder, fix: bool) -> None:
-        text = {name: value[name] for name in (*OLD_TEXT_FIELDS, "error") if name in value}
-        changed = {**value, **redacted(text, finder.at(where, str(path)))}
+        text = {"error": value.get("error", "")}
+        changed = value | redacted(text, finder.at(where, str(path)))
         if fix:
             write_durably(str(path), json.dumps(changed).encode("ascii"))
 
@@ -367,7 +367,6 @@ class Audit:
         `IndexStoreError`, `EmbeddingError`.
         """
         spool.recover(self._home)
-        remove_old_text(self._home)
         report = AuditReport()
         for project, _ in self._projects:
             if Path(project.root).is_dir():

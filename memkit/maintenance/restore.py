@@ -26,7 +26,7 @@ from memkit.files import (
     make_private_directory,
     write_durably,
 )
-from memkit.forget import forget
+from memkit.forget.erase import forget
 from memkit.forget.selection import ForgetSelection
 from memkit.hook.project import OWN_FOLDER, Project, Registry, is_bare_place
 from memkit.index.memory_files import move_paths

@@ -432,17 +432,12 @@ class JobView(BaseModel):
     """A recurring job. Times are seconds since the epoch, 0 for never."""
 
     purpose: str
-    schedule: str
+    every_seconds: float
     next: float | None
     last: float
     seconds: float
     result: str
     failed: bool
-    paused: bool
-    begun: float
-    progress: str
-    error: str
-    error_time: float
 
 
 class Jobs(BaseModel):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -149,10 +149,9 @@ def run_rollups(
     home: Home,
     settings_of: Callable[[Project], Settings],
     find_provider: Callable[[SummarizeSettings], Provider],
-    steps: Callable[[Sequence[str]], Iterator[str]],
     clock: Callable[[], float] = time.time,
 ) -> SummaryReport:
-    """Make the rollups that are due, at most `MOST_CALLS`. `steps` yields the keys of those to make now.
+    """Make the rollups that are due, at most `MOST_CALLS`.
 
     The caller updates the index of the report's projects. Raise `BusyError` if another process makes calls.
     """
@@ -171,7 +170,7 @@ def run_rollups(
         return report
     calls = Calls(home, find_provider, clock)
     with calls_lock(home, WAIT_SECONDS):
-        for key in steps(list(due)[:MOST_CALLS]):
+        for key in list(due)[:MOST_CALLS]:
             try:
                 _make(due[key], home, settings_of(due[key].project), calls, today)
                 report.projects.add(due[key].project.root)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from memkit.capture.capture import Capture, CaptureOutcome
-from memkit.forget import forget
+from memkit.forget.erase import forget
 from memkit.forget.locations import Locations, find_locations
 from memkit.forget.selection import ForgetSelection, SelectionFinder
 from memkit.hook.project import Project

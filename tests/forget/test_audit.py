@@ -128,12 +128,10 @@ def test_no_file_holds_it_after_a_fix(heard: Audited) -> None:
     heard.remember(spoken())
     home = heard.stage.home
     for folder in ("failed", "claimed", "new"):
-        event = {"event": "Stop", "project": heard.stage.project.root, "message": f"a {WORD}"}
+        event = {"event": "Stop", "project": heard.stage.project.root, "error": f"a {WORD}"}
         name = spool.put(home, event)
         Path(home.spool, "new", name).rename(Path(home.spool, folder, name))
     Path(home.spool, "failed", "broken.json").write_text(f'{{"prompt": "{WORD}"')
-    state = Path(home.sessions, "old.json")
-    state.write_text(json.dumps({"id": "old", "prompts": {"p": f"my {WORD}"}}))
     Path(home.sessions, "damaged.json").write_text(f"{{{WORD}")
     Path(home.log).mkdir()
     Path(home.log, "hooks.log").write_text(json.dumps({"error": f"no {WORD}"}) + "\n")
@@ -152,7 +150,7 @@ def test_no_file_holds_it_after_a_fix(heard: Audited) -> None:
     assert heard.holders() == []
     assert json.loads(Path(home.log, "hooks.log").read_text()) == {"error": "no [redacted:custom]"}
     assert Path(home.log, "memkit.log").read_text() == "Traceback\n  [redacted:custom]\nend\n"
-    assert "message" not in spool.failed(home)[0].record  # the transcript has it, too
+    assert spool.failed(home)[0].record["error"] == "a [redacted:custom]"
 
     journal = heard.stage.journal
     assert "[redacted:custom]" in journal
@@ -236,7 +234,7 @@ def test_the_next_fix_finishes_a_killed_one(
     where = {
         "journal": "memkit.journal.files.MemoryDirectory._put",
         "archive": "memkit.archive.Archive.rewrite",
-        "index": "memkit.forget.erase_dead",
+        "index": "memkit.forget.erase.erase_dead",
     }
 
     def killed(*arguments: object) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from memkit.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.forget import forget
+from memkit.forget.erase import forget
 from memkit.forget.locations import find_locations
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
 from memkit.hook.project import Project

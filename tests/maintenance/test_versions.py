@@ -33,8 +33,7 @@ from memkit.llm.ledger import Call, Ledger
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.projects import changing
-from memkit.service.job_book import JobBook, JobState
-from memkit.service.jobs import due_jobs
+from memkit.service.jobs import JobBook, JobState, due_jobs
 from memkit.service.operations import PointerHistory
 from memkit.settings import Settings, load
 from memkit.topics.kept import read_kept
@@ -106,10 +105,10 @@ def test_added_paths(home: Home) -> None:
 
 def test_the_book_of_jobs(home: Home) -> None:
     book = JobBook(home)
-    book.update("tidy", paused=True)
+    book.update("tidy", last=1.0)
     path = Path(home.run, "jobs.json")
     planted = newer(path)
-    for act in (lambda: due_jobs(home, Settings(), 0.0), lambda: book.update("tidy", paused=False)):
+    for act in (lambda: due_jobs(home, Settings(), 0.0), lambda: book.update("tidy", last=2.0)):
         with pytest.raises(NewerFileError):
             act()
     assert path.read_bytes() == planted
@@ -212,7 +211,7 @@ def test_this_version_reads_what_released_ones_wrote(released: Path) -> None:
     assert forgotten.covers_typed(datetime.fromtimestamp(29_719_562 * 60, timezone.utc))
     registry = Registry.read(home)
     assert (registry.name_of(ROOT), registry.earlier_roots(ROOT)) == ("The shop", ["/home/you/old-shop"])
-    assert JobBook(home).state("tidy") == JobState(WHEN.timestamp(), 0.0, "done", False, True)
+    assert JobBook(home).state("tidy") == JobState(WHEN.timestamp(), result="done")
     (name,) = spool.waiting(home)
     item = spool.claim(home, name, time.time())
     assert item is not None
@@ -227,7 +226,7 @@ def test_this_version_goes_on_with_what_released_ones_wrote(released: Path) -> N
     Ledger(home).record(Call("call-2", WHEN.timestamp() + 1, "summary", "anthropic", "small", ROOT))
     assert [one.id for one in Ledger(home).calls()] == ["call-1", "call-2"]
     assert Archive(home).append(SESSION, [*Archive(home).turns(SESSION), ArchivedTurn("b", ())]) == 1
-    assert JobBook(home).update("tidy", paused=False).result == "done"
+    assert JobBook(home).update("tidy", last=2.0).result == "done"
     project = Project(str(released / "project"))
     Path(project.memory).mkdir(parents=True)
     shutil.copy(released / "2026-11-20.md", project.memory)

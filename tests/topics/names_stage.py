@@ -12,7 +12,6 @@ from memkit.journal import Journal
 from memkit.journal.digest import make_note
 from memkit.llm import Task
 from memkit.llm.ledger import Call, Ledger
-from memkit.service.job_book import JobBook, JobRun
 from memkit.summarize.bullets import Bullet
 from memkit.topics import TopicList, read_topics
 from memkit.topics.compute import refresh
@@ -70,17 +69,6 @@ class NameStage:
         names = TopicNames(self.memory.home, finder or (lambda settings: self.provider))
         names.name(self.memory.project, self.memory.settings)
         return names
-
-    def run_job(self) -> None:
-        """Name the topics as a job does, which goes on where a killed one stopped."""
-
-        def run(job: JobRun) -> str:
-            names = TopicNames(self.memory.home, lambda settings: self.provider)
-            for _ in job.steps([self.memory.project.root]):
-                names.name(self.memory.project, self.memory.settings)
-            return names.summary
-
-        JobRun(JobBook(self.memory.home), "topics").perform(run)
 
     @property
     def shown(self) -> TopicList:

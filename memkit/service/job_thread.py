@@ -1,4 +1,4 @@
-"""Model calls that the service starts on its own: rounds of summaries and compactions."""
+"""The service's threads beside the writer: one runs jobs, one makes rounds of summaries and compactions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import ConfigError
 from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.service.jobs import Job, JobContext, JobState, run_job
 from memkit.settings.load import Settings, may_summarize
 
 if TYPE_CHECKING:
@@ -31,6 +33,32 @@ BUDGET_SECONDS = 900.0
 
 REST_FACTOR = 20
 """The pause after a round, as a multiple of its CPU time: a long queue takes long to read."""
+
+
+class JobThread:
+    """Runs jobs one at a time, while the writer goes on."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(1, "jobs")
+        self._guard = threading.Lock()
+        self._futures: dict[str, Future[JobState]] = {}
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a job runs or waits."""
+        return not all(future.done() for future in list(self._futures.values()))
+
+    def start(self, job: Job, context: JobContext) -> Future[JobState]:
+        """Run a job. If it runs or waits already, return its future."""
+        with self._guard:
+            found = self._futures.get(job.name)
+            if found is None or found.done():
+                found = self._futures[job.name] = self._threads.submit(run_job, job, context)
+            return found
+
+    def stop(self) -> None:
+        """Begin no further job. A running one ends by itself, or with the process."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class Summaries:
