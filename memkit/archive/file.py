@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from memkit.archive.turn import ArchivedTurn
-from memkit.claude_code.transcript import parse_time
+from memkit.conversation.values import parse_time
 from memkit.errors import ArchiveError, ArchiveVersionError, NewerFileError
 from memkit.files import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
 from memkit.state import check_version, parse_json

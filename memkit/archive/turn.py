@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from memkit.claude_code.exchange import messages_of, redacted_again
-from memkit.claude_code.transcript import TranscriptEntry
-from memkit.claude_code.turn import INTERRUPTED, Turn
-from memkit.conversation import Message
+from memkit.agents.claude_code.exchange import messages_of
+from memkit.agents.claude_code.transcript import TranscriptEntry
+from memkit.conversation.message import Message
+from memkit.conversation.redaction import redacted_again
+from memkit.conversation.turn import INTERRUPTED, Turn
 
 PIECE_CHARACTERS = 16_000
 """The most characters kept of a text, a tool's string, or a result. A longer one keeps both ends."""
@@ -24,7 +25,7 @@ REDACTED_CHARACTERS = 1_000_000
 class ArchivedTurn:
     """A turn in the archive: IDs, times, places, and redacted messages.
 
-    `compacted` means that Claude Code compacted the conversation during the turn. Such a turn is kept without
+    `compacted` means that the agent compacted the conversation during the turn. Such a turn is kept without
     messages if it is not worth remembering. `commit` is "" for imported turns.
     """
 

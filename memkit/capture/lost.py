@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.file import turn_ids
 from memkit.capture.ingest import turn_of
-from memkit.claude_code.turn import Turn
+from memkit.conversation.turn import Turn
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
-from memkit.journal import Journal
 from memkit.journal.digest import local_time
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.projects.git import run_git

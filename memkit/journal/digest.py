@@ -24,14 +24,15 @@ from datetime import datetime
 from typing import Any
 
 from memkit import anchors
-from memkit.claude_code.exchange import redacted
-from memkit.claude_code.transcript import MAX_DEPTH
-from memkit.claude_code.turn import Turn, turn_id
+from memkit.agents.roles import role_of
+from memkit.conversation.redaction import redacted
+from memkit.conversation.turn import Turn, turn_id
+from memkit.conversation.values import MAX_DEPTH
 from memkit.errors import MemkitError
 from memkit.journal.markup import cut_middle, is_cut_of, one_line, printable, safe_block, short_id
 from memkit.journal.sentences import shorten_answer
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
-from memkit.journal.tool_lines import EDITORS, tools_part
+from memkit.journal.tool_lines import tools_part
 from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
 from memkit.privacy.redact import MARK
 from memkit.state import parse_json
@@ -107,7 +108,8 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
     did = tools_part(turn.tools, (root, turn.cwd), redact)
     answered = "**Interrupted**" if turn.interrupted else ""
     if answer:
-        has_edited = any(call.name in EDITORS and call.result and not call.is_error for call in turn.tools)
+        done = [call for call in turn.tools if call.result and not call.is_error]
+        has_edited = any(role_of(call.name) == "edit" for call in done)
         limits = (REPORT_CHARACTERS, DECIDING_CHARACTERS) if has_edited else (ANSWER_CHARACTERS,) * 2
         shown = shorten_answer(answer, *limits, "" if hint in asked else hint, did)
         answered = _prose("**Answered**", shown, redact)

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.errors import MemkitError, MissingPackageError, NotFoundError

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.lost import lost_turns
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import read_turns
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.settings import MemorySettings
 from memkit.settings.load import Settings
 from tests.builders import Lines

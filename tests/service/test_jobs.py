@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.environment import extras
@@ -250,7 +250,7 @@ def test_a_failure_of_topics_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("keep_days", "left"), [(0, 2), (3650, 2), (30, 1)])
 def test_archives_are_kept_as_long_as_configured(memory: Memory, keep_days: int, left: int) -> None:
-    from memkit.archive import Archive
+    from memkit.archive.archive import Archive
     from memkit.archive.turn import ArchivedTurn
     from memkit.settings import ArchiveSettings
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import datetime
 
-from memkit.claude_code.transcript import TranscriptEntry
+from memkit.agents.claude_code.transcript import TranscriptEntry
+from memkit.conversation.turn import Compaction
 
 _REMINDER = re.compile(r"<system-reminder>(?:(?!<system-reminder>).)*?</system-reminder>", re.DOTALL)
 _ANALYSIS = re.compile(r"<analysis>(?:(?!<analysis>).)*?</analysis>", re.DOTALL)
@@ -20,15 +19,6 @@ _CLOSING = re.compile(
     r"|Recent messages are preserved)[^\n]*(?:\n.*)?\Z",
     re.DOTALL,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """A summary of all turns of a session so far. `uuid` is that of its entry."""
-
-    uuid: str
-    time: datetime | None
-    text: str
 
 
 def read_compaction(entry: TranscriptEntry) -> Compaction | None:

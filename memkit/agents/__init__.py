@@ -1,0 +1,1 @@
+"""All that memkit knows of each agent: its files, settings, and tool names. One folder for each."""
