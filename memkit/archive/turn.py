@@ -11,8 +11,8 @@ from pathlib import Path
 from memkit.agents.claude_code.exchange import messages_of
 from memkit.agents.claude_code.transcript import TranscriptEntry
 from memkit.conversation.message import Message
-from memkit.conversation.redaction import redacted_again
 from memkit.conversation.turn import INTERRUPTED, Turn
+from memkit.conversation.values import redacted_again
 
 PIECE_CHARACTERS = 16_000
 """The most characters kept of a text, a tool's string, or a result. A longer one keeps both ends."""

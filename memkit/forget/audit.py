@@ -14,7 +14,7 @@ from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, redact_again
 from memkit.capture.project_list import remembered_projects
 from memkit.capture.sessions import Sessions
-from memkit.conversation.redaction import redacted
+from memkit.conversation.values import redacted
 from memkit.errors import MemkitError
 from memkit.files import read_regular, write_durably
 from memkit.forget.erase import purge_index

@@ -24,10 +24,9 @@ from datetime import datetime
 from typing import Any
 
 from memkit import anchors
-from memkit.agents.roles import role_of
-from memkit.conversation.redaction import redacted
+from memkit.agents import role_of
 from memkit.conversation.turn import Turn, turn_id
-from memkit.conversation.values import MAX_DEPTH
+from memkit.conversation.values import MAX_DEPTH, redacted
 from memkit.errors import MemkitError
 from memkit.journal.markup import cut_middle, is_cut_of, one_line, printable, safe_block, short_id
 from memkit.journal.sentences import shorten_answer

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from memkit.agents.roles import role_of
-from memkit.conversation.redaction import redacted_result, shell_command
-from memkit.conversation.roles import NAMES_FILE
+from memkit.agents import role_of
+from memkit.conversation.message import NAMES_FILE
 from memkit.conversation.turn import ToolCall
+from memkit.conversation.values import redacted_result, shell_command
 from memkit.journal.markup import one_line, printable
 from memkit.journal.outcomes import COMMITTED, is_step, telling_line, telling_lines
 

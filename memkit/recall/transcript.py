@@ -18,8 +18,8 @@ from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Sessions
 from memkit.conversation.message import Message
-from memkit.conversation.redaction import redacted_again
 from memkit.conversation.turn import Turn
+from memkit.conversation.values import redacted_again
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
 from memkit.hook.entries import OwnEntries, heading_words
 from memkit.hook.project import Project

@@ -8,7 +8,7 @@ import pytest
 
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.conversation.redaction import redacted
+from memkit.conversation.values import redacted
 from memkit.forget.audit import SecretFinder
 from memkit.privacy.redact import FINANCIAL, redact, visible
 from memkit.settings.load import Settings

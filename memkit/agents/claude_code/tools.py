@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memkit.conversation.roles import Role
+from memkit.conversation.message import Role
 
 SHELL = "Bash"
 
