@@ -461,7 +461,7 @@ class Memory:
     def show(self, name: str) -> Entry:
         """Return a day, or whatever has an id that is or begins with `name`: `memory.show("yesterday")`.
 
-        Only the id of text that is no entry needs the index.
+        Only the id of text that is not an entry needs the index.
         """
         from datetime import date
 

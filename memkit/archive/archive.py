@@ -156,7 +156,7 @@ class Archive:
 
     def path(self, session: str) -> Path:
         """Return the file of a session."""
-        # Session IDs are foreign input. One that is no plain name is hashed.
+        # Session IDs are foreign input. One that is not a plain name is hashed.
         name = session
         if not is_plain_name(session):
             name = f"_{hashlib.sha256(session.encode('utf-8', 'replace')).hexdigest()[:32]}"

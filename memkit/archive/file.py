@@ -49,6 +49,7 @@ class _Line(NamedTuple):
     messages: int
     commit: str
     project: str
+    is_command: bool
 
 
 @dataclass(slots=True)
@@ -75,7 +76,8 @@ class ArchiveFile:
     def append(self, session: str, turns: Iterable[ArchivedTurn]) -> int:
         """Append the turns that are new or changed. Return how many.
 
-        A turn with fewer messages does not replace one with more: what a transcript has lost stays here.
+        A turn with fewer messages does not replace one with more: what a transcript has lost stays here. Nor
+        does a command after `!` replace a prompt: if the transcript lost that prompt, it has its ID.
         Durable on return.
         """
         with self._writing():
@@ -94,11 +96,13 @@ class ArchiveFile:
                     project = known.project or turn.project
                     turn = replace(turn, commit=turn.commit or known.commit, project=project)
                 line = _turn_line(turn)
+                count = len(turn.messages)
                 new = _Line(
-                    _fingerprint(line), len(line), len(turn.messages), turn.commit, turn.project
+                    _fingerprint(line), len(line), count, turn.commit, turn.project, turn.is_command
                 )
                 if known is not None and (
-                    known.fingerprint == new.fingerprint or known.messages > new.messages
+                    known.fingerprint == new.fingerprint
+                    or (new.is_command, known.messages) > (known.is_command, new.messages)
                 ):
                     continue
                 frame.append(compressor.compress(line))
@@ -230,7 +234,9 @@ class ArchiveFile:
         for turn, line, value in self._lines(data, content):
             count = len(value["messages"])
             commit, project = str(value.get("commit", "")), str(value.get("project", ""))
-            content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit, project)
+            first = value["messages"][0] if count else {}
+            is_command = isinstance(first, dict) and str(first.get("text", "")).startswith("! ")
+            content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit, project, is_command)
             content.length += len(line)
         return content
 
@@ -249,7 +255,7 @@ class ArchiveFile:
                 elif isinstance(value.get("id"), str) and isinstance(value.get("messages"), list):
                     yield value["id"], line, value
                 else:
-                    logger.warning("%s: skipped a line that is no turn", self.path)
+                    logger.warning("%s: skipped a line that is not a turn", self.path)
         if content.damaged:
             logger.warning("%s: skipped %d damaged bytes", self.path, content.damaged)
 
@@ -336,7 +342,7 @@ def _decoded(text: bytes) -> str:
         return text[1:-1].decode("utf-8", "replace")
     try:
         return str(parse_json(text))
-    except ValueError:  # in a line that is no JSON, and so no turn
+    except ValueError:  # in a line that is not JSON, and so no turn
         return ""
 
 

@@ -56,6 +56,11 @@ class ArchivedTurn:
             has_worked = has_worked or bool(one.tools)
         return prompt, answer
 
+    @property
+    def is_command(self) -> bool:
+        """Whether it is a command after `!`."""
+        return bool(self.messages) and self.messages[0].text.startswith("! ")
+
 
 def make_archived_turn(
     turn: Turn,

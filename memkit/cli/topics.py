@@ -86,7 +86,7 @@ def topics_command(
 
 def _check_usage(action: str, values: tuple[str, ...], all_projects: bool) -> None:
     if action and action not in ACTIONS:
-        raise click.UsageError(f"{action!r} is no action; there are {', '.join(ACTIONS)}")
+        raise click.UsageError(f"unknown action {action!r}; use {', '.join(ACTIONS)}")
     wanted = {"": 0, "rename": 2}.get(action, 1)
     if len(values) < wanted or (action != "search" and len(values) > wanted):
         raise click.UsageError(f"`memkit topics {action}` takes {ACTIONS[action]}")

@@ -87,7 +87,7 @@ class SecretFinder:
 
     def _record(self, text: str, make: Callable[[int, str], SecretFinding]) -> str:
         redacted = self._redact(text)
-        text = visible(text)  # removing a color code is no finding
+        text = visible(text)  # removing a color code is not a finding
         if redacted != text:
             self.found += [make(offset, kind) for offset, kind in added_marks(text, redacted)]
         return redacted

@@ -284,7 +284,7 @@ def _drop_foreign_transcript(path: Path, roots: Collection[str]) -> None:
             raise RefusedFileError(str(path), "it is of another project")
         if transcript:
             inside(transcript, str(transcripts_directory()))
-    except (RefusedFileError, ValueError, TypeError):  # the last two: it is no path
+    except (RefusedFileError, ValueError, TypeError):  # the last two: it is not a path
         path.write_text(json.dumps({**state, "transcript": ""}), encoding="ascii")
 
 

@@ -65,7 +65,7 @@ class _File:
 
 
 def find_day(journal: Journal, name: str, today: date) -> Entry | None:
-    """Return the day that an ISO date, `today`, `yesterday`, or `tomorrow` names; None if `name` is no day.
+    """Return the day that an ISO date, `today`, `yesterday`, or `tomorrow` names; None for another name.
 
     Raise `NotFoundError` if there is no memory of that day.
     """

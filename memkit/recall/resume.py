@@ -103,7 +103,7 @@ def resumable(
     shown = f"session {session.id[:8]} cannot be resumed"
     gone = f"{shown}: Claude Code no longer has its transcript; `memkit show {quote(session.id)}` shows it"
     if "/" in session.id or os.sep in session.id or session.id.endswith(".jsonl"):
-        raise NotFoundError(f"{shown}: that is no id of Claude Code")
+        raise NotFoundError(f"{shown}: that is not a Claude Code session ID")
     project = Project(session.root, home)
     try:
         original = locate(home, project, session.id, None, chunks, other_projects=other_projects)
@@ -112,7 +112,7 @@ def resumable(
     if original.archive is not None:
         raise NotFoundError(gone)
     if not _ID.fullmatch(original.session):
-        raise NotFoundError(f"{shown}: {original.session!r} is no id of Claude Code")
+        raise NotFoundError(f"{shown}: {original.session!r} is not a Claude Code session ID")
     directory = _directory(original.path)
     if not directory:
         raise MemkitError(f"{shown}: {original.path} does not name its directory")

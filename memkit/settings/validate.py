@@ -58,7 +58,7 @@ def name_of(key: Key) -> str:
 
 
 def check_known(key: Key, origin: str = "") -> None:
-    """Raise `UnknownSettingError` if `key` is no setting."""
+    """Raise `UnknownSettingError` if `key` is not a setting."""
     if _is_known(key):
         return
     name = name_of(key)

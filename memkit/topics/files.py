@@ -141,5 +141,5 @@ def _stored(value: Mapping[str, Any]) -> StoredTopics:
 
 def _count(value: Any) -> int:
     if int(value) < 0:
-        raise ValueError(f"{value} is no number of entries")
+        raise ValueError(f"{value} is not a number of entries")
     return int(value)

@@ -254,7 +254,7 @@ def test_what_has_no_rollup(run: Run, old: Memory, model: ScriptedProvider) -> N
     for name in ("2025-03-12", "march", "2025-W60", "\x1b[31m"):
         found = run(old, "summarize", name)
         assert found.status == 2
-        assert "is no week (2026-W14), month (2026-04), or year (2026)" in found.errors
+        assert "is not a week (2026-W14), month (2026-04), or year (2026)" in found.errors
         assert "\x1b" not in found.errors
     assert run(old, "summarize", "2025-03", "--since", "2w").status == 2
     assert "is not over" in run(old, "summarize", "2999").complaint

@@ -265,25 +265,6 @@ def test_archives_are_kept_as_long_as_configured(memory: Memory, keep_days: int,
     assert archive.size().sessions == left
 
 
-def test_a_state_that_cannot_be_read_keeps_nothing_longer(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from memkit.archive.turn import ArchivedTurn
-    from memkit.settings import ArchiveSettings
-
-    def fail(home: object, settings_of: object) -> None:
-        raise PermissionError(13, "Permission denied", "s.json")
-
-    archive = Archive(memory.home)
-    when = datetime.now(timezone.utc) - timedelta(days=31)
-    archive.append("old", [ArchivedTurn("a", (), time=when, finished=when)])
-    monkeypatch.setattr("memkit.capture.lost.separate_commands", fail)
-    kept = msgspec.structs.replace(memory.settings, archive=ArchiveSettings(keep_days=30))
-    state = run_job(job_named("tidy"), JobContext(memory.home, lambda _: kept, lambda _: None))
-    assert state.failed and "s.json" in state.result
-    assert archive.size().sessions == 0
-
-
 def test_expired_days_are_removed_from_every_file(memory: Memory) -> None:
     from memkit.settings import MemorySettings
 
