@@ -25,7 +25,7 @@ from memkit.hook.entries import days
 from memkit.hook.notices import untrusted_people
 from memkit.hook.project import Project, Registry
 from memkit.ipc import spool
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.paths import OFF_TIMES, Home
 from memkit.projects.git import is_ignored, tracked_below
 from memkit.projects.team import upstream_commit
