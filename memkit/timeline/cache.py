@@ -23,10 +23,11 @@ from memkit.hook.project import Project, digest16
 from memkit.journal import Journal
 from memkit.paths import Home
 from memkit.timeline.nodes import day_of, month_of
-from memkit.timeline.numbers import Numbers, count
 from memkit.timeline.summary import (
+    Numbers,
     Segment,
     Summary,
+    count_day,
     joined,
     read_day,
     read_segments,
@@ -180,7 +181,7 @@ class MonthCache:
             except JournalError as error:
                 self._announce(str(error))
                 continue
-            days[name] = Day(summarize(name, content), read_segments(name, content), count(content))
+            days[name] = Day(summarize(name, content), read_segments(name, content), count_day(content))
         dates: dict[str, list[Summary]] = {}
         for name, day in days.items():
             dates.setdefault(name[:10], []).append(day.summary)

@@ -28,12 +28,12 @@ from memkit.text import encodable, one_line
 from memkit.timeline import nodes
 from memkit.timeline.cache import Day, Month, MonthCache, Stamp
 from memkit.timeline.nodes import Span, parse_span, path_of
-from memkit.timeline.numbers import Numbers
 from memkit.timeline.rollups import read_rollup
 from memkit.timeline.summary import (
     QUESTION_CHARACTERS,
     TITLE_CHARACTERS,
     Entry,
+    Numbers,
     Segment,
     Summary,
     joined,
