@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from memkit.index import SyncReport
     from memkit.index.chunk import Chunk
     from memkit.index.update import Progress
-    from memkit.journal import Journal
     from memkit.journal.digest import Note
+    from memkit.journal.journal import Journal
     from memkit.maintenance.share import ShareReport, UnshareReport
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
@@ -819,7 +819,7 @@ class Memory:
     @functools.cached_property
     def journal(self) -> Journal:
         """The project's Markdown files."""
-        from memkit.journal import Journal
+        from memkit.journal.journal import Journal
 
         return Journal(self.project, shared=self.settings.memory.shared, home=self.home)
 

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from memkit.claude_code.turn import ToolCall, Turn
+from memkit.conversation.turn import ToolCall, Turn
 from memkit.hook.project import Project
 from memkit.ipc import spool
 from memkit.journal.day_file import DayFile

@@ -32,7 +32,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "memkit"
 OTHERS = {
     "state.py",
     "cli/demo.py",  # its own lines
-    "claude_code/transcript.py",  # names that reason
+    "agents/claude_code/transcript.py",  # names that reason
     "llm/providers/structure.py",  # compares with a schema too, which recurses as well
 }
 """Modules that call Python's parser themselves."""

@@ -108,7 +108,7 @@ def _service_line(value: dict[str, Any]) -> str:
 
 
 def _status(context: Context) -> dict[str, Any]:
-    from memkit.archive import Archive
+    from memkit.archive.archive import Archive
     from memkit.hook.tally import full_tally
     from memkit.ipc import launch, spool
     from memkit.recall.usage import usage

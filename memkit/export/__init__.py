@@ -20,9 +20,9 @@ from urllib.parse import unquote
 
 from memkit import anchors
 from memkit.hook.project import Project
-from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
 from memkit.journal.day_overview import slug
+from memkit.journal.journal import Journal
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

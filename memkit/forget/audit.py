@@ -10,11 +10,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, redact_again
 from memkit.capture.project_list import remembered_projects
 from memkit.capture.sessions import Sessions
-from memkit.claude_code.exchange import redacted
+from memkit.conversation.values import redacted
 from memkit.errors import MemkitError
 from memkit.files import read_regular, write_durably
 from memkit.forget.erase import purge_index
@@ -27,9 +27,9 @@ from memkit.index.catalog import snapshots_of
 from memkit.index.chunker import decode
 from memkit.index.reader import ChunkReader, open_current
 from memkit.ipc import spool, unindexed
-from memkit.journal import Journal
 from memkit.journal.day_edits import redact_day
 from memkit.journal.files import replaced_files
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.redact import MARK, redact, visible
 from memkit.settings.load import Settings

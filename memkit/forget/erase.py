@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.project_list import remembered_projects
 from memkit.capture.summary_queue import SummaryQueue
@@ -27,9 +27,9 @@ from memkit.index.merge import erase_dead
 from memkit.index.mirror import delete_collection, remove_strays, start_again
 from memkit.index.reader import ChunkReader, open_current
 from memkit.ipc import spool, unindexed
-from memkit.journal import Journal
 from memkit.journal.day_edits import Removal
 from memkit.journal.day_summaries import turns_of
+from memkit.journal.journal import Journal
 from memkit.journal.team import TeamFolder
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones

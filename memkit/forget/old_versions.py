@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.errors import ArchiveError
 from memkit.forget.mentions import Mentions
 from memkit.forget.selection import Passage, read_facts
@@ -23,9 +23,9 @@ from memkit.hook.project import Project
 from memkit.index.catalog import snapshots_of
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.reader import ChunkReader, open_current
-from memkit.journal import Journal
 from memkit.journal.facts import FactFile
 from memkit.journal.files import original_name, replaced_files
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.bullets import read_bullets
 from memkit.capture.sessions import Sessions
@@ -26,8 +26,8 @@ from memkit.hook.project import Project, Registry
 from memkit.hook.team import is_team
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
-from memkit.journal import Journal
 from memkit.journal.facts import FactFile, WrittenFact
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Period
 from memkit.settings.load import Settings

@@ -13,7 +13,7 @@ from memkit.errors import MemkitError
 from memkit.files import RefusedFileError
 from memkit.hook.project import OWN_FOLDER, Project
 from memkit.ipc import unindexed
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.paths import OPENCLAW_DAYS, Home
 from memkit.projects import changing
 from memkit.projects.git import tracked_below

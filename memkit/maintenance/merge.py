@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.bullets import read_bullets
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
@@ -21,11 +21,11 @@ from memkit.hook.project import Project
 from memkit.index.memory_files import move_paths
 from memkit.index.scanner import Unreadable, is_markdown, scan
 from memkit.ipc import unindexed
-from memkit.journal import Journal
 from memkit.journal.day_edits import Removal, remove
 from memkit.journal.day_file import DayFile, Section, encoded
 from memkit.journal.extracts import is_overview
 from memkit.journal.facts import holds_lines, is_fact_file, remembered_text, taken_facts
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.topics import topic_store

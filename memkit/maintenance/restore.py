@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from memkit.claude_code.files import transcripts_directory
+from memkit.agents.claude_code.files import transcripts_directory
 from memkit.errors import ConfigError, MemkitError
 from memkit.files import (
     PRIVATE_FILE,
@@ -31,7 +31,7 @@ from memkit.forget.selection import ForgetSelection
 from memkit.hook.project import OWN_FOLDER, Project, Registry, is_bare_place
 from memkit.index.memory_files import move_paths
 from memkit.ipc import unindexed
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.maintenance.backup import PROJECT_MEMBERS, BackedUpProject, Unpacked, unpack
 from memkit.maintenance.folder import has_folders
 from memkit.paths import OPENCLAW_DAYS, Home

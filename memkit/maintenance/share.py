@@ -19,8 +19,8 @@ from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.team import is_team, team_file
 from memkit.index.chunk import LEADING_HEADINGS, Chunk
 from memkit.index.reader import ChunkReader
-from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
+from memkit.journal.journal import Journal
 from memkit.journal.team import SharedEntry, TeamFolder, WrittenEntry, appended
 from memkit.paths import Home
 from memkit.privacy.leaks import find_leaks

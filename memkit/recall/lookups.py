@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memkit.claude_code.omitted import asks_memory
+from memkit.agents.claude_code.omitted import asks_memory
 from memkit.journal.tool_lines import read_call
 from memkit.journal.turn_parts import read_parts
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from memkit import anchors
 from memkit.errors import AmbiguousIdError, NotFoundError
-from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section
 from memkit.journal.digest import read_note
+from memkit.journal.journal import Journal
 from memkit.timeline.nodes import day_of
 
 _KINDS = {"session": "session", "turn": "turn", "grip": "citation", "note": "note", "fact": "fact"}

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import date
 
 from memkit.hook.project import Project
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.recall.overview import Line, PeriodNode

@@ -15,13 +15,13 @@ from shlex import quote
 from typing import Any
 
 from memkit import anchors
-from memkit.claude_code.files import FIRST_ENTRIES
-from memkit.claude_code.transcript import Transcript
+from memkit.agents.claude_code.files import FIRST_ENTRIES
+from memkit.agents.claude_code.transcript import Transcript
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.entries import heading_words
 from memkit.hook.project import Project
 from memkit.index.chunk import Chunk
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.recall.names import find_entry
 from memkit.recall.results import Answer

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.errors import MemkitError, MissingPackageError, NotFoundError
@@ -180,7 +180,6 @@ def _index(context: JobContext) -> str:
 
 
 def _tidy(context: JobContext) -> str:
-    from memkit.capture.lost import separate_commands
     from memkit.index.catalog import left_behind, snapshots_of
     from memkit.index.merge import erase_dead
     from memkit.index.mirror import delete_collection, remove_strays, start_again
@@ -213,10 +212,6 @@ def _tidy(context: JobContext) -> str:
         remove_strays(home)
         for directory, own in left_behind(home, context.settings_of):  # late, because a server may be away
             delete_collection(home, own.index.uri, directory.name)
-    with capture_lock(home, LOCK_SECONDS):
-        separated = separate_commands(home, context.settings_of)
-    for root in separated:
-        context.index(Project(root, context.home))
     return (
         f"{plural(removed_files, 'old state file')}, {plural(archives, 'archived session')} and "
         f"{plural(sum(removed.values()), 'day')} removed"

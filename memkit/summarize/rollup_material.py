@@ -14,9 +14,9 @@ from html import unescape
 from memkit.bullets import bullet_words, read_bullets
 from memkit.hook.entries import OwnEntries
 from memkit.hook.project import Project
-from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.facts import Citations, FactFile
+from memkit.journal.journal import Journal
 from memkit.journal.markup import short_id
 from memkit.journal.sessions import turn_outcome
 from memkit.llm.calls import CALL_TOKENS

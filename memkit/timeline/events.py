@@ -10,11 +10,11 @@ from html import unescape
 from typing import Any
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.bullets import read_bullet
-from memkit.claude_code.exchange import redacted_again
-from memkit.conversation import Message
+from memkit.conversation.message import Message
+from memkit.conversation.values import redacted_again
 from memkit.errors import ArchiveError, JournalError, NotFoundError
 from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile, heading_title

@@ -13,11 +13,12 @@ from html import unescape
 import msgspec
 
 from memkit import anchors
+from memkit.agents import role_of
 from memkit.bullets import DECIDED, read_bullets
-from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section, heading_title
+from memkit.journal.journal import Journal
 from memkit.journal.sessions import open_lines, shown_bullet, stretch
-from memkit.journal.tool_lines import EDITORS, read_call, split_count
+from memkit.journal.tool_lines import read_call, split_count
 from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.text import encodable, one_line
 from memkit.timeline.words import words_of
@@ -179,9 +180,9 @@ def _count(text: str, words: Counter[str], files: Counter[str], failures: Counte
     words.update(words_of(said))
     for line in parts.tools:
         call, (_, count) = read_call(line), split_count(line)
-        if call.name in EDITORS and call.given and not call.outcome:
+        if role_of(call.name) == "edit" and call.given and not call.outcome:
             files[call.given] += count
-        elif call.name == "Bash" and call.has_failed:
+        elif role_of(call.name) == "shell" and call.has_failed:
             shown = f"{call.given}: {call.reason}" if call.reason else call.given
             failures[one_line(shown, FAILURE_CHARACTERS)] += count
 

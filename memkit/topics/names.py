@@ -22,7 +22,7 @@ from memkit.hook.project import Project
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
 from memkit.index.reader import ChunkReader
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.llm import Provider, RefusedError, Task, UnusableReplyError
 from memkit.llm.calls import CALL_TOKENS, BudgetReachedError, BusyError, Calls, calls_lock
 from memkit.paths import Home

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.hook.git import SHORT_HASH, Head, head
 from memkit.hook.project import Project

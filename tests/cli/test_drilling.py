@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.cli import cli
 from memkit.hook.entries import note_own
 from memkit.paths import Home

@@ -14,7 +14,7 @@ from memkit.forget.locations import Locations, find_locations
 from memkit.forget.selection import ForgetSelection, SelectionFinder
 from memkit.hook.project import Project
 from memkit.index import index_lock, sync_project
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from tests.builders import Lines

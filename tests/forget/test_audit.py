@@ -16,9 +16,9 @@ from memkit.forget.audit import Audit, AuditReport
 from memkit.hook.project import Project
 from memkit.index import index_lock, sync
 from memkit.ipc import spool
-from memkit.journal import Journal
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.extracts import extract_line, is_unedited
+from memkit.journal.journal import Journal
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.places import RECORDED
@@ -233,7 +233,7 @@ def test_the_next_fix_finishes_a_killed_one(
     heard.add_pattern()
     where = {
         "journal": "memkit.journal.files.MemoryDirectory._put",
-        "archive": "memkit.archive.Archive.rewrite",
+        "archive": "memkit.archive.archive.Archive.rewrite",
         "index": "memkit.forget.erase.erase_dead",
     }
 

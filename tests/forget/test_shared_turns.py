@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.forget.erase import forget
 from memkit.forget.locations import find_locations
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
 from memkit.hook.project import Project
 from memkit.index import index_lock, sync_project
-from memkit.journal import Journal
 from memkit.journal.digest import make_note
+from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge, remove_merged
 from memkit.privacy.tombstones import Tombstones
 from memkit.recall.transcript import find_original

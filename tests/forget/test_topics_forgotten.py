@@ -15,7 +15,7 @@ from memkit.bullets import read_bullets
 from memkit.forget.audit import Audit
 from memkit.hook.project import Project
 from memkit.index import index_lock, open_chunks
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.llm import Task
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings

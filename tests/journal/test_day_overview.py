@@ -14,15 +14,14 @@ from memkit import anchors
 from memkit.hook.entries import entries_of, quotable
 from memkit.hook.project import Project
 from memkit.index.chunker import chunk_markdown
-from memkit.journal import Journal
 from memkit.journal.day_edits import Removal, remove
-from memkit.journal.day_file import DayFile
+from memkit.journal.day_file import DayFile, section_hash
 from memkit.journal.day_overview import DayOverview, slug, without_overview
 from memkit.journal.day_summaries import extracted, summarize, turns_of
 from memkit.journal.day_writes import Growing, insert_note, write_turn
 from memkit.journal.digest import Digest, make_digest, make_note
 from memkit.journal.extracts import extract_line, is_overview
-from memkit.journal.fingerprints import section_hash
+from memkit.journal.journal import Journal
 from memkit.settings import ChunkingSettings
 from tests.builders import turn_of
 from tests.ci import examples

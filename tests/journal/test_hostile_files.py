@@ -21,8 +21,8 @@ from memkit.hook.git import worktree_root
 from memkit.hook.project import Project
 from memkit.hook.quotes import session_facts
 from memkit.index import read_files
-from memkit.journal import Journal
 from memkit.journal.files import MOST_TRIES, MemoryDirectory
+from memkit.journal.journal import Journal
 from memkit.maintenance import remove_old_days
 from memkit.maintenance.merge import merge
 from memkit.paths import Home

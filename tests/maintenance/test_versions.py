@@ -13,13 +13,13 @@ import pytest
 import zstandard
 
 import memkit
-from memkit.archive import Archive
+from memkit.agents.claude_code.files import Source
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.capture import Capture
 from memkit.capture.importer import ImportRecord
 from memkit.capture.sessions import LiveSessions, Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.claude_code.files import Source
 from memkit.errors import ArchiveVersionError, ConfigError, MemkitError, NewerFileError
 from memkit.hook import notices
 from memkit.hook.project import Project, Registry, registry_path
@@ -27,8 +27,8 @@ from memkit.index import open_snapshot
 from memkit.index.catalog import identity, known_roots
 from memkit.index.memory_files import added_paths, change_paths
 from memkit.ipc import spool, unindexed
-from memkit.journal import Journal
 from memkit.journal.facts import FactFile
+from memkit.journal.journal import Journal
 from memkit.llm.ledger import Call, Ledger
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones

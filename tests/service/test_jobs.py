@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.environment import extras
@@ -250,7 +250,7 @@ def test_a_failure_of_topics_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("keep_days", "left"), [(0, 2), (3650, 2), (30, 1)])
 def test_archives_are_kept_as_long_as_configured(memory: Memory, keep_days: int, left: int) -> None:
-    from memkit.archive import Archive
+    from memkit.archive.archive import Archive
     from memkit.archive.turn import ArchivedTurn
     from memkit.settings import ArchiveSettings
 
@@ -263,25 +263,6 @@ def test_archives_are_kept_as_long_as_configured(memory: Memory, keep_days: int,
     archives = plural(2 - left, "archived session")
     assert state.result.startswith(f"0 old state files, {archives} and 0 days removed")
     assert archive.size().sessions == left
-
-
-def test_a_state_that_cannot_be_read_keeps_nothing_longer(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from memkit.archive.turn import ArchivedTurn
-    from memkit.settings import ArchiveSettings
-
-    def fail(home: object, settings_of: object) -> None:
-        raise PermissionError(13, "Permission denied", "s.json")
-
-    archive = Archive(memory.home)
-    when = datetime.now(timezone.utc) - timedelta(days=31)
-    archive.append("old", [ArchivedTurn("a", (), time=when, finished=when)])
-    monkeypatch.setattr("memkit.capture.lost.separate_commands", fail)
-    kept = msgspec.structs.replace(memory.settings, archive=ArchiveSettings(keep_days=30))
-    state = run_job(job_named("tidy"), JobContext(memory.home, lambda _: kept, lambda _: None))
-    assert state.failed and "s.json" in state.result
-    assert archive.size().sessions == 0
 
 
 def test_expired_days_are_removed_from_every_file(memory: Memory) -> None:

@@ -8,8 +8,8 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memkit.journal import Journal
 from memkit.journal.facts import FactFile
+from memkit.journal.journal import Journal
 from memkit.llm import Task
 from memkit.llm.calls import Calls
 from memkit.summarize import rollup

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from memkit.hook.project import Project
-from memkit.journal import Journal
 from memkit.journal.digest import make_note
+from memkit.journal.journal import Journal
 from memkit.llm import Task
 from memkit.llm.ledger import Call, Ledger
 from memkit.summarize.bullets import Bullet

@@ -13,7 +13,7 @@ import pytest
 
 from memkit.hook.project import Project
 from memkit.index import index_lock
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
 from memkit.projects import changing
 from memkit.settings.load import Settings

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memkit.archive import Archive
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.claude_code.transcript import MAX_DEPTH, Transcript
-from memkit.claude_code.turn import read_turns
+from memkit.conversation.values import MAX_DEPTH
 from memkit.llm import chat_completions
 from memkit.settings import CaptureSettings
 from memkit.settings.load import Settings

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.claude_code import transcript as transcript_module
-from memkit.claude_code.files import transcripts_in
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import ToolCall, Turn, read_turns
+from memkit.agents.claude_code import transcript as transcript_module
+from memkit.agents.claude_code.files import transcripts_in
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.conversation.turn import ToolCall, Turn
 from tests.builders import Lines
 from tests.ci import IN_CI
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memkit.claude_code import transcript as transcript_module
-from memkit.claude_code.transcript import Transcript, parse_time
-from memkit.claude_code.turn import read_turns
+from memkit.agents.claude_code import transcript as transcript_module
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.conversation.values import parse_time
 from memkit.errors import TranscriptError
 from memkit.journal.digest import make_digest
 from memkit.privacy.redact import redact

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memkit.claude_code import agents
-from memkit.claude_code.agents import starting_task
+from memkit.agents.claude_code import agents
+from memkit.agents.claude_code.agents import starting_task
 from tests.builders import Lines
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.settings import ArchiveSettings
 from memkit.settings.load import Settings

@@ -14,26 +14,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
+from memkit.agents.claude_code.tools import SHELL
+from memkit.conversation.values import clean, cleaned, parse_time
 from memkit.errors import TranscriptError
 from memkit.files import open_regular
 from memkit.privacy.redact import without_private
 from memkit.state import parse_json
-from memkit.text import encodable
 
 logger = logging.getLogger(__name__)
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line is counted and skipped; the largest ones seen (pasted images) are below 10 MB."""
-
-MAX_DEPTH = 20
-"""Depth of lists and objects in a tool's input; deeper ones are left out."""
-
-_YEARS = (1970, 9000)  # beyond these, converting a time zone or subtracting a day may overflow
 
 _SALVAGE_BYTES = 16 * 1024 * 1024
 """Total bytes to read again in search of a whole object in a broken line."""
@@ -127,7 +123,7 @@ class Transcript:
     def __init__(
         self, path: Path, offset: int = 0, hide: Callable[[TranscriptEntry], TranscriptEntry] | None = None
     ) -> None:
-        """`hide` removes from each entry what must not be read; see `memkit.claude_code.omitted`."""
+        """`hide` removes from each entry what must not be read; see `memkit.agents.claude_code.omitted`."""
         self.path = path
         self.hide = hide
         self.offset = offset
@@ -280,7 +276,7 @@ def _command_blocks(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     if text.startswith("<bash-input>"):
         command = text.removeprefix("<bash-input>").removesuffix("</bash-input>").strip()
         given = {"command": without_private(command)}
-        call = Block("tool_use", tool_id=_COMMAND_ID, tool_name="Bash", tool_input=given)
+        call = Block("tool_use", tool_id=_COMMAND_ID, tool_name=SHELL, tool_input=given)
         return Block("text", f"! {command}"), call
     if text.startswith("<bash-stdout>"):
         output, _, errors = text.removeprefix("<bash-stdout>").rpartition("</bash-stdout>")
@@ -306,7 +302,7 @@ def _block(block: dict[str, Any]) -> Block | None:
             "tool_use",
             tool_id=_string(block.get("id")),
             tool_name=_string(block.get("name")),
-            tool_input=_cleaned(given) if isinstance(given, dict) else {},
+            tool_input=cleaned(given) if isinstance(given, dict) else {},
         )
     if kind == "tool_result":
         return Block(
@@ -345,19 +341,6 @@ def _objects_at_end(line: bytes) -> tuple[int, list[tuple[int, dict[str, Any]]]]
     return end, found
 
 
-def _cleaned(value: Any, depth: int = 0) -> Any:
-    """Return `value` with clean text, down to `MAX_DEPTH`: later recursion must not run out of stack."""
-    if isinstance(value, str):
-        return clean(value)
-    if not isinstance(value, (dict, list)):
-        return value
-    if depth == MAX_DEPTH:
-        return "…"
-    if isinstance(value, list):
-        return [_cleaned(item, depth + 1) for item in value]
-    return {clean(key): _cleaned(item, depth + 1) for key, item in value.items()}
-
-
 def _result_text(content: object) -> str:
     if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, dict)]
@@ -386,24 +369,3 @@ def _agent(value: dict[str, Any]) -> str:
 
 def _string(value: object) -> str:
     return clean(value) if isinstance(value, str) else ""
-
-
-def clean(text: str) -> str:
-    """Return `text` as a UTF-8 file can hold it: replace lone surrogates, and remove NUL.
-
-    NUL leaves nothing in its place, so that it cannot hide a secret from redaction.
-    """
-    return encodable(text).replace("\x00", "")
-
-
-def parse_time(value: object) -> datetime | None:
-    """Parse an ISO 8601 time; UTC if it has no zone. Return None if it is invalid or absurd."""
-    if not isinstance(value, str):
-        return None
-    try:
-        parsed = datetime.fromisoformat(value.replace("Z", "+00:00"))
-    except ValueError:
-        return None
-    if not _YEARS[0] <= parsed.year <= _YEARS[1]:
-        return None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=timezone.utc)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import Turn, read_turns
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.conversation.turn import Turn
 from tests.builders import Lines
 from tests.capture.places import RECORDED
 from tests.ci import IN_CI

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import human_text
+from memkit.agents.claude_code.tools import role_of
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import human_text
 from memkit.errors import TranscriptError
 from memkit.files import read_regular
 from memkit.privacy.redact import skips, without_private
 from memkit.state import parse_json
-
-AGENTS = frozenset({"Agent", "Task"})
 
 TAIL_BYTES = 1024 * 1024
 """The end of the session's transcript in which to look for the call."""
@@ -39,7 +38,7 @@ def starting_task(transcript: Path) -> str:
                 calls.clear()  # what was called before and has not started never will
                 may_look_up = not skips(typed) and without_private(typed) == typed
             for block in entry.blocks:
-                if block.kind == "tool_use" and block.tool_name in AGENTS:
+                if block.kind == "tool_use" and role_of(block.tool_name) == "agent":
                     calls[block.tool_id] = str(block.tool_input.get("prompt", ""))
                 elif block.kind == "tool_result" and block.is_error:
                     calls.pop(block.tool_id, None)

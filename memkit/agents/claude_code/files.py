@@ -18,8 +18,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memkit.claude_code.transcript import Transcript, clean, parse_time
-from memkit.claude_code.turn import Turn, turn_id
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.conversation.turn import Turn, turn_id
+from memkit.conversation.values import clean, parse_time
 from memkit.errors import NotFoundError, TranscriptError
 from memkit.hook.project import Project, is_bare_place
 from memkit.paths import Home

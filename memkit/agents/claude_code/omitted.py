@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from memkit.claude_code.transcript import Block, TranscriptEntry
+from memkit.agents.claude_code.tools import role_of
+from memkit.agents.claude_code.transcript import Block, TranscriptEntry
 from memkit.hook.project import Project
 from memkit.paths import MEMORY_DIRECTORY, OPENCLAW_DAYS
 from memkit.privacy.exclusion import Exclusion
@@ -37,20 +38,20 @@ _ASKS_MEMORY = re.compile(
 _OPENCLAW_DAY = re.compile(rf"(?:^|[\s/'\"=]){OPENCLAW_DAYS}/\d{{4}}-\d\d-\d\d\.md\b")
 _WORDS = re.compile(r"[^\s'\"`;|&<>()=,:${}]+")
 _NAMED = re.compile(r"^(?:diff --git a/|[+-]{3} [ab]/)?([^\s:][^:\n]{0,1000})", re.MULTILINE)
-_READING_TOOLS = frozenset({"Read", "Grep", "Glob", "LS", "Bash"})
-_LISTING_TOOLS = frozenset({"Grep", "Glob", "LS", "Bash"})
+_LISTING = frozenset({"search", "list", "shell"})
 
 
 def asks_memory(name: str, given: dict[str, Any]) -> bool:
     """Return whether a tool call asks memkit, or reads the memory's files."""
-    if name == "Skill":
+    role = role_of(name)
+    if role == "skill":
         return given.get("skill") in RECALL_SKILLS
-    if name not in _READING_TOOLS:
+    if role != "read" and role not in _LISTING:
         return False
     values = [value for value in given.values() if isinstance(value, str)]
     if any(MEMORY_DIRECTORY in value or _OPENCLAW_DAY.search(value) for value in values):
         return True
-    return name == "Bash" and _ASKS_MEMORY.search(str(given.get("command", ""))) is not None
+    return role == "shell" and _ASKS_MEMORY.search(str(given.get("command", ""))) is not None
 
 
 class Hidden:
@@ -79,7 +80,7 @@ class Hidden:
                 return replace(block, tool_input={"path": EXCLUDED})
             if asks_memory(block.tool_name, block.tool_input):
                 self._results[block.tool_id] = FROM_MEMORY
-            elif self._patterns and block.tool_name in _LISTING_TOOLS:
+            elif self._patterns and role_of(block.tool_name) in _LISTING:
                 self._tools[block.tool_id] = block.tool_name
         elif block.kind == "tool_result":
             instead = self._results.pop(block.tool_id, "")
@@ -95,7 +96,7 @@ class Hidden:
         paths = [
             value for value in values if len(value) <= MAX_PATH_CHARACTERS and "\n" not in value
         ]
-        if block.tool_name == "Bash":
+        if role_of(block.tool_name) == "shell":
             paths = _WORDS.findall(str(block.tool_input.get("command", "")))
         return any(exclusion.covers(path, directory) for path in dict.fromkeys(paths) if path)
 

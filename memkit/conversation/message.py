@@ -1,4 +1,4 @@
-"""What was said and done in a session, whichever agent kept it."""
+"""Messages and tool calls, and what a tool is for, whatever its agent calls it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
+
+Role = Literal["shell", "edit", "read", "list", "search", "agent", "skill", "other"]
+"""`list` shows a directory; `search` looks for files or in them; `agent` starts a sub-agent."""
+
+NAMES_FILE: frozenset[Role] = frozenset({"edit", "read", "list"})
+"""The roles of tools whose main input is a path."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memkit.claude_code import transcript as transcript_module
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import Turn, read_turns
+from memkit.agents.claude_code import transcript as transcript_module
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.conversation.turn import Turn
 from memkit.recall.transcript import read_messages
 from tests.builders import SESSION
 from tests.capture.stage import Stage, prompt_id
