@@ -21,7 +21,7 @@ router = APIRouter(prefix="/jobs", tags=["jobs"])
 @router.get("", response_model=Jobs)
 async def listed(ask: Administering) -> Response:
     """Return all jobs by name, each with its interval, its last run, and its next one."""
-    return await ask(  # type: ignore[no-any-return]
+    return await ask(
         lambda memory: Answer({"jobs": {name: _shown(one) for name, one in memory.jobs().items()}})
     )
 
@@ -29,7 +29,7 @@ async def listed(ask: Administering) -> Response:
 @router.get("/{name}", response_model=JobView, responses=documented(404))
 async def one(name: JobName, ask: Administering) -> Response:
     """Return a job."""
-    return Answer(_shown(_named(await ask(lambda memory: memory.jobs()), name)))
+    return await ask(lambda memory: Answer(_shown(_named(memory.jobs(), name))))
 
 
 def _named(jobs: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
