@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from memkit import anchors
 from memkit.archive.archive import Archive

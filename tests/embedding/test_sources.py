@@ -61,20 +61,6 @@ def test_without_the_package() -> None:
         weights.installed_package()
 
 
-@pytest.mark.parametrize("revision", [weights.REVISION, "another"])
-def test_the_hub_cache_is_found(tmp_path: Path, revision: str) -> None:
-    repository = tmp_path / "hub-cache" / "models--sentence-transformers--all-MiniLM-L6-v2"
-    snapshot = repository / "snapshots" / revision
-    snapshot.mkdir(parents=True)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text(revision)
-    with pytest.raises(SourceError):
-        weights.hub_cache()
-    for name, content in SMALL_MODEL.items():
-        (snapshot / name).write_bytes(content)
-    assert _held(weights.hub_cache()) == SMALL_MODEL
-
-
 def test_the_hub_gives_the_files(
     scratch: Path, server: Server, patient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,7 @@ from memkit.projects import changing
 from memkit.service.jobs import JobBook, JobState, due_jobs
 from memkit.service.operations import PointerHistory
 from memkit.settings import Settings, load
-from memkit.topics.kept import read_kept
+from memkit.topics.topic_store import read_kept
 from tests.builders import Lines
 from tests.fixtures.homes.make import HERE, ROOT, SESSION, TURN, WHEN, make
 from tests.memory import make_memory
