@@ -239,7 +239,8 @@ _LISTS = (
 )
 _MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
 _CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
-_BARE = r"[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
+_CHAT = r"(?:[\w.-]{2,20}:|<[\w.-]{2,20}>) (?=\S)"
+_BARE = r"(?:(?:[\w.-]{2,20}:|<[\w.-]{2,20}>) )?[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n){0,3}"
 
 
@@ -264,15 +265,16 @@ def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
             continue
         at = _compiled(_BLANK).match(text, end + 1).end()  # type: ignore[union-attr]
         below = _compiled(_BARE).match(text, at)
-        if below is None:
-            continue
         line = text[start:end]
+        is_chat = _compiled(_CHAT).match(line) is not None
+        if below is None or (_compiled(_CHAT).match(text, at) and not is_chat):
+            continue
         prompt = _compiled(_PROMPT).match(line)
         printed = prompt is not None and prints_secret(line[prompt.end() :])
         is_label = len(line) < 40 and line.strip("#*> ").replace(" ", "").isalpha()
         is_asked = _compiled(_CONSOLE).match(line) is not None
         is_announced = line.rstrip().endswith(":")
-        is_heading = is_label or is_asked or is_announced or "copy" in line
+        is_heading = is_label or is_asked or is_announced or is_chat or "copy" in line
         if not printed and not (is_heading and _names_secret(line)):
             continue
         is_sure = is_asked or is_announced or (prompt is not None and _is_printed(line[prompt.end() :]))
