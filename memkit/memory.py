@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from memkit.summarize.compaction import CompactionReport
     from memkit.timeline.tree import Timeline
     from memkit.timeline.view import TimelineView
-    from memkit.topics import Topic, TopicList
+    from memkit.topics.topic_list import Topic, TopicList
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ class Memory:
         )  # fmt: skip
 
     def _find_topics(self, project: Project, since: str, until: str) -> list[TopicCount] | None:
-        from memkit.topics import topics_in
+        from memkit.topics.topic_list import topics_in
 
         return topics_in(project, self.home, self.settings_of(project), since, until)
 
@@ -362,7 +362,7 @@ class Memory:
         also finds a topic by id (`find`), related ones, and those of search results (`holding`). Raise
         `MemkitError` without memory or scikit-learn.
         """
-        from memkit.topics import read_topics
+        from memkit.topics.topic_list import read_topics
 
         found = None if refresh else read_topics(self.project, self.home, self.settings)
         if found is None and not (compute or refresh):
@@ -382,8 +382,8 @@ class Memory:
         `around` is the id of a node, `topic:ID`, `file:PATH`, or `entry:TURN`; "" draws the whole memory, the
         largest topics and the newest turns first. Topics are not computed for it.
         """
-        from memkit.topics import read_topics
         from memkit.topics.graph import graph
+        from memkit.topics.topic_list import read_topics
 
         topics = read_topics(self.project, self.home, self.settings)
         return graph(self._timeline, topics, around, limit, self.announce)
@@ -405,8 +405,8 @@ class Memory:
         `topic` is its id, or the start of it. Return the label that it has now: yours, redacted and cut at 50
         characters, or the made one.
         """
-        from memkit.topics import rename
         from memkit.topics.labels import clean
+        from memkit.topics.topic_list import rename
 
         found, own = self.topics().find(topic), clean(self._redact(label))
         rename(self.project, self.home, found.id, own)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from memkit.index.reader import ChunkReader
-    from memkit.topics import Topic, TopicList
+    from memkit.topics.topic_list import Topic, TopicList
 
 DEFAULT_COUNT = 20
 SPARK_COLUMNS = 12
@@ -157,7 +157,7 @@ def _list(context: Context, found: TopicList, count: int) -> None:
 def _list_all(context: Context, count: int) -> None:
     from memkit.capture.project_list import projects_with_memory
     from memkit.index.catalog import project_names
-    from memkit.topics import read_topics
+    from memkit.topics.topic_list import read_topics
 
     topics: list[Topic] = []
     missing = 0

@@ -36,7 +36,7 @@ from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line, plural
 from memkit.topics.files import NAME, read_derived
-from memkit.topics.kept import kept_files, redact_kept, write_kept
+from memkit.topics.topic_store import kept_files, redact_kept, write_kept
 
 MANY = 10_000
 """From this number of files and chunks on, which take some seconds, tell the user what takes time."""

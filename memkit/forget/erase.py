@@ -38,7 +38,7 @@ from memkit.settings import is_server
 from memkit.settings.load import Settings
 from memkit.text import one_line
 from memkit.timeline.cache import erase_timelines
-from memkit.topics import kept as kept_topics
+from memkit.topics import topic_store
 
 logger = logging.getLogger(__name__)
 
@@ -179,7 +179,7 @@ class _Eraser:
             gone = self._forgotten.within(root)
             return gone.turns | gone.grips
 
-        kept_topics.drop_members(self._home, self._forgotten.roots, gone_from)
+        topic_store.drop_members(self._home, self._forgotten.roots, gone_from)
 
     def _is_in(self, chunks: ChunkReader) -> bool:
         if chunks.root in self._forgotten.roots:

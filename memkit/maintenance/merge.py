@@ -28,7 +28,7 @@ from memkit.journal.facts import holds_lines, is_fact_file, remembered_text, tak
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
-from memkit.topics import kept
+from memkit.topics import topic_store
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
         elif str(name) not in days:
             merged.files += journal.add_file(name, other.data(file))
     move_paths(home, source.root, target)
-    kept.move_kept(home, source.root, target)
+    topic_store.move_kept(home, source.root, target)
     merged.sessions = _move_sessions(source, target, home)
     return merged
 

@@ -39,7 +39,7 @@ from memkit.privacy.tombstones import Forgotten, Tombstones, read_forgotten
 from memkit.projects import changing
 from memkit.settings.load import Settings, decisive_changes
 from memkit.state import parse_json
-from memkit.topics.kept import move_kept
+from memkit.topics.topic_store import move_kept
 
 logger = logging.getLogger(__name__)
 

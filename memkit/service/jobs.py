@@ -184,7 +184,7 @@ def _tidy(context: JobContext) -> str:
     from memkit.index.merge import erase_dead
     from memkit.index.mirror import delete_collection, remove_strays, start_again
     from memkit.maintenance import remove_old_days, remove_old_replaced
-    from memkit.topics import kept as kept_topics
+    from memkit.topics import topic_store
 
     home, settings = context.home, context.settings_of(Project(context.home.root, context.home))
     removed_files = _remove_old_files(home.pointer_history, "*.json", POINTER_DAYS * DAY)
@@ -204,7 +204,7 @@ def _tidy(context: JobContext) -> str:
     for root in removed:
         context.index(Project(root, context.home))
     with index_lock(home, LOCK_SECONDS):
-        kept_topics.drop_outdated_topics(home, removed)
+        topic_store.drop_outdated_topics(home, removed)
         for directory in snapshots_of(home, None):
             erase_dead(directory)
         for directory in snapshots_of(home, removed):

@@ -142,7 +142,7 @@ class Operations:
         wait([future for future in passes if future is not None], FRESH_SECONDS)
 
     def _find_topics(self, project: Project, since: str, until: str) -> list[TopicCount] | None:
-        from memkit.topics import topics_in
+        from memkit.topics.topic_list import topics_in
 
         return topics_in(project, self._home, self.settings_of(project), since, until)
 

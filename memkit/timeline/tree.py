@@ -26,14 +26,14 @@ from memkit.journal.sessions import turn_outcome
 from memkit.paths import Home
 from memkit.text import encodable, one_line
 from memkit.timeline import nodes
-from memkit.timeline.cache import Counts, Day, Month, MonthCache, Stamp
+from memkit.timeline.cache import Day, Month, MonthCache, Stamp
 from memkit.timeline.nodes import Span, parse_span, path_of
-from memkit.timeline.numbers import Numbers
 from memkit.timeline.rollups import read_rollup
 from memkit.timeline.summary import (
     QUESTION_CHARACTERS,
     TITLE_CHARACTERS,
     Entry,
+    Numbers,
     Segment,
     Summary,
     joined,
@@ -251,27 +251,17 @@ class Timeline:
         """Yield the numbers of each day file by its name, oldest first, from the day `first` (ISO) on."""
         for month in self._months.values():
             if month.names[-1][:10] >= first:
-                for name, own in sorted(month.numbers().items()):
+                for name, day in sorted(month.days.items()):
                     if name[:10] >= first:
-                        yield name, own
+                        yield name, day.numbers
 
-    def calendar(self, year: int) -> dict[str, Counts]:
-        """Return the days (ISO) of a calendar year that hold something, oldest first, with their numbers."""
-        found: dict[str, Counts] = {}
-        for month in self._months.values():
-            if not month.names[0][:4] <= f"{year:04d}" <= month.names[-1][:4]:
-                continue
-            for name, own in month.counts().items():
-                if name[:4] != f"{year:04d}":
-                    continue
-                before = found.get(name[:10], Counts(0, 0, 0, []))  # a day may have two files
-                found[name[:10]] = Counts(
-                    before.turns + own.turns,
-                    before.notes + own.notes,
-                    before.failed + own.failed,
-                    list(dict.fromkeys([*before.sessions, *own.sessions])),
-                )
-        return dict(sorted(found.items()))
+    def calendar(self, year: int) -> dict[str, Summary]:
+        """Return the days (ISO) of a calendar year that hold something, oldest first, with what they hold."""
+        span = Span(nodes.YEAR, f"{year:04d}", date(year, 1, 1), date(year, 12, 31))
+        return {
+            day: same_day([self._day(name).summary for name in names])
+            for day, names in groupby(self.days_in(span), lambda name: name[:10])
+        }
 
     def changes_since(self, earlier: Timeline) -> tuple[list[str], list[str]]:
         """Return the days (ISO) that were not so in an earlier timeline, and their new turns and notes."""

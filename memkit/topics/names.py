@@ -34,10 +34,10 @@ from memkit.summarize.answer import clean_title
 from memkit.summarize.bullets import as_data, instructions, recorded_bullets
 from memkit.summarize.summarizer import concerns_all, is_excluded
 from memkit.text import estimate_tokens
-from memkit.topics import Topic, read_topics
 from memkit.topics.files import key_of
-from memkit.topics.kept import ModelLabel, changing_kept
 from memkit.topics.labels import clean
+from memkit.topics.topic_list import Topic, read_topics
+from memkit.topics.topic_store import ModelLabel, changing_kept
 
 logger = logging.getLogger(__name__)
 

@@ -20,11 +20,11 @@ from memkit.llm import Task
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.bullets import Bullet
-from memkit.topics import read_topics, rename
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path
-from memkit.topics.kept import Kept, ModelLabel, changing_kept, drop_members, read_kept
 from memkit.topics.names import TopicNames
+from memkit.topics.topic_list import read_topics, rename
+from memkit.topics.topic_store import Kept, ModelLabel, changing_kept, drop_members, read_kept
 from tests.builders import Lines
 from tests.capture.stage import Stage
 from tests.forget.remembered import WORD, Remembered, ask
