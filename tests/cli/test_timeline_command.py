@@ -79,9 +79,7 @@ def test_the_whole_memory_and_its_months(run: Run, long: Memory) -> None:
     assert row.split() == ["2026-03", "14", "28", "billing"]
 
 
-def test_alias_today_and_show(run: Run, past: Memory) -> None:
-    plain = run(past, "timeline", "2026-W47").output
-    assert run(past, "toc", "2026-W47").output == plain
+def test_today_and_show(run: Run, past: Memory) -> None:
     shown = run(past, "show", "2026-W47").output
     assert shown.startswith("# 2026-W47 Orders and ports\n")
     assert "- 2026-11-18: 3 sessions, 3 turns" in shown
