@@ -30,7 +30,7 @@ from memkit.agents.claude_code.turn import read_turns
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture, CaptureOutcome
 from memkit.capture.sessions import Sessions
-from memkit.capture.worker import WorkReport, take_in
+from memkit.capture.worker import WorkReport, apply_events
 from memkit.conversation.turn import Turn
 from memkit.errors import ArchiveError, MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
@@ -336,7 +336,7 @@ class Importer:
         home = self.selection.home
         with capture_lock(home, LOCK_SECONDS, self._announce):
             if spool.work(home):
-                take_in(home, lambda project: load.load(home, project).settings, WorkReport())
+                apply_events(home, lambda project: load.load(home, project).settings, WorkReport())
             yield
 
     @property

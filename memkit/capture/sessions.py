@@ -94,7 +94,7 @@ class Session:
         own: set[str] = set()
         for key, hashes in self.growing.items():
             turn, _, written_to = key.partition(" ")
-            if (written_to or self.project) == root:  # older states do not name the root
+            if written_to == root:
                 found[turn] = Growing(tuple(hashes), key in self.written)
                 own.add(turn)
             elif turn not in own:

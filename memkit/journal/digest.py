@@ -230,13 +230,6 @@ def _without_ends(block: str) -> str:
     return "\n".join(lines)
 
 
-def make_note(
-    text: str, tags: Sequence[str], now: datetime, redact: Callable[[str], str]
-) -> Note:
-    """Return a note of `text`, redacted. Raise as `note_text` does."""
-    return note_text(text, tags, redact).note(now)
-
-
 def _metadata_line(metadata: Mapping[str, Any], redact: Callable[[str], str]) -> str:
     if _is_deeper(metadata, MAX_DEPTH):
         raise MemkitError(f"the metadata of a note has at most {MAX_DEPTH} levels")

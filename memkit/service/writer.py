@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from memkit.capture.worker import WorkReport, note_left, take_in
+from memkit.capture.worker import WorkReport, apply_events, note_left
 from memkit.errors import IndexBusyError
 from memkit.hook.project import Project
 from memkit.ipc import launch, spool, unindexed
@@ -222,7 +222,7 @@ class Writer:
         # Include what arrives meanwhile. What failed is tried again later.
         while not self.capture.is_stopping:
             self.seen_work = set(launch.waiting_names(self._home))
-            left |= take_in(self._home, self._settings_of, report)
+            left |= apply_events(self._home, self._settings_of, report)
             if not set(spool.waiting(self._home)) - left:
                 break
         return report, left

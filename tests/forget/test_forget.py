@@ -19,12 +19,11 @@ from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_
 from memkit.index import open_chunks
 from memkit.ipc import spool
 from memkit.journal.day_summaries import extracted, turns_of
-from memkit.journal.digest import make_note
 from memkit.journal.extracts import extract_line
 from memkit.privacy.tombstones import VERSION, Tombstones
 from memkit.recall.transcript import find_original
 from memkit.settings.load import Settings
-from tests.builders import SESSION, Lines, entries
+from tests.builders import SESSION, Lines, entries, make_note
 from tests.capture.stage import NOW, prompt_id
 from tests.ci import every
 from tests.forget.remembered import WORD, Remembered, ask, index_with_another_file

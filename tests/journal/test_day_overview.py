@@ -19,11 +19,11 @@ from memkit.journal.day_file import DayFile, section_hash
 from memkit.journal.day_overview import DayOverview, slug, without_overview
 from memkit.journal.day_summaries import extracted, summarize, turns_of
 from memkit.journal.day_writes import Growing, insert_note, write_turn
-from memkit.journal.digest import Digest, make_digest, make_note
+from memkit.journal.digest import Digest, make_digest
 from memkit.journal.extracts import extract_line, is_overview
 from memkit.journal.journal import Journal
 from memkit.settings import ChunkingSettings
-from tests.builders import turn_of
+from tests.builders import make_note, turn_of
 from tests.ci import examples
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=timezone.utc).astimezone()

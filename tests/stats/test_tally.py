@@ -13,10 +13,10 @@ from memkit.files import MOST_BYTES
 from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile
 from memkit.journal.day_writes import insert_note
-from memkit.journal.digest import make_note
 from memkit.paths import Home
 from memkit.stats import FileCount, Tally, gather
 from memkit.timeline.summary import count_day
+from tests.builders import make_note
 
 TURN = st.fixed_dictionaries(
     {

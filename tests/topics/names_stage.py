@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from memkit.hook.project import Project
-from memkit.journal.digest import make_note
 from memkit.journal.journal import Journal
 from memkit.llm import Task
 from memkit.llm.ledger import Call, Ledger
@@ -16,6 +15,7 @@ from memkit.summarize.bullets import Bullet
 from memkit.topics.compute import refresh
 from memkit.topics.names import TopicNames
 from memkit.topics.topic_list import TopicList, read_topics
+from tests.builders import make_note
 from tests.memory import Memory, make_memory
 from tests.summarize.stage import PLAIN, ScriptedProvider
 from tests.topics.subjects import SUBJECTS, SubjectEmbedder, days, make_subjects
