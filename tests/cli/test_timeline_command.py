@@ -156,15 +156,6 @@ def test_events(run: Run, long: Memory, past: Memory) -> None:
     ]
 
 
-@pytest.mark.parametrize("most", [1, 7, 100])
-def test_pages_of_nodes_and_matches_are_the_whole(run: Run, past: Memory, most: int) -> None:
-    nodes = page_through(run, past, "2026-11", "--depth", "5", name="children", most=most)
-    whole = run(past, "timeline", "2026-11", "--depth", "5", "--limit", "100", "--json").json
-    assert nodes == whole["children"]
-    matches = page_through(run, past, "--search", "o", name="matches", most=most)
-    assert matches == run(past, "timeline", "--search", "o", "--limit", "100", "--json").json["matches"]
-
-
 def test_an_answer_has_a_limit(run: Run, long: Memory) -> None:
     for arguments in (["2026", "--depth", "5"], ["--search", "cache"], [f"a{STAMP}0", "--events"]):
         for form in ([], ["--json"]):
