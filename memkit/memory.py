@@ -252,8 +252,7 @@ class Memory:
         With `until`, an ISO day, a session has only its days in the period. `after` is the `next` of the page
         before.
         """
-        from memkit.recall.history import SessionFilters
-        from memkit.recall.session_list import list_sessions
+        from memkit.recall.history import SessionFilters, list_sessions
 
         filters = SessionFilters(since, branch, file, until)
         return list_sessions(self._timeline, filters, limit, after, self.announce)

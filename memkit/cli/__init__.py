@@ -95,9 +95,6 @@ _RELATED = {"unshare": ("share", "Take back what you shared.")}
 
 _COMMANDS = _LISTED | _RELATED | _INTERNAL
 
-_ALIASES = {"grip": "cite", "toc": "timeline"}
-"""Other names of commands. They work, but help does not list them."""
-
 
 @contextmanager
 def _reader_may_leave() -> Iterator[None]:
@@ -126,7 +123,6 @@ class _LazyGroup(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        cmd_name = _ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in _COMMANDS:
             return None
         module = importlib.import_module(f"memkit.cli.{_COMMANDS[cmd_name][0]}")

@@ -67,9 +67,7 @@ def _memory_line(value: dict[str, Any]) -> str:
 
 
 def _index_line(value: dict[str, Any]) -> str:
-    state = "up to date"
-    if not value["in_step"]:
-        state = "out of date until the next search"
+    state = "up to date" if value["in_step"] else "out of date until the next search"
     return f"{plural(value['chunks'], 'chunk')}, {value['missing']:,} not embedded, {state}"
 
 

@@ -17,7 +17,7 @@ from memkit.errors import NotFoundError
 from memkit.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from memkit.index.reader import ChunkReader
     from memkit.topics.topic_list import Topic, TopicList
@@ -68,9 +68,11 @@ def topics_command(
         _list_all(context, count)
         return
     if background:
+        from memkit.topics.compute import refresh as compute
+
         _lower_priority()
         _end_with_parent()
-        _compute_apart(context)
+        compute(context.project, context.home, context.settings())
     found = _topics(context, refresh and not background)
     if action == "show":
         _show(context, found, found.find(values[0]))
@@ -112,12 +114,6 @@ def _end_with_parent() -> None:
         os._exit(1)  # it loses nothing, whenever it is killed
 
     threading.Thread(target=wait, daemon=True).start()
-
-
-def _compute_apart(context: Context) -> None:
-    from memkit.topics.compute import refresh
-
-    refresh(context.project, context.home, context.settings())
 
 
 def _topics(context: Context, refresh: bool) -> TopicList:
@@ -187,12 +183,11 @@ def _list_all(context: Context, count: int) -> None:
     page("\n".join(lines))
 
 
-def _rows(
-    topics: tuple[Topic, ...] | list[Topic], known: Mapping[str, str] | None = None
-) -> list[str]:
+def _rows(topics: Sequence[Topic], known: Mapping[str, str] | None = None) -> list[str]:
     """Return a head and a line for each topic, with one time axis; with `known` names, those come first."""
     columns = min(width(), MOST_COLUMNS)
-    first, last = _span(topics)
+    days = [date.fromisoformat(day) for one in topics for day in (one.first, one.last) if day]
+    first, last = min(days, default=date.min), max(days, default=date.min)
     left = [["imp.", *(f"{one.importance:4.2f}" for one in topics)]]
     if known is not None:
         names = [plain(known[one.root]) for one in topics]
@@ -217,11 +212,6 @@ def _rows(
         ends = (styled("  ".join(side).rstrip(), dim=True) for side in (before, after))
         lines.append(f"  {text}  ".join(ends))
     return lines
-
-
-def _span(topics: tuple[Topic, ...] | list[Topic]) -> tuple[date, date]:
-    days = [date.fromisoformat(day) for one in topics for day in (one.first, one.last) if day]
-    return min(days, default=date.min), max(days, default=date.min)
 
 
 def _spark(days: Mapping[str, int], first: date, last: date) -> str:

@@ -178,7 +178,7 @@ def check_ledger(subject: Subject) -> Iterator[Finding]:
     """Check that the ledger can be read, with every line that may hold a call of today."""
     ledger = Ledger(subject.home)
     try:
-        recent, _ = ledger.unreadable(subject.now)
+        recent = ledger.unreadable(subject.now)
     except MemkitError as error:
         what, fix = split_advice(error)
         yield make_finding("ledger-unreadable", what=what, fix=fix)

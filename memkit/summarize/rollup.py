@@ -11,10 +11,11 @@ that brings its own memory starts a call. A person may ask for the rollup of any
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -25,10 +26,12 @@ from memkit.index import known_projects
 from memkit.ipc import unindexed
 from memkit.journal.facts import LABELS, SUPERSEDED, FactChange, FactFile
 from memkit.journal.files import keep_replaced
-from memkit.llm import Provider, RefusedError, Task, UnusableReplyError
+from memkit.journal.journal import Journal
+from memkit.llm import Provider, RefusedError, UnusableReplyError
 from memkit.llm.calls import CALL_TOKENS, BudgetReachedError, Calls, Plan, calls_lock
 from memkit.llm.ledger import Ledger
 from memkit.paths import Home
+from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
@@ -36,7 +39,6 @@ from memkit.summarize.answer import clean_title
 from memkit.summarize.bullets import instructions, list_schema
 from memkit.summarize.facts import (
     Source,
-    Statement,
     make_facts_task,
     read_facts,
     written_statement,
@@ -45,8 +47,6 @@ from memkit.summarize.rollup_material import (
     LEVELS,
     RollupMaterial,
     basis_of,
-    open_journal,
-    redaction,
     tokens_of,
 )
 from memkit.summarize.summarizer import SummaryReport, concerns_all, is_excluded
@@ -263,11 +263,12 @@ class AskedRollup:
 
 def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: date) -> None:
     """Facts of an earlier version go, except those the user edited. Raise `ModelError`, `JournalError`."""
-    clean = redaction(settings)
-    journal = open_journal(one.project, home, settings)
+    clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
+    journal = Journal(one.project, shared=settings.memory.shared, home=home)
     written = FactFile(journal.text(one.name), one.name).facts()
     own = [written_statement(fact) for fact in written if fact.is_own]
-    task = _task(own, one, settings)
+    task = make_facts_task(own, one.entries, settings.summarize, clean)
+    task = replace(task, instructions=instructions(settings.summarize, INSTRUCTIONS), schema=_schema())
     with calls.ask(task, settings.summarize, PURPOSE, one.project.root, one.subject) as reply:
         found = read_facts(reply.value, [*own, *one.entries], clean)[:MOST_FACTS]
         forgotten = Tombstones(home).forgotten().within(one.project.root)
@@ -287,8 +288,3 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
         keep_replaced(home, one.project, one.name, clean(text), today.isoformat())
 
     journal.change_facts(one.name, change, keep)
-
-
-def _task(own: Sequence[Statement], one: DueRollup, settings: Settings) -> Task:
-    task = make_facts_task(own, one.entries, settings.summarize, redaction(settings))
-    return Task(instructions(settings.summarize, INSTRUCTIONS), task.material, task.tool, _schema())

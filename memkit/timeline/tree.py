@@ -145,9 +145,11 @@ class Timeline:
             node = self._period(span)
             if node.summary.days or span.kind == nodes.ALL:
                 return node
-        found = self._segment(name)
-        if found is not None:
-            return found
+        place = self._find_segment(name)
+        if place is not None:
+            segment, day = place
+            summary = summarize(day, read_day(self.journal, day), segment.id)
+            return replace(_segment_node(segment, day[:10], summary), words=self._telling(summary))
         if span is None:
             raise NotFoundError(
                 f"the timeline has no node {name!r}; name a year (2026), a month (2026-11), a week "
@@ -375,7 +377,7 @@ class Timeline:
         summary, known = self._summary(span)
         dates = [name[:10] for name in known]
         first, last = (dates[0], dates[-1]) if dates else ("", "")
-        title, bullets = self._rollup(span)
+        rollup = read_rollup(self.journal, span)
         return Node(
             kind=span.kind,
             id=span.name,
@@ -384,13 +386,9 @@ class Timeline:
             last=last,
             summary=summary,
             words=self._telling(summary),
-            title=title,
-            bullets=bullets,
+            title=rollup.title if rollup else "",
+            bullets=tuple(one.text for one in rollup.lines) if rollup else (),
         )
-
-    def _rollup(self, span: Span) -> tuple[str, tuple[str, ...]]:
-        found = read_rollup(self.journal, span)
-        return (found.title, tuple(one.text for one in found.lines)) if found else ("", ())
 
     def _summary(self, span: Span) -> tuple[Summary, list[str]]:
         if span.kind == nodes.ALL:
@@ -423,17 +421,10 @@ class Timeline:
         found = [one for name in self.days_in(span) for one in self._day(name).segments]
         return sorted(found, key=lambda one: one.begins)
 
-    def _segment(self, name: str) -> Node | None:
-        """Return the segment or note with an id that is or begins with `name`, or that holds such a turn."""
-        place = self._find_segment(name)
-        if place is None:
-            return None
-        segment, day = place
-        summary = summarize(day, read_day(self.journal, day), segment.id)
-        node = _segment_node(segment, day[:10], summary)
-        return replace(node, words=self._telling(summary))
-
     def _find_segment(self, name: str) -> tuple[Segment, str] | None:
+        """Return the segment or note with an id that is or begins with `name`, or that holds such a turn, and
+        its day file.
+        """
         found: dict[str, tuple[Segment, str]] = {}
         if len(name) < _LEAST_ID or not name.isalnum():
             return None

@@ -136,19 +136,16 @@ class TopicNames:
         if self._is_over or not _is_allowed(project, self._home, settings):
             return
         try:
-            if not self._unnamed(project, settings):
+            if not unnamed_topics(project, self._home, settings):
                 return
             with calls_lock(self._home, wait_seconds):
                 # Read again: another process may have named or forgotten something before it let the lock go.
-                self._ask(project, settings, self._unnamed(project, settings))
+                self._ask(project, settings, unnamed_topics(project, self._home, settings))
         except (MemkitError, OSError) as error:
             logger.warning("no labels for the topics of %s: %s", project.root, error)
             self.failures.append(str(error))
             is_hopeless = isinstance(error, (BudgetReachedError, BusyError)) or concerns_all(error)
             self._is_over = self._is_over or is_hopeless
-
-    def _unnamed(self, project: Project, settings: Settings) -> list[UnnamedTopic]:
-        return unnamed_topics(project, self._home, settings)
 
     def _ask(self, project: Project, settings: Settings, topics: Sequence[UnnamedTopic]) -> None:
         if not topics:

@@ -170,14 +170,6 @@ def test_an_unknown_citation(run: Run, fresh: Memory) -> None:
     assert "has the citation ''" in run(fresh, "cite", "").complaint
 
 
-def test_grip_is_a_hidden_alias_of_cite(run: Run, fresh: Memory) -> None:
-    assert run(fresh, "grip", "abc").complaint == run(fresh, "cite", "abc").complaint
-    assert "memkit cite" in run(fresh, "grip", "--help").output
-    overview = run(fresh, "--help").output
-    assert "cite" in overview
-    assert "grip" not in overview
-
-
 def test_the_status_says_when_summaries_come() -> None:
     spent = {"calls": 0, "tokens": 0, "usd": 0.0, "cost": "$0"}
     state = {"on": True, "why_off": "", "unannounced": False, "daily_tokens": 60_000, "today": spent, "month": spent}

