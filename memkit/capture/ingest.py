@@ -19,9 +19,9 @@ from memkit.claude_code.exchange import Message, ToolUse
 from memkit.claude_code.transcript import clean
 from memkit.claude_code.turn import INTERRUPTED, ToolCall, Turn, excerpt, turn_id
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.privacy.redact import leaves_open, redact, without_private
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 
 PREFIX = "agent-"

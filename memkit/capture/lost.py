@@ -20,12 +20,12 @@ from memkit.capture.project_list import projects_with_memory
 from memkit.claude_code.turn import Turn, is_command_text
 from memkit.errors import ArchiveError, MemkitError
 from memkit.files import write_durably
-from memkit.hook.project import Project
 from memkit.journal import Journal
 from memkit.journal.digest import local_time
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.projects.git import run_git
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from memkit.claude_code.transcript import Transcript, clean, parse_time
 from memkit.claude_code.turn import Turn, turn_id
 from memkit.errors import NotFoundError, TranscriptError
-from memkit.hook.project import Project, is_bare_place
 from memkit.paths import Home
 from memkit.privacy.redact import leaves_open, without_private
+from memkit.projects.project import Project, is_bare_place
 from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)

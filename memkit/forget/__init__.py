@@ -23,7 +23,6 @@ from memkit.forget.locations import Locations, find_locations
 from memkit.forget.old_versions import names_forgotten
 from memkit.forget.selection import ForgetSelection
 from memkit.home_files import HOME_FILES, TEMPORARY, find_files
-from memkit.hook.project import Project
 from memkit.index import sync_project
 from memkit.index.catalog import collection_name, snapshots_of
 from memkit.index.merge import erase_dead
@@ -36,6 +35,7 @@ from memkit.journal.day_summaries import turns_of
 from memkit.journal.team import TeamFolder
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
+from memkit.projects.project import Project
 from memkit.projects.team import author_folder
 from memkit.settings import is_server
 from memkit.settings.load import Settings

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from memkit.embedding.models import space
 from memkit.errors import IndexStoreError, StaleSnapshotError
-from memkit.hook.project import Project
 from memkit.index import SyncReport
 from memkit.index.catalog import collection_name, other_collections, snapshot_directory
 from memkit.index.manifest import MANIFEST
@@ -29,6 +28,7 @@ from memkit.index.update import OtherLengthError, Progress, Update, Vectors
 from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.projects.git import author_of
+from memkit.projects.project import Project
 from memkit.settings import is_server
 from memkit.settings.load import Settings
 from memkit.text import plural

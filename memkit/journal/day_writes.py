@@ -16,7 +16,6 @@ from typing import NamedTuple
 from memkit import anchors
 from memkit.claude_code.turn import is_command_text
 from memkit.hook.phrases import is_filler
-from memkit.hook.project import OPENCLAW
 from memkit.journal.day_file import DayFile, Section, has_own_title, heading_of, heading_title
 from memkit.journal.digest import Digest, Note
 from memkit.journal.files import MemoryDirectory
@@ -25,6 +24,7 @@ from memkit.journal.markup import is_same_cut, short_id
 from memkit.journal.shared_heading import heading_words
 from memkit.journal.tool_lines import count_calls
 from memkit.journal.turn_parts import read_parts
+from memkit.projects.project import OPENCLAW
 
 _TURN = re.compile(r"turn:(\S+) ")
 

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescriptorsError
-from memkit.hook.project import Project
 from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
 from memkit.index.catalog import also_searched, project_names
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
@@ -29,6 +28,7 @@ from memkit.index.memory_files import CurrentFiles
 from memkit.index.snapshot import Snapshot
 from memkit.ipc import unindexed
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall import fusion
 from memkit.recall.colleagues import SharedMemory, interleaved, shared_memory
 from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of

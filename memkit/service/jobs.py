@@ -19,11 +19,11 @@ from memkit.capture.capture import Capture
 from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.errors import MemkitError, MissingPackageError, NotFoundError
 from memkit.home_files import HOME_FILES
-from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.ipc import spool
 from memkit.locks import capture_lock, index_lock
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.service.job_book import JobBook, JobRun, JobState
 from memkit.service.schedule import next_run
 from memkit.settings.load import Settings, may_summarize

@@ -14,10 +14,10 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from memkit.capture.worker import WorkReport, note_left, take_in
-from memkit.hook.project import Project
 from memkit.ipc import launch, spool, unindexed
 from memkit.locks import capture_lock, index_lock
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.service.tasks import Tasks
 from memkit.settings.load import Settings
 from memkit.text import one_line

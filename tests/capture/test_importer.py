@@ -24,8 +24,8 @@ from memkit.capture.importer import (
 from memkit.claude_code.files import Source, find_sources, project_of
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import read_turns
-from memkit.hook.project import Project
 from memkit.paths import OFF_MARKER, Home
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.places import RECORDED

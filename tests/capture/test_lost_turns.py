@@ -18,8 +18,8 @@ from memkit.capture.lost import lost_turns, separate_commands
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.journal import Journal
+from memkit.projects.project import Project
 from memkit.settings import MemorySettings
 from memkit.settings.load import Settings
 from tests.builders import Lines

@@ -180,7 +180,7 @@ from pathlib import Path
 from memkit.doctor import open_subject
 from memkit.doctor.processes import check_watches
 from memkit.paths import Home
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 
 subject = open_subject(Home(sys.argv[1]), Project(sys.argv[1]))
 found = [[one.what for one in check_watches(subject)]]

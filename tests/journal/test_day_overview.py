@@ -12,7 +12,6 @@ from markdown_it import MarkdownIt
 
 from memkit import anchors
 from memkit.hook.entries import entries_of, quotable
-from memkit.hook.project import Project
 from memkit.index.chunker import chunk_markdown
 from memkit.journal import Journal
 from memkit.journal.day_edits import Removal, remove
@@ -23,6 +22,7 @@ from memkit.journal.day_writes import Growing, insert_note, write_turn
 from memkit.journal.digest import Digest, make_digest, make_note
 from memkit.journal.extracts import extract_line, is_overview
 from memkit.journal.fingerprints import section_hash
+from memkit.projects.project import Project
 from memkit.settings import ChunkingSettings
 from tests.builders import turn_of
 from tests.ci import examples

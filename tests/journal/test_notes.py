@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from memkit import anchors
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
 from memkit.journal.digest import make_note, note_text, read_note
+from memkit.projects.project import Project
 from tests.ci import examples
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)

@@ -14,7 +14,6 @@ from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.hook.project import Project
 from memkit.index.memory_files import added_paths, change_paths
 from memkit.ipc import unindexed
 from memkit.journal import Journal
@@ -23,7 +22,8 @@ from memkit.journal.day_summaries import turns_of
 from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange, FactFile
 from memkit.maintenance.merge import Merged, merge, merge_day, remove_merged
 from memkit.privacy.tombstones import Forgotten, Period, Tombstones
-from memkit.projects import changing
+from memkit.projects.project import Project
+from memkit.projects.registry import changing
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
 from tests.capture.places import REPOSITORY
@@ -189,7 +189,7 @@ from memkit import files as memkit_files
 from memkit.journal import Journal, files
 from memkit.maintenance.merge import merge
 from memkit.paths import Home
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 left = int(sys.argv[4])
 def write(*arguments, real=memkit_files.write_durably):
     global left

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from memkit.hook.project import Project
 from memkit.journal import Journal
 from memkit.journal.digest import make_note
 from memkit.llm import Task
 from memkit.llm.ledger import Call, Ledger
+from memkit.projects.project import Project
 from memkit.service.job_book import JobBook, JobRun
 from memkit.summarize.bullets import Bullet
 from memkit.topics import TopicList, read_topics
