@@ -2,6 +2,9 @@
 
 An event contains no conversation text: the worker reads the transcript. A hook never breaks or delays a
 session. Whatever happens, it prints one JSON object and exits 0. Errors go to `MEMKIT_HOME/log/hooks.log`.
+
+`hooks.json` runs each script through `python3 -c`: an update removes the plugin's directory under running
+sessions, and the status of a missing script, 2, would block the tool.
 """
 
 from __future__ import annotations
