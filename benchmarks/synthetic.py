@@ -194,7 +194,7 @@ def write_home(memory: SyntheticMemory, root: Path, home: str, days: int, states
     from memkit.archive import Archive
     from memkit.archive.turn import ArchivedTurn
     from memkit.capture.sessions import Session, Sessions
-    from memkit.claude_code.exchange import Message
+    from memkit.conversation import Message
     from memkit.journal.day_file import DayFile
     from memkit.paths import Home
 

@@ -1,7 +1,7 @@
-"""How much of the slow tests to run: on a developer's machine, in CI, and at night.
+"""How much of the slow tests to run: for each commit, in CI, and at night.
 
-CI runs every kind of test. Elsewhere, properties are tried with fewer examples, and storms, soaks, and
-other slow tests are left out. `tools/test --nightly` runs all of them in full size.
+CI runs every kind of test (`tools/test --all`). For a commit, properties are tried with fewer examples, and storms,
+soaks, and other slow tests are left out. `tools/test --nightly` runs all of them in full size.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import pytest
 
 T = TypeVar("T")
 
-AT_NIGHT = bool(os.environ.get("MEMKIT_TEST_NIGHTLY"))
-IN_CI = AT_NIGHT or bool(os.environ.get("CI"))
+_LEVEL = os.environ.get("MEMKIT_TEST_LEVEL", "commit")
+AT_NIGHT = _LEVEL == "nightly"
+IN_CI = _LEVEL in ("all", "nightly")
 
-only_in_ci = pytest.mark.skipif(not IN_CI, reason="slow: CI runs it")
+only_in_ci = pytest.mark.skipif(not IN_CI, reason="slow: tools/test --all runs it")
 only_at_night = pytest.mark.skipif(not AT_NIGHT, reason="very slow: tools/test --nightly runs it")
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from memkit.claude_code.exchange import Message, messages_of, redacted_again
+from memkit.claude_code.exchange import messages_of, redacted_again
 from memkit.claude_code.transcript import TranscriptEntry
 from memkit.claude_code.turn import INTERRUPTED, Turn, is_command_text, turn_id
+from memkit.conversation import Message
 
 PIECE_CHARACTERS = 16_000
 """The most characters kept of a text, a tool's string, or a result. A longer one keeps both ends."""

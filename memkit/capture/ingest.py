@@ -15,9 +15,9 @@ from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn, bounded
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Session
-from memkit.claude_code.exchange import Message, ToolUse
 from memkit.claude_code.transcript import clean
 from memkit.claude_code.turn import INTERRUPTED, ToolCall, Turn, excerpt, turn_id
+from memkit.conversation import Message, ToolUse
 from memkit.errors import MemkitError
 from memkit.paths import Home
 from memkit.privacy.redact import leaves_open, redact, without_private

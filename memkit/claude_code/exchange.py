@@ -5,63 +5,16 @@ It comes from the transcript while that exists, and from memkit's archive later.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from memkit.claude_code.transcript import MAX_DEPTH, Transcript, TranscriptEntry
 from memkit.claude_code.turn import Turn, human_text
+from memkit.conversation import Message, ToolUse
 from memkit.privacy.redact import without_private, without_unopened
 from memkit.privacy.secret_values import prints_secret
-
-
-@dataclass(frozen=True, slots=True)
-class ToolUse:
-    """A tool call, or the result of one (`result` is None for the call itself)."""
-
-    name: str
-    input: dict[str, Any] = field(default_factory=dict)
-    result: str | None = None
-    is_error: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """The content of one entry of the transcript; `turn` is the id of its turn."""
-
-    role: str
-    time: datetime | None
-    text: str
-    tools: tuple[ToolUse, ...]
-    turn: str
-
-    def texts(self) -> Iterator[str]:
-        """Yield its text, and the input and results of its tools."""
-        if self.text:
-            yield self.text
-        for tool in self.tools:
-            if tool.result is not None:
-                yield tool.result
-            else:
-                yield f"{tool.name} {json.dumps(tool.input, ensure_ascii=False)}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the message as `memkit transcript --json` prints it."""
-        return {
-            "role": self.role,
-            "time": self.time.isoformat() if self.time else None,
-            "turn": self.turn or None,
-            "text": self.text,
-            "tools": [
-                {"name": t.name, "input": t.input}
-                if t.result is None
-                else {"name": t.name, "result": t.result, "is_error": t.is_error}
-                for t in self.tools
-            ],
-        }
 
 
 def messages_of(

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memkit.claude_code.compaction import Compaction, read_compaction
 from memkit.claude_code.omitted import asks_memory
 from memkit.claude_code.transcript import Block, Transcript, TranscriptEntry
+from memkit.conversation import Message
 from memkit.errors import TranscriptError
 from memkit.paths import is_plain_name
 from memkit.privacy.redact import (
@@ -28,9 +29,6 @@ from memkit.privacy.redact import (
     without_private,
     without_unopened,
 )
-
-if TYPE_CHECKING:
-    from memkit.claude_code.exchange import Message
 
 logger = logging.getLogger(__name__)
 

@@ -228,7 +228,7 @@ def unexpected(error: Exception) -> str:
     """Log an unexpected error with its traceback, and return the line to show."""
     import logging
 
-    from memkit.cli.logs import log_to_file
+    from memkit.cli.log_file import log_to_file
     from memkit.paths import Home
 
     home = Home.from_environment()

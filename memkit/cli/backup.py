@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import confirm, echo, format_size, progress_bar, short_path
+from memkit.cli.output import confirm, echo, format_size, short_path
 from memkit.errors import MemkitError, NotFoundError
 from memkit.text import plural
 
@@ -41,7 +41,7 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
         raise MemkitError(f"{path} exists; name another file, or use --yes in a terminal of your own")
     with context.capture_lock():
         projects = projects_with_memory(context.home, [context.project])
-        with progress_bar(context, "writing the backup", is_counted=False):
+        with context.progress("writing the backup", is_counted=False):
             report = back_up(context.home, projects, path)
     context.report(
         {"file": str(path), **dataclasses.asdict(report)},
@@ -75,7 +75,7 @@ def restore_command(
 
     context.stay_in_project(leaves=True)
     with context.memory().exclusive_lock(), ExitStack() as unpacked:
-        with progress_bar(context, "checking the backup", is_counted=False):
+        with context.progress("checking the backup", is_counted=False):
             found = unpacked.enter_context(open_backup(context.home, Path(file)))
         moved = _moved(context, [one.root for one in found.header.projects], found.gone, move)
         found.move(moved)
@@ -83,7 +83,7 @@ def restore_command(
             _show(found, force)
         confirm("Restore?", yes)
         with_settings = _restore_settings(context, found, yes)
-        with progress_bar(context, "restoring", is_counted=False):
+        with context.progress("restoring", is_counted=False):
             report = found.apply(
                 force=force, with_settings=with_settings,
                 settings_of=context.settings_of, announce=context.say,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -113,7 +114,7 @@ class Context:
 
     def settings_of(self, project: Project) -> Settings:
         """Return a project's settings; report once what its `.memkit.toml` may not set."""
-        from memkit.cli.logs import log_to_file
+        from memkit.cli.log_file import log_to_file
         from memkit.settings import load
 
         log_to_file(self.home)
@@ -167,6 +168,33 @@ class Context:
     def say(self, line: str) -> None:
         """Print a line for the user on stderr; stdout is for the result."""
         click.echo(f"memkit: {plain(line)}", err=True)
+
+    @contextmanager
+    def progress(
+        self, what: str, *, is_bytes: bool = False, is_counted: bool = True
+    ) -> Iterator[Callable[[int, int], None]]:
+        """Yield a function that takes the done and the total count and shows a progress bar on stderr.
+
+        Nothing is shown with `--json`, or where stderr is not a terminal. If `is_bytes`, the bar also shows
+        the rate. Without `is_counted`, a spinner and the time replace the bar.
+        """
+        if self.as_json or not sys.stderr.isatty():
+            yield lambda done, total: None
+            return
+        from rich import progress
+        from rich.console import Console
+
+        columns: list[progress.ProgressColumn] = [progress.TextColumn("{task.description}", markup=False)]
+        if not is_counted:
+            columns = [progress.SpinnerColumn("line"), *columns, progress.TimeElapsedColumn()]
+        else:
+            amount: list[progress.ProgressColumn] = [progress.MofNCompleteColumn()]
+            if is_bytes:
+                amount = [progress.DownloadColumn(), progress.TransferSpeedColumn()]
+            columns += [progress.BarColumn(), *amount, progress.TimeRemainingColumn()]
+        with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(plain(what), total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
 
     def check(self, problems: Iterable[str], message: str) -> None:
         """Print each problem on stderr; then, if there was one, raise `MemkitError` with `message`."""

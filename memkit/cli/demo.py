@@ -15,7 +15,7 @@ from textwrap import fill, indent, wrap
 from typing import Any
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, progress_bar, short_path
+from memkit.cli.output import echo, short_path
 from memkit.cli.screen import width
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory
@@ -97,14 +97,14 @@ def _run(context: Context, directory: Path) -> dict[str, Any]:
             show(f"prompt: {one_line(prompt, 100)}")
 
     title("2. memkit writes a Markdown page for the day and indexes it")
-    with progress_bar(context, "writing and indexing", is_counted=False):
+    with context.progress("writing and indexing", is_counted=False):
         selection = ImportSelection(home, find_sources([transcript]), project, into=project)
         Importer(selection, settings).run(lambda done: None)
         memory.index()
     show(memory.day(memory.days[0]), most=14)
 
     title(f'3. You ask later: memkit search "{QUESTION}"')
-    with progress_bar(context, "searching", is_counted=False):
+    with context.progress("searching", is_counted=False):
         answer = memory.search(QUESTION, k=2)
     if not answer.results:
         raise MemkitError("the demo found nothing in its own memory; please report this")

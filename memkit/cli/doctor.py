@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, format_duration, plain, progress_bar, styled
+from memkit.cli.output import echo, format_duration, plain, styled
 from memkit.cli.status import summaries_lines, summaries_state
 from memkit.text import plural
 
@@ -36,7 +36,7 @@ def doctor_command(context: Context, fix: bool, deep: bool) -> None:
       memkit doctor --deep
       memkit doctor --fix
     """
-    from memkit.cli.logs import log_to_file
+    from memkit.cli.log_file import log_to_file
     from memkit.doctor import open_subject
     from memkit.doctor.capture import last_events
     from memkit.doctor.checks import CHECKS, SHALLOW, apply_fixes, examine
@@ -46,7 +46,7 @@ def doctor_command(context: Context, fix: bool, deep: bool) -> None:
     checks = CHECKS if deep else SHALLOW
 
     def check() -> list[Finding]:
-        with progress_bar(context, "checking") as progress:
+        with context.progress("checking") as progress:
             return examine(open_subject(context.home, context.project), checks, progress)
 
     findings = check()
@@ -82,7 +82,7 @@ def doctor_command(context: Context, fix: bool, deep: bool) -> None:
 
 
 def _next_fix(context: Context, fixes: Iterator[FixResult]) -> FixResult | None:
-    with progress_bar(context, "fixing", is_counted=False):
+    with context.progress("fixing", is_counted=False):
         return next(fixes, None)
 
 

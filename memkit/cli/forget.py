@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command, day_named
-from memkit.cli.output import confirm, echo, plain, print_table, progress_bar, styled, user_agrees
+from memkit.cli.output import confirm, echo, plain, print_table, styled, user_agrees
 from memkit.errors import MemkitError
 from memkit.text import plural
 
@@ -78,11 +78,11 @@ def forget_command(
     if not any(given):
         if Tombstones(context.home).unfinished() is None:
             raise click.UsageError("name what to forget: IDs, --session, --since, --query, --everything")
-        with progress_bar(context, "erasing", is_counted=False):
+        with context.progress("erasing", is_counted=False):
             memory.erase(ForgetSelection())
         context.report({}, "Finished the interrupted run.")
         return
-    with progress_bar(context, "looking", is_counted=False):
+    with context.progress("looking", is_counted=False):
         selection = _select(memory, ids, session, (since, until), query, k)
         selection.everywhere = everywhere
         is_asked = dry_run or not yes
@@ -98,7 +98,7 @@ def forget_command(
         confirm("Forget this for good?", yes)
         others = ", ".join(sorted(found.shared))
         selection.everywhere |= bool(others) and user_agrees(f"Also forget it in {others}?")
-        with progress_bar(context, "erasing", is_counted=False):
+        with context.progress("erasing", is_counted=False):
             found = memory.erase(selection)
     context.report({"removed": True, **found.as_dict()}, "Forgotten.")
 
@@ -183,7 +183,7 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
     """
     from memkit.forget.audit import Audit
 
-    with progress_bar(context, "auditing") as progress:
+    with context.progress("auditing") as progress:
         audit = Audit(
             context.home,
             None if all_projects else context.project,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command, day_named
-from memkit.cli.output import confirm, format_estimate, format_size, progress_bar, short_path, table
+from memkit.cli.output import confirm, format_estimate, format_size, short_path, table
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.events import DISABLE_VARIABLE
 from memkit.projects.project import Project
@@ -146,7 +146,7 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
         _write_extracts(context, importer, report)
         # An interrupted run may have left others.
         roots = sorted({*report.total.projects, *unindexed.roots(context.home)})
-        with progress_bar(context, "embedding") as progress:
+        with context.progress("embedding") as progress:
             for project in map(Project, roots):
                 try:
                     with context.index_lock():
@@ -170,7 +170,7 @@ def _write_extracts(context: Context, importer: Importer, report: ImportReport) 
     from memkit.summarize.summarizer import Summarizer, SummaryReport
 
     summarizer = Summarizer(context.home, context.settings_of, Calls(context.home, find_provider))
-    with progress_bar(context, "writing extracts", is_counted=False):
+    with context.progress("writing extracts", is_counted=False):
         for root, sessions in importer.days.items():
             for session, days in sessions.items():
                 with importer.turn():
@@ -182,7 +182,7 @@ def _write_extracts(context: Context, importer: Importer, report: ImportReport) 
 
 @contextmanager
 def _reading(context: Context, selection: ImportSelection) -> Iterator[Callable[[int], None]]:
-    with progress_bar(context, "reading sessions", is_bytes=True) as update:
+    with context.progress("reading sessions", is_bytes=True) as update:
         yield lambda done: update(done, selection.size)
 
 

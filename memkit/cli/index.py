@@ -12,7 +12,7 @@ import click
 
 from memkit.cli import unexpected
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, progress_bar
+from memkit.cli.output import echo
 from memkit.errors import MemkitError
 from memkit.text import plural
 
@@ -46,7 +46,7 @@ def index_command(
 
     if paths or drop:
         change_paths(context.home, context.project, add=paths, drop=drop)
-    with progress_bar(context, "embedding") as progress:
+    with context.progress("embedding") as progress:
         report = context.memory().index(rebuild=rebuild, progress=progress)
     _print(context, report)
 
@@ -112,7 +112,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _try_to_index(context: Context) -> None:
     try:
-        with progress_bar(context, "embedding") as progress:
+        with context.progress("embedding") as progress:
             report = context.memory().index(progress=progress)
         _print(context, report)
     except BrokenPipeError:  # the reader of the lines has exited

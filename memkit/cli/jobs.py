@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import progress_bar
 from memkit.errors import MemkitError
 from memkit.text import format_time
 
@@ -71,7 +70,7 @@ def _run(context: Context, name: str) -> None:
     from memkit.recall.client import ask_service
 
     project, home, settings = context.project, context.home, context.settings()
-    with progress_bar(context, f"running {name}", is_counted=False):
+    with context.progress(f"running {name}", is_counted=False):
         try:
             found = ask_service(project, home, settings, "job", {"name": name}, RUN_SECONDS, context.say)
         except ServiceUnavailable:

@@ -12,8 +12,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +24,6 @@ from memkit.text import plural
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from memkit.cli.context import Context
     from memkit.llm.ledger import Total
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -181,33 +179,3 @@ def confirm(question: str, yes: bool) -> None:
 def user_agrees(question: str, default: bool = False) -> bool:
     """Return the user's answer to a question; False where there is no terminal to ask on."""
     return sys.stdin.isatty() and click.confirm(plain(question), default=default, err=True)
-
-
-# Progress on stderr, gone when done; nothing is shown with `--json`, or where stderr is no terminal
-
-
-@contextmanager
-def progress_bar(
-    context: Context, what: str, *, is_bytes: bool = False, is_counted: bool = True
-) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function that takes the done and the total count and shows a progress bar.
-
-    If `is_bytes`, the bar also shows the rate. Without `is_counted`, a spinner and the time replace the bar.
-    """
-    if context.as_json or not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich import progress
-    from rich.console import Console
-
-    columns: list[progress.ProgressColumn] = [progress.TextColumn("{task.description}", markup=False)]
-    if not is_counted:
-        columns = [progress.SpinnerColumn("line"), *columns, progress.TimeElapsedColumn()]
-    else:
-        amount: list[progress.ProgressColumn] = [progress.MofNCompleteColumn()]
-        if is_bytes:
-            amount = [progress.DownloadColumn(), progress.TransferSpeedColumn()]
-        columns += [progress.BarColumn(), *amount, progress.TimeRemainingColumn()]
-    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(plain(what), total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import confirm, echo, plain, progress_bar
+from memkit.cli.output import confirm, echo, plain
 from memkit.errors import MemkitError, NotFoundError
 from memkit.paths import OPENCLAW_DAYS
 from memkit.projects.git_files import git_directory_of
@@ -203,7 +203,7 @@ def _merge(context: Context, path: str, remove: bool) -> None:
     settings = context.settings()
     removed = 0
     with (
-        progress_bar(context, "merging", is_counted=False),
+        context.progress("merging", is_counted=False),
         context.capture_lock(),
         context.index_lock(),
     ):

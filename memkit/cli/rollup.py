@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from memkit.cli.context import Context
-from memkit.cli.output import confirm, echo, format_estimate, plain, progress_bar
+from memkit.cli.output import confirm, echo, format_estimate, plain
 from memkit.text import plural
 
 
@@ -53,7 +53,7 @@ def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
     if dry_run:
         return
     confirm("Start?", yes)
-    waiting = progress_bar(context, f"asking {plan.model}", is_counted=False)
+    waiting = context.progress(f"asking {plan.model}", is_counted=False)
     with waiting, calls_lock(context.home, WAIT_SECONDS):
         # The job may have made some of them in the meantime.
         report = AskedRollup(context.project, context.home, settings, span, calls).make()

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, format_duration, print_fields, progress_bar
+from memkit.cli.output import echo, format_duration, print_fields
 from memkit.errors import IndexBusyError, MemkitError
 from memkit.text import plural
 
@@ -45,10 +45,10 @@ def service_command(context: Context, action: str) -> None:
     if action in ("stop", "restart"):
         from memkit.ipc.stop import stop
 
-        with progress_bar(context, "stopping the service", is_counted=False):
+        with context.progress("stopping the service", is_counted=False):
             stopped = stop(context.home)
     if action in ("start", "restart"):
-        with progress_bar(context, "starting the service", is_counted=False):
+        with context.progress("starting the service", is_counted=False):
             _start(context)
     value = _status(context)
     if context.as_json:
@@ -60,7 +60,7 @@ def service_command(context: Context, action: str) -> None:
 
 
 def _run(context: Context) -> None:
-    from memkit.cli.logs import log_to_file
+    from memkit.cli.log_file import log_to_file
     from memkit.service.server import CannotListenError, run
 
     if not os.path.isdir(context.home.root):

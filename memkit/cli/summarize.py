@@ -9,7 +9,7 @@ import click
 
 from memkit import anchors
 from memkit.cli.context import Context, command, iso_day_named
-from memkit.cli.output import confirm, echo, format_estimate, plain, progress_bar, user_agrees
+from memkit.cli.output import confirm, echo, format_estimate, plain, user_agrees
 from memkit.cli.rollup import roll_up
 from memkit.text import plural
 
@@ -82,7 +82,7 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
     confirm("Start?", yes)
     report = SummaryReport()
     agreed = {one.segment.id for one in candidates}
-    waiting = progress_bar(context, f"asking {plan.model}", is_counted=False)
+    waiting = context.progress(f"asking {plan.model}", is_counted=False)
     with waiting, calls_lock(context.home, WAIT_SECONDS):
         # The service may have done some of them in the meantime.
         left = summarizer.select(context.project, first)
@@ -189,7 +189,7 @@ def compact_command(
         return
     compaction.check_budget(plan)
     confirm("Start?", yes)
-    waiting = progress_bar(context, f"asking {plan.model}", is_counted=False)
+    waiting = context.progress(f"asking {plan.model}", is_counted=False)
     with waiting, calls_lock(context.home, WAIT_SECONDS):
         change = compaction.condense()
     may_ask = not yes and not context.as_json

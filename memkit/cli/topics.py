@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, plain, progress_bar, styled
+from memkit.cli.output import echo, plain, styled
 from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, pad, page, width
 from memkit.errors import NotFoundError
 from memkit.text import plural
@@ -123,7 +123,7 @@ def _compute_apart(context: Context) -> None:
 def _topics(context: Context, refresh: bool) -> TopicList:
     from memkit.topics.background import changed_entries, is_due
 
-    with progress_bar(context, "finding topics", is_counted=False):
+    with context.progress("finding topics", is_counted=False):
         found = context.memory().topics(refresh=refresh)
     if refresh or context.as_json:
         return found

@@ -12,7 +12,6 @@ from memkit.cli.output import (
     echo,
     format_size,
     print_table,
-    progress_bar,
     short_path,
     user_agrees,
 )
@@ -53,7 +52,7 @@ def uninstall_command(
         raise click.UsageError("give --keep-memory or --everything, not both")
     from memkit.capture.project_list import projects_with_memory
     from memkit.claude_code.installation import installed_names
-    from memkit.cli.logs import stop_logging
+    from memkit.cli.log_file import stop_logging
     from memkit.maintenance.uninstall import check_home, find_owned_files, uninstall
 
     check_home(context.home)
@@ -80,7 +79,7 @@ def uninstall_command(
         everything = True
         own = find()
     stop_logging()
-    with progress_bar(context, "removing") as progress:
+    with context.progress("removing") as progress:
         done = uninstall(context.home, plugins, own, progress)
     context.report(
         {"removed": done.removed, "left": _left(own), "problems": done.problems},
@@ -106,7 +105,7 @@ def _index_elsewhere(context: Context) -> list[tuple[Path | str, str]]:
 def _show(context: Context, own: OwnedFiles, plugins: list[str], in_full: bool) -> None:
     from memkit.maintenance.uninstall import group_files
 
-    with progress_bar(context, "counting files", is_counted=False):
+    with context.progress("counting files", is_counted=False):
         groups = group_files(context.home, own)
     be = "would be" if in_full else "will be"
     echo(f"This {be} removed from {short_path(context.home.root)} and Claude Code:")

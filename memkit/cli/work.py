@@ -12,7 +12,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.jobs import run_here
-from memkit.cli.output import echo, progress_bar
+from memkit.cli.output import echo
 from memkit.errors import IndexBusyError
 from memkit.text import plural
 
@@ -37,7 +37,7 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
     if not os.path.isdir(context.home.root):
         return  # deleted since a hook started this; do not create it again
     try:
-        with progress_bar(context, "working", is_counted=False):
+        with context.progress("working", is_counted=False):
             report = _work(context, wait, retry)
     except IndexBusyError:
         if wait:

@@ -31,8 +31,8 @@ from memkit.paths import Home
 from memkit.processes import find_program, try_lock
 from memkit.state import write_state
 
-NEEDED_BYTES = 600_000_000
-"""The free disk space to build memkit's environment: 0.45 GB measured (Python 3.11, Linux), and downloads."""
+NEEDED_BYTES = 500_000_000
+"""The free disk space to build memkit's environment: 0.35 GB measured (Python 3.11, Linux), and downloads."""
 
 SIGN_SECONDS = 10.0
 """Time between two lines of progress where no terminal shows each step."""
@@ -54,7 +54,7 @@ def ensure_environment(
         home_root,
         os.path.basename(environment.environment_directory(home_root, repository_root)),
         [environment.declared_requirements(repository_root, "project", "dependencies")],
-        f"building its Python environment in {home_root} (once; about a minute, 0.5 GB)",
+        f"building its Python environment in {home_root} (once; about a minute, 0.35 GB)",
         locks=[environment.lock_path(repository_root)],
         wait_seconds=wait_seconds,
         has_extras=True,
@@ -230,7 +230,7 @@ def _explained(home_root: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             message = (
-                f"memkit's environment needs 0.6 GB in {home_root}, where the disk is full: "
+                f"memkit's environment needs 0.5 GB in {home_root}, where the disk is full: "
                 "free some space; or move that directory to another disk, and set MEMKIT_HOME to it."
             )
         else:

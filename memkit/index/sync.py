@@ -14,17 +14,16 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from memkit.embedding.models import space
 from memkit.errors import IndexStoreError, StaleSnapshotError
 from memkit.index import SyncReport
-from memkit.index.catalog import collection_name, other_collections, snapshot_directory
+from memkit.index.catalog import other_collections
 from memkit.index.manifest import MANIFEST
 from memkit.index.memory_files import CurrentFiles, read_files
 from memkit.index.merge import due, merge
 from memkit.index.mirror import copy, delete_collection, start_again, waiting_chunks
 from memkit.index.reader import open_current
 from memkit.index.snapshot import Snapshot
-from memkit.index.update import OtherLengthError, Progress, Update, Vectors
+from memkit.index.update import OtherLengthError, Progress, Target, Update, Vectors
 from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.projects.git import author_of
@@ -82,11 +81,8 @@ class Indexer:
         announce: Callable[[str], None] = logger.info,
     ) -> None:
         """`find_embedder` returns the embedder, or None and the reason. By default, load one when needed."""
-        self.project = project
-        self.home = home
-        self.settings = settings
-        self.find_embedder = find_embedder or self._load_embedder
-        self.name = collection_name(project, home, space(settings.embedding))
+        self.target = Target(project, home, settings, find_embedder or self._load_embedder)
+        self.directory = self.target.directory
         self._embedder: Embedder | None = None
         self._announce = announce
         self._snapshot: Snapshot | None = None
@@ -98,9 +94,8 @@ class Indexer:
         return self._snapshot
 
     def _reopen(self) -> None:
-        earlier, language = self._snapshot, self.settings.search.language
-        place = snapshot_directory(self.home, self.name)
-        self._snapshot = open_current(place, lambda path: Snapshot(path, language, earlier))
+        earlier, language = self._snapshot, self.target.settings.search.language
+        self._snapshot = open_current(self.directory, lambda path: Snapshot(path, language, earlier))
 
     def sync(
         self,
@@ -113,38 +108,41 @@ class Indexer:
         progress: Progress | None = None,
     ) -> SyncReport:
         """Update the index to match `files`, by default those of now. See `sync_project` for the rest."""
+        project, home, settings = self.target.project, self.target.home, self.target.settings
         if compare:
             self._drop_if_damaged()
         if compare or rebuild:
-            start_again(self.home, self.settings.index.uri, self.name)
+            start_again(home, settings.index.uri, self.target.name)
         if files is None:
-            unindexed.claim(self.home, self.project.root)
-            files = read_files(self.project, self.home, self.settings, self.snapshot())
+            unindexed.claim(home, project.root)
+            files = read_files(project, home, settings, self.snapshot())
         made: Vectors = {}
         current = self.snapshot()
-        last = current or open_current(snapshot_directory(self.home, self.name), Snapshot)
+        last = current or open_current(self.directory, Snapshot)
         kept = (None if rebuild else current, None if rebuild and not keep_vectors else last)
         try:
-            report = Update(self, files, made, last, *kept).run(progress)
+            report = Update(self.target, files, made, last, *kept).run(progress)
         except OtherLengthError:
             embedded = len(made)
-            report = Update(self, files, made, last).run(progress)
+            report = Update(self.target, files, made, last).run(progress)
             report.embedded += embedded
-        if not later or is_server(self.settings.index.uri):
+        if not later or is_server(settings.index.uri):
             self.copy(report)
         return report
 
     def copy(self, report: SyncReport | None = None) -> None:
         """Bring Chroma in step. If that fails, the `report` has the reason; or raise `IndexStoreError`."""
-        snapshot, uri = self.snapshot(), self.settings.index.uri
+        snapshot = self.snapshot()
         if snapshot is None:
             return
+        project, home = self.target.project, self.target.home
+        uri = self.target.settings.index.uri
         try:
-            copy(self.home, uri, snapshot, author_of(self.project.root) if is_server(uri) else "")
+            copy(home, uri, snapshot, author_of(project.root) if is_server(uri) else "")
             if report is not None and report.chunks and not report.missing and not report.unreadable:
                 # All chunks are in this collection: remove those made with other settings.
-                for other in other_collections(self.project, self.home, self.name):
-                    delete_collection(self.home, uri, other)
+                for other in other_collections(project, home, self.target.name):
+                    delete_collection(home, uri, other)
         except IndexStoreError as error:
             if report is None:
                 raise
@@ -160,7 +158,7 @@ class Indexer:
                 snapshot.check()
         except StaleSnapshotError as error:
             logger.warning("%s; it is rebuilt", error)
-            (snapshot_directory(self.home, self.name) / MANIFEST).unlink(missing_ok=True)
+            (self.directory / MANIFEST).unlink(missing_ok=True)
 
     def is_merge_due(self) -> bool:
         """Return whether there are segments to merge."""
@@ -179,5 +177,7 @@ class Indexer:
             return self._embedder, ""
         from memkit.embedding import find_embedder
 
-        self._embedder, reason = find_embedder(self.home, self.settings.embedding, self._announce)
+        self._embedder, reason = find_embedder(
+            self.target.home, self.target.settings.embedding, self._announce
+        )
         return self._embedder, reason

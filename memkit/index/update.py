@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memkit.embedding.models import space
 from memkit.index import SyncReport
-from memkit.index.catalog import snapshot_directory
+from memkit.index.catalog import collection_name, snapshot_directory
 from memkit.index.chunk import Chunk
 from memkit.index.chunk_embedder import ChunkEmbedder
 from memkit.index.chunker import chunk_file
@@ -27,12 +29,15 @@ from memkit.index.snapshot import (
 )
 from memkit.index.store import Row
 from memkit.ipc import unindexed
+from memkit.paths import Home
+from memkit.projects.project import Project
+from memkit.settings.load import Settings
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from memkit.index.sync import Indexer
+    from memkit.embedding import Embedder
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +57,26 @@ Vectors = dict[int, "NDArray[np.float32]"]
 """Vectors by the `text_number` of their chunk."""
 
 
+@dataclass(frozen=True)
+class Target:
+    """The project whose index is updated. `find_embedder` returns the embedder, or None and the reason."""
+
+    project: Project
+    home: Home
+    settings: Settings
+    find_embedder: Callable[[], tuple[Embedder | None, str]]
+
+    @property
+    def name(self) -> str:
+        """The name of its collection."""
+        return collection_name(self.project, self.home, space(self.settings.embedding))
+
+    @property
+    def directory(self) -> Path:
+        """Where its segments are."""
+        return snapshot_directory(self.home, self.name)
+
+
 class OtherLengthError(Exception):
     """The index has vectors of another length."""
 
@@ -66,22 +91,22 @@ class Update:
 
     def __init__(
         self,
-        indexer: Indexer,
+        target: Target,
         files: CurrentFiles,
         made: Vectors,
         last: Snapshot | None,
         base: Snapshot | None = None,
         embedded: Snapshot | None = None,
     ) -> None:
-        self.indexer = indexer
-        self.settings = indexer.settings
+        self.target = target
+        self.settings = target.settings
         self.files = files
         self.made = made
         self.last = last
         self.base = base
         self.embedded = embedded
-        self.directory = snapshot_directory(indexer.home, indexer.name)
-        self.report = SyncReport(indexer.project.root, unreadable=files.problems)
+        self.directory = target.directory
+        self.report = SyncReport(target.project.root, unreadable=files.problems)
         self.state = state_of(files, self.settings)
         self.stats = {source: file.stat for source, file in files.items()}
         self.kept: frozenset[str] = frozenset()  # sources whose chunks stay as they are
@@ -120,11 +145,11 @@ class Update:
         report.deleted = len(self.before - self.after)
         report.chunks = sum(entry.last - entry.first for entry in self.entries.values())
         report.missing = sum(entry.waiting for entry in self.entries.values())
-        unindexed.clear(self.indexer.home, self.indexer.project.root)
+        unindexed.clear(self.target.home, self.target.project.root)
         return report
 
     def _commit(self) -> None:
-        base, root = self.base, self.indexer.project.root
+        base, root = self.base, self.target.project.root
         for source in self.entries.keys() - self.state.keys():
             del self.entries[source]
         for source, state in self.state.items():
@@ -144,12 +169,11 @@ class Update:
         old = {} if self.last is None else self.last.entries
         sources = self.entries.keys() | old.keys()
         prepare(self.directory)
-        note_changed(
-            self.directory,
-            {one for one in sources if base is None or self.entries.get(one) != old.get(one)},
-        )
+        if base is not None:
+            sources = {one for one in sources if _rows_differ(self.entries.get(one), old.get(one))}
+        note_changed(self.directory, sources)
         write_manifest(
-            self.directory, self.indexer.project.root, self.segments, self.entries, known=known
+            self.directory, self.target.project.root, self.segments, self.entries, known=known
         )
 
     def _batches(self) -> Iterator[tuple[list[Row], float]]:
@@ -247,7 +271,7 @@ class Update:
     def _find_embedder(self) -> ChunkEmbedder | None:
         if not self.is_asked:
             self.is_asked = True
-            embedder, self.report.degraded = self.indexer.find_embedder()
+            embedder, self.report.degraded = self.target.find_embedder()
             if embedder is not None:
                 # The user paid for a remote model's vectors, so no other length replaces them unasked.
                 held = None
@@ -309,3 +333,10 @@ class Update:
                 if texts.get(row.id) == row.chunk.lexical_text:
                     found[row.id] = (base.segments[entry.segment], place)
         return found
+
+
+def _rows_differ(new: Entry | None, old: Entry | None) -> bool:
+    """Whether the chunks of a memory file may have changed. Its `stat` may be noted only in a later pass."""
+    if new is None or old is None:
+        return new is not old
+    return new._replace(stat=()) != old._replace(stat=())

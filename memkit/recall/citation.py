@@ -14,7 +14,7 @@ from typing import Any
 
 from memkit import anchors
 from memkit.bullets import WrittenBullet, read_bullets
-from memkit.claude_code.exchange import Message
+from memkit.conversation import Message
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
-from itertools import groupby
 from pathlib import PurePosixPath
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from memkit.index.segment import DTYPE, NAMED
 from memkit.index.snapshot import Snapshot
 from memkit.recall.fusion import Layout, Scores, window_means
 from memkit.recall.results import Filters, is_at
-from memkit.recall.selection import BulletIndex
-from memkit.recall.superseded import SupersededIndex
 from memkit.settings import SearchSettings
+
+T = TypeVar("T")
 
 DOMAIN_BOOST = 1.3
 """Factor for a chunk about the domain of the file being edited."""
@@ -48,6 +48,7 @@ class Corpus:
         self.layout = Layout(
             self.columns["length"], self.columns["entry"], self.columns["session"]
         )
+        self._derived: dict[Any, Any] = {}
         self._parts = [_LexicalPart(one) for one in self.snapshots]
         _use_one_thread()
 
@@ -66,18 +67,15 @@ class Corpus:
         return {column: [name for names in known for name in names[column]] for column in NAMED}
 
     @functools.cached_property
-    def _is_turn(self) -> NDArray[np.bool_]:
+    def is_turn(self) -> NDArray[np.bool_]:
+        """Which chunks are pieces of turns."""
         return self.where("kind", lambda kind: kind == "turn")
 
-    @functools.cached_property
-    def bullets(self) -> BulletIndex:
-        """The bullets, and the turns they cite."""
-        return BulletIndex(self)
-
-    @functools.cached_property
-    def superseded(self) -> SupersededIndex:
-        """The entries that later facts supersede."""
-        return SupersededIndex(self)
+    def derived(self, kind: Callable[[Corpus], T]) -> T:
+        """Return the `BulletIndex` or `SupersededIndex` of these chunks, made once."""
+        if kind not in self._derived:
+            self._derived[kind] = kind(self)
+        return cast(T, self._derived[kind])
 
     def name(self, column: str, position: int) -> str:
         """Return the name in a `column` of the chunk at `position`, or ""."""
@@ -111,21 +109,6 @@ class Corpus:
             lines += chunk.content.split("\n")[repeated:]
             end = chunk.end_line
         return "\n".join(lines)
-
-    def later_turns(self, position: int) -> Iterator[list[int]]:
-        """Yield the pieces of each turn that follows an entry, or the turns that it cites, in its session."""
-        session, entries = int(self.columns["session"][position]), self.columns["entry"]
-        if session < 0:
-            return
-        first, last = np.searchsorted(self.layout.ordered_sessions, [session, session + 1])
-        own = self.layout.order[first:last]
-        own = own[self._is_turn[own]].tolist()
-        cited = self.bullets.turns(position)
-        reached = {entries[n] for turn in cited for n in turn.pieces} or {entries[position]}
-        places = [place for place, n in enumerate(own) if entries[n] in reached]
-        later = own[places[-1] + 1 :] if places else []
-        for _, pieces in groupby(later, key=lambda n: int(entries[n])):
-            yield list(pieces)
 
     def likeness(self, position: int, others: Sequence[int]) -> float:
         """Return the highest cosine of a chunk with one of `others` in its snapshot; 0 without vectors."""

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from memkit.index.chunk import Chunk
 from memkit.recall.excerpts import sentences_of
-from memkit.recall.selection import ChangingEntry, Place
+from memkit.recall.selection import BulletIndex, ChangingEntry, Place
 
 if TYPE_CHECKING:
     from memkit.recall.corpus import Corpus
@@ -152,7 +152,8 @@ class NewestFirst:
         corpus, position = self._corpus, place.position
         last = position
         if chunk.kind == "summary":  # a summary precedes the turns that it covers
-            last = max((n for one in corpus.bullets.turns(position) for n in one.pieces), default=last)
+            turns = corpus.derived(BulletIndex).turns(position)
+            last = max((n for one in turns for n in one.pieces), default=last)
         return _Entry(
             place,
             chunk,

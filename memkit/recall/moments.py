@@ -29,6 +29,8 @@ from memkit.projects.project import Project
 from memkit.recall.corpus import Corpus
 from memkit.recall.failures import Signature, signature, way_past
 from memkit.recall.pointers import Pointer, quotable_line
+from memkit.recall.selection import BulletIndex
+from memkit.recall.superseded import SupersededIndex
 
 MOST_CANDIDATES = 30
 """The turns to look at: the best matches of an error, or the newest that name a file."""
@@ -104,7 +106,7 @@ class Moments:
         calls = read_turn(corpus.turn_text(position)).calls
         if not any(call.is_edit and call.is_at(paths) for call in calls):
             return
-        bullets = [at for turn in corpus.bullets.turns(position) for at in turn.bullets]
+        bullets = [at for turn in corpus.derived(BulletIndex).turns(position) for at in turn.bullets]
         for at in bullets:
             yield from self._decided_in(at)
         for turn in corpus.turns(position)[:1]:
@@ -195,7 +197,7 @@ class Moments:
 
     def _pointer(self, position: int, words: str) -> Pointer:
         about = np.ones(len(self._corpus), bool)
-        is_superseded = self._corpus.superseded.fact(position, about) is not None
+        is_superseded = self._corpus.derived(SupersededIndex).fact(position, about) is not None
         day, shown = self._corpus.chunk(position).date, quotable_line(words, WORDS_CHARACTERS)
         return Pointer(self._corpus.shown_id(position), day, shown, is_superseded)
 

@@ -28,7 +28,8 @@ from memkit.recall.excerpts import BULLETS
 from memkit.recall.fusion import Scores
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
-from memkit.recall.selection import Place
+from memkit.recall.selection import BulletIndex, Place
+from memkit.recall.superseded import SupersededIndex
 from memkit.recall.team import shared_by
 from memkit.text import defuse, one_line
 
@@ -219,7 +220,7 @@ class _Quotation:
             shown, text = self._quoted(latest, position)
             if not text:
                 continue
-            facts = (corpus.superseded.fact(n, self._anything) for n in (shown, latest))
+            facts = (corpus.derived(SupersededIndex).fact(n, self._anything) for n in (shown, latest))
             fact = next(filter(None, facts), None)
             if fact is not None and self._relevance[fact.position] >= self._least:
                 holds, words = self._quoted(fact.position, fact.position)
@@ -227,7 +228,7 @@ class _Quotation:
                     shown, text, fact = holds, words, None
             name, day = corpus.shown_id(shown), corpus.chunk(shown).date
             entry = {shown, *self._entry(latest)}
-            for turn in corpus.bullets.turns(latest):
+            for turn in corpus.derived(BulletIndex).turns(latest):
                 entry |= {*turn.pieces, *turn.bullets}
             return Pointer(name, day, quotable_line(text), fact is not None), entry
         return None, set()
@@ -247,7 +248,7 @@ class _Quotation:
         """Return the best piece of the session's latest turn on the same subject, or `position` itself."""
         corpus, relevance = self._corpus, self._relevance
         latest = position
-        for pieces in corpus.later_turns(position):
+        for pieces in corpus.derived(BulletIndex).later_turns(position):
             best = max(pieces, key=relevance.__getitem__)
             is_relevant = relevance[best] >= STILL_RELEVANT * relevance[position]
             if is_relevant or corpus.likeness(position, pieces) >= STILL_ALIKE:
@@ -258,8 +259,8 @@ class _Quotation:
         corpus = self._corpus
         bullets = [position] if chunk.kind in BULLETS else []
         if chunk.kind == "turn":
-            cited = {n for turn in corpus.bullets.turns(position) for n in turn.bullets}
-            bullets = [n for n in cited if not corpus.bullets.is_unverified[n]]
+            cited = {n for turn in corpus.derived(BulletIndex).turns(position) for n in turn.bullets}
+            bullets = [n for n in cited if not corpus.derived(BulletIndex).is_unverified[n]]
         for best in sorted(bullets, key=self._relevance.__getitem__, reverse=True):
             one = corpus.chunk(best)
             lines = [line for line in LEADING_HEADINGS.sub("", one.content).splitlines() if line.strip()]

@@ -39,8 +39,8 @@ from memkit.recall.lookups import only_asked
 from memkit.recall.overview import Line
 from memkit.recall.pieces import fill, joined
 from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
-from memkit.recall.selection import ChangingEntry, Place, Selection
-from memkit.recall.superseded import SupersedingFact
+from memkit.recall.selection import BulletIndex, ChangingEntry, Place, Selection
+from memkit.recall.superseded import SupersededIndex, SupersedingFact
 from memkit.recall.team import shared_by
 from memkit.settings import SearchSettings, Settings, load
 from memkit.text import one_line
@@ -334,9 +334,9 @@ class Searcher:
             repeat_cost=self.weights.repeat_cost if self.settings.mode == "context" else 0.0,
             about=found.relevance >= self.settings.best_relevance,
             raisable=found.raisable,
-            superseded=corpus.superseded or None,
+            superseded=corpus.derived(SupersededIndex) or None,
             # With a filter by kind, turns and bullets do not meet.
-            bullets=None if request.filters.kind else corpus.bullets,
+            bullets=None if request.filters.kind else corpus.derived(BulletIndex),
             with_rest=bool(request.budget),
         )
         asked: list[tuple[Place, Chunk]] = []
@@ -355,7 +355,7 @@ class Searcher:
         if chunk.kind == "turn":
             return only_asked(self.corpus.turn_text(position))
         if chunk.kind in BULLETS:
-            turns = self.corpus.bullets.turns(position)
+            turns = self.corpus.derived(BulletIndex).turns(position)
             return bool(turns) and all(
                 only_asked("\n".join(self.corpus.chunk(n).content for n in one.pieces)) for one in turns
             )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -91,6 +92,22 @@ class BulletIndex:
             for position in turn.pieces if turn.bullets else ():
                 found[position] = [turn]
         return found
+
+    def later_turns(self, position: int) -> Iterator[list[int]]:
+        """Yield the pieces of each turn that follows an entry, or the turns that it cites, in its session."""
+        corpus = self._corpus
+        session, entries = int(corpus.columns["session"][position]), corpus.columns["entry"]
+        if session < 0:
+            return
+        first, last = np.searchsorted(corpus.layout.ordered_sessions, [session, session + 1])
+        own = corpus.layout.order[first:last]
+        own = own[corpus.is_turn[own]].tolist()
+        cited = self.turns(position)
+        reached = {entries[n] for turn in cited for n in turn.pieces} or {entries[position]}
+        places = [place for place, n in enumerate(own) if entries[n] in reached]
+        later = own[places[-1] + 1 :] if places else []
+        for _, pieces in groupby(later, key=lambda n: int(entries[n])):
+            yield list(pieces)
 
 
 class ChangingEntry(NamedTuple):

@@ -13,10 +13,11 @@ from memkit import anchors
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Sessions
-from memkit.claude_code.exchange import Message, message_of, redacted_again
+from memkit.claude_code.exchange import message_of, redacted_again
 from memkit.claude_code.files import transcripts_directory
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
+from memkit.conversation import Message
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
 from memkit.hook.entries import OwnEntries, heading_words
 from memkit.index.chunk import Chunk

@@ -172,6 +172,7 @@ class _Service:
                 # line in the log would bring back a removed home.
                 os._exit(0)
             self._start_due_jobs()
+            self.operations.writer.copy()
             if not self.operations.apart.is_busy:  # one of its jobs asks a model, too
                 self.operations.summaries.look()
             if self._is_idle(idle):
@@ -197,9 +198,9 @@ class _Service:
         writer = self.operations.writer
         if writer.length or writer.is_busy or self.operations.summaries.is_busy:
             return False
-        if self.operations.apart.is_busy:
+        if self.operations.apart.is_busy or any(self.operations.live):
             return False
-        return not any(self.operations.live)
+        return not writer.copy(everything=True)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

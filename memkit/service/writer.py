@@ -38,7 +38,7 @@ of all requests since the first.
 """
 
 COPY_SECONDS = 60.0
-"""The time after a pass until Chroma gets its changes, and those of the passes since."""
+"""The time after the last pass over a project until Chroma gets the changes; sooner if the service exits."""
 
 
 class Writer:
@@ -56,6 +56,7 @@ class Writer:
         self._find_embedder = find_embedder
         self._indexer: tuple[tuple[Project, str, Settings], Indexer] | None = None
         self._passed: dict[str, float] = {}  # when the last pass of a project began or ended
+        self._uncopied: dict[str, float] = {}  # when Chroma gets the changes of a project
         self.seen_work: set[str] = set()
         self.capture = Tasks("capture", lambda: capture_lock(home, WAIT_SECONDS))
         self.passes = Tasks("index", lambda: index_lock(home, WAIT_SECONDS))
@@ -82,6 +83,15 @@ class Writer:
     def postponed(self, root: str) -> Future[SyncReport] | None:
         """If a pass over the project at `root` is only waiting for more, begin it and return its future."""
         return self.passes.postponed(f"index {root}")
+
+    def copy(self, *, everything: bool = False) -> bool:
+        """Have Chroma get the changes that are due, or `everything`. Return whether there are any."""
+        now = time.monotonic()
+        due = [root for root, when in list(self._uncopied.items()) if everything or when <= now]
+        for root in due:
+            self._uncopied.pop(root, None)
+            self.passes.submit(f"copy {root}", functools.partial(self._copy, root))
+        return bool(due)
 
     @property
     def length(self) -> int:
@@ -157,8 +167,11 @@ class Writer:
         if indexer.is_merge_due():
             self.passes.submit(f"merge {root}", lambda: self._indexer_of(root).merge())
         now = self._passed[root] = time.monotonic()
-        self.passes.submit(f"copy {root}", lambda: self._indexer_of(root).copy(), now + COPY_SECONDS)
+        self._uncopied[root] = now + COPY_SECONDS
         return report
+
+    def _copy(self, root: str) -> None:
+        self._indexer_of(root).copy()
 
     def _indexer_of(self, root: str) -> Indexer:
         from memkit.index import Indexer

@@ -13,7 +13,8 @@ from memkit import anchors
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.bullets import read_bullet
-from memkit.claude_code.exchange import Message, redacted_again
+from memkit.claude_code.exchange import redacted_again
+from memkit.conversation import Message
 from memkit.errors import ArchiveError, JournalError, NotFoundError
 from memkit.journal.day_file import DayFile, heading_title
 from memkit.journal.sessions import shown_line

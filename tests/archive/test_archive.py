@@ -26,8 +26,8 @@ from memkit.archive import Archive
 from memkit.archive import turn as archived
 from memkit.archive.turn import ArchivedTurn, bounded
 from memkit.capture.capture import Capture
-from memkit.claude_code.exchange import Message, ToolUse
 from memkit.claude_code.transcript import MAX_DEPTH
+from memkit.conversation import Message, ToolUse
 from memkit.errors import AmbiguousIdError, ArchiveError, ArchiveVersionError
 from memkit.paths import Home
 from memkit.privacy.redact import redact
@@ -233,7 +233,7 @@ sys.path.insert(0, sys.argv[1])
 from memkit.archive import turn as archived
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.claude_code.exchange import Message
+from memkit.conversation import Message
 from memkit.paths import Home
 archive = Archive(Home(sys.argv[2]))
 print("ready", flush=True)

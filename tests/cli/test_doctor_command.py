@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memkit.archive import SUFFIX
-from memkit.cli.logs import LOG_BYTES, LOG_FILES, log_to_file
+from memkit.cli.log_file import LOG_BYTES, LOG_FILES, log_to_file
 from memkit.paths import Home
 from tests.cli.conftest import Run, environment
 from tests.memory import Memory

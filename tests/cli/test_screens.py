@@ -12,7 +12,6 @@ import pytest
 
 from memkit import cli
 from memkit.cli.context import Context
-from memkit.cli.output import progress_bar
 from memkit.cli.screen import cells
 from tests.ci import first
 from tests.cli.conftest import Run
@@ -70,7 +69,7 @@ def test_progress(monkeypatch: pytest.MonkeyPatch, as_json: bool, is_counted: bo
     ours, theirs = pty.openpty()
     with open(theirs, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
-        with progress_bar(Context(None, as_json), "[red]reading\x1b[2J", is_counted=is_counted) as progress:
+        with Context(None, as_json).progress("[red]reading\x1b[2J", is_counted=is_counted) as progress:
             progress(3, 7)
         terminal.write("end")
         terminal.flush()

@@ -10,7 +10,7 @@ import pytest
 
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.claude_code.exchange import Message, ToolUse
+from memkit.conversation import Message, ToolUse
 from tests.cli.conftest import Run
 from tests.memory import Memory, make_memory
 

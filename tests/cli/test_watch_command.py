@@ -134,7 +134,7 @@ def test_an_error_is_one_line_and_watching_continues(
     Path(memory.home.root).mkdir(parents=True)
     Path(memory.home.index).write_text("in the way")
     watching = watch()
-    assert watching.error("cannot open the index").startswith("memkit: ")
+    assert watching.error("cannot write the index").startswith("memkit: ")
     Path(memory.home.index).unlink()
     memory.write("new.md", "# New\n\n" + "zebra " * 30)
     assert watching.line() == "7 chunks of 4 files: 7 added, 0 deleted, 0 embedded.\n"

@@ -17,6 +17,7 @@ from memkit.embedding import weights
 from memkit.embedding.weights import SourceError
 from tests.ci import only_in_ci
 from tests.embedding.conftest import SMALL_MODEL, WHEEL, InstallPackage, MakeWheel, Server
+from tests.service.running import wait_until
 
 
 @pytest.fixture
@@ -214,9 +215,13 @@ def test_a_slow_program_is_ended_with_its_children(scratch: Path) -> None:
     leader, child = map(int, noted.read_text().split())
     with pytest.raises(ProcessLookupError):
         os.kill(leader, 0)
-    # Init may not have reaped the orphaned child yet.
-    listing = subprocess.run(["ps", "-o", "stat=", "-p", str(child)], capture_output=True, text=True)
-    assert listing.stdout.strip()[:1] in ("", "Z")
+
+
+    def is_over() -> bool:  # or waits for init to reap it
+        listing = subprocess.run(["ps", "-o", "stat=", "-p", str(child)], capture_output=True, text=True)
+        return listing.stdout.strip()[:1] in ("", "Z")
+
+    wait_until(is_over, "the child to end")
 
 
 def test_a_program_runs_in_the_scratch_directory_with_the_variables(

@@ -111,7 +111,7 @@ def small_disk(stand_in):
 
 def test_too_little_room(stand_in, small_disk):
     done = stand_in.run()
-    assert_refused(stand_in, done, f"needs 0.6 GB in {small_disk}, where the disk is full")
+    assert_refused(stand_in, done, f"needs 0.5 GB in {small_disk}, where the disk is full")
 
 
 @only_in_ci

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -144,3 +146,11 @@ def test_the_last_failure_is_read_back(tmp_path):
     assert (failure.time, failure.message) == (5.5, "no network")
     os.truncate(file, 9)
     assert environment.last_failure(str(tmp_path)) is None
+
+
+@pytest.mark.skipif("MEMKIT_TEST_NEWEST" in os.environ, reason="installed without the lock")
+@pytest.mark.parametrize("name", ["kubernetes", "uvloop", "hf_xet"])
+def test_all_other_tests_run_without_what_the_lock_leaves_out(name: str) -> None:
+    lock = Path(environment.lock_path(str(REPOSITORY))).read_text("utf-8")
+    assert not re.search(rf"^{name.replace('_', '-')}==", lock, re.MULTILINE)
+    assert importlib.util.find_spec(name) is None

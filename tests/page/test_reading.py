@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.browser import Opener, settle
@@ -18,6 +19,7 @@ def search(page: Page, words: str) -> None:
     settle(page)
 
 
+@pytest.mark.essential
 def test_a_decision_is_found_by_typing_and_opened_with_its_original(open_page: Opener) -> None:
     page = open_page()
     search(page, "invoice floats")

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.claude_code.exchange import Message, ToolUse
+from memkit.conversation import Message, ToolUse
 from memkit.serve.sessions import TEXT_CHARACTERS
 from tests.memory import Memory, day
 from tests.recall.test_git_marks import commit, git

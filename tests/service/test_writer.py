@@ -13,6 +13,7 @@ import pytest
 
 from memkit.errors import IndexBusyError
 from memkit.index import Indexer, index_lock, merge, sync
+from memkit.index.mirror import read_copied
 from memkit.ipc import spool, unindexed
 from memkit.processes import is_locked
 from memkit.service import writer as writer_module
@@ -28,8 +29,7 @@ def memory(tmp_path: Path) -> Memory:
 
 
 @pytest.fixture
-def writer(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
-    monkeypatch.setattr(writer_module, "COPY_SECONDS", 0.0)
+def writer(memory: Memory) -> Iterator[Writer]:
     made = Writer(
         memory.home, lambda project: memory.settings, lambda chosen: (None, "none is wanted")
     )
@@ -61,6 +61,17 @@ def test_the_lock_is_held_during_work_and_then_released(memory: Memory, writer: 
     assert (report.chunks, report.missing) == (6, 6)
     with index_lock(memory.home, 30):
         pass
+
+
+def test_chroma_gets_the_changes_before_the_service_exits(memory: Memory, writer: Writer) -> None:
+    writer.index(memory.project.root).result(30)
+    place = memory.snapshot.directory
+    assert read_copied(place) is None
+    assert not writer.copy()  # not due yet
+    assert writer.copy(everything=True)
+    wait_until(lambda: read_copied(place), "the copy")
+    wait_until(lambda: not writer.length and not writer.is_busy, "the task to end")
+    assert not writer.copy(everything=True)
 
 
 def test_a_failed_task_does_not_affect_the_next(memory: Memory, writer: Writer) -> None:
@@ -168,7 +179,7 @@ def test_passes_that_nobody_waits_for_merge(
         works.append(writer.work())
         wait_until(lambda word=word: f"{word} is known" in turns.markdown, "the turn")
     wait_until(lambda: not writer.capture.is_busy, "the capture to end")
-    wait_until(lambda: writer.length == 1, "the copy to Chroma")
+    wait_until(lambda: writer.length == 1, "the postponed pass")
     assert len(passes) == 1
     assert not any(work.done() for work in works)
     postponed = writer.postponed(memory.project.root)  # as a search does

@@ -14,8 +14,8 @@ import msgspec
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.claude_code.exchange import Message, ToolUse
 from memkit.claude_code.turn import Turn
+from memkit.conversation import Message, ToolUse
 from memkit.journal import Journal
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import make_digest

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.archive.turn import ArchivedTurn, make_archived_turn
-from memkit.claude_code.exchange import Message, ToolUse
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import read_turns
+from memkit.conversation import Message, ToolUse
 from memkit.settings import SummarizeSettings
 from memkit.summarize.segments import Segment, SegmentTurn, _duration, cut
 from memkit.text import estimate_tokens

@@ -10,7 +10,7 @@ import pytest
 
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.claude_code.exchange import Message
+from memkit.conversation import Message
 from memkit.journal import Journal
 from memkit.timeline.tree import Timeline, open_timeline
 from tests.memory import Memory, make_memory

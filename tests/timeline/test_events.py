@@ -12,7 +12,7 @@ import pytest
 
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.claude_code.exchange import Message
+from memkit.conversation import Message
 from memkit.errors import NotFoundError
 from memkit.text import estimate_tokens
 from memkit.timeline.events import events, find_in_children, find_words

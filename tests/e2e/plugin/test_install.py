@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.plugin.user import MemkitUser, copy_plugin, git
 from tests.messages_api import Conversation, MessagesApi, text, tool
 
@@ -26,6 +28,7 @@ def remember(api: MessagesApi, user: MemkitUser) -> None:
     user.wait_until_remembered()
 
 
+@pytest.mark.essential
 def test_install_from_github(api: MessagesApi, user: MemkitUser, tmp_path: Path) -> None:
     clone = copy_plugin(tmp_path / "memkit")
     git(clone, "init", "--quiet")
@@ -78,6 +81,7 @@ def test_memkit_uninstalls_itself(api: MessagesApi, user: MemkitUser) -> None:
     assert user.memory() == remembered
 
 
+@pytest.mark.essential
 def test_plugin_is_valid(user: MemkitUser, tmp_path: Path) -> None:
     clone = copy_plugin(tmp_path / "memkit")
     assert "Validation passed" in user.home.plugin("validate", str(clone))

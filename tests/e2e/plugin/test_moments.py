@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from memkit.hook.entries import note_own
 from memkit.journal.extracts import extract_line
 from memkit.journal.turn_parts import COMPACTION_TITLE
@@ -64,6 +66,7 @@ def session(api: MessagesApi, user: MemkitUser, steps: list[Block]) -> list[Requ
     return api.model_calls[before:]
 
 
+@pytest.mark.essential
 def test_pointers_after_a_failure_and_before_an_edit(api: MessagesApi, user: MemkitUser) -> None:
     prepare(user)
     fail = tool("Bash", command=FAILING, description="Report")

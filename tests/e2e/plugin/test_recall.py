@@ -95,6 +95,7 @@ def assert_all_depths_reached(api: MessagesApi) -> None:
     assert f"← Bash: {OUTPUT}" in exchange.last_user_text
 
 
+@pytest.mark.essential
 def test_asked_for_by_the_person(api: MessagesApi, experienced: MemkitUser) -> None:
     api.script = RecallingAgent()
     result = experienced.home.run_prompt(f"/memory-recall {QUESTION}")
@@ -112,6 +113,7 @@ def test_asked_for_in_a_terminal(api: MessagesApi, experienced: MemkitUser) -> N
     assert_all_depths_reached(api)
 
 
+@pytest.mark.essential
 def test_used_by_the_model_unasked(api: MessagesApi, experienced: MemkitUser) -> None:
     call = tool("Skill", skill="memkit:memory-recall", args=QUESTION)
     api.script = RecallingAgent(main=[call])
@@ -236,6 +238,7 @@ def test_a_repository_gains_nothing_by_the_name(
     assert not intruder.exists()
 
 
+@pytest.mark.essential
 def test_variables_of_a_repository_do_not_count(api: MessagesApi, user: MemkitUser) -> None:
     """Its settings reach each hook and command; they move neither memory nor text, and run nothing."""
     project, ran = user.home.project, user.home.project / "ran"
@@ -331,6 +334,7 @@ def test_no_question_is_executed(api: MessagesApi, user: MemkitUser, attempt: st
     assert not intruder.exists()
 
 
+@pytest.mark.essential
 def test_no_question_of_the_model_is_executed(api: MessagesApi, user: MemkitUser) -> None:
     intruder = user.home.project / "intruder"
     questions = list(hostile_questions(intruder).values())
@@ -367,6 +371,7 @@ def test_no_question(api: MessagesApi, experienced: MemkitUser) -> None:
     assert "error" not in shown
 
 
+@pytest.mark.essential
 def test_recall_is_not_remembered(api: MessagesApi, experienced: MemkitUser) -> None:
     for _ in range(2):
         api.script = RecallingAgent()

@@ -8,6 +8,8 @@ import threading
 from datetime import date
 from pathlib import Path
 
+import pytest
+
 from memkit.paths import MEMORY_DIRECTORY, OPENCLAW_DAYS
 from tests.e2e.plugin.user import MemkitUser, answers_so_far
 from tests.e2e.waiting import wait_until
@@ -29,6 +31,7 @@ def private_tree(directory: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.essential
 def test_session_becomes_memory(api: MessagesApi, user: MemkitUser) -> None:
     project = user.home.project
     (project / "gateway.yaml").write_text("port: 443\n")
@@ -80,6 +83,7 @@ def test_session_becomes_memory(api: MessagesApi, user: MemkitUser) -> None:
     user.wait_until_alone()
 
 
+@pytest.mark.essential
 def test_next_session_is_told(api: MessagesApi, user: MemkitUser) -> None:
     api.script = Conversation({"gateway": [[text(FACT)]]})
     user.run("config", "set", "recall.session_start", "both")
@@ -126,6 +130,7 @@ def test_subagent_belongs_to_the_turn_that_started_it(api: MessagesApi, user: Me
     assert f"**Answered** {FACT}" in user.memory()
 
 
+@pytest.mark.essential
 def test_interactive_session(api: MessagesApi, user: MemkitUser) -> None:
     answers = {"first": [[text("One.")]], "second": [[text("Two.")]]}
     api.script = Conversation(answers, otherwise="Understood.")
@@ -251,6 +256,7 @@ def test_new_days_can_go_to_openclaws_folder(api: MessagesApi, user: MemkitUser)
     assert "in memory/" in told and "later line of OpenClaw" not in told
 
 
+@pytest.mark.essential
 def test_the_skill_permits_one_note_and_nothing_else(api: MessagesApi, user: MemkitUser) -> None:
     """Also not for a user who runs it in a repository that would like to write elsewhere."""
     other = user.home.project.parent / "other"

@@ -45,6 +45,7 @@ def kill(client: subprocess.Popen[bytes]) -> None:
     client.wait(timeout=30)
 
 
+@pytest.mark.essential
 def test_client_killed_in_the_middle_of_a_turn(api: MessagesApi, user: MemkitUser) -> None:
     call = tool("Bash", command="echo measured 7443", description="Measure")
     with held_after(api, [text("Measuring."), call]):
@@ -118,6 +119,7 @@ def test_child_of_memkit_is_not_remembered(api: MessagesApi, user: MemkitUser) -
     assert sorted(user.home.memkit_home.rglob("*")) == before
 
 
+@pytest.mark.essential
 def test_off_and_on(api: MessagesApi, user: MemkitUser) -> None:
     user.run("off")
     user.home.run_prompt("Off the record.")
