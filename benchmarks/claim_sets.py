@@ -25,7 +25,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from memkit.claude_code.turn import ToolCall, Turn
+from memkit.conversation.turn import ToolCall, Turn
 from memkit.journal.digest import make_digest
 
 DIRECTORY = Path(__file__).resolve().parent / "claims"

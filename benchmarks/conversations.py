@@ -12,8 +12,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from memkit.claude_code.turn import turn_id
-from memkit.journal import Journal
+from memkit.conversation.turn import turn_id
+from memkit.journal.journal import Journal
 from memkit.summarize.bullets import MAX_TURNS, Bullet
 
 _EVIDENCE = re.compile(r"D(\d+):0*(\d+)")

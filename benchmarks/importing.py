@@ -33,8 +33,8 @@ BAR_MEGABYTES_A_SECOND = 40.0
 _READ = """
 import sys
 from pathlib import Path
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import read_turns
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
 paths = Path(sys.argv[1]).rglob("*.jsonl")
 print(sum(1 for path in paths for _ in read_turns(Transcript(path))))
 """

@@ -111,7 +111,7 @@ def product_snapshot(
     """
     from memkit.capture.capture import Capture
     from memkit.index import open_snapshot, sync_project
-    from memkit.journal import Journal
+    from memkit.journal.journal import Journal
 
     home = Home(str(directory / "home"))
     transcripts, root = directory / "transcripts", directory / "project"

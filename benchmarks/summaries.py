@@ -235,7 +235,7 @@ def summarize(
 ) -> Summary:
     """Import a session into an empty memory, and summarize it."""
     from memkit.capture.capture import Capture
-    from memkit.journal import Journal
+    from memkit.journal.journal import Journal
     from memkit.llm.calls import Calls, calls_lock
     from memkit.llm.ledger import Ledger, total
     from memkit.summarize.summarizer import Summarizer, SummaryReport

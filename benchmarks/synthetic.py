@@ -191,10 +191,10 @@ def write_home(memory: SyntheticMemory, root: Path, home: str, days: int, states
 
     The last `states` sessions also have a state file: the daily tidying removes those of older ones.
     """
-    from memkit.archive import Archive
+    from memkit.archive.archive import Archive
     from memkit.archive.turn import ArchivedTurn
     from memkit.capture.sessions import Session, Sessions
-    from memkit.conversation import Message
+    from memkit.conversation.message import Message
     from memkit.journal.day_file import DayFile
     from memkit.paths import Home
 

@@ -48,8 +48,8 @@ from memkit.projects.project import Project  # noqa: E402
 from memkit.settings import EmbeddingSettings, load  # noqa: E402
 from memkit.topics.clusters import directions  # noqa: E402
 from memkit.topics.compute import refresh  # noqa: E402
-from memkit.topics.kept import read_kept  # noqa: E402
 from memkit.topics.points import Points, read_points  # noqa: E402
+from memkit.topics.topic_store import read_kept  # noqa: E402
 
 ADDED_EVERY = 10
 """One session in this many is added later."""

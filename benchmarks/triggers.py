@@ -30,7 +30,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(REPOSITORY)]
 
-from memkit.claude_code.omitted import asks_memory  # noqa: E402
+from memkit.agents.claude_code.omitted import asks_memory  # noqa: E402
 from memkit.environment import environment_directory  # noqa: E402
 from memkit.hook.entries import note_own  # noqa: E402
 from memkit.paths import MEMORY_DIRECTORY, Home  # noqa: E402

@@ -55,7 +55,7 @@ class Shop:
         self.project = root / "shop"
         day = self.project / ".memkit" / "memory" / f"{DAY}.md"
         day.parent.mkdir(parents=True)
-        day.write_bytes((DOCUMENTS / "example-day.md").read_bytes())
+        day.write_bytes((REPOSITORY / "tests" / "fixtures" / "example-day.md").read_bytes())
         session = root / "8bb06550-0000-4000-8000-000000000000.jsonl"
         recorded = RECORDED.read_text(encoding="utf-8").replace(RECORDED_ROOT, str(self.project))
         session.write_text(recorded, encoding="utf-8")

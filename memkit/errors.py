@@ -61,10 +61,6 @@ class StaleSnapshotError(IndexStoreError):
     """A snapshot is missing or damaged, or its version, language, or parameters are not the current ones."""
 
 
-class ForeignSnapshotError(StaleSnapshotError):
-    """A snapshot was written by another version of memkit."""
-
-
 class NoDescriptorsError(IndexStoreError):
     """The system lets this process open no more files; the files themselves may be fine."""
 

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from memkit.index import SyncReport
     from memkit.index.chunk import Chunk
     from memkit.index.update import Progress
-    from memkit.journal import Journal
     from memkit.journal.digest import Note
+    from memkit.journal.journal import Journal
     from memkit.maintenance.share import ShareReport, UnshareReport
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from memkit.summarize.compaction import CompactionReport
     from memkit.timeline.tree import Timeline
     from memkit.timeline.view import TimelineView
-    from memkit.topics import Topic, TopicList
+    from memkit.topics.topic_list import Topic, TopicList
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ class Memory:
         )  # fmt: skip
 
     def _find_topics(self, project: Project, since: str, until: str) -> list[TopicCount] | None:
-        from memkit.topics import topics_in
+        from memkit.topics.topic_list import topics_in
 
         return topics_in(project, self.home, self.settings_of(project), since, until)
 
@@ -252,8 +252,7 @@ class Memory:
         With `until`, an ISO day, a session has only its days in the period. `after` is the `next` of the page
         before.
         """
-        from memkit.recall.history import SessionFilters
-        from memkit.recall.session_list import list_sessions
+        from memkit.recall.history import SessionFilters, list_sessions
 
         filters = SessionFilters(since, branch, file, until)
         return list_sessions(self._timeline, filters, limit, after, self.announce)
@@ -362,7 +361,7 @@ class Memory:
         also finds a topic by id (`find`), related ones, and those of search results (`holding`). Raise
         `MemkitError` without memory or scikit-learn.
         """
-        from memkit.topics import read_topics
+        from memkit.topics.topic_list import read_topics
 
         found = None if refresh else read_topics(self.project, self.home, self.settings)
         if found is None and not (compute or refresh):
@@ -382,8 +381,8 @@ class Memory:
         `around` is the id of a node, `topic:ID`, `file:PATH`, or `entry:TURN`; "" draws the whole memory, the
         largest topics and the newest turns first. Topics are not computed for it.
         """
-        from memkit.topics import read_topics
         from memkit.topics.graph import graph
+        from memkit.topics.topic_list import read_topics
 
         topics = read_topics(self.project, self.home, self.settings)
         return graph(self._timeline, topics, around, limit, self.announce)
@@ -405,8 +404,8 @@ class Memory:
         `topic` is its id, or the start of it. Return the label that it has now: yours, redacted and cut at 50
         characters, or the made one.
         """
-        from memkit.topics import rename
         from memkit.topics.labels import clean
+        from memkit.topics.topic_list import rename
 
         found, own = self.topics().find(topic), clean(self._redact(label))
         rename(self.project, self.home, found.id, own)
@@ -461,7 +460,7 @@ class Memory:
     def show(self, name: str) -> Entry:
         """Return a day, or whatever has an id that is or begins with `name`: `memory.show("yesterday")`.
 
-        Only the id of text that is no entry needs the index.
+        Only the id of text that is not an entry needs the index.
         """
         from datetime import date
 
@@ -589,7 +588,7 @@ class Memory:
 
     def erase(self, selection: ForgetSelection) -> Locations:
         """Erase a selection for good, and finish an earlier run that was killed. Return what was erased."""
-        from memkit.forget import forget
+        from memkit.forget.erase import forget
 
         settings_of = functools.cache(self.settings_of)
         with self.exclusive_lock():
@@ -767,27 +766,11 @@ class Memory:
         }
 
     def jobs(self) -> dict[str, dict[str, Any]]:
-        """Return the recurring jobs of this memory home by name: purpose, schedule, next and last run."""
-        from memkit.service.job_book import JobBook, JobState
-        from memkit.service.jobs import JOBS
+        """Return the recurring jobs of this memory home by name: purpose, interval, next and last run."""
+        from memkit.service.jobs import JOBS, JobBook, JobState
 
         states, settings = JobBook(self.home).states(), self.settings_of(Project(self.home.root, self.home))
         return {job.name: job.as_dict(states.get(job.name, JobState()), settings) for job in JOBS}
-
-    def pause_job(self, name: str) -> dict[str, Any]:
-        """Pause a job, and return it as `jobs` does: `memory.pause_job("index")`. Raise `NotFoundError`."""
-        return self._change_job(name, paused=True)
-
-    def resume_job(self, name: str) -> dict[str, Any]:
-        """Let a paused job run again, and return it as `jobs` does. Raise `NotFoundError`."""
-        return self._change_job(name, paused=False)
-
-    def _change_job(self, name: str, *, paused: bool) -> dict[str, Any]:
-        from memkit.service.job_book import JobBook
-        from memkit.service.jobs import job_named
-
-        JobBook(self.home).update(job_named(name).name, paused=paused)
-        return self.jobs()[name]
 
     def capture_lock(self) -> AbstractContextManager[None]:
         """Hold the lock of capture. Raise `IndexBusyError` after `wait_seconds`."""
@@ -835,7 +818,7 @@ class Memory:
     @functools.cached_property
     def journal(self) -> Journal:
         """The project's Markdown files."""
-        from memkit.journal import Journal
+        from memkit.journal.journal import Journal
 
         return Journal(self.project, shared=self.settings.memory.shared, home=self.home)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from memkit.claude_code.turn import ToolCall, Turn
+from memkit.conversation.turn import ToolCall, Turn
+from memkit.hook.project import Project
 from memkit.ipc import spool
 from memkit.journal.day_file import DayFile
+from memkit.journal.digest import Note, note_text
 from memkit.journal.extracts import is_overview, remaining
 from memkit.paths import Home
 from memkit.projects.project import Project
@@ -133,3 +136,7 @@ def spool_turn(
     lines.prompt(prompt, prompt_id).answer(answer).write(path.parent)
     event = {"event": "Stop", "session": session, "prompt_id": prompt_id, "transcript": str(path)}
     spool.put(home, {**event, "project": root, "cwd": root, "time": 1e9, **more})
+
+
+def make_note(text: str, tags: Sequence[str], now: datetime, redact: Callable[[str], str]) -> Note:
+    return note_text(text, tags, redact).note(now)

@@ -12,8 +12,6 @@ import pytest
 
 import memkit
 from memkit.errors import MemkitError, NotFoundError
-from memkit.settings import SearchSettings, Settings, load
-from memkit.settings.validate import REMOVED
 from tests.memory import DAYS, Memory, make_memory
 from tests.service.running import wait_until
 from tests.topics.subjects import SubjectEmbedder, days
@@ -123,20 +121,3 @@ def test_the_memory_is_imported_only_when_it_is_used() -> None:
     assert done.stdout.split() == ["False", "False"]
     with pytest.raises(AttributeError):
         memkit.memories  # noqa: B018
-
-
-def test_removed_settings_no_longer_exist() -> None:
-    present = {f"search.{name}" for name in SearchSettings.__struct_fields__}
-    assert len(present) <= 10
-    assert not present & REMOVED.keys()
-    assert all("take it out" in advice for one, advice in REMOVED.items() if one.startswith("search."))
-    assert Settings().search == SearchSettings()
-
-
-def test_a_removed_setting_is_reported_and_ignored(store: Memory) -> None:
-    Path(store.home.root).mkdir(exist_ok=True)
-    Path(store.home.config_file).write_text("[search]\ndense_weight = 0.3\nk = 7\n")
-    loaded = load.load(store.home)
-    assert loaded.settings.search.k == 7
-    (line,) = loaded.refused
-    assert "search.dense_weight was removed" in line

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from memkit import files, paths, processes
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.doctor import Subject, home, installation
 from memkit.environment import interpreters
 from memkit.ipc import launch

@@ -22,7 +22,7 @@ from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.projects.project import Project, Registry, registry_path
 from memkit.recall import usage
-from memkit.service.job_book import JobBook
+from memkit.service.jobs import JobBook
 from memkit.service.operations import PointerHistory
 from memkit.state import parse_json
 
@@ -32,7 +32,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "memkit"
 OTHERS = {
     "state.py",
     "cli/demo.py",  # its own lines
-    "claude_code/transcript.py",  # names that reason
+    "agents/claude_code/transcript.py",  # names that reason
     "llm/providers/structure.py",  # compares with a schema too, which recurses as well
 }
 """Modules that call Python's parser themselves."""

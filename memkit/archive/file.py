@@ -13,7 +13,6 @@ import json
 import logging
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,8 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from memkit.archive.turn import ArchivedTurn
-from memkit.claude_code.transcript import parse_time
-from memkit.claude_code.turn import is_command_text
+from memkit.conversation.values import parse_time
 from memkit.errors import ArchiveError, ArchiveVersionError, NewerFileError
 from memkit.files import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
 from memkit.state import check_version, parse_json
@@ -79,7 +77,7 @@ class ArchiveFile:
         """Append the turns that are new or changed. Return how many.
 
         A turn with fewer messages does not replace one with more: what a transcript has lost stays here. Nor
-        does a command after `!` replace the prompt whose ID earlier versions gave it.
+        does a command after `!` replace a prompt: if the transcript lost that prompt, it has its ID.
         Durable on return.
         """
         with self._writing():
@@ -178,16 +176,6 @@ class ArchiveFile:
             except msgspec.ValidationError as error:
                 logger.warning("%s: turn %s cannot be read: %s", self.path, turn, error)
 
-    def separate_commands(self) -> bool:
-        """Give commands after `!` IDs of their own where several turns have one. Return whether any had."""
-        last = {(turn.id, turn.uuid): turn for turn in self.versions()}
-        shared = {name for name, count in Counter(name for name, _ in last).items() if count > 1}
-        if not any(turn.is_command for turn in last.values() if turn.id in shared):
-            return False
-        turns = [turn.with_own_id() if turn.id in shared else turn for turn in last.values()]
-        self._replace(self.session(), map(_turn_line, {turn.id: turn for turn in turns}.values()))
-        return True
-
     def damaged(self) -> int:
         """Return how many bytes are in no whole frame, including the end of the file.
 
@@ -247,7 +235,7 @@ class ArchiveFile:
             count = len(value["messages"])
             commit, project = str(value.get("commit", "")), str(value.get("project", ""))
             first = value["messages"][0] if count else {}
-            is_command = isinstance(first, dict) and is_command_text(str(first.get("text", "")))
+            is_command = isinstance(first, dict) and str(first.get("text", "")).startswith("! ")
             content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit, project, is_command)
             content.length += len(line)
         return content
@@ -267,7 +255,7 @@ class ArchiveFile:
                 elif isinstance(value.get("id"), str) and isinstance(value.get("messages"), list):
                     yield value["id"], line, value
                 else:
-                    logger.warning("%s: skipped a line that is no turn", self.path)
+                    logger.warning("%s: skipped a line that is not a turn", self.path)
         if content.damaged:
             logger.warning("%s: skipped %d damaged bytes", self.path, content.damaged)
 
@@ -338,7 +326,7 @@ def _header(session: str) -> bytes:
 
 def _turn_line(turn: ArchivedTurn) -> bytes:
     value = msgspec.to_builtins(turn)
-    if not turn.commit:  # earlier archives had no such field; do not rewrite them
+    if not turn.commit:
         del value["commit"]
     return _json_line(value)
 
@@ -354,7 +342,7 @@ def _decoded(text: bytes) -> str:
         return text[1:-1].decode("utf-8", "replace")
     try:
         return str(parse_json(text))
-    except ValueError:  # in a line that is no JSON, and so no turn
+    except ValueError:  # in a line that is not JSON, and so no turn
         return ""
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from memkit.claude_code.exchange import messages_of, redacted_again
-from memkit.claude_code.transcript import TranscriptEntry
-from memkit.claude_code.turn import INTERRUPTED, Turn, is_command_text, turn_id
-from memkit.conversation import Message
+from memkit.agents.claude_code.exchange import messages_of
+from memkit.agents.claude_code.transcript import TranscriptEntry
+from memkit.conversation.message import Message
+from memkit.conversation.turn import INTERRUPTED, Turn
+from memkit.conversation.values import redacted_again
 
 PIECE_CHARACTERS = 16_000
 """The most characters kept of a text, a tool's string, or a result. A longer one keeps both ends."""
@@ -24,9 +25,8 @@ REDACTED_CHARACTERS = 1_000_000
 class ArchivedTurn:
     """A turn in the archive: IDs, times, places, and redacted messages.
 
-    `compacted` means that Claude Code compacted the conversation during the turn. Such a turn is kept without
-    messages if it is not worth remembering. `commit` is "" for imported turns and for those of early
-    versions.
+    `compacted` means that the agent compacted the conversation during the turn. Such a turn is kept without
+    messages if it is not worth remembering. `commit` is "" for imported turns.
     """
 
     id: str
@@ -59,14 +59,7 @@ class ArchivedTurn:
     @property
     def is_command(self) -> bool:
         """Whether it is a command after `!`."""
-        return bool(self.messages) and is_command_text(self.messages[0].text)
-
-    def with_own_id(self) -> ArchivedTurn:
-        """Return a command after `!` with its own ID, which earlier versions did not give it."""
-        if not (self.is_command and self.uuid):
-            return self
-        own = turn_id("", "", self.uuid, "")
-        return replace(self, id=own, messages=tuple(replace(one, turn=own) for one in self.messages))
+        return bool(self.messages) and self.messages[0].text.startswith("! ")
 
 
 def make_archived_turn(

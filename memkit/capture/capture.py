@@ -20,22 +20,23 @@ from pathlib import Path
 from typing import Any
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.agents.claude_code.omitted import EXCLUDED, Hidden
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.archive.archive import Archive
 from memkit.capture.sessions import LiveSessions, Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.claude_code.omitted import EXCLUDED, Hidden
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import Turn, read_turns, turn_id
+from memkit.conversation.turn import Turn, turn_id
 from memkit.errors import MemkitError, NewerFileError, TranscriptError
 from memkit.files import create_private, make_private_directory
 from memkit.hook.entries import note_own, own_file
 from memkit.hook.tally import note_excluded
 from memkit.ipc import unindexed
 from memkit.ipc.spool import time_of
-from memkit.journal import Journal
+from memkit.journal.day_file import section_hash
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import Digest, compaction_digests, make_digest
-from memkit.journal.fingerprints import section_hash
+from memkit.journal.journal import Journal
 from memkit.journal.markup import is_same_cut
 from memkit.paths import Home
 from memkit.privacy.redact import hid_private, redact, skips
@@ -374,7 +375,7 @@ class Capture:
 
     def _is_forgotten(self, turn: Turn, project: Project) -> bool:
         forgotten = self._forgotten
-        if any(forgotten.covers(one, project.root, turn.session, turn.time) for one in turn.ids):
+        if forgotten.covers(turn.id, project.root, turn.session, turn.time):
             return True
         if forgotten.periods and not forgotten.keeps_elsewhere(turn.id):
             for root in self._roots_of(turn, project):

@@ -17,12 +17,7 @@ from datetime import date
 from pathlib import Path
 
 from memkit import anchors
-from memkit.archive import Archive
-from memkit.capture.capture import Capture, CaptureOutcome
-from memkit.capture.lost import separate_commands
-from memkit.capture.sessions import Sessions
-from memkit.capture.worker import WorkReport, take_in
-from memkit.claude_code.files import (
+from memkit.agents.claude_code.files import (
     SESSION_PREFIX,
     Source,
     TypedPrompt,
@@ -30,8 +25,13 @@ from memkit.claude_code.files import (
     project_of,
     read_history,
 )
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import Turn, read_turns
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.archive.archive import Archive
+from memkit.capture.capture import Capture, CaptureOutcome
+from memkit.capture.sessions import Sessions
+from memkit.capture.worker import WorkReport, apply_events
+from memkit.conversation.turn import Turn
 from memkit.errors import ArchiveError, MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.hook.entries import days
@@ -321,15 +321,10 @@ class Importer:
             read += source.size
             progress(read)
         with self.turn():
-            home = self.selection.home
-            for step in (
-                lambda: self._import_history(report.history),
-                lambda: separate_commands(home, lambda project: load.load(home, project).settings),
-            ):
-                try:
-                    step()
-                except (MemkitError, OSError) as error:
-                    report.problems.append(str(error))
+            try:
+                self._import_history(report.history)
+            except (MemkitError, OSError) as error:
+                report.problems.append(str(error))
         return report
 
     @contextmanager
@@ -341,7 +336,7 @@ class Importer:
         home = self.selection.home
         with capture_lock(home, LOCK_SECONDS, self._announce):
             if spool.work(home):
-                take_in(home, lambda project: load.load(home, project).settings, WorkReport())
+                apply_events(home, lambda project: load.load(home, project).settings, WorkReport())
             yield
 
     @property

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.agents.claude_code.omitted import asks_memory
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, bounded
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Session
-from memkit.claude_code.transcript import clean
-from memkit.claude_code.turn import INTERRUPTED, ToolCall, Turn, excerpt, turn_id
-from memkit.conversation import Message, ToolUse
+from memkit.conversation.message import Message, ToolUse
+from memkit.conversation.turn import INTERRUPTED, ToolCall, Turn, excerpt, turn_id
+from memkit.conversation.values import clean
 from memkit.errors import MemkitError
 from memkit.paths import Home
 from memkit.privacy.redact import leaves_open, redact, without_private
@@ -153,9 +154,6 @@ def turn_of(session: str, held: ArchivedTurn) -> Turn:
         held.id, session, "", held.time, 0, 0, held.prompt_id, held.uuid, held.cwd, held.branch, held.commit,
         is_compacted=held.compacted, messages=messages,
     )  # fmt: skip
-    if held.is_command and held.prompt_id:
-        former = turn_id(session, held.prompt_id, "", "")
-        turn.former_id = former if former != held.id else ""
     for one in messages:
         turn.finished = one.time or turn.finished
         _add_calls(turn.tools, one)
@@ -171,7 +169,7 @@ def _add_calls(calls: list[ToolCall], message: Message) -> None:
         begun = (call for call in calls if call.name == one.name and call.result is None)
         call = None if one.result is None else next(begun, None)
         if call is None:
-            call = ToolCall(one.name, one.input)
+            call = ToolCall(one.name, one.input, is_recall=asks_memory(one.name, one.input))
             calls.append(call)
         if one.result is not None:
             call.result, call.is_error = excerpt(one.result), one.is_error

@@ -1,37 +1,23 @@
-"""Archived turns that the journal lacks.
-
-A `git rebase --abort` may throw days away. Earlier versions wrote a command after `!` over the prompt before
-it.
-"""
+"""Archived turns that the journal lacks: a `git rebase --abort` may throw days away."""
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Callable
 from datetime import date, timedelta
-from pathlib import Path
 
-from memkit.archive import Archive
-from memkit.archive.file import ArchiveFile, turn_ids
-from memkit.capture.capture import Capture, adoption_marker
+from memkit.archive.archive import Archive
+from memkit.archive.file import turn_ids
 from memkit.capture.ingest import turn_of
-from memkit.capture.project_list import projects_with_memory
-from memkit.claude_code.turn import Turn, is_command_text
-from memkit.errors import ArchiveError, MemkitError
-from memkit.files import write_durably
-from memkit.journal import Journal
+from memkit.conversation.turn import Turn
+from memkit.errors import MemkitError
+from memkit.hook.project import Project
 from memkit.journal.digest import local_time
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.projects.git import run_git
 from memkit.projects.project import Project
 from memkit.settings.load import Settings
-
-logger = logging.getLogger(__name__)
-
-_SEPARATED = b"commands have IDs of their own\n"
-"""What a project's `.adopted` holds once `separate_commands` has run."""
 
 _IN_DIFF = re.compile(rb"^[+-].*<!--.* turn:(\S+) ", re.MULTILINE)
 
@@ -75,38 +61,3 @@ def _last_reset(root: str) -> float:
     answer = run_git(root, "log", *options)
     found = re.search(rb"@\{(\d+)\}", answer[1]) if answer else None
     return float(found[1]) if found else 0.0
-
-
-def separate_commands(home: Home, settings_of: Callable[[Project], Settings]) -> set[str]:
-    """Write the turns again that commands after `!` have replaced, once for each adopted memory.
-
-    Return the roots of changed projects. The caller holds the capture lock. Leave out an archive file that
-    cannot be read, and try it again the next time. Raise `JournalError`.
-    """
-    changed: set[str] = set()
-    for project in projects_with_memory(home):
-        marker = adoption_marker(project, home)
-        is_adopted = marker.exists()
-        if is_adopted and marker.read_bytes() == _SEPARATED:
-            continue
-        titles = Journal(project).turn_titles()
-        commands = {name for name, title in titles.items() if is_command_text(title)}
-        replaced, is_complete = [], True
-        for session, path in Archive(home).files() if commands else ():
-            try:
-                if commands.isdisjoint(turn_ids(path)):
-                    continue
-                is_shared = ArchiveFile(Path(path)).separate_commands()
-                turns = Archive(home).turns(session)
-            except ArchiveError as error:
-                logger.warning("%s", error)
-                is_complete = False
-                continue
-            for one in turns:
-                is_lost = one.id not in titles if one.is_command else one.id in commands
-                if is_lost and one.project == project.root and (is_shared or not one.is_command):
-                    replaced.append(turn_of(session, one))
-        changed |= Capture(home, settings_of(project)).import_turns(replaced, project).projects
-        if is_adopted and is_complete:
-            write_durably(str(marker), _SEPARATED)
-    return changed

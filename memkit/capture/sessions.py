@@ -19,7 +19,6 @@ from typing import Any
 from memkit.errors import NewerFileError
 from memkit.files import make_private_directory, write_durably
 from memkit.journal.day_writes import Growing
-from memkit.journal.fingerprints import is_of_format_1
 from memkit.paths import Home, is_plain_name
 from memkit.state import parse_json, read_state_or_none, write_state
 from memkit.typed import typed
@@ -95,7 +94,7 @@ class Session:
         own: set[str] = set()
         for key, hashes in self.growing.items():
             turn, _, written_to = key.partition(" ")
-            if (written_to or self.project) == root:  # older states do not name the root
+            if written_to == root:
                 found[turn] = Growing(tuple(hashes), key in self.written)
                 own.add(turn)
             elif turn not in own:
@@ -119,9 +118,7 @@ class Session:
     def has_written(self, turn: str, root: str, section_hash: str) -> None:
         """Record that a growing turn's section was written, or found as a user edited it."""
         key = f"{turn} {root}"
-        # A section of an earlier format stays as it is until its turn has grown.
-        kept = filter(is_of_format_1, self.growing.get(key, []))
-        self.growing[key] = [*kept, section_hash]
+        self.growing[key] = [section_hash]
         if key not in self.written:
             self.written.append(key)
 
@@ -279,7 +276,6 @@ def _read(path: Path) -> Session | None:
 
 
 def _converted(value: dict[str, Any]) -> Session:
-    value.setdefault("last_event", value.get("told", 0.0))  # its name in an older memkit
     session = typed(value, Session)
     if not session.id:
         raise ValueError("it names no session")

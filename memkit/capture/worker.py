@@ -54,7 +54,7 @@ def work(
     report = WorkReport()
     seen = _work_once(home, settings_of, report, wait_seconds)
     # A hook that found a lock held left its event to this process.
-    while rest(home) - seen:
+    while pending(home) - seen:
         try:
             seen |= _work_once(home, settings_of, report, 0)
         except IndexBusyError:  # another worker was quicker, and finds the same work
@@ -75,7 +75,7 @@ def _work_once(
 ) -> set[str]:
     """Do everything that waits; return the names of events and the roots that are left for later."""
     with capture_lock(home, wait_seconds):
-        left = take_in(home, settings_of, report)
+        left = apply_events(home, settings_of, report)
     if unindexed.names(home):
         with index_lock(home, wait_seconds):
             left |= _index(home, settings_of, report)
@@ -83,7 +83,7 @@ def _work_once(
     return left
 
 
-def take_in(home: Home, settings_of: Callable[[Project], Settings], report: WorkReport) -> set[str]:
+def apply_events(home: Home, settings_of: Callable[[Project], Settings], report: WorkReport) -> set[str]:
     """Apply the events that are due; return the names of those left for later.
 
     The caller holds the capture lock.
@@ -95,7 +95,7 @@ def take_in(home: Home, settings_of: Callable[[Project], Settings], report: Work
     return _handle_events(home, settings_of, report)
 
 
-def rest(home: Home) -> set[str]:
+def pending(home: Home) -> set[str]:
     """Return the names of events and the roots that wait."""
     return set(spool.waiting(home)) | set(unindexed.roots(home))
 

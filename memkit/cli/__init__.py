@@ -66,7 +66,7 @@ _GROUPS = {
         "restore": ("backup", "Restore a backup."),
         "audit": ("forget", "Search the memory for secrets."),
         "service": ("service", "Control the background service."),
-        "jobs": ("jobs", "List, run, and pause scheduled jobs."),
+        "jobs": ("jobs", "List and run recurring jobs."),
         "logs": ("logs", "Show memkit's logs."),
         "uninstall": ("uninstall", "Remove memkit from this machine."),
     },
@@ -94,9 +94,6 @@ _RELATED = {"unshare": ("share", "Take back what you shared.")}
 """Commands that the help of another one names. They work, and the manual has them."""
 
 _COMMANDS = _LISTED | _RELATED | _INTERNAL
-
-_ALIASES = {"grip": "cite", "toc": "timeline"}
-"""Other names of commands. They work, but help does not list them."""
 
 
 @contextmanager
@@ -126,7 +123,6 @@ class _LazyGroup(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        cmd_name = _ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in _COMMANDS:
             return None
         module = importlib.import_module(f"memkit.cli.{_COMMANDS[cmd_name][0]}")

@@ -62,7 +62,7 @@ def config_command(
     """Show and change settings.
 
     `list` shows what you changed, and the settings that matter most; --all adds the rest.
-    `set` asks for a key without showing it, or reads it from stdin if that is no terminal. Keys are never
+    `set` asks for a key without showing it, or reads it from stdin if that is not a terminal. Keys are never
     printed.
 
     \b

@@ -113,8 +113,8 @@ def select(
     since: date | None = None,
 ) -> ImportSelection:
     """Select what to import: `paths`, else Claude Code's sessions of the project, or of `everything`."""
+    from memkit.agents.claude_code import files
     from memkit.capture.importer import ImportSelection
-    from memkit.claude_code import files
 
     home, project = context.home, context.project
     if paths:

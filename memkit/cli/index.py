@@ -6,7 +6,6 @@ import dataclasses
 import logging
 import signal
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,9 +14,6 @@ from memkit.cli.context import Context, command
 from memkit.cli.output import echo
 from memkit.errors import MemkitError
 from memkit.text import plural
-
-if TYPE_CHECKING:
-    from memkit.index import SyncReport
 
 logger = logging.getLogger(__name__)
 
@@ -46,9 +42,7 @@ def index_command(
 
     if paths or drop:
         change_paths(context.home, context.project, add=paths, drop=drop)
-    with context.progress("embedding") as progress:
-        report = context.memory().index(rebuild=rebuild, progress=progress)
-    _print(context, report)
+    _index(context, rebuild=rebuild)
 
 
 @command("watch")
@@ -84,8 +78,10 @@ def watch_command(context: Context, paths: tuple[str, ...]) -> None:
             pass
 
 
-def _print(context: Context, report: SyncReport) -> None:
-    """Print the report of a pass. Raise `MemkitError` if memory files could not be read."""
+def _index(context: Context, *, rebuild: bool = False) -> None:
+    """Index, and print the report. Raise `MemkitError` if memory files could not be read."""
+    with context.progress("embedding") as progress:
+        report = context.memory().index(rebuild=rebuild, progress=progress)
     if context.as_json:
         context.print_json(dataclasses.asdict(report))
     else:
@@ -112,9 +108,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _try_to_index(context: Context) -> None:
     try:
-        with context.progress("embedding") as progress:
-            report = context.memory().index(progress=progress)
-        _print(context, report)
+        _index(context)
     except BrokenPipeError:  # the reader of the lines has exited
         raise
     except MemkitError as error:

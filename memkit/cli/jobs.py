@@ -14,8 +14,7 @@ from memkit.errors import MemkitError
 from memkit.text import format_time
 
 if TYPE_CHECKING:
-    from memkit.service.job_book import JobState
-    from memkit.service.jobs import Job
+    from memkit.service.jobs import Job, JobState
     from memkit.settings.load import Settings
 
 WAIT_SECONDS = 60.0
@@ -23,26 +22,21 @@ RUN_SECONDS = 600.0
 
 
 @command("jobs")
-@click.argument(
-    "action", type=click.Choice(["list", "show", "run", "pause", "resume"]), default="list"
-)
+@click.argument("action", type=click.Choice(["list", "show", "run"]), default="list")
 @click.argument("name", required=False)
 def jobs_command(context: Context, action: str, name: str | None) -> None:
-    """List recurring jobs with their last and next runs and results; show, run, pause, or resume one.
+    """List recurring jobs with their last and next runs and results; show or run one.
 
-    A paused job finishes its current step, and goes on from there when it is resumed. The setting `jobs.NAME`
-    says when a job runs: "every 6h", "daily 03:00", or "off".
+    The setting `jobs.NAME = "off"` turns a job off.
 
     \b
       memkit jobs
       memkit jobs show index
       memkit jobs run reconcile
-      memkit jobs pause index
-      memkit config set jobs.index "daily 03:00"
+      memkit config set jobs.index off
     """
-    from memkit.projects.project import Project
-    from memkit.service.job_book import JobBook, JobState
-    from memkit.service.jobs import JOBS, job_named
+    from memkit.hook.project import Project
+    from memkit.service.jobs import JOBS, JobBook, JobState, job_named
 
     if (action == "list") != (name is None):
         names = ", ".join(job.name for job in JOBS)
@@ -51,9 +45,6 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
     chosen = None if name is None else job_named(name)
     if chosen is not None and action == "run":
         _run(context, chosen.name)
-    elif chosen is not None and action != "show":
-        change = context.memory().pause_job if action == "pause" else context.memory().resume_job
-        change(chosen.name)
     settings = context.settings_of(Project(context.home.root, context.home))
     if action == "show" and chosen is not None:
         state = book.state(chosen.name)
@@ -101,31 +92,25 @@ def _lines(job: Job, state: JobState, settings: Settings) -> list[str]:
     last = format_time(state.last) if state.last else "never"
     lines = [f"{job.name}: {job.purpose}", f"    last {last}, {_next(job, state, settings)}"]
     if state.result:
-        lines.append(f"    {'failed: ' if state.failed else ''}{state.result}")
+        lines.append(f"    {_result(state)}")
     return lines
 
 
 def _next(job: Job, state: JobState, settings: Settings) -> str:
     following = job.next_run(state, settings, time.time())
-    if following is not None:
-        return f"next {format_time(max(time.time(), following))}"
-    return "paused" if state.paused else "off"
+    return "off" if following is None else f"next {format_time(max(time.time(), following))}"
+
+
+def _result(state: JobState) -> str:
+    return f"{'failed: ' if state.failed else ''}{state.result}"
 
 
 def _details(job: Job, state: JobState, settings: Settings) -> list[str]:
     last = "never"
     if state.last:
-        result = f"{'failed: ' if state.failed else ''}{state.result}"
-        last = f"{format_time(state.last)}, took {state.seconds:.1f} s: {result}"
-    unfinished = "none"
-    if state.begun:
-        unfinished = f"begun {format_time(state.begun)}" + f", {state.progress} done" * bool(state.progress)
-    error = f"{format_time(state.error_time)}: {state.error}" if state.error else "none"
+        last = f"{format_time(state.last)}, took {state.seconds:.1f} s: {_result(state)}"
     return [
         f"{job.name}: {job.purpose}",
-        f"    schedule    {job.schedule(settings)} (jobs.{job.name})",
-        f"    last run    {last}",
-        f"    unfinished  {unfinished}",
-        f"    last error  {error}",
-        f"    next run    {_next(job, state, settings).removeprefix('next ')}",
+        f"    last run  {last}",
+        f"    next run  {_next(job, state, settings).removeprefix('next ')}",
     ]

@@ -60,7 +60,7 @@ def escaped(line: str) -> str:
 def styled(text: str, **style: Any) -> str:
     """Return `text`, made safe, in the color or weight of `click.style`; unstyled with `NO_COLOR`.
 
-    `click.echo` removes the style where stdout is no terminal. `rich` would cost every command 0.04 s.
+    `click.echo` removes the style where stdout is not a terminal. `rich` would cost every command 0.04 s.
     """
     return plain(text) if os.environ.get("NO_COLOR") else click.style(plain(text), **style)
 

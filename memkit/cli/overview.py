@@ -59,25 +59,26 @@ def _show_node(node: PeriodNode, is_many: bool) -> None:
     head = plain(f"{name} {node.title}").strip()
     room = columns - cells(command) - 2
     click.echo(f"{styled(pad(head, room), bold=True)}  {styled(command, dim=True)}")
-    if node.words:
-        _show_labeled("words", ", ".join(node.words), "")
+    parts = [("words", ", ".join(node.words), "")] if node.words else []
     label = ""
     for kind, line in node.parts():
-        _show_labeled(kind if kind != label else "", line.text, line.id)
+        parts.append((kind if kind != label else "", line.text, line.id))
         label = kind
+    for label, text, identifier in parts:
+        for shown in labeled_lines(label, _LABEL_COLUMNS, text, identifier, _MOST_LINES):
+            click.echo(shown)
     if node.omitted:
         click.echo(styled(f"{' ' * _LABEL_COLUMNS}and {node.omitted} more", dim=True))
 
 
-def _show_labeled(label: str, text: str, name: str) -> None:
-    """Print a text on up to three lines, behind a label, and with an ID at the end of the first one."""
+def labeled_lines(label: str, columns: int, text: str, name: str, most: int) -> list[str]:
+    """Return a text on up to `most` lines, behind a label, and with an ID at the end of the first one."""
     shown = plain(name[:ID_CHARACTERS])
-    room = width() - _LABEL_COLUMNS - (ID_CHARACTERS + 2 if shown else 0)
-    first, *others = wrapped(plain(text), room, _MOST_LINES)
-    start = styled(pad(label, _LABEL_COLUMNS), dim=True)
-    click.echo(f"{start}{pad(first, room)}  {styled(shown, dim=True)}" if shown else f"{start}{first}")
-    for line in others:
-        click.echo(f"{' ' * _LABEL_COLUMNS}{line}")
+    room = width() - columns - (cells(shown) + 2 if shown else 0)
+    first, *others = wrapped(plain(text), room, most)
+    start = styled(pad(label, columns), dim=True)
+    head = f"{start}{pad(first, room)}  {styled(shown, dim=True)}" if shown else f"{start}{first}"
+    return [head, *(f"{' ' * columns}{line}" for line in others)]
 
 
 def _show_topics(overview: Overview, is_many: bool) -> None:

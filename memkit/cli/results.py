@@ -90,19 +90,20 @@ def _show_hit(result: Result, excerpt: Excerpt, columns: int, lines: int) -> Non
     fill = styled(mark, fg="magenta") + " " * (room - cells(first))
     identifier = styled(result.id[:ID_CHARACTERS], fg="cyan")
     click.echo(f"{styled(f'  {label:>5}  ', dim=True)}{shown}{fill}  {identifier}")
-    if result.mark:
-        echo(_INDENT + fit(plain(result.mark), columns - len(_INDENT)), fg="magenta")
-    elif below:
+    if below and not result.mark:
         room = columns - len(_INDENT) - len(arrow)
         text = _around(below, words, room * lines)
         for line in _wrapped(text, room) if lines > 1 else (text,):
             if line:
                 click.echo(f"{_INDENT}{styled(arrow, dim=True)}{_marked(fit(line, room), words)}")
             arrow = " " * len(arrow)
-    if result.team_line:
-        echo(_INDENT + fit(plain(result.team_line), columns - len(_INDENT)), fg="magenta")
-    if result.git_line:
-        echo(_INDENT + fit(plain(f"git: {result.git_line}"), columns - len(_INDENT)), fg="magenta")
+    for line in _remarks(result):
+        echo(_INDENT + fit(plain(line), columns - len(_INDENT)), fg="magenta")
+
+
+def _remarks(result: Result) -> list[str]:
+    git = f"git: {result.git_line}" if result.git_line else ""
+    return [line for line in (result.mark, result.team_line, git) if line]
 
 
 def _wrapped(text: str, columns: int) -> tuple[str, str]:
@@ -143,12 +144,8 @@ def show_full(answer: Answer, root: str) -> None:
         click.echo(f"{styled(result.id, fg='cyan')}  {styled(heading, bold=True)}")
         place = f"{chunk.source}:{chunk.start_line}-{chunk.end_line}"
         echo(f"{place}  relevance {result.relevance:.2f}  score {result.score:.3f}", dim=True)
-        if result.mark:
-            echo(result.mark, fg="magenta")
-        if result.team_line:
-            echo(result.team_line, fg="magenta")
-        if result.git_line:
-            echo(f"git: {result.git_line}", fg="magenta")
+        for line in _remarks(result):
+            echo(line, fg="magenta")
         if result.turn_entries:
             echo(f"the whole turn: memkit expand {' '.join(result.turn_entries)}", dim=True)
         for name, value in result.explanation.items():

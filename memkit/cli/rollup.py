@@ -21,7 +21,7 @@ def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
 
     span = parse_span(node)
     if span is None or span.kind not in LEVELS:
-        raise click.UsageError(f"{plain(node)!r} is no week (2026-W14), month (2026-04), or year (2026)")
+        raise click.UsageError(f"{plain(node)!r} is not a week (2026-W14), month (2026-04), or year (2026)")
     settings = context.settings()
     if not settings.summarize.is_on:
         line = f"No model is set up for this, because {settings.summarize.why_off}."

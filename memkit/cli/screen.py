@@ -19,7 +19,7 @@ import click
 from memkit.errors import MemkitError
 
 PIPE_COLUMNS = 120
-"""Columns where stdout is no terminal and `COLUMNS` is not set."""
+"""Columns where stdout is not a terminal and `COLUMNS` is not set."""
 
 MOST_COLUMNS = 120
 """A longer line is hard to read."""

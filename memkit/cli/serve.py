@@ -55,7 +55,7 @@ def serve_command(
     """Serve this project's memory to other programs over HTTP, until Ctrl-C.
 
     Each request needs a key. `key` makes one and shows it once, `keys` lists them, `revoke ID` removes one.
-    A key with the role read can search and read; write can also store; admin can also erase, and pause jobs.
+    A key with the role read can search and read; write can also store; admin can also erase, and list jobs.
     /openapi.json describes the API. Needs the packages fastapi, limits, and uvicorn.
 
     With --open, it also shows a link to a page of the memory, and opens it. The link works once, for 10

@@ -72,20 +72,16 @@ def _run(context: Context) -> None:
             context.say("the service is already running")
             return
     except CannotListenError as error:
-        _work_instead(context, error)
+        from memkit.cli.work import work_here
+
+        logging.getLogger(__name__).warning("%s", error)
+        context.say(f"{error}; working without a service")
+        with contextlib.suppress(IndexBusyError):  # another worker does it
+            for line in work_here(context).failures:
+                context.say(line)
         return
     logging.shutdown()
     os._exit(0)  # without waiting for threads whose clients have gone
-
-
-def _work_instead(context: Context, error: MemkitError) -> None:
-    from memkit.cli.work import work_here
-
-    logging.getLogger(__name__).warning("%s", error)
-    context.say(f"{error}; working without a service")
-    with contextlib.suppress(IndexBusyError):  # another worker does it
-        for line in work_here(context).failures:
-            context.say(line)
 
 
 def _status(context: Context) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def _add(context: Context, extras: tuple[str, ...], yes: bool) -> None:
 
 
 def _connect(context: Context, name: str, yes: bool) -> None:
-    from memkit.claude_code.installation import ClaudeCode
+    from memkit.agents.claude_code.installation import ClaudeCode
     from memkit.mcp import server
     from memkit.mcp.handshake import NAME
 
@@ -212,7 +212,7 @@ def _model(context: Context, questions: _Questions) -> str:
 
 
 def _claude(context: Context, questions: _Questions) -> str:
-    from memkit.claude_code.installation import ClaudeCode
+    from memkit.agents.claude_code.installation import ClaudeCode
 
     claude = ClaudeCode.find()
     if claude is None:
@@ -221,7 +221,7 @@ def _claude(context: Context, questions: _Questions) -> str:
 
 
 def _plugin(context: Context, questions: _Questions) -> str:
-    from memkit.claude_code.installation import PLUGIN, ClaudeCode, marketplace
+    from memkit.agents.claude_code.installation import PLUGIN, ClaudeCode, marketplace
     from memkit.ipc.launch import REPOSITORY
 
     claude = ClaudeCode.find()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 from calendar import month_abbr
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from memkit.stats import FileCount, Stats, Week
+    from memkit.stats import Stats, Week
 
 FILES = 10
 """The number of files to show."""
@@ -109,12 +109,6 @@ def _name(stats: Stats) -> str:
     return plural(len(stats.projects), "project")
 
 
-def _namer(stats: Stats) -> Callable[[FileCount], str]:
-    if len(stats.projects) == 1:
-        return lambda file: plain(short_path(file.path))
-    return lambda file: plain(short_path(os.path.join(file.root, file.path)))
-
-
 def _as_dict(stats: Stats) -> dict[str, Any]:
     tally = stats.tally
     by_day = [
@@ -174,15 +168,16 @@ def _file_lines(stats: Stats, columns: int | None) -> list[str]:
     files = stats.tally.files(FILES)
     if not files:
         return []
-    name = _namer(stats)
-    rows = [(f"{file.edited:,}", f"{file.mentioned:,}", name(file)) for file in files]
+    is_many = len(stats.projects) > 1
+    names = [os.path.join(one.root, one.path) if is_many else one.path for one in files]
+    paths = [plain(short_path(name)) for name in names]
+    rows = [(f"{one.edited:,}", f"{one.mentioned:,}", path) for one, path in zip(files, paths, strict=True)]
     lines = table(rows, ("edited", "mentioned", "file"), numbers=(0, 1))
     if columns is None:
         return lines
     room = columns - lines[0].index("file")
-    short = [path if len(path) <= room else f"…{path[1 - room :]}" for _, _, path in rows]
-    rows = [(edited, mentioned, path) for (edited, mentioned, _), path in zip(rows, short, strict=True)]
-    return table(rows, ("edited", "mentioned", "file"), numbers=(0, 1))
+    cut = [(*counts, path if len(path) <= room else f"…{path[1 - room :]}") for *counts, path in rows]
+    return table(cut, ("edited", "mentioned", "file"), numbers=(0, 1))
 
 
 def _lines(stats: Stats) -> dict[str, str]:

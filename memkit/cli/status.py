@@ -67,9 +67,7 @@ def _memory_line(value: dict[str, Any]) -> str:
 
 
 def _index_line(value: dict[str, Any]) -> str:
-    state = "up to date"
-    if not value["in_step"]:
-        state = "out of date until the next search"
+    state = "up to date" if value["in_step"] else "out of date until the next search"
     return f"{plural(value['chunks'], 'chunk')}, {value['missing']:,} not embedded, {state}"
 
 
@@ -108,7 +106,7 @@ def _service_line(value: dict[str, Any]) -> str:
 
 
 def _status(context: Context) -> dict[str, Any]:
-    from memkit.archive import Archive
+    from memkit.archive.archive import Archive
     from memkit.hook.tally import full_tally
     from memkit.ipc import launch, spool
     from memkit.recall.usage import usage

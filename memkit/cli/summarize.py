@@ -107,7 +107,7 @@ def _older_days(first: str) -> str:
 
 def _extract(context: Context, summarizer: Summarizer, first: str, dry_run: bool) -> None:
     """Write extracts, which need no model."""
-    from memkit.journal import Journal
+    from memkit.journal.journal import Journal
     from memkit.summarize.extract import without_extract
     from memkit.summarize.summarizer import SummaryReport
 

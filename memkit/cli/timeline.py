@@ -96,6 +96,7 @@ def _next_page(node: str, given: Mapping[str, object], flags: list[str], after: 
 
 
 def _overview(found: Mapping[str, Any]) -> list[str]:
+    from memkit.cli.overview import labeled_lines
     from memkit.timeline.view import counts, heading_of, overview_lines, span_of
 
     node = found["node"]
@@ -108,12 +109,7 @@ def _overview(found: Mapping[str, Any]) -> list[str]:
     lines += wrapped(plain(f"{span_of(node)}: {counts(node)}"), columns, _MOST_LINES)
     lines += [fit(f"→ {plain(node['outcome'])}", columns)] if node["outcome"] else []
     for label, text, name in overview_lines(found):
-        shown = plain(name[:ID_CHARACTERS])
-        room = columns - _LABEL_COLUMNS - (cells(shown) + 2 if shown else 0)
-        first, *others = wrapped(plain(text), room, 2 if shown else _MOST_LINES)
-        start, end = styled(pad(label, _LABEL_COLUMNS), dim=True), styled(shown, dim=True)
-        lines.append(f"{start}{pad(first, room)}  {end}" if shown else f"{start}{first}")
-        lines += [f"{' ' * _LABEL_COLUMNS}{line}" for line in others]
+        lines += labeled_lines(label, _LABEL_COLUMNS, text, name, 2 if name else _MOST_LINES)
     return [*lines, ""]
 
 

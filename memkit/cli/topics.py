@@ -17,10 +17,10 @@ from memkit.errors import NotFoundError
 from memkit.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from memkit.index.reader import ChunkReader
-    from memkit.topics import Topic, TopicList
+    from memkit.topics.topic_list import Topic, TopicList
 
 DEFAULT_COUNT = 20
 SPARK_COLUMNS = 12
@@ -68,9 +68,11 @@ def topics_command(
         _list_all(context, count)
         return
     if background:
+        from memkit.topics.compute import refresh as compute
+
         _lower_priority()
         _end_with_parent()
-        _compute_apart(context)
+        compute(context.project, context.home, context.settings())
     found = _topics(context, refresh and not background)
     if action == "show":
         _show(context, found, found.find(values[0]))
@@ -86,7 +88,7 @@ def topics_command(
 
 def _check_usage(action: str, values: tuple[str, ...], all_projects: bool) -> None:
     if action and action not in ACTIONS:
-        raise click.UsageError(f"{action!r} is no action; there are {', '.join(ACTIONS)}")
+        raise click.UsageError(f"unknown action {action!r}; use {', '.join(ACTIONS)}")
     wanted = {"": 0, "rename": 2}.get(action, 1)
     if len(values) < wanted or (action != "search" and len(values) > wanted):
         raise click.UsageError(f"`memkit topics {action}` takes {ACTIONS[action]}")
@@ -112,12 +114,6 @@ def _end_with_parent() -> None:
         os._exit(1)  # it loses nothing, whenever it is killed
 
     threading.Thread(target=wait, daemon=True).start()
-
-
-def _compute_apart(context: Context) -> None:
-    from memkit.topics.compute import refresh
-
-    refresh(context.project, context.home, context.settings())
 
 
 def _topics(context: Context, refresh: bool) -> TopicList:
@@ -161,7 +157,7 @@ def _list(context: Context, found: TopicList, count: int) -> None:
 def _list_all(context: Context, count: int) -> None:
     from memkit.capture.project_list import projects_with_memory
     from memkit.index.catalog import project_names
-    from memkit.topics import read_topics
+    from memkit.topics.topic_list import read_topics
 
     topics: list[Topic] = []
     missing = 0
@@ -187,12 +183,11 @@ def _list_all(context: Context, count: int) -> None:
     page("\n".join(lines))
 
 
-def _rows(
-    topics: tuple[Topic, ...] | list[Topic], known: Mapping[str, str] | None = None
-) -> list[str]:
+def _rows(topics: Sequence[Topic], known: Mapping[str, str] | None = None) -> list[str]:
     """Return a head and a line for each topic, with one time axis; with `known` names, those come first."""
     columns = min(width(), MOST_COLUMNS)
-    first, last = _span(topics)
+    days = [date.fromisoformat(day) for one in topics for day in (one.first, one.last) if day]
+    first, last = min(days, default=date.min), max(days, default=date.min)
     left = [["imp.", *(f"{one.importance:4.2f}" for one in topics)]]
     if known is not None:
         names = [plain(known[one.root]) for one in topics]
@@ -217,11 +212,6 @@ def _rows(
         ends = (styled("  ".join(side).rstrip(), dim=True) for side in (before, after))
         lines.append(f"  {text}  ".join(ends))
     return lines
-
-
-def _span(topics: tuple[Topic, ...] | list[Topic]) -> tuple[date, date]:
-    days = [date.fromisoformat(day) for one in topics for day in (one.first, one.last) if day]
-    return min(days, default=date.min), max(days, default=date.min)
 
 
 def _spark(days: Mapping[str, int], first: date, last: date) -> str:

@@ -50,8 +50,8 @@ def uninstall_command(
     """
     if keep_memory and everything:
         raise click.UsageError("give --keep-memory or --everything, not both")
+    from memkit.agents.claude_code.installation import installed_names
     from memkit.capture.project_list import projects_with_memory
-    from memkit.claude_code.installation import installed_names
     from memkit.cli.log_file import stop_logging
     from memkit.maintenance.uninstall import check_home, find_owned_files, uninstall
 

@@ -43,7 +43,7 @@ def why_command(context: Context, file: str, count: int) -> None:
     worktree = worktree_of(root, context.directory)
     name = path_named(file, worktree or root, root)
     if not name.strip("./ "):
-        raise MemkitError(f"{file!r} is no file; name one by its path, such as src/app.py")
+        raise MemkitError(f"{file!r} is not a file; name one by its path, such as src/app.py")
     found = context.memory().why(name)
     shown = found.events[-count:]
     if context.as_json:

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import memkit
 from memkit import anchors, environment
-from memkit.archive import Archive
+from memkit.agents.claude_code.files import TranscriptFile, session_transcripts
+from memkit.agents.claude_code.installation import kept_days
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.lost import lost_turns
 from memkit.capture.sessions import Session, Sessions
-from memkit.claude_code.files import TranscriptFile, session_transcripts
-from memkit.claude_code.installation import kept_days
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import Turn, read_turns
+from memkit.conversation.turn import Turn
 from memkit.doctor import FIX, Finding, Subject, make_finding, split_advice
 from memkit.errors import (
     ArchiveError,
@@ -245,7 +246,7 @@ def _is_missing(path: Path, archive: Archive, forgotten: Forgotten, root: str) -
 
 def _turns_to_keep(path: Path, forgotten: Forgotten, root: str) -> Iterator[Turn]:
     for turn in read_turns(Transcript(path)):
-        is_gone = any(forgotten.covers(one, root, turn.session, turn.time) for one in turn.ids)
+        is_gone = forgotten.covers(turn.id, root, turn.session, turn.time)
         if turn.is_memory and not is_gone:
             yield turn
 

@@ -61,10 +61,7 @@ CHECKS = (
     Check(home_checks.check_clock, hourly=True),
     Check(processes.check_service),
     Check(processes.check_listening, hourly=True),
-    Check(processes.check_stale_files),
-    Check(processes.check_locks),
     Check(processes.check_long_lock, hourly=True),
-    Check(processes.check_watches),
     Check(capture.check_hooks, of_project=True, hourly=True),
     Check(capture.check_hook_log, hourly=True),
     Check(capture.check_failed_events, hourly=True),
@@ -89,7 +86,6 @@ CHECKS = (
     Check(index.check_edits, of_project=True),
     Check(index.check_chunks, of_project=True, deep=True),
     Check(index.check_server, of_project=True),
-    Check(index.check_gone_projects),
 )
 """In the order in which findings of the same level are printed."""
 
@@ -97,16 +93,14 @@ SHALLOW = tuple(check for check in CHECKS if not check.deep)
 """The checks whose time does not follow the size of the memory."""
 
 FIXES: dict[Callable[[Subject], str], set[str]] = {
-    home_checks.fix_owner: {"wrong-owner"},
     home_checks.fix_permissions: {"open-to-others"},
     processes.stop_service: {"service-hung", "service-version"},
-    processes.remove_stale_files: {"service-left-behind"},
     model.fix_weights: {"weights-missing", "weights-refused"},
     capture.handle_events: {"event-failed", "worker-killed", "events-waiting"},
     capture.fix_archive: {"archive-gap"},
     capture.write_lost_turns: {"turns-missing"},
     index.rebuild: {"index-differs"},
-    index.update: {"snapshot-foreign", "snapshot-damaged", "not-indexed", "not-embedded"},
+    index.update: {"snapshot-damaged", "not-indexed", "not-embedded"},
 }
 """The codes that each fix fixes, in the order in which the fixes run. A fix returns a line on what it did."""
 

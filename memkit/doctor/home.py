@@ -17,13 +17,13 @@ from pathlib import Path
 
 from memkit import anchors
 from memkit.capture.sessions import Sessions
-from memkit.doctor import FIX, Finding, Subject, make_finding, split_advice
+from memkit.doctor import Finding, Subject, make_finding, split_advice
 from memkit.files import MOST_BYTES, PRIVATE_DIRECTORY, PRIVATE_FILE, RefusedFileError, inside
 from memkit.home_files import top_names
 from memkit.hook.entries import days
 from memkit.hook.notices import untrusted_people
 from memkit.ipc import spool
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.paths import OFF_TIMES, Home
 from memkit.projects import team_files
 from memkit.projects.git import is_ignored, tracked_below
@@ -192,34 +192,13 @@ def check_registry(subject: Subject) -> Iterator[Finding]:
 
 
 def check_owner(subject: Subject) -> Iterator[Finding]:
-    """Check that the whole home belongs to the current user."""
+    """Check that the home belongs to the current user."""
     if sys.platform == "win32":  # no numeric owners
         return
-    home = subject.home
-    owner, user = os.lstat(home.root).st_uid, os.geteuid()
+    home = subject.home.root
+    owner, user = os.lstat(home).st_uid, os.geteuid()
     if owner != user:
-        yield make_finding("home-of-another", home=home.root, owner=owner, user=user)
-    others = _of_others(home, owner)
-    if others:
-        count = plural(len(others), "file")
-        command = f"sudo chown -R {owner} {shlex.quote(home.root)}"
-        fix = f"run `{command}` in a terminal of your own" if user else FIX
-        yield make_finding("wrong-owner", count=count, home=home.root, first=others[0], fix=fix)
-
-
-def fix_owner(subject: Subject) -> str:
-    """Give all files to the owner of the home; only root can. Raise `OSError`."""
-    if sys.platform == "win32":  # `check_owner` finds nothing
-        raise NotImplementedError
-    owner = os.lstat(subject.home.root)
-    others = _of_others(subject.home, owner.st_uid)
-    for path in others:
-        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-    return f"gave {plural(len(others), 'file')} to user {owner.st_uid}"
-
-
-def _of_others(home: Home, owner: int) -> list[str]:
-    return [path for path, status in _walk(home) if status.st_uid != owner]
+        yield make_finding("home-of-another", home=home, owner=owner, user=user)
 
 
 def check_permissions(subject: Subject) -> Iterator[Finding]:

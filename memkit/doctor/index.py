@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from memkit.doctor import Finding, Subject, make_finding
 from memkit.embedding.models import space
-from memkit.errors import (
-    ForeignSnapshotError,
-    IndexStoreError,
-    MemkitError,
-    StaleSnapshotError,
-)
+from memkit.errors import IndexStoreError, MemkitError, StaleSnapshotError
 from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
-from memkit.index.catalog import collection_name, known_roots, snapshot_directory
+from memkit.index.catalog import collection_name, snapshot_directory
 from memkit.index.chunker import chunk_file
 from memkit.index.memory_files import RESTORE
 from memkit.index.snapshot import Snapshot
@@ -34,9 +28,6 @@ def check_snapshot(subject: Subject) -> Iterator[Finding]:
         snapshot = open_snapshot(subject.project, subject.home, subject.settings, strict=True)
         if snapshot is not None:
             snapshot.check()
-    except ForeignSnapshotError as error:
-        yield make_finding("snapshot-foreign", what=error)
-        return
     except StaleSnapshotError as error:
         yield make_finding("snapshot-damaged", what=error)
         return
@@ -105,13 +96,6 @@ def check_server(subject: Subject) -> Iterator[Finding]:
     else:
         if count:
             yield make_finding("server-waiting", waiting=waiting, root=root)
-
-
-def check_gone_projects(subject: Subject) -> Iterator[Finding]:
-    """Find indexed projects whose directory is gone."""
-    for root in known_roots(subject.home):
-        if not Path(root).is_dir():
-            yield make_finding("project-gone", root=root)
 
 
 def update(subject: Subject) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import memkit
 from memkit import environment
-from memkit.claude_code.installation import installed_plugins, plugin_version
+from memkit.agents.claude_code.installation import installed_plugins, plugin_version
 from memkit.doctor import Finding, Subject, make_finding, split_advice
 from memkit.environment import extras
 from memkit.ipc.launch import REPOSITORY

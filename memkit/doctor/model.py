@@ -175,10 +175,10 @@ def check_model_ends(subject: Subject) -> Iterator[Finding]:
 
 
 def check_ledger(subject: Subject) -> Iterator[Finding]:
-    """Check that every line of the ledger can be read: the lines record what was spent."""
+    """Check that the ledger can be read, with every line that may hold a call of today."""
     ledger = Ledger(subject.home)
     try:
-        recent, older = ledger.unreadable(subject.now)
+        recent = ledger.unreadable(subject.now)
     except MemkitError as error:
         what, fix = split_advice(error)
         yield make_finding("ledger-unreadable", what=what, fix=fix)
@@ -186,9 +186,6 @@ def check_ledger(subject: Subject) -> Iterator[Finding]:
     if recent:
         count = plural(len(recent), "line")
         yield make_finding("ledger-damaged", count=count, path=ledger.path, first=recent[0])
-    if older:
-        count = plural(len(older), "line")
-        yield make_finding("ledger-damaged-before", count=count, path=ledger.path, first=older[0])
 
 
 def check_budget(subject: Subject) -> Iterator[Finding]:

@@ -1,28 +1,21 @@
-"""Check the service, who holds the locks, and the limit on watched files."""
+"""Check the service, and who holds the locks."""
 
 from __future__ import annotations
 
-import errno
-import os
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psutil
 
 import memkit
-from memkit import environment
 from memkit.doctor import FIX, Finding, Subject, make_finding
 from memkit.ipc import launch, stop
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
-from memkit.locks import Holder, holder, lock_files
+from memkit.locks import Holder, holder
 from memkit.paths import Home
-from memkit.processes import is_locked
 from memkit.state import release
-from memkit.text import format_time, plural
+from memkit.text import format_time
 
 START_SECONDS = 5.0
 """The time from the start of a service to its first answer."""
@@ -31,15 +24,6 @@ POLL_SECONDS = 0.1
 
 LONG_SECONDS = 1800.0
 """Only the first index of a very large memory holds its lock for longer."""
-
-LOCKS = Path("/proc/locks")
-
-_WATCH_LIMITS = {
-    errno.ENOSPC: ("fs.inotify.max_user_watches", 524288),
-    errno.EMFILE: ("fs.inotify.max_user_instances", 1024),
-}
-"""The sysctl to raise, and to which value, by the error that inotify reports."""
-
 
 def check_service(subject: Subject) -> Iterator[Finding]:
     """Check that the service answers and has this version."""
@@ -92,35 +76,6 @@ def stop_service(subject: Subject) -> str:
     return "stopped the service; the next hook or search starts a new one"
 
 
-def check_stale_files(subject: Subject) -> Iterator[Finding]:
-    """Find the files of a service that was killed."""
-    for path in stop.stale_files(subject.home):
-        yield make_finding("service-left-behind", path=path)
-
-
-def remove_stale_files(subject: Subject) -> str:
-    """Remove the files of a killed service. Raise `OSError`."""
-    found = stop.stale_files(subject.home)
-    stop.remove_stale_files(subject.home)
-    return f"removed {plural(len(found), 'file')} of a killed service"
-
-
-def check_locks(subject: Subject) -> Iterator[Finding]:
-    """Find locks that a stopped process holds, or a child of a dead one."""
-    home = subject.home
-    for path in (*lock_files(home), environment.lock_file(home.root)):
-        process = _locking_process(path) if is_locked(path) else None
-        if process is None or process == stop.process_of(home):  # `check_service` checks the latter
-            continue
-        if not psutil.pid_exists(process):
-            heirs = " ".join(map(str, _processes_with_open(path)))
-            fix = f"wait until it ends, or run `kill {heirs}`" if heirs else "end memkit's processes"
-            heirs = heirs or "a child process"
-            yield make_finding("lock-orphaned", process=process, path=path, heirs=heirs, fix=fix)
-        elif _is_stopped(process):
-            yield make_finding("lock-stopped", process=process, path=path)
-
-
 def check_long_lock(subject: Subject) -> Iterator[Finding]:
     """Find a process that has held a lock for very long."""
     for path in (subject.home.capture_lock, subject.home.index_lock):
@@ -144,59 +99,3 @@ def _is_memkit(found: Holder) -> bool:
         return is_memkit and process.create_time() <= found.since + 1
     except psutil.Error:
         return False
-
-
-def _is_stopped(process: int) -> bool:
-    try:
-        return bool(psutil.Process(process).status() == psutil.STATUS_STOPPED)
-    except psutil.Error:  # it has ended
-        return False
-
-
-def _locking_process(path: str) -> int | None:
-    """Return the process that locked the file, from proc_locks(5); None if that is unknown."""
-    if sys.platform == "win32":
-        return None
-    try:
-        status = os.stat(path)
-        lines = LOCKS.read_text(encoding="ascii").splitlines()
-    except OSError:  # this platform has no such table
-        return None
-    file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-    for line in lines:
-        fields = line.split()
-        if len(fields) >= 6 and fields[1] == "FLOCK" and fields[5] == file and int(fields[4]) > 0:
-            return int(fields[4])
-    return None
-
-
-def _processes_with_open(path: str) -> list[int]:
-    found = []
-    for process in psutil.process_iter():
-        try:
-            is_open = any(file.path == path for file in process.open_files())
-        except psutil.Error:  # ended, or of another user
-            continue
-        if is_open and process.pid != os.getpid():
-            found.append(process.pid)
-    return found
-
-
-def check_watches(subject: Subject) -> Iterator[Finding]:
-    """Check whether one more directory can be watched."""
-    from watchdog.events import FileSystemEventHandler
-    from watchdog.observers import Observer
-
-    try:
-        observer = Observer()
-        observer.start()
-        try:
-            with tempfile.TemporaryDirectory() as directory:
-                observer.schedule(FileSystemEventHandler(), directory)
-        finally:
-            observer.stop()
-            observer.join()
-    except OSError as error:
-        limit, value = _WATCH_LIMITS.get(error.errno or 0, ("", 0))
-        if limit:
-            yield make_finding("inotify-limit", limit=limit, value=value)

@@ -116,9 +116,9 @@ def ensure_weights(
 ) -> Path:
     """Return the directory with the verified weights and tokenizer; fetch them if they are missing.
 
-    Sources, in order: the directory itself, the installed package, the cache of the model hub, the model hub,
-    the package index. `allow_download` permits the network. `announce` gets one line about each long step.
-    `retry` hashes the files again, skips the pause after a failure, and waits `PATIENT_SECONDS`. Raise
+    Sources, in order: the directory itself, the installed package, the model hub, the package index.
+    `allow_download` permits the last two. `announce` gets one line about each long step. `retry` hashes the
+    files again, skips the pause after a failure, and waits `PATIENT_SECONDS`. Raise
     `WeightsUnavailableError`, which names what was tried.
     """
     directory = model_directory(home)
@@ -154,9 +154,8 @@ def is_verified(home: Home) -> bool:
 def is_on_this_machine(home: Home) -> bool:
     """Return whether this machine has the files, without hashing them."""
     directories = [model_directory(home)]
-    for source in (installed_package, hub_cache):
-        with suppress(SourceError):
-            directories.append(source())
+    with suppress(SourceError):
+        directories.append(installed_package())
     return any(all((d / file.name).is_file() for file in FILES) for d in directories)
 
 
@@ -166,11 +165,9 @@ def _find(
     if _was_verified(directory):
         return directory
     tried: list[str] = []
-    if (
-        _take("the model directory", lambda: directory, directory, tried)
-        or _take(f"the package {PACKAGE}", installed_package, directory, tried)
-        or _take("the model hub's cache", hub_cache, directory, tried)
-    ):
+    if _take("the model directory", lambda: directory, directory, tried):
+        return directory
+    if _take(f"the package {PACKAGE}", installed_package, directory, tried):
         return directory
     if not allow_download:
         raise _unavailable(directory, [*tried, "downloads: not allowed"])
@@ -282,21 +279,6 @@ def installed_package() -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise SourceError("not installed")
     return Path(spec.submodule_search_locations[0], _MODEL_DIRECTORY)
-
-
-def hub_cache() -> Path:
-    """Return the model's directory in the cache that all programs share that use the model hub."""
-    from huggingface_hub import constants, try_to_load_from_cache
-
-    cache = constants.HF_HUB_CACHE
-    for revision in (REVISION, "main"):
-        found = [
-            try_to_load_from_cache(REPOSITORY, name, cache_dir=cache, revision=revision)
-            for name in FILE_NAMES
-        ]
-        if all(isinstance(path, str) for path in found):
-            return Path(str(found[0])).parent
-    raise SourceError("does not have it")
 
 
 def hub(scratch: Path, announce: Callable[[str], None], seconds: float | None = None) -> Path:

@@ -23,9 +23,10 @@ from pathlib import Path
 from types import FrameType
 
 from memkit import environment
-from memkit.environment.extras import install_extras, packages, take_over, wish
+from memkit.environment.extras import install_extras, packages, wish, wished
 from memkit.environment.install import CommandRunner, install, pip_command, report
 from memkit.environment.interpreters import EnvironmentBuildError, StillBuildingError
+from memkit.errors import NewerFileError
 from memkit.files import PRIVATE_FILE, create_private, make_private_directory
 from memkit.paths import Home
 from memkit.processes import find_program, try_lock
@@ -53,11 +54,9 @@ def ensure_environment(
     return make_environment(
         home_root,
         os.path.basename(environment.environment_directory(home_root, repository_root)),
-        [environment.declared_requirements(repository_root, "project", "dependencies")],
         f"building its Python environment in {home_root} (once; about a minute, 0.35 GB)",
-        locks=[environment.lock_path(repository_root)],
-        wait_seconds=wait_seconds,
-        has_extras=True,
+        [environment.lock_path(repository_root)],
+        wait_seconds,
     )
 
 
@@ -78,7 +77,7 @@ def add_extras(home_root: str, extras: Sequence[str]) -> None:
                 report(f"installing {_names(extras)}")
                 pip_install = pip_command(sys.executable, uv)
                 failed = install_extras(
-                    sys.prefix, extras, {}, pip_install, runner, without_index_variables=False
+                    sys.prefix, extras, pip_install, runner, without_index_variables=False
                 )
     if failed:
         raise EnvironmentBuildError(next(iter(failed.values())))
@@ -87,18 +86,16 @@ def add_extras(home_root: str, extras: Sequence[str]) -> None:
 def make_environment(
     home_root: str,
     name: str,
-    steps: list[list[str]],
     purpose: str,
-    locks: Sequence[str] = (),
+    locks: Sequence[str],
     wait_seconds: float = math.inf,
-    has_extras: bool = False,
 ) -> str:
     """Build the environment `env/<name>` in `home_root` unless it exists; return its interpreter.
 
     Then remove older environments of the same kind (a name is `stamp` or `kind-stamp`), except the youngest:
-    a process started before the update may still use it. `steps` and `locks` are as for `install`; `purpose`
-    is reported first. With `has_extras`, also install the extras that the user wants; it is used without
-    those that cannot be had now. Raise `EnvironmentBuildError`. A failure or a signal leaves nothing.
+    a process started before the update may still use it. `locks` are as for `install`; `purpose` is reported
+    first. Also install the extras that the user wants; those that cannot be had now stay out. Raise
+    `EnvironmentBuildError`. A failure or a signal leaves nothing.
     """
     target = Path(environment.environments(home_root), name)
     python = environment.interpreter(str(target))
@@ -116,7 +113,7 @@ def make_environment(
             report(purpose)
             try:
                 with _explained(home_root):
-                    _build(home_root, target, steps, list(locks), lock, has_extras)
+                    _build(home_root, target, locks, lock)
             except EnvironmentBuildError as error:
                 _record_failure(home_root, str(error))
                 raise
@@ -125,27 +122,21 @@ def make_environment(
     return python
 
 
-def _build(
-    home_root: str,
-    target: Path,
-    steps: list[list[str]],
-    locks: list[str],
-    lock: int,
-    has_extras: bool,
-) -> None:
+def _build(home_root: str, target: Path, locks: Sequence[str], lock: int) -> None:
     if shutil.disk_usage(target.parent).free < NEEDED_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    before = _versions_before(target) if has_extras else {}
-    extras = take_over(home_root, before) if has_extras else []
+    extras: list[str] = []
+    with contextlib.suppress(NewerFileError):  # the update matters more
+        extras = wished(home_root)
     if os.path.lexists(target):  # its Python is gone
         _discard(target)
     marker = Path(environment.building_marker(str(target)))
     with _commands(home_root, marker, lock) as runner:
         try:
-            pip_install = install(str(target), steps, locks, runner)
+            pip_install = install(str(target), locks, runner)
             if extras:
                 report(f"installing {_names(extras)} again")
-            for extra in install_extras(str(target), extras, before, pip_install, runner):
+            for extra in install_extras(str(target), extras, pip_install, runner):
                 report(f"could not install {extra} again; you can run `memkit setup --with {extra}`")
         except BaseException:
             if os.path.lexists(target):
@@ -171,14 +162,6 @@ def _commands(home_root: str, directory: Path, lock: int) -> Iterator[CommandRun
 
 def _names(extras: Sequence[str]) -> str:
     return ", ".join(name for extra in extras for name in packages(extra))
-
-
-def _versions_before(target: Path) -> dict[str, str]:
-    for old in (target, *_others(target)):
-        versions = environment.installed_versions(str(old))
-        if versions:
-            return versions
-    return {}
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ Standard library only, Python 3.9 syntax.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
@@ -17,7 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from memkit import environment
-from memkit.errors import MemkitError, MissingPackageError
+from memkit.errors import MissingPackageError
 from memkit.paths import Home
 from memkit.state import read_state_or_none, write_state
 
@@ -89,22 +88,9 @@ def wish(home_root: str, extras: Sequence[str]) -> None:
         write_state(Home(home_root).extras, FORMAT, {"extras": names})
 
 
-def take_over(home_root: str, before: dict[str, str]) -> list[str]:
-    """Return the extras for a new environment: those wanted, and those in the environment `before`.
-
-    The user may have installed the latter with pip. They are recorded, so that no failure loses them.
-    """
-    had = [extra for extra in EXTRAS if before.keys() >= set(packages(extra))]
-    with contextlib.suppress(MemkitError, OSError):  # the update matters more
-        wish(home_root, had)
-        return wished(home_root)
-    return had
-
-
 def install_extras(
     directory: str,
     extras: Sequence[str],
-    before: dict[str, str],
     pip_install: list[str],
     runner: CommandRunner,
     *,
@@ -112,38 +98,22 @@ def install_extras(
 ) -> dict[str, str]:
     """Install extras into the environment in `directory`; return why some failed, by their names.
 
-    Take the versions of the environment `before` if that is possible. What the environment has stays as it
-    is. Without a network or room on the disk, do not try the others. `without_index_variables` is as for
-    `CommandRunner.run`.
+    What the environment has stays as it is. `without_index_variables` is as for `CommandRunner.run`.
     """
-    from memkit.environment.interpreters import EnvironmentBuildError, NoNetworkError
+    from memkit.environment.interpreters import EnvironmentBuildError
 
     failed: dict[str, str] = {}
     begun = time.monotonic()
-    for extra in extras:
-        own = environment.installed_versions(directory)
-        if own.keys() >= set(packages(extra)):
-            continue
-        earlier = {name: version for name, version in before.items() if name not in own}
-        for versions in ([{**earlier, **own}] if earlier else []) + [own]:
-            left = LIMIT_SECONDS - (time.monotonic() - begun)
-            try:
-                command = _command(pip_install, extra, versions, runner)
-                runner.run(command, without_index_variables, left)
-            except (NoNetworkError, OSError) as error:
-                return {**dict.fromkeys(extras[extras.index(extra) :], str(error)), **failed}
-            except EnvironmentBuildError as error:  # the others may be fine
-                failed[extra] = str(error)
-            else:
-                failed.pop(extra, None)
-                break
-    return failed
-
-
-def _command(
-    pip_install: list[str], extra: str, versions: dict[str, str], runner: CommandRunner
-) -> list[str]:
     constraints = os.path.join(runner.directory, "constraints.txt")
-    with open(constraints, "w", encoding="utf-8") as file:
-        file.writelines(f"{name}=={version}\n" for name, version in versions.items())
-    return [*pip_install, "--only-binary", ":all:", "--constraint", constraints, *EXTRAS[extra]]
+    for extra in extras:
+        versions = environment.installed_versions(directory)
+        if versions.keys() >= set(packages(extra)):
+            continue
+        with open(constraints, "w", encoding="utf-8") as file:
+            file.writelines(f"{name}=={version}\n" for name, version in versions.items())
+        command = [*pip_install, "--only-binary", ":all:", "--constraint", constraints, *EXTRAS[extra]]
+        try:
+            runner.run(command, without_index_variables, LIMIT_SECONDS - (time.monotonic() - begun))
+        except (EnvironmentBuildError, OSError) as error:  # the others may be fine
+            failed[extra] = str(error)
+    return failed

@@ -1,4 +1,4 @@
-"""Create a virtual environment and install into it, with the tools that the machine has.
+"""Create a virtual environment and install into it, with uv or with venv and pip.
 
 The commands are logged, a terminal shows their progress, and a failure is explained in one line.
 
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -26,11 +26,12 @@ from memkit.environment.interpreters import (
     MINIMUM,
     NEWEST_MINOR,
     EnvironmentBuildError,
-    NoNetworkError,
     find_interpreter,
-    has_locked_wheels,
 )
 from memkit.processes import detached, find_program, kill_group
+
+FULL_BYTES = 20_000_000
+"""With less free space than this, a failed command failed because the disk is full."""
 
 _PIP_INDEX_VARIABLES = {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX"}
 
@@ -57,91 +58,56 @@ _SETTINGS_VARIABLES = frozenset(["XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"])
 """Paths of settings files, which may name an index."""
 
 _TOOL_PREFIXES = ("PIP_", "UV_", "PYTHON")
-_WRONG_HASH = ("do not match the hashes", "hash mismatch")
-_DISK_FULL = ("no space left on device", "disk quota exceeded")
-_NO_NETWORK = (
-    "newconnectionerror",
-    "failed to establish a new connection",
-    "connecttimeout",
-    "read timed out",
-    "name resolution",
-    "dns error",
-    "proxyerror",
-    "sslerror",
-    "error sending request",
-)
-
-
-def install(
-    directory: str,
-    steps: list[list[str]],
-    locks: list[str],
-    runner: CommandRunner,
-) -> list[str]:
+def install(directory: str, locks: Sequence[str], runner: CommandRunner) -> list[str]:
     """Create a virtual environment in `directory` and install the packages of `locks` by their hashes.
 
-    Without locks, or without wheels for this Python in them, run `pip install` with each of `steps`. Use uv
-    if there is one; if that is missing or fails, use venv and pip. Return the
-    command that installs more packages. Raise `EnvironmentBuildError`, and `OSError` if a disk is full; then
-    there may be remains in `directory`.
+    Return the command that installs more packages. Raise `EnvironmentBuildError`, and `OSError` if the disk
+    is full; then there may be remains in `directory`.
     """
-    failure: EnvironmentBuildError | None = None
-    for create, pip_install in _tools(directory):
-        try:
-            for command in create:
-                runner.run(command)
-            _install_packages(directory, pip_install, steps, locks, runner)
-            return pip_install
-        except EnvironmentBuildError as error:  # uv, for example, ignores an index set in pip.conf
-            failure = error
-            shutil.rmtree(directory, ignore_errors=True)
-    assert failure is not None
-    raise failure
+    create, pip_install = _tool(directory)
+    for command in create:
+        runner.run(command)
+    files = [part for lock in locks for part in ("-r", lock)]
+    # The lock is complete. pip would look for `uvicorn[standard]` beyond it, and refuse a newer release.
+    runner.run([*pip_install, "--no-deps", "--require-hashes", "--only-binary", ":all:", *files])
+    return pip_install
 
 
-def _install_packages(
-    directory: str,
-    pip_install: list[str],
-    steps: list[list[str]],
-    locks: list[str],
-    runner: CommandRunner,
-) -> None:
-    if locks and all(map(os.path.exists, locks)) and has_locked_wheels(interpreter(directory)):
-        files = [part for lock in locks for part in ("-r", lock)]
-        # The lock is complete. pip would look for `uvicorn[standard]` beyond it, and refuse a newer release.
-        runner.run(
-            [*pip_install, "--no-deps", "--require-hashes", "--only-binary", ":all:", *files]
-        )
-        return
-    if locks:
-        report(
-            "no locked packages for this Python or platform: installing the versions that pyproject.toml "
-            "allows, without checking hashes; index addresses in environment variables are ignored"
-        )
-    for step in steps:
-        runner.run([*pip_install, *step], without_index_variables=bool(locks))
+def _tool(directory: str) -> tuple[list[list[str]], list[str]]:
+    """Return the commands that create the environment, and the one that installs into it: of uv or of venv.
 
-
-def _tools(directory: str) -> Iterator[tuple[list[list[str]], list[str]]]:
-    """None compiles the packages: that takes 0.15 GB more. Raise `EnvironmentBuildError` without a tool."""
+    Neither compiles the packages: that takes 0.15 GB more. Raise `EnvironmentBuildError` without a tool.
+    """
     uv = find_program("uv")
     python = find_interpreter(may_be_managed=uv is not None)
     target = interpreter(directory)
-    # uv ignores pip's settings, and a user who set an index for pip wants that index.
-    has_pip = python is not None and python.has_venv
-    if uv and not (has_pip and _PIP_INDEX_VARIABLES.intersection(os.environ)):
+    has_venv = python is not None and python.has_venv
+    if uv and not (has_venv and _has_pip_settings()):
         request = python.path if python else ">={}.{},<3.{}".format(*MINIMUM, NEWEST_MINOR + 1)
-        create = [uv, "venv", "--no-project", "--python", request, directory]
-        yield [create], pip_command(target, uv)
-    if python and python.has_venv:
-        # In two steps, because venv hides the output of a failed ensurepip.
-        venv = [python.path, "-I", "-m", "venv", "--without-pip", directory]
-        yield [venv, [target, "-I", "-m", "ensurepip", "--default-pip"]], pip_command(target)
-    elif python and not uv:
+        return [[uv, "venv", "--no-project", "--python", request, directory]], pip_command(target, uv)
+    assert python is not None
+    if not has_venv:
         raise EnvironmentBuildError(
             f"memkit needs a virtual environment, and {python.path} cannot make one: install the "
             "package python{}.{}-venv (or uv).".format(*python.version)
         )
+    # In two steps, because venv hides the output of a failed ensurepip.
+    venv = [python.path, "-I", "-m", "venv", "--without-pip", directory]
+    return [venv, [target, "-I", "-m", "ensurepip", "--default-pip"]], pip_command(target)
+
+
+def _has_pip_settings() -> bool:
+    """uv does not read pip's settings, and a user who set an index for pip wants that index."""
+    if _PIP_INDEX_VARIABLES.intersection(os.environ):
+        return True
+    if os.environ.get("PIP_CONFIG_FILE") == os.devnull:  # it disables all settings files
+        return False
+    user = os.path.expanduser("~")
+    folders = ["/etc", "/etc/xdg/pip", "/Library/Application Support/pip", os.path.join(user, ".pip")]
+    folders += [os.path.join(user, ".config", "pip"), os.path.join(user, "Library/Application Support/pip")]
+    files = [os.path.join(folder, "pip.conf") for folder in folders]
+    files += [os.path.join(os.environ.get(name, ""), "pip", "pip.ini") for name in ("APPDATA", "ProgramData")]
+    return any(map(os.path.isfile, filter(os.path.isabs, files)))
 
 
 def pip_command(python: str, uv: str = "") -> list[str]:
@@ -260,24 +226,13 @@ class CommandRunner:
             raise EnvironmentBuildError(message) from error
 
     def _raise_cause(self, output: list[str]) -> None:
-        text = "\n".join(output).lower()
-        if any(sign in text for sign in _DISK_FULL):
+        if shutil.disk_usage(self.directory).free < FULL_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if any(sign in text for sign in _WRONG_HASH):
-            cause = (
-                "a downloaded package is not the tested one (its hash differs), so memkit did not install "
-                "it; check which package index pip and uv use"
-            )
-        elif any(sign in text for sign in _NO_NETWORK):
-            raise NoNetworkError(
-                "memkit could not install its dependencies: the package index cannot be reached; check the "
-                f"network and proxy (details: {self._log.name})."
-            )
-        else:
-            lines = [line for line in output if line]
-            cause = [*lines, *(line for line in lines if line.lower().startswith("error"))][-1]
+        lines = [line for line in output if line]
+        cause = [*lines, *(line for line in lines if line.lower().startswith("error"))][-1]
         raise EnvironmentBuildError(
-            f"memkit could not install its dependencies: {cause} (details: {self._log.name})."
+            f"memkit could not install its dependencies: {cause}; check the network and the package index "
+            f"(details: {self._log.name})."
         )
 
 

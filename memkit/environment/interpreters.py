@@ -1,4 +1,4 @@
-"""Find a Python on this machine that is new enough for memkit.
+"""Find a Python on this machine for which memkit has locked packages.
 
 Standard library only, Python 3.9 syntax: runs in the user's `python3`.
 """
@@ -18,32 +18,7 @@ MINIMUM = (3, 10)
 """The oldest Python that memkit itself runs on."""
 
 NEWEST_MINOR = 14
-"""The newest 3.x to look for by name on PATH; the running Python may be newer."""
-
-LOCKED = {
-    ("linux", "x86_64"): (14, (2, 28)),
-    ("linux", "aarch64"): (14, (2, 28)),
-    ("darwin", "arm64"): (14, (14, 0)),
-    ("darwin", "x86_64"): (13, (13, 0)),
-    ("win32", "amd64"): (14, (0, 0)),
-}
-"""The platforms with a wheel of every locked package: the newest Python 3.x, the oldest glibc or macOS."""
-
-_PROBE_LOCKED = """
-import platform, sys, sysconfig
-plain = (
-    sys.implementation.name == "cpython"
-    and sys.maxsize > 2**32
-    and not sysconfig.get_config_var("Py_GIL_DISABLED")
-)
-library, system = platform.libc_ver() if sys.platform == "linux" else ("", "")
-if sys.platform == "darwin":
-    system = platform.mac_ver()[0]
-if sys.platform == "linux" and library != "glibc":
-    plain = False
-major, minor = (system.split(".") + ["0", "0"])[:2]
-print(int(plain), *sys.version_info[:2], major or 0, minor, sys.platform, platform.machine().lower())
-"""
+"""The newest 3.x with locked packages."""
 
 _PROBE = """
 import importlib.util, sys
@@ -54,10 +29,6 @@ print(*sys.version_info[:3], int(has_venv))
 
 class EnvironmentBuildError(MemkitError):
     """A private Python environment cannot be built."""
-
-
-class NoNetworkError(EnvironmentBuildError):
-    """The package index cannot be reached."""
 
 
 class StillBuildingError(EnvironmentBuildError):
@@ -74,18 +45,18 @@ class Interpreter(NamedTuple):
 
 
 def find_interpreter(may_be_managed: bool = False) -> Interpreter | None:
-    """Return the running Python if it is new enough, else the newest on PATH. Prefer one that has venv.
+    """Return the running Python if the lock has packages for it, else the newest on PATH.
 
-    If there is none, return None if uv may install one (`may_be_managed`), else raise
-    `EnvironmentBuildError`.
+    Prefer one that has venv. If there is none, return None if uv may install one (`may_be_managed`), else
+    raise `EnvironmentBuildError`.
     """
-    usable, too_old = [], []
+    usable, refused = [], []
     for path in _candidates():
         found = _probe(path)
         if found is None:
             continue
-        if found.version < MINIMUM:
-            too_old.append("{}.{}.{} ({})".format(*found.version, found.path))
+        if not MINIMUM <= found.version[:2] <= (3, NEWEST_MINOR):
+            refused.append("{}.{}.{} ({})".format(*found.version, found.path))
         elif found.has_venv:
             return found
         else:
@@ -95,23 +66,9 @@ def find_interpreter(may_be_managed: bool = False) -> Interpreter | None:
     if may_be_managed:
         return None
     raise EnvironmentBuildError(
-        "memkit needs Python {}.{} or newer; found {}. Install one, or set MEMKIT_PYTHON to "
-        "one that has memkit's dependencies.".format(*MINIMUM, ", ".join(too_old) or "none")
+        "memkit needs Python {}.{} to 3.{}; found {}. Install one, or set MEMKIT_PYTHON to one that "
+        "has memkit's dependencies.".format(*MINIMUM, NEWEST_MINOR, ", ".join(refused) or "none")
     )
-
-
-def has_locked_wheels(python: str) -> bool:
-    """Return whether the lock has wheels for the interpreter `python`, without asking an index.
-
-    So an index cannot make memkit install without hashes by hiding a package.
-    """
-    try:
-        *numbers, system, machine = _ask([python, "-I", "-c", _PROBE_LOCKED]).split()
-        plain, major, minor, *version = map(int, numbers)
-    except ValueError:
-        return False
-    newest, oldest = LOCKED.get((system, machine), (0, (0, 0)))
-    return bool(plain) and MINIMUM <= (major, minor) <= (3, newest) and tuple(version) >= oldest
 
 
 def _candidates() -> Iterator[str]:

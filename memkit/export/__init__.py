@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from memkit import anchors
-from memkit.journal import Journal
+from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile
 from memkit.journal.day_overview import slug
-from memkit.projects.project import Project
+from memkit.journal.journal import Journal
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -182,7 +182,7 @@ class _PageDay:
             children = [one for one in token.children or () if one.type != "text" or one.content]
             for child, following in pairwise(children):
                 if (child.type, following.type) == ("softbreak", "strong_open"):
-                    child.type = "hardbreak"  # before "Did" and "Answered" in days of earlier versions
+                    child.type = "hardbreak"  # answers list things like this, one a line
             for child in children:
                 target = unquote(str(child.attrGet("href") or ""))
                 if target.startswith("#"):

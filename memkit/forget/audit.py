@@ -10,14 +10,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, redact_again
 from memkit.capture.project_list import remembered_projects
 from memkit.capture.sessions import Sessions
-from memkit.claude_code.exchange import redacted
+from memkit.conversation.values import redacted
 from memkit.errors import MemkitError
 from memkit.files import read_regular, write_durably
-from memkit.forget import OLD_TEXT_FIELDS, purge_index, remove_old_text
+from memkit.forget.erase import purge_index
 from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.entries import days
 from memkit.index import read_files
@@ -25,9 +25,9 @@ from memkit.index.catalog import snapshots_of
 from memkit.index.chunker import decode
 from memkit.index.reader import ChunkReader, open_current
 from memkit.ipc import spool, unindexed
-from memkit.journal import Journal
 from memkit.journal.day_edits import redact_day
 from memkit.journal.files import replaced_files
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.redact import MARK, redact, visible
 from memkit.projects.project import Project, digest16
@@ -36,7 +36,7 @@ from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line, plural
 from memkit.topics.files import NAME, read_derived
-from memkit.topics.kept import kept_files, redact_kept, write_kept
+from memkit.topics.topic_store import kept_files, redact_kept, write_kept
 
 MANY = 10_000
 """From this number of files and chunks on, which take some seconds, tell the user what takes time."""
@@ -87,7 +87,7 @@ class SecretFinder:
 
     def _record(self, text: str, make: Callable[[int, str], SecretFinding]) -> str:
         redacted = self._redact(text)
-        text = visible(text)  # removing a color code is no finding
+        text = visible(text)  # removing a color code is not a finding
         if redacted != text:
             self.found += [make(offset, kind) for offset, kind in added_marks(text, redacted)]
         return redacted
@@ -177,11 +177,11 @@ def _archived_session(archive: Archive, session: str, roots: Collection[str] | N
 
 
 def _record(where: str, path: Path, value: dict[str, Any]) -> Place:
-    """Return a session state or spooled event. Only an error, and what an older memkit kept, is text."""
+    """Return a session state or spooled event. Only an error may quote text."""
 
     def visit(finder: SecretFinder, fix: bool) -> None:
-        text = {name: value[name] for name in (*OLD_TEXT_FIELDS, "error") if name in value}
-        changed = {**value, **redacted(text, finder.at(where, str(path)))}
+        text = {"error": value.get("error", "")}
+        changed = value | redacted(text, finder.at(where, str(path)))
         if fix:
             write_durably(str(path), json.dumps(changed).encode("ascii"))
 
@@ -367,7 +367,6 @@ class Audit:
         `IndexStoreError`, `EmbeddingError`.
         """
         spool.recover(self._home)
-        remove_old_text(self._home)
         report = AuditReport()
         for project, _ in self._projects:
             if Path(project.root).is_dir():

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.project_list import remembered_projects
 from memkit.errors import MemkitError
 from memkit.forget.mentions import Mentioned
@@ -22,10 +22,10 @@ from memkit.forget.old_versions import FactLocation, find_facts, find_old_versio
 from memkit.forget.selection import ForgetSelection, Passage
 from memkit.hook.entries import days
 from memkit.index.sections import is_iso_date
-from memkit.journal import Journal
 from memkit.journal.day_edits import Removal, removed_bullets
 from memkit.journal.day_file import DayFile, Section
 from memkit.journal.files import original_name, replaced_files
+from memkit.journal.journal import Journal
 from memkit.journal.team import TeamFolder, WrittenEntry
 from memkit.paths import TEAM_DIRECTORY, Home
 from memkit.privacy.tombstones import Forgotten, Ids

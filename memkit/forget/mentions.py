@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from memkit.archive import file as archive_file
 from memkit.index.memory_files import RACY_NS
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 
 # Every anchor of `memkit.anchors`, and other comments: rather too many than one too few.
 _COMMENT = re.compile(rb"<!--([^\n<>]*)")

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import msgspec
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.errors import ArchiveError
 from memkit.forget.mentions import Mentions
 from memkit.forget.selection import Passage, read_facts
 from memkit.index.catalog import snapshots_of
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.reader import ChunkReader, open_current
-from memkit.journal import Journal
 from memkit.journal.facts import FactFile
 from memkit.journal.files import original_name, replaced_files
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten
 from memkit.projects.project import Project
@@ -124,7 +124,7 @@ def find_old_versions(
         copied_home = Home(str(kept / "home"))
         yield from _archived(copied_home, forgotten)
         for path in sorted(Path(copied_home.sessions).glob("*.json")):
-            if names_forgotten(path, forgotten, sessions):
+            if _names_forgotten(path, forgotten, sessions):
                 yield path
         yield from find_old_versions(copied_home, forgotten, names, sessions)
         for path in sorted((kept / "projects").rglob("*.md")):
@@ -144,8 +144,7 @@ def _archived(home: Home, forgotten: Forgotten) -> Iterator[Path]:
             yield archive.path(session)
 
 
-def names_forgotten(path: Path, forgotten: Forgotten, sessions: Collection[str]) -> bool:
-    """Return whether a file names a turn, session, or project that loses something."""
+def _names_forgotten(path: Path, forgotten: Forgotten, sessions: Collection[str]) -> bool:
     data = path.read_bytes()
     names = {*sessions, *forgotten.turns, *(period.session for period in forgotten.periods)}
     roots = {*forgotten.roots, *(one.project for one in forgotten.periods if not one.session)} - {""}

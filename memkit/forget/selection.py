@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.bullets import read_bullets
 from memkit.capture.sessions import Sessions
@@ -24,8 +24,8 @@ from memkit.forget.mentions import Mentions
 from memkit.hook.entries import days
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
-from memkit.journal import Journal
 from memkit.journal.facts import FactFile, WrittenFact
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Period
 from memkit.projects.project import Project, Registry

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memkit.errors import ForeignSnapshotError, StaleSnapshotError, raise_if_exhausted
+from memkit.errors import StaleSnapshotError, raise_if_exhausted
 from memkit.files import read_head, read_regular
 from memkit.state import parse_json
 
@@ -115,7 +115,7 @@ class Manifest:
         try:
             name, value = _read(directory)
             if value["format"] != FORMAT:
-                raise ForeignSnapshotError(f"the snapshot in {directory} is of another version of memkit")
+                raise StaleSnapshotError(f"the snapshot in {directory} is of another version of memkit")
             segments = {one: _stat(stat) for one, stat in value["segments"].items()}
             _checked(all(map(_NAME.fullmatch, segments)), list(segments))
             entries = {
@@ -124,7 +124,7 @@ class Manifest:
             return cls(name, _text(value["root"]), segments, entries)
         except FileNotFoundError as error:
             if _old_name(directory):
-                raise ForeignSnapshotError(
+                raise StaleSnapshotError(
                     f"the snapshot in {directory} is of another version of memkit"
                 ) from error
             raise StaleSnapshotError(f"the snapshot in {directory} is gone") from error

@@ -27,7 +27,6 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from memkit.errors import (
     AmbiguousIdError,
-    ForeignSnapshotError,
     NotFoundError,
     StaleSnapshotError,
     raise_if_exhausted,
@@ -101,7 +100,7 @@ class ChunkSegment:
         if self.properties["name"] != path.stem:
             raise ValueError(f"{path.name} is another segment")
         if self.properties["fields"] != list(CHUNK_FIELDS.values()):
-            raise ForeignSnapshotError(f"{path} is of another version of memkit")
+            raise StaleSnapshotError(f"{path} is of another version of memkit")
         self.sections = {
             name: Section(start, size, crc, dtype, tuple(shape))
             for name, (start, size, crc, dtype, shape) in self.properties["sections"].items()

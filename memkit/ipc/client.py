@@ -227,9 +227,8 @@ def _result(reply: dict[str, Any], identity: str) -> dict[str, Any]:
         kind, message = error.get("kind"), error.get("message")
         if isinstance(kind, str) and isinstance(message, str):
             if kind == "version":
-                # Services older than this rule do not give their version.
                 theirs = error.get("version")
-                is_older = not isinstance(theirs, str) or release(theirs) < release(__version__)
+                is_older = isinstance(theirs, str) and release(theirs) < release(__version__)
                 raise ServiceUnavailable("version", message, is_older)
             if kind == "late":
                 raise _late()

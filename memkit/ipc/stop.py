@@ -154,14 +154,6 @@ def problem_of(home: Home) -> str:
         return ""
 
 
-def stale_files(home: Home) -> list[str]:
-    """Return the files of a killed service: its socket or port, and its process id."""
-    if launch.service_is_running(home):
-        return []
-    listening = address.socket_path(home) if address.uses_unix_sockets() else home.service_token
-    return [path for path in (listening, home.service_process) if os.path.lexists(path)]
-
-
 def remove_stale_files(home: Home) -> None:
     """Remove the files of a killed service, unless another has started. Raise `OSError`."""
     from filelock import FileLock, Timeout

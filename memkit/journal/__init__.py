@@ -16,22 +16,3 @@ them.
 Every write holds a lock against other memkit processes, replaces the file atomically, and is keyed by the
 turn's anchor: writing a turn twice changes nothing. What the user edited stays as it is.
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from memkit.journal.journal import Journal
-
-__all__ = ["Journal"]
-
-
-def __getattr__(name: str) -> Any:
-    # Not at import. A thread that imports `memkit.journal.digest` locks it, then waits for this package;
-    # another one that imports this package would wait for `digest`, and each would get half a module.
-    if name != "Journal":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from memkit.journal.journal import Journal
-
-    return Journal

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memkit import anchors
 from memkit.bullets import WrittenBullet, read_bullet, read_bullets
-from memkit.journal.day_file import DayFile, Section, heading_title
+from memkit.journal.day_file import (
+    DayFile,
+    Section,
+    SharedHeading,
+    heading_title,
+    section_hash,
+    written_lines,
+)
 from memkit.journal.day_overview import overview_places, owner
 from memkit.journal.extracts import redacted_lines
-from memkit.journal.fingerprints import section_hash, written_lines
-from memkit.journal.shared_heading import SharedHeading
 
 FORGOTTEN_TITLE = "(forgotten)"
 """The new title of a session whose title repeated a forgotten turn, if no other turn is left."""
@@ -89,7 +94,7 @@ def remove_lines(content: DayFile, start: int, end: int) -> bool:
 def redact_day(
     content: DayFile,
     redact: Callable[[int, str], str],
-    growing: Mapping[str, Iterable[str]],
+    growing: Mapping[str, Collection[str]],
     *,
     only_sections: bool = False,
 ) -> dict[str, str]:

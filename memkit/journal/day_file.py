@@ -24,6 +24,7 @@ OpenClaw appends below it belongs to no section.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,13 +34,24 @@ from itertools import islice
 from memkit import anchors
 from memkit.hook.phrases import is_filler
 from memkit.journal.extracts import remaining
-from memkit.journal.shared_heading import SharedHeading, heading_words, parted
 
 _OPENING = frozenset({"session", "note"})
 """Keys of anchors on level-2 headings; each heading has one."""
 
+SECTION_FORMAT = 2
+"""The format in which `memkit.journal.digest` renders turns; part of their fingerprints."""
+
 _TITLE = re.compile(r"^#{2,3}\s+(?:\d\d:\d\d\s+)?")
 _TIME = re.compile(r"^#{2,3} ((?:[01][0-9]|2[0-3]):[0-5][0-9]) ")
+
+
+class SharedHeading(str):
+    """The blank line between the heading of a session and that of its only turn, which share a line in the
+    file: `parts` are the two headings as read, and `line` that line.
+    """
+
+    parts: tuple[str, str] | None = None
+    line = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +108,7 @@ class DayFile:
         text, self.rest = anchors.split_end(text)
         self.lines = text.rstrip("\n").split("\n")
         if " turn:" in text:
-            self.lines = [part for line in self.lines for part in parted(line)]
+            self.lines = [part for line in self.lines for part in _parted(line)]
         self._sections: list[Section] | None = None
         self._index: SectionIndex | None = None
 
@@ -239,7 +251,7 @@ class DayFile:
             line = f"{heading_of(above)} {anchors.render(**above.pairs, turn=below.pairs.get('turn', ''))}"
             if shared.parts == (above.heading, below.heading):
                 found[place] = shared.line
-            elif parted(line) == [above.heading, "", below.heading]:
+            elif _parted(line) == [above.heading, "", below.heading]:
                 found[place] = line
         return found
 
@@ -273,6 +285,26 @@ class DayFile:
             self.rest = None
 
 
+def _parted(line: str) -> list[str]:
+    """Return a line, or the two headings that it stands for with a blank line between."""
+    if line[:3] != "## " or " turn:" not in line:
+        return [line]
+    pairs = anchors.parse(line)
+    if not pairs.keys() >= {"session", "turn"} or "note" in pairs:
+        return [line]
+    words, turn = heading_words(line), pairs.pop("turn")
+    above = f"{words} {anchors.render(**pairs)}"
+    below = f"#{words} {anchors.render(turn=turn, branch=pairs.get('branch', ''))}"
+    shared = SharedHeading()
+    shared.parts, shared.line = (above, below), line
+    return [above, shared, below]
+
+
+def heading_words(heading: str) -> str:
+    """Return a heading without its anchor."""
+    return anchors.strip(heading).rstrip()
+
+
 def heading_of(section: Section) -> str:
     """Return the heading of a section without its anchor."""
     return heading_words(section.heading)
@@ -302,3 +334,26 @@ def heading_title(section: Section) -> str:
 def encoded(text: str) -> bytes:
     """Return `text` as bytes for a file. Bytes that were not UTF-8 when read come back unchanged."""
     return text.encode("utf-8", "surrogateescape")
+
+
+def written_lines(content: DayFile, section: Section, hashes: Collection[str]) -> int:
+    """Return how many lines of the section read as they were written, or 0 if they were edited.
+
+    A user's note below them does not count.
+    """
+    read = hashlib.sha256()
+    count = 0
+    for number, line in enumerate(content.lines[section.start : section.end], start=1):
+        read.update(encoded(line if number == 1 else f"\n{line}"))
+        if _fingerprint(read) in hashes:
+            count = number
+    return count
+
+
+def section_hash(section: str) -> str:
+    """Return a fingerprint of a turn's section as written, to detect a later edit. It names the format."""
+    return _fingerprint(hashlib.sha256(encoded(section)))
+
+
+def _fingerprint(read: hashlib._Hash) -> str:
+    return f"{read.hexdigest()[:16]}-{SECTION_FORMAT}"

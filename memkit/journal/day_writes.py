@@ -14,17 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.claude_code.turn import is_command_text
 from memkit.hook.phrases import is_filler
-from memkit.journal.day_file import DayFile, Section, has_own_title, heading_of, heading_title
+from memkit.hook.project import OPENCLAW
+from memkit.journal.day_file import DayFile, Section, has_own_title, heading_title, written_lines
 from memkit.journal.digest import Digest, Note
 from memkit.journal.files import MemoryDirectory
-from memkit.journal.fingerprints import is_of_format_1, written_lines
-from memkit.journal.markup import is_same_cut, short_id
-from memkit.journal.shared_heading import heading_words
-from memkit.journal.tool_lines import count_calls
-from memkit.journal.turn_parts import read_parts
-from memkit.projects.project import OPENCLAW
 
 _TURN = re.compile(r"turn:(\S+) ")
 
@@ -43,17 +37,7 @@ def write_turn(
     content: DayFile, digest: Digest, known: Growing | None, nearby: NearbyDays
 ) -> bool:
     """Insert the turn, or replace it if it grew. Return whether that changed the day."""
-    if digest.former:
-        heading = heading_words(digest.section.split("\n")[0])
-        _rename_command(content, digest.former, digest.turn, heading)
-        _rename_command(content, short_id(digest.former, heading), digest.turn, heading)
     present = content.find_turn(digest.turn)
-    if present and is_command_text(heading_title(present)) and not is_command_text(digest.title):
-        # An earlier version wrote the command under the ID of the prompt before it. This one counts until the
-        # transcript tells the command's own.
-        heading = heading_of(present)
-        _rename_command(content, digest.turn, short_id(digest.turn, heading), heading)
-        present = known = None
     if present is None:
         held = nearby.find(digest.turn)
         if known is not None and known.is_written:
@@ -69,29 +53,9 @@ def write_turn(
     section = digest.section.split("\n")
     if not count or content.lines[present.start : present.start + count] == section:
         return False
-    is_old = written_lines(content, present, filter(is_of_format_1, known.hashes if known else ()))
-    if is_old and not has_grown(content.text(present), digest.section):
-        return False
     _rename_session(content, digest.session, heading_title(present), digest.title)
     content.replace(present, count, digest.section)
     return True
-
-
-def _rename_command(content: DayFile, turn: str, own: str, heading: str) -> None:
-    held = content.find_turn(turn)
-    if held and heading_of(held) == heading and not content.find_turn(own):
-        line = held.heading.replace(f"turn:{turn}", f"turn:{own}")
-        content.put(held.start, held.start + 1, [line])
-
-
-def has_grown(written: str, section: str) -> bool:
-    """Return whether a turn says more than its section of format 1, which shows more of the same text.
-
-    Format 2 leaves calls out, so only a higher number of them counts.
-    """
-    old, new = read_parts(written), read_parts(section)
-    counts = [sum(map(count_calls, parts.tools)) for parts in (old, new)]
-    return old.outcome != new.outcome or counts[1] > counts[0] or not is_same_cut(old.answer, new.answer)
 
 
 class NearbyDays:

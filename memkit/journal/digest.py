@@ -24,14 +24,14 @@ from datetime import datetime
 from typing import Any
 
 from memkit import anchors
-from memkit.claude_code.exchange import redacted
-from memkit.claude_code.transcript import MAX_DEPTH
-from memkit.claude_code.turn import Turn, turn_id
+from memkit.agents import role_of
+from memkit.conversation.turn import Turn, turn_id
+from memkit.conversation.values import MAX_DEPTH, redacted
 from memkit.errors import MemkitError
 from memkit.journal.markup import cut_middle, is_cut_of, one_line, printable, safe_block, short_id
 from memkit.journal.sentences import shorten_answer
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
-from memkit.journal.tool_lines import EDITORS, tools_part
+from memkit.journal.tool_lines import tools_part
 from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
 from memkit.privacy.redact import MARK
 from memkit.state import parse_json
@@ -63,7 +63,7 @@ class Digest:
     """A turn ready for the journal.
 
     `day` is its local date (ISO). `minute` is the local time (`HH:MM`) that begins its heading. `section` is
-    the Markdown from the heading on, without a final newline. `former` is the turn's `former_id`.
+    the Markdown from the heading on, without a final newline.
     """
 
     turn: str
@@ -73,7 +73,6 @@ class Digest:
     minute: str
     title: str
     section: str
-    former: str = ""
 
 
 def compaction_digests(turn: Turn, redact: Callable[[str], str]) -> list[Digest]:
@@ -108,7 +107,8 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
     did = tools_part(turn.tools, (root, turn.cwd), redact)
     answered = "**Interrupted**" if turn.interrupted else ""
     if answer:
-        has_edited = any(call.name in EDITORS and call.result and not call.is_error for call in turn.tools)
+        done = [call for call in turn.tools if call.result and not call.is_error]
+        has_edited = any(role_of(call.name) == "edit" for call in done)
         limits = (REPORT_CHARACTERS, DECIDING_CHARACTERS) if has_edited else (ANSWER_CHARACTERS,) * 2
         shown = shorten_answer(answer, *limits, "" if hint in asked else hint, did)
         answered = _prose("**Answered**", shown, redact)
@@ -130,7 +130,6 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
         minute=minute,
         title=title,
         section=section.rstrip(),
-        former=turn.former_id,
     )
 
 
@@ -229,13 +228,6 @@ def _without_ends(block: str) -> str:
             break
         lines[number] = lines[number].replace(":", "\\:", 1)
     return "\n".join(lines)
-
-
-def make_note(
-    text: str, tags: Sequence[str], now: datetime, redact: Callable[[str], str]
-) -> Note:
-    """Return a note of `text`, redacted. Raise as `note_text` does."""
-    return note_text(text, tags, redact).note(now)
 
 
 def _metadata_line(metadata: Mapping[str, Any], redact: Callable[[str], str]) -> str:

@@ -47,8 +47,6 @@ LOCK_SECONDS = 30.0
 _HIDE_ALL = "*\n"
 _PRIVATE_IGNORE = "*\n!/team/\n!/team/**\n"
 _SHARED_IGNORE = "*\n!.gitignore\n!memory/\n!memory/**\n!/team/\n!/team/**\n"
-_EARLIER_IGNORES = ("", _HIDE_ALL, "*\n!.gitignore\n!memory/\n!memory/**\n")
-"""The content of `.memkit/.gitignore` by versions without a team's folder."""
 
 _UNTIL = re.compile(r"-until-\d{4}-\d\d-\d\d-[0-9a-f]{8}$")
 _UNSAFE = re.compile(r"[^\w.-]+")
@@ -272,7 +270,7 @@ class MemoryDirectory:
         wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
         present = read_file(ignore)
         # Any other text belongs to the user and stays.
-        if present != wanted and present in (*_EARLIER_IGNORES, _PRIVATE_IGNORE, _SHARED_IGNORE):
+        if present != wanted and present in ("", _PRIVATE_IGNORE, _SHARED_IGNORE):
             write_durably(str(ignore), wanted.encode())
         elif present != wanted and read_file(deeper) != _HIDE_ALL:
             # A pull may have replaced the file that memkit wrote after days were created.

@@ -11,8 +11,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from memkit.claude_code.exchange import redacted_result, shell_command
-from memkit.claude_code.turn import ToolCall
+from memkit.agents import role_of
+from memkit.conversation.message import NAMES_FILE
+from memkit.conversation.turn import ToolCall
+from memkit.conversation.values import redacted_result, shell_command
 from memkit.journal.markup import one_line, printable
 from memkit.journal.outcomes import COMMITTED, is_step, telling_line, telling_lines
 
@@ -26,12 +28,7 @@ _MAIN_INPUT = (
     "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
     "description", "prompt", "subject", "name",
 )  # fmt: skip
-EDITORS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
-FILE_TOOLS = EDITORS | {"Read", "LS"}
-"""Tools whose main input is a path, shown without backticks."""
-
-_QUIET = FILE_TOOLS | {"Glob", "Grep"}
-_AGENTS = frozenset({"Agent", "Task"})
+_QUIET = NAMES_FILE | {"search"}
 _ADDED = re.compile(r"\Agit add [^&|;<>`$]* && (?=git )")
 _BACKTICKS = re.compile(r"`+")
 _COUNT = re.compile(r"(?P<call>(?:(?! → ).)*?) ×(?P<count>\d{1,4})(?P<outcome> → .*)?\Z")
@@ -50,7 +47,7 @@ _TAG = re.compile(
 
 def tools_part(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:
     """Return the calls of a turn, equal ones together, as one line or a list of at most `MAX_TOOLS`."""
-    if any(call.name in EDITORS for call in calls):
+    if any(role_of(call.name) == "edit" for call in calls):
         calls = [call for call in calls if not _is_step(call)]
     lines = _merged(_telling([_shown(call, roots, redact) for call in calls]))
     shown = [_with_count(*line) for line in lines[:MAX_TOOLS]]
@@ -66,7 +63,7 @@ def tools_part(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[st
 
 def _is_step(call: ToolCall) -> bool:
     command = call.input.get("command")
-    if call.name != "Bash" or call.is_error or not isinstance(command, str) or not is_step(command):
+    if role_of(call.name) != "shell" or call.is_error or not isinstance(command, str) or not is_step(command):
         return False
     return len(telling_lines(call.result or "")) != 1
 
@@ -98,11 +95,12 @@ def _telling(calls: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     edits = {}
     for number, (call, _) in enumerate(calls):
         name, _, path = call.removeprefix("↳ ").partition(" ")
-        if name in EDITORS:
+        if role_of(name) == "edit":
             edits[path] = number
     for number, (call, outcome) in enumerate(calls):
         name, _, path = call.removeprefix("↳ ").partition(" ")
-        is_step = name == "Read" or (name in EDITORS and outcome)
+        role = role_of(name)
+        is_step = role == "read" or (role == "edit" and outcome)
         if call and not (is_step and edits.get(path, -1) > number):
             yield call, outcome
 
@@ -127,7 +125,7 @@ def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -
     for root in roots:
         if root and given.startswith(root + os.sep):
             given = os.path.relpath(given, root)
-    if call.name in FILE_TOOLS:
+    if role_of(call.name) in NAMES_FILE:
         shown = redact(_path(one_line(redact(given), MOST_PATH_CHARACTERS)))
     else:
         shown = redact(one_line(_ADDED.sub("", redact(given)), INPUT_CHARACTERS))
@@ -138,7 +136,7 @@ def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -
     commit = COMMITTED.match(outcome)
     if commit and commit[1].removesuffix(" …") in shown:
         outcome = outcome[: commit.start(1)].rstrip()
-    if not shown and not outcome and call.result and call.name not in _QUIET:
+    if not shown and not outcome and call.result and role_of(call.name) not in _QUIET:
         return "", ""  # "TodoWrite → Todos have been modified successfully"
     return f"{agent}{name} {shown}".rstrip(), outcome
 
@@ -162,12 +160,13 @@ def _code(text: str) -> str:
 def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
     if call.result is None:
         return "no result"
-    is_quiet = call.name in _QUIET or call.is_recall
+    role = role_of(call.name)
+    is_quiet = role in _QUIET or call.is_recall
     if is_quiet and not call.is_error:
         return ""
     shown = redacted_result(shell_command(call.input), call.result, redact)
     result = _TAG.sub("", printable(shown))
-    line = telling_line(result, has_failed=call.is_error, first=call.name in _AGENTS)
+    line = telling_line(result, has_failed=call.is_error, first=role == "agent")
     if call.is_error:
         return f"{_FAILED}{line}" if line else "failed"
     return line
@@ -222,10 +221,11 @@ def file_call(line: str) -> FileCall | None:
     """Read the line of a call on a file; None for other calls."""
     name, _, rest = line.removeprefix("↳ ").partition(" ")
     path, outcome, _ = rest.partition(" → ")
-    if name not in FILE_TOOLS or not path or path.startswith("→ "):
+    role = role_of(name)
+    if role not in NAMES_FILE or not path or path.startswith("→ "):
         return None
     # The digest shows no outcome for a file call that succeeded.
-    return FileCall(path, name not in ("Read", "LS") and not outcome)
+    return FileCall(path, role == "edit" and not outcome)
 
 
 def names_file(text: str, names: Collection[str], *, by_end: bool = False) -> bool:

@@ -162,29 +162,25 @@ class Ledger:
         except DamagedFileError:
             return Total(unreadable=1)
         result = total(call for call in _last_states(lines) if call.day == day)
-        result.unreadable = len(self._unreadable(lines, day)[0])
+        result.unreadable = len(self._unreadable(lines, day))
         return result
 
-    def unreadable(self, now: float) -> tuple[list[int], list[int]]:
-        """Return the numbers of the unreadable lines: those that may hold today's calls, and the others.
+    def unreadable(self, now: float) -> list[int]:
+        """Return the numbers of the unreadable lines that may hold today's calls.
 
         A line is not of today if a call of an earlier day follows it, or if the file did not change today.
         Raise the errors of `calls`.
         """
         return self._unreadable(self._lines(), _day(now))
 
-    def _unreadable(self, lines: Iterable[_Line], today: str) -> tuple[list[int], list[int]]:
+    def _unreadable(self, lines: Iterable[_Line], today: str) -> list[int]:
         recent: list[int] = []
-        older: list[int] = []
         for number, call in lines:
             if call is None:
                 recent.append(number)
             elif call.day < today:
-                older += recent
                 recent = []
-        if recent and _day(self.path.stat().st_mtime) < today:
-            return [], older + recent
-        return recent, older
+        return [] if recent and _day(self.path.stat().st_mtime) < today else recent
 
     def _lines(self) -> Iterator[_Line]:
         try:

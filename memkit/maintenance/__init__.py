@@ -11,8 +11,8 @@ from pathlib import Path
 
 from memkit.capture.project_list import projects_with_memory
 from memkit.ipc import unindexed
-from memkit.journal import Journal
 from memkit.journal.facts import is_fact_file
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.settings.load import Settings

@@ -12,7 +12,7 @@ import os
 from memkit.errors import MemkitError
 from memkit.files import RefusedFileError
 from memkit.ipc import unindexed
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.paths import OPENCLAW_DAYS, Home
 from memkit.projects.git import tracked_below
 from memkit.projects.project import OWN_FOLDER, Project

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.bullets import read_bullets
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
@@ -20,15 +20,14 @@ from memkit.hook.entries import days as days_of
 from memkit.index.memory_files import move_paths
 from memkit.index.scanner import Unreadable, is_markdown, scan
 from memkit.ipc import unindexed
-from memkit.journal import Journal
 from memkit.journal.day_edits import Removal, remove
 from memkit.journal.day_file import DayFile, Section, encoded
 from memkit.journal.extracts import is_overview
 from memkit.journal.facts import holds_lines, is_fact_file, remembered_text, taken_facts
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
-from memkit.projects.project import Project
-from memkit.topics import kept
+from memkit.topics import topic_store
 
 
 @dataclass(slots=True)
@@ -72,7 +71,7 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
         elif str(name) not in days:
             merged.files += journal.add_file(name, other.data(file))
     move_paths(home, source.root, target)
-    kept.move_kept(home, source.root, target)
+    topic_store.move_kept(home, source.root, target)
     merged.sessions = _move_sessions(source, target, home)
     return merged
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from memkit.claude_code.files import transcripts_directory
+from memkit.agents.claude_code.files import transcripts_directory
 from memkit.errors import ConfigError, MemkitError
 from memkit.files import (
     PRIVATE_FILE,
@@ -26,11 +26,11 @@ from memkit.files import (
     make_private_directory,
     write_durably,
 )
-from memkit.forget import forget
+from memkit.forget.erase import forget
 from memkit.forget.selection import ForgetSelection
 from memkit.index.memory_files import move_paths
 from memkit.ipc import unindexed
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.maintenance.backup import PROJECT_MEMBERS, BackedUpProject, Unpacked, unpack
 from memkit.maintenance.folder import has_folders
 from memkit.paths import OPENCLAW_DAYS, Home
@@ -39,7 +39,7 @@ from memkit.projects.project import OWN_FOLDER, Project, Registry, is_bare_place
 from memkit.projects.registry import changing
 from memkit.settings.load import Settings, decisive_changes
 from memkit.state import parse_json
-from memkit.topics.kept import move_kept
+from memkit.topics.topic_store import move_kept
 
 logger = logging.getLogger(__name__)
 
@@ -284,7 +284,7 @@ def _drop_foreign_transcript(path: Path, roots: Collection[str]) -> None:
             raise RefusedFileError(str(path), "it is of another project")
         if transcript:
             inside(transcript, str(transcripts_directory()))
-    except (RefusedFileError, ValueError, TypeError):  # the last two: it is no path
+    except (RefusedFileError, ValueError, TypeError):  # the last two: it is not a path
         path.write_text(json.dumps({**state, "transcript": ""}), encoding="ascii")
 
 

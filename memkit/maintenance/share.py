@@ -18,8 +18,8 @@ from memkit.bullets import bullet_words, read_bullets
 from memkit.errors import MemkitError, NotFoundError
 from memkit.index.chunk import LEADING_HEADINGS, Chunk
 from memkit.index.reader import ChunkReader
-from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
+from memkit.journal.journal import Journal
 from memkit.journal.team import SharedEntry, TeamFolder, WrittenEntry, appended
 from memkit.paths import Home
 from memkit.privacy.leaks import find_leaks

@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memkit import environment
-from memkit.claude_code.installation import PLUGIN, ClaudeCode, ClaudeCodeError, installed_names
+from memkit.agents.claude_code.installation import (
+    PLUGIN,
+    ClaudeCode,
+    ClaudeCodeError,
+    installed_names,
+)
 from memkit.environment import installed_launcher
 from memkit.errors import MemkitError
 from memkit.home_files import HOME_FILES, PROJECT_FILES, TEMPORARY, FileKind, top_names

@@ -39,7 +39,7 @@ def author_folder(root: str) -> str:
     repository, and if git has neither.
     """
     if own_git_directory(root) is None:
-        raise MemkitError(f"{root} is no git repository, and memkit shares through git")
+        raise MemkitError(f"{root} is not a git repository, and memkit shares through git")
     name, email = (_setting(root, one) for one in ("user.name", "user.email"))
     if not name and not email:
         raise MemkitError(
@@ -64,7 +64,7 @@ def trust(home: Home, root: str) -> None:
     """Have memkit search what is shared in the clone at `root`. Raise `MemkitError`."""
     directory = own_git_directory(root)
     if directory is None:
-        raise MemkitError(f"{root} is no git repository, and people share through git")
+        raise MemkitError(f"{root} is not a git repository, and people share through git")
     path, token = os.path.join(directory, TOKEN_FILE), secrets.token_hex(16)
     tokens = read_git_file(path, _TOKENS_BYTES).split()[-MOST_TOKENS + 1 :]
     try:

@@ -193,7 +193,7 @@ class SearchClient:
                 logger.debug("capturing without the service: %s", reason)
                 if isinstance(reason, ServiceUnavailable) and reason.reason == "late":
                     return
-        from memkit.capture.worker import WorkReport, take_in
+        from memkit.capture.worker import WorkReport, apply_events
         from memkit.locks import capture_lock
 
         def settings_of(project: Project) -> Settings:
@@ -201,7 +201,7 @@ class SearchClient:
 
         try:
             with capture_lock(self._home, CAPTURE_SECONDS):
-                take_in(self._home, settings_of, WorkReport())
+                apply_events(self._home, settings_of, WorkReport())
         except (MemkitError, OSError) as error:  # the answer's note shows what still waits
             logger.warning("cannot capture waiting events: %s", error)
 

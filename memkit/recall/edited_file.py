@@ -7,11 +7,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from memkit.agents import role_of
+from memkit.agents.claude_code.files import transcripts_directory
+from memkit.agents.claude_code.transcript import Transcript
 from memkit.capture.sessions import Sessions
-from memkit.claude_code.files import transcripts_directory
-from memkit.claude_code.transcript import Transcript
 from memkit.errors import MemkitError
-from memkit.journal.tool_lines import EDITORS
 from memkit.paths import Home, is_plain_name
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def last_edited(home: Home, session: str, roots: Sequence[str]) -> str:
         return ""
     for entry in reversed(entries):
         for block in reversed(entry.blocks):
-            if block.kind == "tool_use" and block.tool_name in EDITORS:
+            if block.kind == "tool_use" and role_of(block.tool_name) == "edit":
                 given = [block.tool_input.get(name) for name in _PATHS]
                 path = next((one for one in given if isinstance(one, str)), "")
                 if found := _inside(path, roots):

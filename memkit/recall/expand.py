@@ -20,7 +20,7 @@ from memkit.index.memory_files import MemoryFile
 from memkit.index.reader import ChunkReader
 from memkit.index.scanner import sources_of
 from memkit.index.sections import read_sections
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.projects.team_files import copy_of

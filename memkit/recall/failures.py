@@ -14,8 +14,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memkit.agents import role_of
 from memkit.journal.outcomes import COUNTED, LOOKS
-from memkit.journal.tool_lines import EDITORS, CallLine
+from memkit.journal.tool_lines import CallLine
 from memkit.text import one_line
 
 LEAST_WORDS = 2
@@ -73,7 +74,7 @@ REASON_CHARACTERS = 300
 
 
 def signature(call: CallLine) -> Signature:
-    """Return the signature of a Bash call that failed."""
+    """Return the signature of a shell's call that failed."""
     reason = one_line(call.reason, REASON_CHARACTERS)
     files = [match.rstrip("/").rpartition("/")[2] for match in _PATH.findall(reason)]
     message = _HEX.sub(" ", _PATH.sub(" ", reason.lower()))
@@ -104,10 +105,10 @@ def family(command: str) -> str:
 def way_past(calls: Sequence[CallLine], met: Signature) -> str:
     """Return how `calls` got past the failure `met`, in one line, or "" if they did not meet or pass it."""
     for number, call in enumerate(calls):
-        if call.name != "Bash" or not call.reason or not met.matches(signature(call)):
+        if role_of(call.name) != "shell" or not call.reason or not met.matches(signature(call)):
             continue
         for last, later in enumerate(calls[number + 1 :], number + 1):
-            is_same = later.name == "Bash" and family(later.given) == met.family
+            is_same = role_of(later.name) == "shell" and family(later.given) == met.family
             # Behind a pipe, a failure ends without an error.
             has_passed = not later.has_failed and later.outcome != "no result"
             if is_same and has_passed and not COUNTED.search(later.outcome):
@@ -127,9 +128,9 @@ def _told(failed: CallLine, between: Sequence[CallLine], passed: CallLine) -> st
 def _step(call: CallLine) -> str:
     if call.has_failed:
         return ""
-    if call.name in EDITORS:
+    if role_of(call.name) == "edit":
         return f"{call.name} {one_line(call.given, COMMAND_CHARACTERS)}"
-    if call.name != "Bash" or family(call.given).split(" ")[0] in LOOKS:
+    if role_of(call.name) != "shell" or family(call.given).split(" ")[0] in LOOKS:
         return ""
     return _code(call.given)
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from memkit import anchors
 from memkit.bullets import DECIDED, read_bullet
 from memkit.errors import JournalError
-from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.facts import FactFile
+from memkit.journal.journal import Journal
 from memkit.journal.sessions import shown_bullet, turn_outcome
 from memkit.journal.tool_lines import names_file
 from memkit.journal.turn_parts import read_turn

@@ -201,7 +201,7 @@ def is_inside(path: str) -> bool:
 
 
 def worktree_of(root: str, directory: str) -> str:
-    """Return the worktree to ask about the project at `root`; "" if that is no repository."""
+    """Return the worktree to ask about the project at `root`; "" if that is not a repository."""
     if directory:
         real = os.path.realpath(directory)
         if worktree_root(real) == root:

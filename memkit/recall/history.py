@@ -9,16 +9,22 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
+from itertools import dropwhile, islice
+from typing import TYPE_CHECKING, Any
 
 from memkit import anchors
-from memkit.errors import JournalError
-from memkit.journal import Journal
+from memkit.errors import JournalError, MemkitError
+from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile, Section, heading_title
+from memkit.journal.journal import Journal
 from memkit.journal.sessions import DaySession, open_lines, sessions, shown_line
 from memkit.journal.turn_parts import read_turn
 from memkit.projects.project import Project
 from memkit.recall.overview import Line, PastSession
 from memkit.timeline.nodes import day_of
+
+if TYPE_CHECKING:
+    from memkit.timeline.tree import Timeline
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +33,8 @@ FindDays = Callable[[Project], Mapping[str, list[str]]]
 
 FindEnding = Callable[[Project], Iterable[tuple[str, Mapping[str, list[str]]]]]
 """Returns days (ISO), newest first, with the sessions that were last active then, each with all its days."""
+
+_SEPARATOR = "~"
 
 _HEADING = re.compile(r"^## [^\n]*session:[^\n]*", re.MULTILINE)
 
@@ -248,3 +256,33 @@ def _read_days(
                     yield project.root, day, journal.day(day)
                 except JournalError as error:
                     announce(str(error))
+
+
+def list_sessions(
+    timeline: Timeline, filters: SessionFilters, limit: int, after: str, announce: Callable[[str], None]
+) -> dict[str, Any]:
+    """Return at most `limit` sessions, the last active first, and `next`: `after` of the next page, or None.
+
+    Raise `MemkitError` if `after` is none.
+    """
+    begin = tuple(after.split(_SEPARATOR, 2)) if after else ()
+    if begin and (len(begin) != 3 or day_of(begin[0]) is None):
+        raise MemkitError("`after` is the `next` of the page before")
+    if filters.until:
+        found = past_sessions(
+            [timeline.project], filters, announce,
+            find_days=lambda _: timeline.session_days(filters.since or "0001-01-01", filters.until),
+        )  # fmt: skip
+    else:
+        first = begin[0][:10] if begin else ""
+        found = past_sessions(
+            [timeline.project], filters, announce, find_ending=lambda _: timeline.sessions_ending(first)
+        )
+    if begin:
+        found = dropwhile(lambda one: activity(one) >= begin, found)
+    page = list(islice(found, limit + 1))
+    is_last = len(page) <= limit
+    return {
+        "sessions": [one.as_dict() for one in page[:limit]],
+        "next": None if is_last else _SEPARATOR.join(activity(page[limit - 1])),
+    }

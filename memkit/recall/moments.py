@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit import anchors
+from memkit.agents import role_of
 from memkit.bullets import DECIDED, WrittenBullet, bullet_words, read_bullets
 from memkit.hook.entries import (
     HOOK_BYTES,
@@ -143,7 +144,7 @@ class Moments:
 
     def _failures(self, position: int) -> list[Signature]:
         calls = map(read_call, read_parts(self._corpus.turn_text(position)).tools)
-        return [signature(call) for call in calls if call.name == "Bash" and call.reason]
+        return [signature(call) for call in calls if role_of(call.name) == "shell" and call.reason]
 
     def _way_past(self, position: int, met: Signature) -> str:
         """Return how a turn, or those that follow it in its session, got past the failure; or ""."""

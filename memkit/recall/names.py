@@ -13,9 +13,9 @@ from typing import Any
 
 from memkit import anchors
 from memkit.errors import AmbiguousIdError, NotFoundError
-from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section
 from memkit.journal.digest import read_note
+from memkit.journal.journal import Journal
 from memkit.timeline.nodes import day_of
 
 _KINDS = {"session": "session", "turn": "turn", "grip": "citation", "note": "note", "fact": "fact"}
@@ -65,7 +65,7 @@ class _File:
 
 
 def find_day(journal: Journal, name: str, today: date) -> Entry | None:
-    """Return the day that an ISO date, `today`, `yesterday`, or `tomorrow` names; None if `name` is no day.
+    """Return the day that an ISO date, `today`, `yesterday`, or `tomorrow` names; None for another name.
 
     Raise `NotFoundError` if there is no memory of that day.
     """

@@ -85,7 +85,8 @@ def _count(named: _Named, language: Language) -> tuple[int, int]:
         return 1, 1
     if word.isdecimal():
         return int(word), int(word)
-    return _value_of(word, language.numbers)
+    least, most = _value_of(word, language.numbers)
+    return least, most
 
 
 def _value_of(word: str, known: Mapping[str, _T]) -> _T:

@@ -340,7 +340,7 @@ def _group(name: str, words: Iterable[str]) -> str:
 def _generic(number: int) -> frozenset[str]:
     from memkit.recall.period_words import LANGUAGES
 
-    return frozenset(LANGUAGES[number].generic.split())
+    return frozenset(LANGUAGES[number].generic)
 
 
 def _is_generic(text: str, language: Language) -> bool:

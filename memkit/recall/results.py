@@ -98,7 +98,7 @@ class Excerpt:
 class Result:
     """One chunk that was found.
 
-    `id` is that of its entry, or `chunk_id` for text that is no entry. `project` is the name of the project
+    `id` is that of its entry, or `chunk_id` for text outside of entries. `project` is the name of the project
     whose root directory is `root`.
     `relevance` in [0, 1] compares across questions; `score` ranks the results of one question.
     `lexical` is BM25, `dense` the cosine (None without a vector), `context` the score of that mode.

@@ -15,12 +15,12 @@ from shlex import quote
 from typing import Any
 
 from memkit import anchors
-from memkit.claude_code.files import FIRST_ENTRIES
-from memkit.claude_code.transcript import Transcript
+from memkit.agents.claude_code.files import FIRST_ENTRIES
+from memkit.agents.claude_code.transcript import Transcript
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.entries import heading_words
 from memkit.index.chunk import Chunk
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.recall.names import find_entry
@@ -103,7 +103,7 @@ def resumable(
     shown = f"session {session.id[:8]} cannot be resumed"
     gone = f"{shown}: Claude Code no longer has its transcript; `memkit show {quote(session.id)}` shows it"
     if "/" in session.id or os.sep in session.id or session.id.endswith(".jsonl"):
-        raise NotFoundError(f"{shown}: that is no id of Claude Code")
+        raise NotFoundError(f"{shown}: that is not a Claude Code session ID")
     project = Project(session.root, home)
     try:
         original = locate(home, project, session.id, None, chunks, other_projects=other_projects)
@@ -112,7 +112,7 @@ def resumable(
     if original.archive is not None:
         raise NotFoundError(gone)
     if not _ID.fullmatch(original.session):
-        raise NotFoundError(f"{shown}: {original.session!r} is no id of Claude Code")
+        raise NotFoundError(f"{shown}: {original.session!r} is not a Claude Code session ID")
     directory = _directory(original.path)
     if not directory:
         raise MemkitError(f"{shown}: {original.path} does not name its directory")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memkit.agents.claude_code.omitted import asks_memory
 from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescriptorsError
 from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
 from memkit.index.catalog import also_searched, project_names
@@ -27,6 +28,8 @@ from memkit.index.colleagues import ColleagueRows
 from memkit.index.memory_files import CurrentFiles
 from memkit.index.snapshot import Snapshot
 from memkit.ipc import unindexed
+from memkit.journal.tool_lines import read_call
+from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.recall import fusion
@@ -35,7 +38,6 @@ from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of
 from memkit.recall.excerpts import BULLETS, make_excerpt, outcome_of
 from memkit.recall.fusion import Scores
 from memkit.recall.later import NewestFirst
-from memkit.recall.lookups import only_asked
 from memkit.recall.overview import Line
 from memkit.recall.pieces import fill, joined
 from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
@@ -539,3 +541,18 @@ def _is_current(
     if snapshot is None or not is_up_to_date(snapshot, files, settings):
         return False
     return snapshot.root == project.root and (snapshot.missing == 0 or embedder is None)
+
+
+def only_asked(section: str) -> bool:
+    """Return whether all tool calls of a turn's `section`, if any, asked memkit or read its files.
+
+    The answers of such a turn repeat other entries, which come first.
+    """
+    calls = read_parts(section).tools
+    return bool(calls) and all(map(_is_lookup, calls))
+
+
+def _is_lookup(line: str) -> bool:
+    """Return whether a call asked memkit, from its line in a day file: name, input, and outcome."""
+    call = read_call(line.removeprefix("- "))
+    return asks_memory(call.name, {"skill" if call.name == "Skill" else "command": call.given})

@@ -1,6 +1,6 @@
 """Find entries that a later fact of the same project supersedes.
 
-The facts are read from their files: the anchor that names what a fact supersedes is no part of its chunk.
+The facts are read from their files: the anchor that names what a fact supersedes is not part of its chunk.
 """
 
 from __future__ import annotations

@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.agents.claude_code.exchange import message_of
+from memkit.agents.claude_code.files import transcripts_directory
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Sessions
-from memkit.claude_code.exchange import message_of, redacted_again
-from memkit.claude_code.files import transcripts_directory
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import Turn, read_turns
-from memkit.conversation import Message
+from memkit.conversation.message import Message
+from memkit.conversation.turn import Turn
+from memkit.conversation.values import redacted_again
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
 from memkit.hook.entries import OwnEntries, heading_words
 from memkit.index.chunk import Chunk
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.projects.project import Project
@@ -283,7 +285,7 @@ def _is_gone(turn: Turn, forgotten: Forgotten) -> bool:
     if forgotten.keeps_elsewhere(turn.id):
         return False
     root = Project.containing(turn.cwd).root if forgotten.periods and turn.cwd else ""
-    return any(forgotten.covers(one, root, turn.session, turn.time) for one in turn.ids)
+    return forgotten.covers(turn.id, root, turn.session, turn.time)
 
 
 def read_messages(

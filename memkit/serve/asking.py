@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends, HTTPException, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
@@ -161,8 +161,8 @@ class Desk:
         )
 
 
-Ask = Callable[[Callable[[Memory], Any]], Awaitable[Any]]
-"""Asks the memory in a thread: `await ask(lambda memory: memory.days)`."""
+Ask = Callable[[Callable[[Memory], Response]], Awaitable[Response]]
+"""Makes a response of the memory in a thread: `await ask(lambda memory: Answer(memory.overview()))`."""
 
 
 def desk_of(request: Request) -> Desk:

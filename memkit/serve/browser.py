@@ -13,7 +13,7 @@ from memkit.serve.answers import Answer
 from memkit.serve.asking import desk_of
 from memkit.serve.link import LinkError, redeem
 from memkit.serve.problems import documented
-from memkit.serve.replies import PageKey
+from memkit.serve.schemas import PageKey
 from memkit.serve.shapes import Token
 
 router = APIRouter(tags=["page"])

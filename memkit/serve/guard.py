@@ -162,7 +162,7 @@ def _name_in(host: str) -> str:
         parts = urlsplit(f"//{host}")
         if parts.netloc != host or "@" in host:
             return ""
-        _ = parts.port  # raises if it is no number
+        _ = parts.port  # raises if it is not a number
         return parts.hostname or ""
     except ValueError:
         return ""

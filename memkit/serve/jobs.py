@@ -20,8 +20,8 @@ router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 @router.get("", response_model=Jobs)
 async def listed(ask: Administering) -> Response:
-    """Return all jobs by name, each with its schedule, its last run, and its next one."""
-    return await ask(  # type: ignore[no-any-return]
+    """Return all jobs by name, each with its interval, its last run, and its next one."""
+    return await ask(
         lambda memory: Answer({"jobs": {name: _shown(one) for name, one in memory.jobs().items()}})
     )
 
@@ -29,19 +29,7 @@ async def listed(ask: Administering) -> Response:
 @router.get("/{name}", response_model=JobView, responses=documented(404))
 async def one(name: JobName, ask: Administering) -> Response:
     """Return a job."""
-    return Answer(_shown(_named(await ask(lambda memory: memory.jobs()), name)))
-
-
-@router.post("/{name}/pause", response_model=JobView, responses=documented(404))
-async def pause(name: JobName, ask: Administering) -> Response:
-    """Pause a job. It finishes its current step first."""
-    return Answer(_shown(await ask(lambda memory: memory.pause_job(name))))
-
-
-@router.post("/{name}/resume", response_model=JobView, responses=documented(404))
-async def resume(name: JobName, ask: Administering) -> Response:
-    """Let a paused job run again. It goes on where it was."""
-    return Answer(_shown(await ask(lambda memory: memory.resume_job(name))))
+    return await ask(lambda memory: Answer(_shown(_named(memory.jobs(), name))))
 
 
 def _named(jobs: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
@@ -51,10 +39,5 @@ def _named(jobs: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 def _shown(job: dict[str, Any]) -> dict[str, Any]:
-    """Return a job without its checkpoint and its errors: they name other projects and their files."""
-    shown = {name: value for name, value in job.items() if name != "checkpoint"}
-    if job["failed"]:
-        shown["result"] = _ELSEWHERE
-    if job["error"]:
-        shown["error"] = _ELSEWHERE
-    return shown
+    """Return a job without its error, which may name other projects and their files."""
+    return {**job, "result": _ELSEWHERE} if job["failed"] else job

@@ -55,7 +55,7 @@ async def store(body: NoteBody, ask: Writing, request: Request) -> Response:
             headers={"Location": f"/memory/{note.id}"},
         )
 
-    return await ask(desk_of(request).one_at_a_time(remember))  # type: ignore[no-any-return]
+    return await ask(desk_of(request).one_at_a_time(remember))
 
 
 @router.post(
@@ -77,7 +77,7 @@ async def ingest(body: EventBody, ask: Writing) -> Response:
         )
         return Answer(taken.model_dump(), 201 if found.is_new else 200)
 
-    return await ask(take)  # type: ignore[no-any-return]
+    return await ask(take)
 
 
 @router.get("/memory/search", response_model=SearchAnswer)
@@ -112,13 +112,13 @@ async def search(
         )  # fmt: skip
         return Answer(answer.as_dict())
 
-    return await ask(find)  # type: ignore[no-any-return]
+    return await ask(find)
 
 
 @router.get("/memory/{id}", response_model=EntryView, responses=documented(404, 409))
 async def show(id: Id, ask: Reading) -> Response:
     """Return a note, turn, session, day, citation, fact, or search result. A note has tags and metadata."""
-    return await ask(lambda memory: Answer(memory.show(id).as_dict()))  # type: ignore[no-any-return]
+    return await ask(lambda memory: Answer(memory.show(id).as_dict()))
 
 
 @router.patch("/memory/{id}", response_model=EntryView, responses={**documented(404, 409), **_OF_BODIES})
@@ -130,7 +130,7 @@ async def edit(id: ErasedId, body: NoteEdit, ask: Writing) -> Response:
         memory.index_soon()
         return Answer(note.as_dict())
 
-    return await ask(change)  # type: ignore[no-any-return]
+    return await ask(change)
 
 
 @router.delete("/memory/{id}", response_model=Erasure, responses=documented(404, 409))
@@ -158,4 +158,4 @@ async def erase(
             confirmed = page.confirmed(confirmation)
         except LinkError as error:
             raise HTTPException(403, str(error)) from error
-    return await ask(forget)  # type: ignore[no-any-return]
+    return await ask(forget)

@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from memkit.serve.answers import Answer
 from memkit.serve.asking import AdministeringOrPage, Reading, desk_of
 from memkit.serve.problems import documented
-from memkit.serve.replies import Graph, Overview
+from memkit.serve.schemas import Graph, Overview
 
 router = APIRouter(tags=["overview"])
 
@@ -21,7 +21,7 @@ async def overview(ask: AdministeringOrPage) -> Response:
 
     It covers all projects, so only an admin and the page see it.
     """
-    return await ask(lambda memory: Answer(memory.overview()))  # type: ignore[no-any-return]
+    return await ask(lambda memory: Answer(memory.overview()))
 
 
 @router.get("/graph", response_model=Graph, responses=documented(404, 409))
@@ -33,7 +33,7 @@ async def graph(
     limit: Annotated[int, Query(ge=1, le=2000, description="Most nodes")] = 200,
 ) -> Response:
     """Return topics, turns, and files, and how they belong together; the newest turns come first."""
-    return await ask(lambda memory: Answer(memory.graph(around, limit=limit)))  # type: ignore[no-any-return]
+    return await ask(lambda memory: Answer(memory.graph(around, limit=limit)))
 
 
 _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}

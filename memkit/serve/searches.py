@@ -2,65 +2,72 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Response
 
 from memkit.errors import MemkitError
 from memkit.memory import Memory
 from memkit.recall.results import Filters
 from memkit.serve.answers import Answer
-from memkit.serve.asking import Ask, Reading
+from memkit.serve.asking import Reading
 from memkit.serve.schemas import HybridStatus, IndexOfWords, SearchAnswer
 from memkit.serve.shapes import AllProjects, Day, HybridMode, Limit, Text, day_named
 
 router = APIRouter(prefix="/search", tags=["search"])
 
 
-async def _search(
-    ask: Ask, mode: str, query: str, limit: int, since: str, until: str, all_projects: bool
-) -> Response:
-    def find(memory: Memory) -> Response:
-        if mode == "dense" and memory.settings.embedding.provider == "none":
-            raise MemkitError("embedding.provider is none, so there are no vectors to search")
-        filters = Filters(day_named(since), day_named(until))
-        answer = memory.search(query, limit, mode=mode, all_projects=all_projects, filters=filters)
+@dataclass
+class Asked:
+    """The parameters that all three searches take."""
+
+    query: Text
+    limit: Limit = 10
+    since: Day = ""
+    until: Day = ""
+    all_projects: AllProjects = False
+
+    def find(self, memory: Memory, mode: str) -> Response:
+        """Return the answer of a search in this mode. Raise `MemkitError`."""
+        filters = Filters(day_named(self.since), day_named(self.until))
+        answer = memory.search(
+            self.query, self.limit, mode=mode, all_projects=self.all_projects, filters=filters
+        )
         return Answer(answer.as_dict())
 
-    return await ask(find)  # type: ignore[no-any-return]
+
+Search = Annotated[Asked, Depends()]
 
 
 @router.get("/lexical", response_model=SearchAnswer)
-async def lexical(
-    ask: Reading, query: Text, limit: Limit = 10, since: Day = "", until: Day = "",
-    all_projects: AllProjects = False,
-) -> Response:  # fmt: skip
+async def lexical(ask: Reading, asked: Search) -> Response:
     """Search by words (BM25)."""
-    return await _search(ask, "lexical", query, limit, since, until, all_projects)
+    return await ask(lambda memory: asked.find(memory, "lexical"))
 
 
 @router.get("/vector", response_model=SearchAnswer)
-async def vector(
-    ask: Reading, query: Text, limit: Limit = 10, since: Day = "", until: Day = "",
-    all_projects: AllProjects = False,
-) -> Response:  # fmt: skip
+async def vector(ask: Reading, asked: Search) -> Response:
     """Search by meaning (vectors). If the model is missing, `degraded_reason` is set."""
-    return await _search(ask, "dense", query, limit, since, until, all_projects)
+
+    def find(memory: Memory) -> Response:
+        if memory.settings.embedding.provider == "none":
+            raise MemkitError("embedding.provider is none, so there are no vectors to search")
+        return asked.find(memory, "dense")
+
+    return await ask(find)
 
 
 @router.get("/hybrid", response_model=SearchAnswer)
-async def hybrid(
-    ask: Reading, query: Text, limit: Limit = 10, since: Day = "", until: Day = "",
-    mode: HybridMode = "context", all_projects: AllProjects = False,
-) -> Response:  # fmt: skip
+async def hybrid(ask: Reading, asked: Search, mode: HybridMode = "context") -> Response:
     """Search by words and vectors together."""
-    return await _search(ask, mode, query, limit, since, until, all_projects)
+    return await ask(lambda memory: asked.find(memory, mode))
 
 
 @router.get("/lexical/status", response_model=IndexOfWords)
 async def lexical_status(ask: Reading) -> Response:
     """Return what the index of words holds, and whether it is up to date."""
-    return await ask(lambda memory: Answer(_words(memory, memory.index_status())))  # type: ignore[no-any-return]
+    return await ask(lambda memory: Answer(_words(memory, memory.index_status())))
 
 
 @router.get("/hybrid/status", response_model=HybridStatus)
@@ -79,7 +86,7 @@ async def hybrid_status(ask: Reading) -> Response:
             {"mode": memory.settings.search.mode, "lexical": _words(memory, found), "vector": vectors}
         )
 
-    return await ask(read)  # type: ignore[no-any-return]
+    return await ask(read)
 
 
 def _words(memory: Memory, found: dict[str, Any]) -> dict[str, Any]:

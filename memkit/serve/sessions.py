@@ -11,7 +11,7 @@ from memkit.memory import Memory
 from memkit.serve.answers import Answer
 from memkit.serve.asking import Reading
 from memkit.serve.problems import documented
-from memkit.serve.replies import SessionPage, SessionView, Transcript
+from memkit.serve.schemas import SessionPage, SessionView, Transcript
 from memkit.serve.shapes import Cursor, Day, File, Filter, Id, Rows, day_named
 
 router = APIRouter(tags=["sessions"])
@@ -41,7 +41,7 @@ async def listed(
         )
         return Answer(found)
 
-    return await ask(read)  # type: ignore[no-any-return]
+    return await ask(read)
 
 
 @router.get("/sessions/{id}", response_model=SessionView, responses=documented(404, 409))
@@ -55,9 +55,7 @@ async def one(
     ] = None,
 ) -> Response:
     """Return a session by its ID or by a turn's: its summaries, and its turns with their marks."""
-    return await ask(  # type: ignore[no-any-return]
-        lambda memory: Answer(memory.session(id, limit=limit, offset=offset))
-    )
+    return await ask(lambda memory: Answer(memory.session(id, limit=limit, offset=offset)))
 
 
 @router.get("/turns/{id}/transcript", response_model=Transcript, responses=documented(404, 409))
@@ -79,7 +77,7 @@ async def transcript(
                         tool[name] = _cut(tool[name])
         return Answer(exchange)
 
-    return await ask(read)  # type: ignore[no-any-return]
+    return await ask(read)
 
 
 def _cut(value: Any) -> Any:

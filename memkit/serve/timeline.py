@@ -10,8 +10,8 @@ from memkit.memory import Memory
 from memkit.serve.answers import Answer
 from memkit.serve.asking import Reading
 from memkit.serve.problems import documented
-from memkit.serve.replies import Calendar
 from memkit.serve.schemas import (
+    Calendar,
     ChildrenMatches,
     CitationView,
     Events,
@@ -39,9 +39,7 @@ router = APIRouter(tags=["timeline"], responses=documented(404, 409))
 @router.get("/timeline", response_model=TimelineAnswer)
 async def root(ask: Reading, depth: Depth = 0, limit: Rows = 100, after: After = "") -> Response:
     """Return the years and months, and what the whole memory is about."""
-    return await ask(  # type: ignore[no-any-return]
-        lambda memory: Answer(memory.timeline(depth=depth, limit=limit, after=after))
-    )
+    return await ask(lambda memory: Answer(memory.timeline(depth=depth, limit=limit, after=after)))
 
 
 @router.get("/timeline/{node}", response_model=TimelineAnswer)
@@ -49,7 +47,7 @@ async def node_of(
     node: Node, ask: Reading, depth: Depth = 0, limit: Rows = 100, after: After = ""
 ) -> Response:
     """Return a year, month, week, day, or part of a session: what it was about, and what it consists of."""
-    return await ask(  # type: ignore[no-any-return]
+    return await ask(
         lambda memory: Answer(memory.timeline(node_named(node), depth=depth, limit=limit, after=after))
     )
 
@@ -64,7 +62,7 @@ async def children(
         found = memory.timeline(node_named(node), depth=depth, limit=limit, after=after)
         return Answer({name: found[name] for name in ("path", "children", "next")})
 
-    return await ask(browse)  # type: ignore[no-any-return]
+    return await ask(browse)
 
 
 @router.get("/timeline/{node}/search", response_model=NodeMatches)
@@ -72,17 +70,13 @@ async def search(
     node: Node, ask: Reading, query: Text, limit: Rows = 20, after: After = ""
 ) -> Response:
     """Return the turns, notes, and bullets of a node that have all words, also inside other words."""
-    return await ask(  # type: ignore[no-any-return]
-        lambda memory: Answer(memory.scan(query, node_named(node), limit=limit, after=after))
-    )
+    return await ask(lambda memory: Answer(memory.scan(query, node_named(node), limit=limit, after=after)))
 
 
 @router.get("/timeline/{node}/children/search", response_model=ChildrenMatches)
 async def search_children(node: Node, ask: Reading, query: Text, limit: Rows = 20) -> Response:
     """Return the children of a node in which something has all words, with the first matches of each."""
-    return await ask(  # type: ignore[no-any-return]
-        lambda memory: Answer(memory.scan_children(query, node_named(node), limit=limit))
-    )
+    return await ask(lambda memory: Answer(memory.scan_children(query, node_named(node), limit=limit)))
 
 
 @router.get("/calendar/{year}", response_model=Calendar)
@@ -90,7 +84,7 @@ async def calendar(
     year: Annotated[int, Path(ge=1, le=9999, description="A year of the calendar")], ask: Reading
 ) -> Response:
     """Return how much each day of a year holds. Days that hold nothing are left out."""
-    return await ask(lambda memory: Answer(memory.calendar(year)))  # type: ignore[no-any-return]
+    return await ask(lambda memory: Answer(memory.calendar(year)))
 
 
 @router.get("/events", response_model=Events)
@@ -109,7 +103,7 @@ async def events(
         found = memory.events(node_named(node), limit=limit, after=after, since=begin, until=end)
         return Answer(found)
 
-    return await ask(read)  # type: ignore[no-any-return]
+    return await ask(read)
 
 
 @router.get("/citations/{id}", response_model=CitationView)
@@ -119,4 +113,4 @@ async def expand_citation(
     context: Annotated[int, Query(ge=0, le=20, description="Messages before and after the proof")] = 3,
 ) -> Response:
     """Return the proof of a summary's bullet, and the messages around it."""
-    return await ask(lambda memory: Answer(memory.cite(id, context).as_dict()))  # type: ignore[no-any-return]
+    return await ask(lambda memory: Answer(memory.cite(id, context).as_dict()))

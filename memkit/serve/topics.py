@@ -23,7 +23,7 @@ async def top(ask: Reading, limit: Limit = 20) -> Response:
         found = memory.topics(compute=False).topics
         return Answer({"topics": [one.as_dict() for one in found[:limit]], "all": len(found)})
 
-    return await ask(read)  # type: ignore[no-any-return]
+    return await ask(read)
 
 
 @router.get("/status", response_model=TopicsStatus)
@@ -46,7 +46,7 @@ async def status(ask: Reading) -> Response:
             }
         )
 
-    return await ask(read)  # type: ignore[no-any-return]
+    return await ask(read)
 
 
 @router.get("/search", response_model=FoundTopics)
@@ -57,7 +57,7 @@ async def by_query(ask: Reading, query: Text, limit: Limit = 10) -> Response:
         pairs = memory.topics_about(query, compute=False)[:limit]
         return Answer({"topics": [{**one.as_dict(), "score": round(score, 3)} for one, score in pairs]})
 
-    return await ask(find)  # type: ignore[no-any-return]
+    return await ask(find)
 
 
 @router.get("/{id}/related", response_model=RelatedTopics)
@@ -70,4 +70,4 @@ async def related(id: Id, ask: Reading, limit: Limit = 10) -> Response:
         pairs = found.related(topic)[:limit]
         return Answer({"id": topic.id, "related": [one.as_dict(other.label) for one, other in pairs]})
 
-    return await ask(read)  # type: ignore[no-any-return]
+    return await ask(read)

@@ -284,7 +284,7 @@ def parse_request(message: dict[str, Any], *, token: str | None, version: str) -
     if seconds is None:
         return Request(identity, operation, arguments, math.inf)
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise RequestError(identity, "malformed", "the deadline of the request is no number")
+        raise RequestError(identity, "malformed", "the deadline of the request is not a number")
     try:
         return Request(identity, operation, arguments, time.monotonic() + seconds)
     except OverflowError as error:

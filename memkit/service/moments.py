@@ -12,8 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memkit.claude_code.agents import starting_task
-from memkit.claude_code.turn import ToolCall, excerpt
+from memkit.agents.claude_code.agents import starting_task
+from memkit.agents.claude_code.omitted import asks_memory
+from memkit.agents.claude_code.tools import SHELL
+from memkit.conversation.turn import ToolCall, excerpt
+from memkit.hook.project import Project
 from memkit.journal.tool_lines import read_call, tool_line
 from memkit.paths import Home
 from memkit.privacy.redact import redact
@@ -51,8 +54,8 @@ class MomentPointers:
         """Return how an earlier turn got past the failed `command` with this `error`."""
         hide = partial(redact, patterns=settings.capture.compiled_patterns())
         command = encodable(str(asked["command"]))
-        call = ToolCall("Bash", {"command": excerpt(command)}, excerpt(encodable(str(asked["error"]))), True)
-        if call.is_recall:
+        call = ToolCall(SHELL, {"command": excerpt(command)}, excerpt(encodable(str(asked["error"]))), True)
+        if asks_memory(call.name, call.input):
             return []
         line = read_call(tool_line(call, (project.root, str(asked.get("directory", ""))), hide))
         moments = Moments(searcher.corpus, project, self._home)

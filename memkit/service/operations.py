@@ -37,13 +37,11 @@ from memkit.recall.overview import TopicCount
 from memkit.recall.pointers import find_pointers, lay_out, written_by
 from memkit.recall.questions import answer
 from memkit.recall.results import Answer, SearchRequest
-from memkit.service.apart import ApartJobs
-from memkit.service.job_book import JobState
-from memkit.service.jobs import Job, JobContext, job_named
+from memkit.service.job_thread import JobThread, Summaries
+from memkit.service.jobs import Job, JobContext, JobState, job_named
 from memkit.service.listener import NotHereError
 from memkit.service.moments import MomentPointers
 from memkit.service.open_projects import Models, OpenProjects
-from memkit.service.rounds import Summaries
 from memkit.service.watcher import Watcher
 from memkit.service.writer import Writer
 from memkit.settings import load
@@ -89,7 +87,7 @@ class Operations:
         self.errors: list[str] = []
         self.live = LiveSessions(home)
         self.writer = Writer(home, self.settings_of, self._models.find)
-        self.apart = ApartJobs()
+        self.jobs = JobThread()
         self.watcher = Watcher(self.writer.index)
         self.summaries = Summaries(
             home, self.settings_of, self.writer.index, self._note_error, self._models.find
@@ -144,7 +142,7 @@ class Operations:
         wait([future for future in passes if future is not None], FRESH_SECONDS)
 
     def _find_topics(self, project: Project, since: str, until: str) -> list[TopicCount] | None:
-        from memkit.topics import topics_in
+        from memkit.topics.topic_list import topics_in
 
         return topics_in(project, self._home, self.settings_of(project), since, until)
 
@@ -264,12 +262,12 @@ class Operations:
         return self.start_job(job_named(str(arguments["name"])))
 
     def start_job(self, job: Job) -> Future[JobState]:
-        """Run a job apart."""
+        """Run a job on the background thread."""
 
         def index(project: Project) -> object:
             return self.writer.index(project.root).result()
 
-        return self.apart.start(job, JobContext(self._home, self.settings_of, index))
+        return self.jobs.start(job, JobContext(self._home, self.settings_of, index))
 
     def reload(self, arguments: Arguments) -> Any:
         """Close all projects and models: settings have changed."""
@@ -303,7 +301,7 @@ class Operations:
     def close(self) -> None:
         """Stop what runs in the background, but not the writer."""
         self.summaries.stop()
-        self.apart.stop()
+        self.jobs.stop()
         self.watcher.close()
 
     def _project(self, arguments: Arguments) -> tuple[Project, Settings]:

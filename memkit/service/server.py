@@ -117,7 +117,7 @@ class _Service:
             await asyncio.wait([listening], timeout=STOP_SECONDS / 2)
             self.operations.close()
             kill_running()  # or the model's program outlives the service, and its answer is lost all the same
-            if not self.operations.writer.join(STOP_SECONDS / 2) or self.operations.apart.is_busy:
+            if not self.operations.writer.join(STOP_SECONDS / 2) or self.operations.jobs.is_busy:
                 logger.info("the current task is left to the next service")
                 logging.shutdown()
                 os._exit(0)  # it loses nothing, whenever it is killed
@@ -173,7 +173,7 @@ class _Service:
                 os._exit(0)
             self._start_due_jobs()
             self.operations.writer.copy()
-            if not self.operations.apart.is_busy:  # one of its jobs asks a model, too
+            if not self.operations.jobs.is_busy:  # one of its jobs asks a model, too
                 self.operations.summaries.look()
             if self._is_idle(idle):
                 self.is_idle = True
@@ -198,7 +198,7 @@ class _Service:
         writer = self.operations.writer
         if writer.length or writer.is_busy or self.operations.summaries.is_busy:
             return False
-        if self.operations.apart.is_busy or any(self.operations.live):
+        if self.operations.jobs.is_busy or any(self.operations.live):
             return False
         return not writer.copy(everything=True)
 

@@ -433,30 +433,28 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return not self.is_on and self.mode != "off"
 
 
-Schedule = Annotated[
-    str, Meta(pattern=r"^(off|every [1-9]\d{0,3}[mhd]|daily ([01]\d|2[0-3]):[0-5]\d)\Z")
-]
-"""When a job runs: "off", "every 10m" (or h, d), "daily 03:00" (local time)."""
+OnOff = Literal["on", "off"]
 
 
 class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When jobs run: `off`, `every 10m`, `every 6h`, `every 1d`, or `daily 03:00` (local time)."""
+    """Whether recurring jobs run: `on` or `off`."""
 
     reconcile: Annotated[
-        Schedule, Meta(description="capture what crashed sessions left in transcripts")
-    ] = "every 10m"
-    retry: Annotated[Schedule, Meta(description="try failed events again")] = "every 6h"
-    health: Annotated[Schedule, Meta(description="look for problems to report to you")] = "every 1h"
-    index: Annotated[Schedule, Meta(description="update the index of every project")] = "every 1d"
+        OnOff, Meta(description="every 10 minutes: capture what crashed sessions left in transcripts")
+    ] = "on"
+    retry: Annotated[OnOff, Meta(description="every 6 hours: try failed events again")] = "on"
+    health: Annotated[OnOff, Meta(description="every hour: look for problems to report to you")] = "on"
+    index: Annotated[OnOff, Meta(description="daily: update the index of every project")] = "on"
     tidy: Annotated[
-        Schedule, Meta(description="clean up what has expired, and free disk space")
-    ] = "every 1d"
+        OnOff, Meta(description="daily: clean up what has expired, and free disk space")
+    ] = "on"
     rollup: Annotated[
-        Schedule, Meta(description="have a model condense closed weeks, months, and years")
-    ] = "daily 03:00"
+        OnOff, Meta(description="daily: have a model condense closed weeks, months, and years")
+    ] = "on"
     topics: Annotated[
-        Schedule, Meta(description="find and name the topics of projects with many new entries")
-    ] = "every 6h"
+        OnOff,
+        Meta(description="every 6 hours: find and name topics of projects with many new entries"),
+    ] = "on"
 
 
 class KeySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

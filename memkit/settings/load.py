@@ -38,7 +38,6 @@ from memkit.settings.validate import (
     masked,
     name_of,
     parse_text,
-    removed,
     validate,
 )
 from memkit.state import parse_json
@@ -100,13 +99,9 @@ def load(
     stronger = dict(_environment_values(os.environ if environ is None else environ))
     if environ is None:
         stronger |= _of_this_call
-    refused = [
-        f"{value.origin}: {removed(key)}"
-        for key, value in [*user.items(), *stronger.items()]
-        if removed(key)
-    ]
+    refused: list[str] = []
     theirs = {} if project is None else _project_values(Path(project.root), user, stronger, refused)
-    found = _with_old_values({**user, **theirs, **stronger})
+    found = {**user, **theirs, **stronger}
     origins = {key: value.origin for key, value in found.items()}
     return Loaded(validate(found), origins, refused)
 
@@ -145,14 +140,6 @@ def set_for_this_call(assignments: Sequence[str]) -> Iterator[None]:
     finally:
         _of_this_call.clear()
         _of_this_call.update(before)
-
-
-def _with_old_values(found: dict[Key, Value]) -> dict[Key, Value]:
-    """Return `found` with what removed settings still decide: what a user turned off stays off."""
-    old, new = found.get(("recall", "session_characters")), ("recall", "session_start")
-    if old is not None and str(old.value).strip() == "0" and new not in found:
-        return {**found, new: Value("off", old.origin)}
-    return found
 
 
 def is_harmless(key: Key) -> bool:

@@ -18,25 +18,6 @@ from memkit.text import shorten
 SHOWN_CHARACTERS = 80
 """A longer name or value is cut in messages."""
 
-_TUNED = "it is a measured constant now; take it out"
-
-REMOVED: dict[str, str] = {
-    **dict.fromkeys(
-        (
-            "search.dense_weight", "search.long_weight", "search.entry_weight",
-            "search.passage_weight", "search.near_weight", "search.far_weight",
-            "search.session_weight", "search.repeat_cost", "search.own_length", "search.rrf_k",
-            "search.semantic_weight", "search.keyword_weight", "search.recency_weight",
-            "search.instruction_boost", "search.unverified_factor",
-        ),
-        _TUNED,
-    ),
-    "search.domain_boost": "it is a constant now, and search.domains still maps code to memory; take it out",
-    "recall.session_characters": "set recall.session_start (guide, entries, both, or off) instead; until "
-    "then, 0 counts as off",
-}  # fmt: skip
-"""Settings of earlier versions, each with what to do about a line that still sets it. They are ignored."""
-
 Key = tuple[str, str]
 """A setting, as (section, name)."""
 
@@ -77,20 +58,14 @@ def name_of(key: Key) -> str:
 
 
 def check_known(key: Key, origin: str = "") -> None:
-    """Raise `UnknownSettingError` if `key` is no setting."""
+    """Raise `UnknownSettingError` if `key` is not a setting."""
     if _is_known(key):
         return
     name = name_of(key)
     if is_secret(key) and not _PLAIN_NAME.fullmatch(key[1]):
         name = f"{key[0]}.…"
-    problem = removed(key) or f"unknown setting {name}; `memkit config list --all` shows all"
+    problem = f"unknown setting {name}; `memkit config list --all` shows all"
     raise UnknownSettingError(f"{origin}: {problem}" if origin else problem)
-
-
-def removed(key: Key) -> str:
-    """Return a line about a setting that no longer exists, or "" for any other key."""
-    advice = REMOVED.get(".".join(key))
-    return f"{name_of(key)} was removed: {advice}" if advice else ""
 
 
 def describe(key: Key) -> str:
@@ -114,16 +89,15 @@ def allowed(key: Key) -> str:
 
 
 def validate(found: Mapping[Key, Value]) -> Settings:
-    """Return settings with the values of `found` over the defaults. Removed settings are ignored.
+    """Return settings with the values of `found` over the defaults.
 
     Text is converted where the setting wants a number or a truth value. Raise `UnknownSettingError`, or
     `SettingError` for the first bad value.
     """
     sections: dict[str, dict[str, Any]] = {}
     for key, value in found.items():
-        if not removed(key):
-            check_known(key, value.origin)
-            sections.setdefault(key[0], {})[key[1]] = _convert(key, value)
+        check_known(key, value.origin)
+        sections.setdefault(key[0], {})[key[1]] = _convert(key, value)
     made = {}
     for section, values in sections.items():
         try:
@@ -208,8 +182,6 @@ def _allowed(kind: inspect.Type) -> str:
             return f"{', '.join(others)} or {last}"
         case inspect.VarTupleType():
             return "a list of strings"
-        case inspect.StrType(pattern=str()):
-            return "off, every 10m (or h, d), or daily 03:00"
         case inspect.StrType(max_length=int(most)):
             return f"text of at most {most} characters"
     return "text"

@@ -18,7 +18,7 @@ from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.recall.usage import RecallUsage, usage
 from memkit.text import midnight
-from memkit.timeline.numbers import Numbers
+from memkit.timeline.summary import Numbers
 from memkit.timeline.tree import open_timeline
 
 logger = logging.getLogger(__name__)

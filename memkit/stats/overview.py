@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 import memkit
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.doctor import open_subject
 from memkit.doctor.checks import CHECKS, examine
 from memkit.hook.tally import full_tally

@@ -31,7 +31,7 @@ MAX_TITLE = 60
 """The most characters of a title. A longer one is cut."""
 
 MAX_GIVEN = 5_000
-"""A longer text in an answer is no title, bullet, or fact."""
+"""A longer text in an answer is not a title, bullet, or fact."""
 
 MAX_NUMBERS = 100
 """The most numbers that are read from a list of turns."""

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 from memkit import anchors
 from memkit.anchors import UNVERIFIED
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.bullets import WrittenBullet, read_bullets
 from memkit.errors import ConfigError
-from memkit.journal import Journal
 from memkit.journal.digest import with_whole
+from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line, short_id
 from memkit.llm import Task
 from memkit.settings import SummarizeSettings

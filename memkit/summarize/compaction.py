@@ -15,9 +15,9 @@ from typing import TypeVar
 from memkit.errors import MemkitError
 from memkit.index import known_projects
 from memkit.ipc import unindexed
-from memkit.journal import Journal
 from memkit.journal.facts import MEMORY_FILE, Fact, FactChange, FactFile
 from memkit.journal.files import keep_replaced
+from memkit.journal.journal import Journal
 from memkit.llm import NotConfiguredError, Provider
 from memkit.llm.calls import (
     ANSWER_SHARE,

@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.agents import role_of
+from memkit.archive.archive import Archive
 from memkit.ipc import unindexed
-from memkit.journal import Journal
 from memkit.journal.day_summaries import extracted
 from memkit.journal.extracts import extract_line
+from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
 from memkit.journal.outcomes import (
     COMMITTED,
@@ -34,7 +35,6 @@ from memkit.journal.outcomes import (
 )
 from memkit.journal.sentences import accepts, decisions, last_proposal, last_question, plan
 from memkit.journal.titles import says_nothing
-from memkit.journal.tool_lines import EDITORS
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.summarize.segments import Segment, archived_turns
@@ -151,7 +151,7 @@ def _edited(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
         turn.id: [
             call.given
             for call in turn.calls
-            if call.name in EDITORS
+            if role_of(call.name) == "edit"
             and not call.has_failed
             and call.given
             and call.outcome != "no result"
@@ -176,7 +176,7 @@ def _committed(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
         for call in turn.calls:
             if call.has_failed or _NOT_COMMITTED.search(call.outcome):
                 continue
-            if call.name == "Bash":
+            if role_of(call.name) == "shell":
                 commits |= dict.fromkeys(_subjects(call), turn.id)
             pulls |= dict.fromkeys(_pull_requests(call), turn.id)
     for label, found in (("Committed", commits), ("Pull request", pulls)):
@@ -199,7 +199,7 @@ def _subjects(call: Call) -> Iterator[str]:
 
 
 def _pull_requests(call: Call) -> Iterator[str]:
-    match = _PULL.search(call.given) if call.name == "Bash" else None
+    match = _PULL.search(call.given) if role_of(call.name) == "shell" else None
     is_tool = _PULL_TOOL.search(call.name) is not None
     url = PULL_URL.search(call.outcome) if match or is_tool else None
     if match is not None:
@@ -240,7 +240,7 @@ def _failed(turns: Sequence[ExtractTurn], most: int) -> Iterator[_Line]:
     runs: dict[str, list[_Run]] = {}
     for turn in turns:
         for call in turn.calls:
-            if call.name == "Bash" and not _NO_FAILURE.search(call.outcome):
+            if role_of(call.name) == "shell" and not _NO_FAILURE.search(call.outcome):
                 key, command = _command(call.given)
                 runs.setdefault(key, []).append(_Run(turn.id, command, call))
     found = []

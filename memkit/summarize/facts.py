@@ -12,7 +12,6 @@ from memkit.index import read_files
 from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.chunker import chunk_file, decode
 from memkit.index.memory_files import MemoryFile
-from memkit.journal import Journal
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.facts import (
     LABELS,
@@ -23,6 +22,7 @@ from memkit.journal.facts import (
     WrittenFact,
     fitting,
 )
+from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
 from memkit.llm import Task, UnusableReplyError
 from memkit.paths import MEMORY_DIRECTORY, Home

@@ -11,10 +11,11 @@ that brings its own memory starts a call. A person may ask for the rollup of any
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -24,10 +25,12 @@ from memkit.index import known_projects
 from memkit.ipc import unindexed
 from memkit.journal.facts import LABELS, SUPERSEDED, FactChange, FactFile
 from memkit.journal.files import keep_replaced
-from memkit.llm import Provider, RefusedError, Task, UnusableReplyError
+from memkit.journal.journal import Journal
+from memkit.llm import Provider, RefusedError, UnusableReplyError
 from memkit.llm.calls import CALL_TOKENS, BudgetReachedError, Calls, Plan, calls_lock
 from memkit.llm.ledger import Ledger
 from memkit.paths import Home
+from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
 from memkit.projects.project import Project
 from memkit.settings import SummarizeSettings
@@ -36,7 +39,6 @@ from memkit.summarize.answer import clean_title
 from memkit.summarize.bullets import instructions, list_schema
 from memkit.summarize.facts import (
     Source,
-    Statement,
     make_facts_task,
     read_facts,
     written_statement,
@@ -45,8 +47,6 @@ from memkit.summarize.rollup_material import (
     LEVELS,
     RollupMaterial,
     basis_of,
-    open_journal,
-    redaction,
     tokens_of,
 )
 from memkit.summarize.summarizer import SummaryReport, concerns_all, is_excluded
@@ -149,10 +149,9 @@ def run_rollups(
     home: Home,
     settings_of: Callable[[Project], Settings],
     find_provider: Callable[[SummarizeSettings], Provider],
-    steps: Callable[[Sequence[str]], Iterator[str]],
     clock: Callable[[], float] = time.time,
 ) -> SummaryReport:
-    """Make the rollups that are due, at most `MOST_CALLS`. `steps` yields the keys of those to make now.
+    """Make the rollups that are due, at most `MOST_CALLS`.
 
     The caller updates the index of the report's projects. Raise `BusyError` if another process makes calls.
     """
@@ -171,7 +170,7 @@ def run_rollups(
         return report
     calls = Calls(home, find_provider, clock)
     with calls_lock(home, WAIT_SECONDS):
-        for key in steps(list(due)[:MOST_CALLS]):
+        for key in list(due)[:MOST_CALLS]:
             try:
                 _make(due[key], home, settings_of(due[key].project), calls, today)
                 report.projects.add(due[key].project.root)
@@ -264,11 +263,12 @@ class AskedRollup:
 
 def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: date) -> None:
     """Facts of an earlier version go, except those the user edited. Raise `ModelError`, `JournalError`."""
-    clean = redaction(settings)
-    journal = open_journal(one.project, home, settings)
+    clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
+    journal = Journal(one.project, shared=settings.memory.shared, home=home)
     written = FactFile(journal.text(one.name), one.name).facts()
     own = [written_statement(fact) for fact in written if fact.is_own]
-    task = _task(own, one, settings)
+    task = make_facts_task(own, one.entries, settings.summarize, clean)
+    task = replace(task, instructions=instructions(settings.summarize, INSTRUCTIONS), schema=_schema())
     with calls.ask(task, settings.summarize, PURPOSE, one.project.root, one.subject) as reply:
         found = read_facts(reply.value, [*own, *one.entries], clean)[:MOST_FACTS]
         forgotten = Tombstones(home).forgotten().within(one.project.root)
@@ -288,8 +288,3 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
         keep_replaced(home, one.project, one.name, clean(text), today.isoformat())
 
     journal.change_facts(one.name, change, keep)
-
-
-def _task(own: Sequence[Statement], one: DueRollup, settings: Settings) -> Task:
-    task = make_facts_task(own, one.entries, settings.summarize, redaction(settings))
-    return Task(instructions(settings.summarize, INSTRUCTIONS), task.material, task.tool, _schema())

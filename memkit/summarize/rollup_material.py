@@ -6,16 +6,17 @@ all material: also lines made without a model, bullets that came with a reposito
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import cached_property
 from html import unescape
 
 from memkit.bullets import bullet_words, read_bullets
 from memkit.hook.entries import OwnEntries
-from memkit.journal import Journal
+from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.facts import Citations, FactFile
+from memkit.journal.journal import Journal
 from memkit.journal.markup import short_id
 from memkit.journal.sessions import turn_outcome
 from memkit.llm.calls import CALL_TOKENS
@@ -45,17 +46,6 @@ def tokens_of(entries: Iterable[Source]) -> int:
     return sum(one.tokens + ENTRY_TOKENS for one in entries)
 
 
-def open_journal(project: Project, home: Home, settings: Settings) -> Journal:
-    """Return the journal that rollups are written to."""
-    return Journal(project, shared=settings.memory.shared, home=home)
-
-
-def redaction(settings: Settings) -> Callable[[str], str]:
-    """Return what redacts a text by these settings."""
-    patterns = settings.capture.compiled_patterns()
-    return lambda text: redact(text, patterns)
-
-
 class RollupMaterial:
     """Reads the material of one project, each day once. The caller handles `JournalError`."""
 
@@ -63,9 +53,9 @@ class RollupMaterial:
         self, project: Project, home: Home, settings: Settings, asked: Span | None = None
     ) -> None:
         """For a period that the user `asked` for, it has all material of that period and nothing else."""
-        self._journal = open_journal(project, home, settings)
+        self._journal = Journal(project, shared=settings.memory.shared, home=home)
         self._own = OwnEntries(home, project.root)
-        self._redact = redaction(settings)
+        self._patterns = settings.capture.compiled_patterns()
         self._asked = asked
         self._forgotten = Tombstones(home).forgotten().within(project.root)
         self._files: dict[Span, FactFile] = {}
@@ -109,7 +99,7 @@ class RollupMaterial:
         return self._source(day, text, Citations(turns=(turn.pairs["turn"],)), is_verified=True)
 
     def _source(self, day: date, text: str, citations: Citations, is_verified: bool) -> Source:
-        shown = self._redact(text)
+        shown = redact(text, self._patterns)
         return Source(
             shown, day.isoformat(), citations, evidence_of(shown, day.isoformat(), is_verified)
         )
@@ -149,7 +139,7 @@ class RollupMaterial:
         for one in self.file(span).facts():
             fact = one.fact
             if self._asked is not None or bullet_words(fact.shown) in self._own:
-                shown = self._redact(fact.text)
+                shown = redact(fact.text, self._patterns)
                 evidence = evidence_of(shown, fact.date, fact.is_verified)
                 found.append(Source(shown, fact.date, fact.citations, evidence))
         return found

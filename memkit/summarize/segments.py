@@ -13,14 +13,14 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.summary_queue import Attempt, QueuedSession
 from memkit.errors import ArchiveError
-from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import with_whole
+from memkit.journal.journal import Journal
 from memkit.llm.calls import CALL_TOKENS, SMALLEST_CALL
 from memkit.settings import SummarizeSettings
 from memkit.summarize.turns import shown_turn

@@ -12,13 +12,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from memkit import embedding
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.capture.summary_queue import Attempt, QueuedSession, SummaryQueue
 from memkit.errors import ConfigError, JournalError, MemkitError
 from memkit.ipc import unindexed
-from memkit.journal import Journal
 from memkit.journal.day_summaries import extracted, turns_of
+from memkit.journal.journal import Journal
 from memkit.llm import ModelError, Provider, UnusableReplyError
 from memkit.llm.calls import BudgetReachedError, BusyError, Calls, Plan, calls_lock
 from memkit.paths import Home

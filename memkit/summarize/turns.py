@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from memkit.claude_code.turn import ToolCall
+from memkit.agents import role_of
+from memkit.agents.claude_code.omitted import asks_memory
+from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile, heading_title
 from memkit.journal.tool_lines import MAX_TOOLS, MORE, count_calls, split_count, tool_line
 from memkit.journal.turn_parts import read_parts
@@ -155,7 +157,8 @@ def _archived_calls(turn: ArchivedTurn) -> Iterator[ToolCall]:
     for message in turn.messages:
         for tool in message.tools:
             if tool.result is None:
-                waiting.append(ToolCall(tool.name, tool.input))
+                is_recall = asks_memory(tool.name, tool.input)
+                waiting.append(ToolCall(tool.name, tool.input, is_recall=is_recall))
                 continue
             call = next(
                 (one for one in waiting if one.name == tool.name and one.result is None), None
@@ -180,7 +183,7 @@ def _full(line: str, call: ToolCall) -> Call:
     """Return a call with all of its command and result. A path stays relative, as the line shows it."""
     shown = _read_call(line)
     command = call.input.get("command")
-    given = command if call.name == "Bash" and isinstance(command, str) else shown.given
+    given = command if role_of(call.name) == "shell" and isinstance(command, str) else shown.given
     outcome = call.result or shown.outcome
     if len(outcome) > READ_CHARACTERS:
         outcome = outcome[: READ_CHARACTERS // 2] + "\n" + outcome[-READ_CHARACTERS // 2 :]

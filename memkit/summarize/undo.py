@@ -117,5 +117,5 @@ def _last_compaction(value: dict[str, Any]) -> LastCompaction:
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error
     if last.copy and not _COPY.fullmatch(last.copy):
-        raise ValueError("`copy` is no name of a copy")
+        raise ValueError("`copy` is not a name of a copy")
     return last

@@ -19,14 +19,16 @@ import msgspec
 
 from memkit.errors import JournalError
 from memkit.files import inside, make_private_directory, read_regular, write_durably
-from memkit.journal import Journal
+from memkit.hook.project import Project, digest16
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.projects.project import Project, digest16
 from memkit.timeline.nodes import day_of, month_of
-from memkit.timeline.numbers import Numbers, count
 from memkit.timeline.summary import (
+    Numbers,
     Segment,
     Summary,
+    count_day,
     joined,
     read_day,
     read_segments,
@@ -53,27 +55,6 @@ class Day(msgspec.Struct, frozen=True):
     numbers: Numbers
 
 
-class Counts(msgspec.Struct, frozen=True):
-    """The numbers of a summary. To read only these is much faster."""
-
-    turns: int
-    notes: int
-    failed: int
-    sessions: list[str]
-
-
-class _CountedDay(msgspec.Struct, frozen=True):
-    summary: Counts
-
-
-class _NumberedDay(msgspec.Struct, frozen=True):
-    numbers: Numbers
-
-
-class _Stamps(msgspec.Struct):
-    stamps: dict[str, Stamp]
-
-
 class _MonthFile(msgspec.Struct):
     """A month as its file has it. `days` stay text until they are asked for: most views need sums only."""
 
@@ -85,10 +66,7 @@ class _MonthFile(msgspec.Struct):
 
 # Made at import: msgspec's first use of a type is not thread-safe.
 _DAYS = msgspec.json.Decoder(dict[str, Day])
-_COUNTED_DAYS = msgspec.json.Decoder(dict[str, _CountedDay])
-_NUMBERED_DAYS = msgspec.json.Decoder(dict[str, _NumberedDay])
 _MONTH_FILE = msgspec.json.Decoder(_MonthFile)
-_STAMPS = msgspec.json.Decoder(_Stamps)
 
 
 def _decoded(file: _MonthFile) -> dict[str, Day]:
@@ -117,26 +95,6 @@ class Month:
         except msgspec.DecodeError as error:
             logger.warning("a month of the timeline is made again: %s", error)
             return _decoded(self._read_again())
-
-    def counts(self) -> dict[str, Counts]:
-        """Return the numbers of each day file, by its name."""
-        try:
-            found = _COUNTED_DAYS.decode(self._file.days)
-        except msgspec.DecodeError:  # then `days` reads the files again
-            summaries = {name: day.summary for name, day in self.days.items()}
-            return {
-                name: Counts(one.turns, one.notes, one.failed, one.sessions)
-                for name, one in summaries.items()
-            }
-        return {name: day.summary for name, day in found.items()}
-
-    def numbers(self) -> dict[str, Numbers]:
-        """Return the numbers of each day file for statistics, by its name."""
-        try:
-            found = _NUMBERED_DAYS.decode(self._file.days)
-        except msgspec.DecodeError:  # then `days` reads the files again
-            return {name: day.numbers for name, day in self.days.items()}
-        return {name: day.numbers for name, day in found.items()}
 
     def may_hold(self, name: str) -> bool:
         """Whether an id that begins with `name` may be in it. Most months can be left out without reading."""
@@ -224,7 +182,7 @@ class MonthCache:
             except JournalError as error:
                 self._announce(str(error))
                 continue
-            days[name] = Day(summarize(name, content), read_segments(name, content), count(content))
+            days[name] = Day(summarize(name, content), read_segments(name, content), count_day(content))
         dates: dict[str, list[Summary]] = {}
         for name, day in days.items():
             dates.setdefault(name[:10], []).append(day.summary)
@@ -255,7 +213,7 @@ class MonthCache:
         for name in os.listdir(self._directory):
             path = os.path.join(self._directory, name)
             try:
-                kept = _STAMPS.decode(read_regular(path)).stamps
+                kept = _MONTH_FILE.decode(read_regular(path)).stamps
             except (OSError, msgspec.DecodeError):
                 kept = {}
             if not kept or present.get(name.removesuffix(_SUFFIX)) != kept:

@@ -10,11 +10,11 @@ from html import unescape
 from typing import Any
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.bullets import read_bullet
-from memkit.claude_code.exchange import redacted_again
-from memkit.conversation import Message
+from memkit.conversation.message import Message
+from memkit.conversation.values import redacted_again
 from memkit.errors import ArchiveError, JournalError, NotFoundError
 from memkit.journal.day_file import DayFile, heading_title
 from memkit.journal.sessions import shown_line
@@ -230,8 +230,9 @@ def events(
         except (ArchiveError, OSError) as error:
             problems[one_line(str(error))] = None
             original = None
-        if original is not None and not (other_projects or _is_of(timeline.project, original, home)):
-            original = None
+        if original is not None and not other_projects:
+            owner = Project.at_root(original.project, home).root if original.project else ""
+            original = original if owner == timeline.project.root else None
         if original is None:
             missing.append(turn)
             continue
@@ -274,10 +275,6 @@ def _turns_of(timeline: Timeline, node: Node, first: date, last: date) -> dict[s
 def _is_within(time: datetime | None, since: datetime | None, until: datetime | None) -> bool:
     """Return whether a message is in the range. One without a time is in each."""
     return time is None or ((since is None or time >= since) and (until is None or time < until))
-
-
-def _is_of(project: Project, turn: ArchivedTurn, home: Home) -> bool:
-    return bool(turn.project) and Project.at_root(turn.project, home).root == project.root
 
 
 def _event(message: Message, turn: str, session: str) -> dict[str, Any]:

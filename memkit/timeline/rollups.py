@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import unescape
 
 from memkit.errors import JournalError
-from memkit.journal import Journal
 from memkit.journal.facts import FactFile
+from memkit.journal.journal import Journal
 from memkit.privacy.tombstones import NOTHING, Forgotten
 from memkit.text import encodable, one_line
 from memkit.timeline.nodes import MONTH, WEEK, YEAR, Span

@@ -13,12 +13,13 @@ from html import unescape
 import msgspec
 
 from memkit import anchors
+from memkit.agents import role_of
 from memkit.bullets import DECIDED, read_bullets
-from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section, heading_title
+from memkit.journal.journal import Journal
 from memkit.journal.sessions import open_lines, shown_bullet, stretch
-from memkit.journal.tool_lines import EDITORS, read_call, split_count
-from memkit.journal.turn_parts import read_parts
+from memkit.journal.tool_lines import read_call, split_count
+from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.text import encodable, one_line
 from memkit.timeline.words import words_of
 
@@ -80,6 +81,21 @@ class Summary(msgspec.Struct):
     failures: dict[str, int] = {}
     open: dict[str, list[Entry]] = {}
     decided: list[Entry] = []
+
+
+class Numbers(msgspec.Struct, frozen=True):
+    """Counts of a day file for `memkit stats`: turns, words, bullets of models, and sessions by ID.
+
+    `hours` counts turns by the hour (0 to 23) in which they began, if their heading has a time. `files` has
+    for each path the numbers of edits and of all calls of tools.
+    """
+
+    turns: int = 0
+    words: int = 0
+    bullets: int = 0
+    sessions: tuple[str, ...] = ()
+    hours: dict[int, int] = {}
+    files: dict[str, tuple[int, int]] = {}
 
 
 def read_day(journal: Journal, day: str) -> DayFile:
@@ -164,9 +180,9 @@ def _count(text: str, words: Counter[str], files: Counter[str], failures: Counte
     words.update(words_of(said))
     for line in parts.tools:
         call, (_, count) = read_call(line), split_count(line)
-        if call.name in EDITORS and call.given and not call.outcome:
+        if role_of(call.name) == "edit" and call.given and not call.outcome:
             files[call.given] += count
-        elif call.name == "Bash" and call.has_failed:
+        elif role_of(call.name) == "shell" and call.has_failed:
             shown = f"{call.given}: {call.reason}" if call.reason else call.given
             failures[one_line(shown, FAILURE_CHARACTERS)] += count
 
@@ -178,6 +194,32 @@ def _decisions(date: str, lines: Iterable[str]) -> list[Entry]:
             text = one_line(unescape(shown_bullet(bullet).removeprefix(DECIDED)), QUESTION_CHARACTERS)
             found.append(Entry(date, text, bullet.lasting_id))
     return found
+
+
+def count_day(content: DayFile) -> Numbers:
+    """Return the numbers of a day."""
+    turns = words = bullets = 0
+    sessions: dict[str, None] = {}
+    hours: Counter[int] = Counter()
+    edited: Counter[str] = Counter()
+    mentioned: Counter[str] = Counter()
+    for section in content.sections:
+        if "turn" in section.pairs:
+            turns += 1
+            hour = section.minute[:2]
+            if hour and int(hour) < 24:
+                hours[int(hour)] += 1
+            read = read_turn(content.text(section))
+            words += read.words
+            for call in read.calls:
+                mentioned[call.path] += 1
+                edited[call.path] += call.is_edit
+        elif "session" in section.pairs:
+            sessions[section.pairs["session"]] = None
+            lines = content.lines[section.start + 1 : section.end]
+            bullets += sum(not bullet.is_extract for _, bullet in read_bullets(lines))
+    files = {path: (edited[path], mentioned[path]) for path in mentioned}
+    return Numbers(turns, words, bullets, tuple(sessions), dict(hours), files)
 
 
 def joined(parts: Sequence[Summary]) -> Summary:

@@ -18,22 +18,23 @@ from itertools import groupby
 from typing import Any
 
 from memkit.errors import AmbiguousIdError, NotFoundError
-from memkit.journal import Journal
+from memkit.hook.project import Project
 from memkit.journal.day_file import heading_title
 from memkit.journal.facts import MEMORY_FILE, SUPERSEDED, FactFile
+from memkit.journal.journal import Journal
 from memkit.journal.sessions import turn_outcome
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.text import encodable, one_line
 from memkit.timeline import nodes
-from memkit.timeline.cache import Counts, Day, Month, MonthCache, Stamp
+from memkit.timeline.cache import Day, Month, MonthCache, Stamp
 from memkit.timeline.nodes import Span, parse_span, path_of
-from memkit.timeline.numbers import Numbers
 from memkit.timeline.rollups import read_rollup
 from memkit.timeline.summary import (
     QUESTION_CHARACTERS,
     TITLE_CHARACTERS,
     Entry,
+    Numbers,
     Segment,
     Summary,
     joined,
@@ -145,9 +146,11 @@ class Timeline:
             node = self._period(span)
             if node.summary.days or span.kind == nodes.ALL:
                 return node
-        found = self._segment(name)
-        if found is not None:
-            return found
+        place = self._find_segment(name)
+        if place is not None:
+            segment, day = place
+            summary = summarize(day, read_day(self.journal, day), segment.id)
+            return replace(_segment_node(segment, day[:10], summary), words=self._telling(summary))
         if span is None:
             raise NotFoundError(
                 f"the timeline has no node {name!r}; name a year (2026), a month (2026-11), a week "
@@ -251,27 +254,17 @@ class Timeline:
         """Yield the numbers of each day file by its name, oldest first, from the day `first` (ISO) on."""
         for month in self._months.values():
             if month.names[-1][:10] >= first:
-                for name, own in sorted(month.numbers().items()):
+                for name, day in sorted(month.days.items()):
                     if name[:10] >= first:
-                        yield name, own
+                        yield name, day.numbers
 
-    def calendar(self, year: int) -> dict[str, Counts]:
-        """Return the days (ISO) of a calendar year that hold something, oldest first, with their numbers."""
-        found: dict[str, Counts] = {}
-        for month in self._months.values():
-            if not month.names[0][:4] <= f"{year:04d}" <= month.names[-1][:4]:
-                continue
-            for name, own in month.counts().items():
-                if name[:4] != f"{year:04d}":
-                    continue
-                before = found.get(name[:10], Counts(0, 0, 0, []))  # a day may have two files
-                found[name[:10]] = Counts(
-                    before.turns + own.turns,
-                    before.notes + own.notes,
-                    before.failed + own.failed,
-                    list(dict.fromkeys([*before.sessions, *own.sessions])),
-                )
-        return dict(sorted(found.items()))
+    def calendar(self, year: int) -> dict[str, Summary]:
+        """Return the days (ISO) of a calendar year that hold something, oldest first, with what they hold."""
+        span = Span(nodes.YEAR, f"{year:04d}", date(year, 1, 1), date(year, 12, 31))
+        return {
+            day: same_day([self._day(name).summary for name in names])
+            for day, names in groupby(self.days_in(span), lambda name: name[:10])
+        }
 
     def changes_since(self, earlier: Timeline) -> tuple[list[str], list[str]]:
         """Return the days (ISO) that were not so in an earlier timeline, and their new turns and notes."""
@@ -385,7 +378,7 @@ class Timeline:
         summary, known = self._summary(span)
         dates = [name[:10] for name in known]
         first, last = (dates[0], dates[-1]) if dates else ("", "")
-        title, bullets = self._rollup(span)
+        rollup = read_rollup(self.journal, span)
         return Node(
             kind=span.kind,
             id=span.name,
@@ -394,13 +387,9 @@ class Timeline:
             last=last,
             summary=summary,
             words=self._telling(summary),
-            title=title,
-            bullets=bullets,
+            title=rollup.title if rollup else "",
+            bullets=tuple(one.text for one in rollup.lines) if rollup else (),
         )
-
-    def _rollup(self, span: Span) -> tuple[str, tuple[str, ...]]:
-        found = read_rollup(self.journal, span)
-        return (found.title, tuple(one.text for one in found.lines)) if found else ("", ())
 
     def _summary(self, span: Span) -> tuple[Summary, list[str]]:
         if span.kind == nodes.ALL:
@@ -433,17 +422,10 @@ class Timeline:
         found = [one for name in self.days_in(span) for one in self._day(name).segments]
         return sorted(found, key=lambda one: one.begins)
 
-    def _segment(self, name: str) -> Node | None:
-        """Return the segment or note with an id that is or begins with `name`, or that holds such a turn."""
-        place = self._find_segment(name)
-        if place is None:
-            return None
-        segment, day = place
-        summary = summarize(day, read_day(self.journal, day), segment.id)
-        node = _segment_node(segment, day[:10], summary)
-        return replace(node, words=self._telling(summary))
-
     def _find_segment(self, name: str) -> tuple[Segment, str] | None:
+        """Return the segment or note with an id that is or begins with `name`, or that holds such a turn, and
+        its day file.
+        """
         found: dict[str, tuple[Segment, str]] = {}
         if len(name) < _LEAST_ID or not name.isalnum():
             return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from memkit.environment import PYTHON_VARIABLE
@@ -67,19 +67,17 @@ def refresh_due(
     home: Home,
     settings_of: Callable[[Project], Settings],
     find_provider: Callable[[SummarizeSettings], Provider],
-    steps: Callable[[Iterable[str]], Iterable[str]] = sorted,
 ) -> str:
     """Compute the topics of the projects that need it, and have a model name those without a label.
 
-    Return one line on what was done. `steps` yields the roots to look at, see `JobRun.steps`. Raise
-    `MemkitError`.
+    Return one line on what was done. Raise `MemkitError`.
     """
     from memkit.topics.names import TopicNames  # slow to import; `memkit topics` needs none of it
 
     known = {project.root: project for project in projects}
     names = TopicNames(home, find_provider)
     done, failures = 0, []
-    for root in steps(known):
+    for root in sorted(known):
         settings = settings_of(known[root])
         if is_due(*changed_entries(known[root], home, settings)):
             failure = _refresh_apart(known[root], home)

@@ -1,6 +1,6 @@
 """The topics of a project as they were computed last: `topics.json`, next to the snapshot of that time.
 
-It is derived: labels made of words, sizes, days, relations. It can go at any time. `kept` has the rest.
+This file is a cache of labels made of words, sizes, days, and relations. Everything else is in `topic_store`.
 """
 
 from __future__ import annotations
@@ -141,5 +141,5 @@ def _stored(value: Mapping[str, Any]) -> StoredTopics:
 
 def _count(value: Any) -> int:
     if int(value) < 0:
-        raise ValueError(f"{value} is no number of entries")
+        raise ValueError(f"{value} is not a number of entries")
     return int(value)

@@ -22,7 +22,7 @@ from memkit.journal.turn_parts import read_turn
 from memkit.text import encodable, one_line
 from memkit.timeline.summary import TITLE_CHARACTERS, read_day
 from memkit.timeline.tree import Timeline
-from memkit.topics import Topic, TopicList
+from memkit.topics.topic_list import Topic, TopicList
 
 MOST_NODES = 2000
 _ENTRIES, _TOPICS = 0.6, 0.2

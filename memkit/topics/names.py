@@ -21,7 +21,7 @@ from memkit.hook.entries import OwnEntries, heading_words
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
 from memkit.index.reader import ChunkReader
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.llm import Provider, RefusedError, Task, UnusableReplyError
 from memkit.llm.calls import CALL_TOKENS, BudgetReachedError, BusyError, Calls, calls_lock
 from memkit.paths import Home
@@ -34,10 +34,10 @@ from memkit.summarize.answer import clean_title
 from memkit.summarize.bullets import as_data, instructions, recorded_bullets
 from memkit.summarize.summarizer import concerns_all, is_excluded
 from memkit.text import estimate_tokens
-from memkit.topics import Topic, read_topics
 from memkit.topics.files import key_of
-from memkit.topics.kept import ModelLabel, changing_kept
 from memkit.topics.labels import clean
+from memkit.topics.topic_list import Topic, read_topics
+from memkit.topics.topic_store import ModelLabel, changing_kept
 
 logger = logging.getLogger(__name__)
 
@@ -136,19 +136,16 @@ class TopicNames:
         if self._is_over or not _is_allowed(project, self._home, settings):
             return
         try:
-            if not self._unnamed(project, settings):
+            if not unnamed_topics(project, self._home, settings):
                 return
             with calls_lock(self._home, wait_seconds):
                 # Read again: another process may have named or forgotten something before it let the lock go.
-                self._ask(project, settings, self._unnamed(project, settings))
+                self._ask(project, settings, unnamed_topics(project, self._home, settings))
         except (MemkitError, OSError) as error:
             logger.warning("no labels for the topics of %s: %s", project.root, error)
             self.failures.append(str(error))
             is_hopeless = isinstance(error, (BudgetReachedError, BusyError)) or concerns_all(error)
             self._is_over = self._is_over or is_hopeless
-
-    def _unnamed(self, project: Project, settings: Settings) -> list[UnnamedTopic]:
-        return unnamed_topics(project, self._home, settings)
 
     def _ask(self, project: Project, settings: Settings, topics: Sequence[UnnamedTopic]) -> None:
         if not topics:

@@ -22,12 +22,12 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.archive import Archive
 from memkit.archive import turn as archived
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, bounded
 from memkit.capture.capture import Capture
-from memkit.claude_code.transcript import MAX_DEPTH
-from memkit.conversation import Message, ToolUse
+from memkit.conversation.message import Message, ToolUse
+from memkit.conversation.values import MAX_DEPTH
 from memkit.errors import AmbiguousIdError, ArchiveError, ArchiveVersionError
 from memkit.paths import Home
 from memkit.privacy.redact import redact
@@ -231,9 +231,9 @@ WRITER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from memkit.archive import turn as archived
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.conversation import Message
+from memkit.conversation.message import Message
 from memkit.paths import Home
 archive = Archive(Home(sys.argv[2]))
 print("ready", flush=True)

@@ -252,7 +252,7 @@ def test_timelines(tmp_path: Path) -> None:
     assert len(figures["timeline_rewritten"]) == 1
 
 
-@only_in_ci
+@only_at_night
 def test_scale(
     home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -298,7 +298,7 @@ def test_serving(
     assert figures["many"]["errors"] == figures["limited"]["errors"] == {}
 
 
-@only_in_ci
+@only_at_night
 @pytest.mark.e2e
 def test_page(home_with_model: Path) -> None:
     # In a process of its own: Playwright may run already in this one, for the tests of the page.

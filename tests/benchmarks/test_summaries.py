@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.claude_code.turn import ToolCall
+from memkit.conversation.turn import ToolCall
 from memkit.embedding import load_embedder
 from memkit.llm import Task, find_provider
 from memkit.paths import Home

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memkit.claude_code.files import find_sources
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import read_turns
+from memkit.agents.claude_code.files import find_sources
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
 
 
 def test_same_seed_same_bytes(tmp_path: Path) -> None:

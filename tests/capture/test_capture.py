@@ -13,7 +13,7 @@ from memkit.capture import capture as capture_module
 from memkit.capture.capture import Capture, TranscriptBehind
 from memkit.capture.sessions import Sessions
 from memkit.ipc import unindexed
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage

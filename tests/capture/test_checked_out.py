@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from memkit import anchors
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.index.chunker import chunk_markdown
 from memkit.paths import Home
@@ -152,19 +151,6 @@ def test_an_import_takes_no_commit_away(stage: Stage) -> None:
     Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert path.read_bytes() == before
     assert stage.days == days
-
-
-def test_an_archive_from_before_there_were_commits_stays_as_it_is(stage: Stage) -> None:
-    stage.write(Lines().prompt("q", prompt_id(1)).answer("a"))
-    stage.handle("Stop", prompt_id=prompt_id(1))
-    path = Archive(stage.home).path(SESSION)
-    before = path.read_bytes()
-    (turn,) = Archive(stage.home).turns(SESSION)
-    assert turn.commit == ""
-    assert Archive(stage.home).append(SESSION, [turn]) == 0
-    assert path.read_bytes() == before
-    text = zstandard.ZstdDecompressor().stream_reader(before, read_across_frames=True).read()
-    assert b'"id"' in text and b"commit" not in text
 
 
 def test_an_edited_turn_is_not_given_a_branch(stage: Stage) -> None:

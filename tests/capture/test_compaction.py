@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.journal.turn_parts import COMPACTION_TITLE
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines

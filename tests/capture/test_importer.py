@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.agents.claude_code.files import Source, find_sources, project_of
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.importer import (
     Importer,
@@ -21,9 +24,7 @@ from memkit.capture.importer import (
     ImportSelection,
     preview_import,
 )
-from memkit.claude_code.files import Source, find_sources, project_of
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import read_turns
+from memkit.hook.project import Project
 from memkit.paths import OFF_MARKER, Home
 from memkit.projects.project import Project
 from memkit.settings.load import Settings

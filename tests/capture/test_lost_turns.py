@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from memkit.archive import Archive
-from memkit.archive.file import turn_ids
-from memkit.archive.turn import ArchivedTurn
-from memkit.capture import capture as capture_module
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.capture.lost import lost_turns, separate_commands
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import Turn, read_turns
+from memkit.capture.lost import lost_turns
 from memkit.errors import MemkitError
-from memkit.journal import Journal
-from memkit.projects.project import Project
+from memkit.hook.project import Project
+from memkit.journal.journal import Journal
 from memkit.settings import MemorySettings
 from memkit.settings.load import Settings
 from tests.builders import Lines
@@ -45,10 +41,6 @@ def written(stage: Stage) -> list[tuple[str, str]]:
     ]
 
 
-def wanted(path: Path) -> list[tuple[str, str]]:
-    return [(turn.id, turn.prompt) for turn in read_turns(Transcript(path)) if turn.is_memory]
-
-
 def live(stage: Stage) -> None:
     """Capture the recorded session as it grew."""
     data = (RECORDED / f"{NAME}.jsonl").read_bytes().splitlines(keepends=True)
@@ -61,31 +53,14 @@ def live(stage: Stage) -> None:
             stage.handle("Stop", prompt_id=turn.prompt_id, late=True)
 
 
-def as_before(transcript: Transcript) -> Iterator[Turn]:
-    for turn in read_turns(transcript):
-        turn.id, turn.former_id = turn.former_id or turn.id, ""
-        yield turn
-
-
-@pytest.fixture
-def damaged(stage: Stage) -> Stage:
-    """A memory in which earlier versions have replaced both prompts by commands."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(capture_module, "read_turns", as_before)
-        patch.setattr(ArchivedTurn, "is_command", False)
-        live(stage)
-    assert [title for _, title in written(stage)] == ["! ls", "! ls -a"]
-    return stage
-
-
 def test_each_command_has_an_id_of_its_own(stage: Stage) -> None:
     live(stage)
     turns = written(stage)
     assert [title for _, title in turns] == PROMPTS
     assert len(dict(turns)) == len(turns)
     for offset in (turn.start for turn in read_turns(Transcript(stage.transcript))):
-        found = [(turn.id, turn.former_id) for turn in read_turns(Transcript(stage.transcript, offset))]
-        whole = [(turn.id, turn.former_id) for turn in read_turns(Transcript(stage.transcript))]
+        found = [turn.id for turn in read_turns(Transcript(stage.transcript, offset))]
+        whole = [turn.id for turn in read_turns(Transcript(stage.transcript))]
         assert found == whole[-len(found) :]
     Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert written(stage) == turns
@@ -96,39 +71,6 @@ def test_each_command_has_an_id_of_its_own(stage: Stage) -> None:
     archive = Archive(stage.home)
     (one,) = [one for name in archive.sessions() for one in archive.turns(name) if one.id == turns[0][0]]
     assert one.messages[0].text == "The first question"
-
-
-@pytest.mark.parametrize("by", ["import", "tidy", "both"])
-def test_a_turn_that_a_command_replaced_comes_back(damaged: Stage, by: str) -> None:
-    transcript = damaged.transcript
-    if by != "import":
-        separate_commands(damaged.home, lambda project: Settings())
-    if by != "tidy":
-        Capture(damaged.home, Settings()).import_file(transcript, damaged.project)
-    assert sorted(written(damaged)) == sorted(wanted(transcript))  # within a minute, in any order
-    before = damaged.days
-    assert separate_commands(damaged.home, lambda project: Settings()) == set()
-    Capture(damaged.home, Settings()).import_file(transcript, damaged.project)
-    assert damaged.days == before
-
-
-def test_a_replaced_turn_whose_command_is_not_archived_comes_back(stage: Stage) -> None:
-    """The archive kept the longer of the two."""
-    lines = Lines().prompt("Fix it", prompt_id(1)).call("Bash", "t", command="make").result("t", "ok").answer("Done.")
-    lines.prompt("<bash-input>ls</bash-input>", prompt_id(1)).prompt("<bash-stdout>a</bash-stdout>", prompt_id(1))
-    stage.write(lines)
-    stage.handle("SessionEnd")
-    (prompt, _), (command, _) = whole = written(stage)
-    (day,) = Path(stage.project.memory).glob("*.md")
-    head, _, rest = day.read_text().partition("### ")
-    day.write_text(head + "### " + rest.partition("### ")[2].replace(command, prompt))
-    Archive(stage.home).rewrite(stage.transcript.stem, lambda one: one if one.id == prompt else None)
-    assert written(stage) == [(prompt, "! ls")]
-    assert separate_commands(stage.home, lambda project: Settings()) == {stage.project.root}
-    assert {title for _, title in written(stage)} == {"Fix it", "! ls"}
-    assert "Bash `make` → ok" in stage.journal
-    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
-    assert sorted(written(stage)) == sorted(whole)
 
 
 def test_what_git_threw_away_is_lost_and_what_it_has_is_not(stage: Stage) -> None:
@@ -179,33 +121,12 @@ def test_copies_of_a_day_do_not_count(stage: Stage) -> None:
     assert day.read_text() == text
 
 
-def test_an_archive_that_cannot_be_read_stops_no_other(damaged: Stage) -> None:
-    archive = Archive(damaged.home)
-    archive.path("another").mkdir(parents=True)
-    assert separate_commands(damaged.home, lambda project: Settings()) == {damaged.project.root}
-    assert "The first question" in [title for _, title in written(damaged)]
-
-
-def test_archives_are_read_for_it_once(damaged: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
-    monkeypatch.setattr("memkit.capture.lost.turn_ids", lambda path: read.append(path) or turn_ids(path))
-    another = Archive(damaged.home).path("another")
-    another.mkdir()
-    counts = []
-    for _ in range(3):
-        separate_commands(damaged.home, lambda project: Settings())
-        counts.append(len(read))
-        if another.exists():  # after the first pass, which could not read it
-            another.rmdir()
-    assert counts == [2, 3, 3]
-
-
 def test_without_an_answer_of_git_nothing_counts_as_lost(
-    damaged: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    separate_commands(damaged.home, lambda project: Settings())
-    for day in Journal(damaged.project).days():
-        Journal(damaged.project).path(day).unlink()
+    live(stage)
+    for day in Journal(stage.project).days():
+        Journal(stage.project).path(day).unlink()
     monkeypatch.setattr("memkit.capture.lost.run_git", lambda *_: None)
     with pytest.raises(MemkitError, match="git did not answer"):
-        lost_turns(damaged.home, damaged.project, Settings(memory=MemorySettings(shared=True)))
+        lost_turns(stage.home, stage.project, Settings(memory=MemorySettings(shared=True)))

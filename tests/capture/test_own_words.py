@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.agents.claude_code.omitted import asks_memory
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.claude_code.omitted import asks_memory
 from memkit.hook.entries import prompt_hint
 from memkit.hook.quotes import session_facts
 from memkit.paths import Home

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.agents.claude_code.files import find_sources
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.importer import Importer, ImportSelection
 from memkit.capture.sessions import Sessions
-from memkit.claude_code.files import find_sources
-from memkit.journal import Journal
-from memkit.projects.project import Project
+from memkit.hook.project import Project
+from memkit.journal.journal import Journal
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
 from tests.capture.stage import Stage, prompt_id

@@ -15,10 +15,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from memkit.archive import Archive
+from memkit.agents.claude_code.files import transcripts_directory
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Session, Sessions
-from memkit.claude_code.files import transcripts_directory
 from memkit.cli import cli
 from memkit.errors import MemkitError
 from memkit.index.memory_files import added_paths

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive import SUFFIX
+from memkit.archive.archive import SUFFIX
 from memkit.cli.log_file import LOG_BYTES, LOG_FILES, log_to_file
 from memkit.paths import Home
 from tests.cli.conftest import Run, environment

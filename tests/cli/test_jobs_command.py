@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from memkit.service.job_book import JobBook
+from memkit.service.jobs import JobBook
 from tests.cli.conftest import Run
 from tests.memory import Memory
 
 
-def test_run_pause_and_resume(run: Run, fresh: Memory) -> None:
+def test_list_and_run(run: Run, fresh: Memory) -> None:
     listed = run(fresh, "jobs")
     assert "reconcile" in listed.output
     assert "never" in listed.output
@@ -18,30 +18,24 @@ def test_run_pause_and_resume(run: Run, fresh: Memory) -> None:
     run(fresh, "index")
     done = run(fresh, "jobs", "run", "index", "--json").json
     assert done["index"]["result"] == "1 project up to date"
-    assert done["index"]["next"] == done["index"]["last"] + 86400
-    assert done["index"]["schedule"] == "every 1d"
-    assert run(fresh, "jobs", "pause", "index", "--json").json["index"]["paused"] is True
+    assert done["index"]["next"] == done["index"]["last"] + done["index"]["every_seconds"]
     listed = run(fresh, "jobs").output
-    assert ", paused\n    1 project up to date\n" in listed
+    assert "\n    1 project up to date\n" in listed
     assert all(len(line) <= 80 for line in listed.splitlines())
-    assert run(fresh, "jobs", "resume", "index", "--json").json["index"]["paused"] is False
 
 
 def test_show(run: Run, fresh: Memory) -> None:
-    assert "    last run    never\n    unfinished  none\n" in run(fresh, "jobs", "show", "index").output
-    assert run(fresh, "config", "set", "jobs.index", "daily 25:00").status == 1
-    assert run(fresh, "config", "set", "jobs.index", "daily 03:00").status == 0
+    assert "    last run  never\n" in run(fresh, "jobs", "show", "index").output
     run(fresh, "jobs", "run", "index")
-    book = JobBook(fresh.home)
-    book.update("index", begun=1.8e9, checkpoint="/a", progress="1 of 3", error="no room", error_time=1.7e9)
     shown = run(fresh, "jobs", "show", "index").output
-    assert shown.startswith("index: update the index of every project\n    schedule    daily 03:00 (jobs.index)\n")
-    assert re.search(r"    last run    \d{4}-.*, took \d+\.\d s: 0 projects up to date\n", shown)
-    assert re.search(r"    unfinished  begun 2027-.*, 1 of 3 done\n", shown)
-    assert re.search(r"    last error  2023-.*: no room\n    next run    \d{4}-.* 03:00", shown)
-    assert run(fresh, "jobs", "show", "index", "--json").json["progress"] == "1 of 3"
+    assert shown.startswith("index: daily: update the index of every project\n")
+    assert re.search(r"    last run  \d{4}-.*, took \d+\.\d s: 0 projects up to date\n    next run  \d{4}-", shown)
+    JobBook(fresh.home).update("index", failed=True, result="no room")
+    assert "failed: no room" in run(fresh, "jobs", "show", "index").output
+    assert run(fresh, "jobs", "show", "index", "--json").json["failed"] is True
+    assert run(fresh, "config", "set", "jobs.index", "daily").status == 1
     run(fresh, "config", "set", "jobs.index", "off")
-    assert "next run    off\n" in run(fresh, "jobs", "show", "index").output
+    assert "next run  off\n" in run(fresh, "jobs", "show", "index").output
 
 
 def test_work_runs_due_jobs(run: Run, fresh: Memory) -> None:

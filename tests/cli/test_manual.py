@@ -1,4 +1,4 @@
-"""The examples of docs/cli.md, run as they stand there."""
+"""The examples of docs/commands.md, run as they stand there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.cli.conftest import REPOSITORY, Run
 from tests.memory import Memory
 
-MANUAL = Path(REPOSITORY, "docs", "cli.md").read_text()
+MANUAL = Path(REPOSITORY, "docs", "commands.md").read_text()
 EXAMPLES = [
     line for block in re.findall(r"```sh\n(.*?)```", MANUAL, re.DOTALL) for line in block.splitlines()
 ]

@@ -14,8 +14,8 @@ import pytest
 from memkit.hook.guide import guide
 from memkit.hook.quotes import session_facts
 from memkit.hook.tally import full_tally
-from memkit.journal import Journal
 from memkit.journal.digest import make_digest
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.projects.project import Project, Registry

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from memkit.cli.search import MODES
 from memkit.embedding import Embedder
 from memkit.journal.facts import Citations, Fact, FactChange
 from memkit.paths import Home
@@ -115,17 +114,6 @@ def test_the_setting_and_the_flag(run: Run, read_only: Memory, monkeypatch: pyte
     assert (answer["mode"], len(answer["results"])) == ("context", 4)
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["", "?!", "-- --json", "'; DROP TABLE x; --", "a[b", '{"query": 1}', "é 中文 😀", "x" * 100_000],
-    ids=range(8),
-)
-def test_any_question(run: Run, read_only: Memory, query: str) -> None:
-    found = run(read_only, "search", "--json", "--", query)
-    assert found.status == 0
-    assert found.json["query"] == query
-
-
 def test_a_question_that_is_not_unicode(spawn: Run, read_only: Memory) -> None:
     """A file name or a paste can hold any bytes."""
     query = os.fsdecode(b"port \xff\xfe")
@@ -165,14 +153,6 @@ def test_no_memory_yet(run: Run, fresh: Memory) -> None:
     assert run(fresh, "search", "--json", "port").json["results"] == []
 
 
-def test_the_first_search_makes_the_index(run: Run, fresh: Memory) -> None:
-    found = run(fresh, "search", "--json", "staging port")
-    assert found.errors == ""
-    assert "gateway" in found.json["results"][0]["heading"]
-    fresh.write("notes.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
-    assert run(fresh, "search", "--json", "zebra").json["results"][0]["heading"] == "Zebra"
-
-
 class TestBatch:
     """Many questions, one start."""
 
@@ -193,10 +173,6 @@ class TestBatch:
         assert [answer["line"] for answer in found.lines] == [1, 4, 5]
         assert all(len(answer["results"]) == 2 for answer in found.lines)
         assert len(opened) == 1
-
-    def test_from_stdin(self, run: Run, read_only: Memory) -> None:
-        found = run(read_only, "search", "--batch", "-", "--json", stdin="Größe\nport".encode())
-        assert [answer["line"] for answer in found.lines] == [1, 2]
 
     def test_stdin_is_not_echoed(self, run: Run, read_only: Memory) -> None:
         """It can be any file, and Claude may run this unprompted."""
@@ -275,16 +251,10 @@ def results(run: Run, memory: Memory, *arguments: str, query: str = "the gateway
     ("arguments", "name", "expected"),
     [
         (["--since", "2026-11-19", "--until", "2026-11-19"], "date", {"2026-11-19"}),
-        (["--until", "2026-11-18", "--session", "5e55"], "date", {"2026-11-18"}),
         (["--since", "2d", "--session", "700da700"], "date", {str(TODAY)}),
-        (["--session", "5e550002"], "session", {"5e550002"}),
         (["--session", "5e55"], "session", {"5e550001", "5e550002", "5e550003"}),
         (["--branch", "main"], "branch", {"main"}),
-        (["--kind", "turn"], "kind", {"turn"}),
-        (["--kind", "note"], "kind", {"note"}),
         (["--kind", "instruction"], "kind", {"instruction"}),
-        (["--path", ".memkit/memory/notes.md"], "source", {".memkit/memory/notes.md"}),
-        (["--path", ".memkit/memory/billing/"], "source", {".memkit/memory/billing/rules.md"}),
         (["--path", "*.instructions.md"], "source", {".memkit/memory/python.instructions.md"}),
     ],
 )
@@ -321,13 +291,6 @@ def test_a_budget(run: Run, varied: Memory) -> None:
     assert len(large) > 5
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_every_mode(run: Run, varied: Memory, mode: str) -> None:
-    answer = run(varied, "search", "--json", "--mode", mode, "which port for staging").json
-    assert answer["mode"] == mode
-    assert answer["results"][0]["date"] == "2026-11-18"
-
-
 def test_the_file_at_hand_raises_its_domain(run: Run, varied: Memory, tmp_path: Path) -> None:
     def score(*arguments: str) -> float:
         found = results(run, varied, "-k", "100", *arguments)
@@ -361,16 +324,6 @@ def test_a_session_raises_the_domain_of_the_file_it_edited(
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", session)
     assert boosts("-k", "100")[rules] == 1.3
     assert boosts("-k", "100", "--file", "src/web/page.py")[rules] == 1
-
-
-def test_the_file_at_hand_may_be_named_in_any_way(
-    run: Run, varied: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MEMKIT_SEARCH_DOMAINS", '["src/pay=.memkit/memory/billing"]')
-    plain = results(run, varied, "-k", "100")
-    for file in ("src/pay/a.py", "./src/web/../pay/a.py", f"{varied.project.root}/src/pay/a.py"):
-        assert results(run, varied, "-k", "100", "--file", file) != plain
-    assert results(run, varied, "-k", "100", "--file", "other/src/pay/a.py") == plain
 
 
 def test_relevance_decides_what_is_shown(

@@ -170,14 +170,6 @@ def test_an_unknown_citation(run: Run, fresh: Memory) -> None:
     assert "has the citation ''" in run(fresh, "cite", "").complaint
 
 
-def test_grip_is_a_hidden_alias_of_cite(run: Run, fresh: Memory) -> None:
-    assert run(fresh, "grip", "abc").complaint == run(fresh, "cite", "abc").complaint
-    assert "memkit cite" in run(fresh, "grip", "--help").output
-    overview = run(fresh, "--help").output
-    assert "cite" in overview
-    assert "grip" not in overview
-
-
 def test_the_status_says_when_summaries_come() -> None:
     spent = {"calls": 0, "tokens": 0, "usd": 0.0, "cost": "$0"}
     state = {"on": True, "why_off": "", "unannounced": False, "daily_tokens": 60_000, "today": spent, "month": spent}
@@ -254,7 +246,7 @@ def test_what_has_no_rollup(run: Run, old: Memory, model: ScriptedProvider) -> N
     for name in ("2025-03-12", "march", "2025-W60", "\x1b[31m"):
         found = run(old, "summarize", name)
         assert found.status == 2
-        assert "is no week (2026-W14), month (2026-04), or year (2026)" in found.errors
+        assert "is not a week (2026-W14), month (2026-04), or year (2026)" in found.errors
         assert "\x1b" not in found.errors
     assert run(old, "summarize", "2025-03", "--since", "2w").status == 2
     assert "is not over" in run(old, "summarize", "2999").complaint

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.conversation import Message, ToolUse
+from memkit.conversation.message import Message, ToolUse
 from tests.cli.conftest import Run
 from tests.memory import Memory, make_memory
 

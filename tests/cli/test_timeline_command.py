@@ -79,9 +79,7 @@ def test_the_whole_memory_and_its_months(run: Run, long: Memory) -> None:
     assert row.split() == ["2026-03", "14", "28", "billing"]
 
 
-def test_alias_today_and_show(run: Run, past: Memory) -> None:
-    plain = run(past, "timeline", "2026-W47").output
-    assert run(past, "toc", "2026-W47").output == plain
+def test_today_and_show(run: Run, past: Memory) -> None:
     shown = run(past, "show", "2026-W47").output
     assert shown.startswith("# 2026-W47 Orders and ports\n")
     assert "- 2026-11-18: 3 sessions, 3 turns" in shown
@@ -156,15 +154,6 @@ def test_events(run: Run, long: Memory, past: Memory) -> None:
         "The archive has no message of 2026-11-20.",
         "without an original: a000000f, a0000010, a0000011",
     ]
-
-
-@pytest.mark.parametrize("most", [1, 7, 100])
-def test_pages_of_nodes_and_matches_are_the_whole(run: Run, past: Memory, most: int) -> None:
-    nodes = page_through(run, past, "2026-11", "--depth", "5", name="children", most=most)
-    whole = run(past, "timeline", "2026-11", "--depth", "5", "--limit", "100", "--json").json
-    assert nodes == whole["children"]
-    matches = page_through(run, past, "--search", "o", name="matches", most=most)
-    assert matches == run(past, "timeline", "--search", "o", "--limit", "100", "--json").json["matches"]
 
 
 def test_an_answer_has_a_limit(run: Run, long: Memory) -> None:

@@ -37,7 +37,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
     """Indexed, without topics yet. Nothing is embedded: the commands run without the model."""
     monkeypatch.setenv("MEMKIT_SERVICE_ENABLED", "false")
     monkeypatch.setattr("memkit.embedding.find_embedder", lambda *_: (SubjectEmbedder(), ""))
-    monkeypatch.setattr("memkit.topics.date", Today)
+    monkeypatch.setattr("memkit.topics.topic_list.date", Today)
     return make_subjects(tmp_path)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Session, Sessions
 from memkit.environment import launcher_path, launcher_text, write_launcher

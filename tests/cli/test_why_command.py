@@ -161,7 +161,7 @@ def test_nothing(run: Run, past: Memory, tmp_path: Path) -> None:
             assert found.status == 0
             assert found.output.startswith("Nothing is known of ")
     for name in ("", ".", "./", ".."):
-        assert "is no file" in run(past, "why", name).complaint
+        assert "is not a file" in run(past, "why", name).complaint
 
 
 def test_hostile_subjects_and_names(run: Run, in_git: Memory) -> None:

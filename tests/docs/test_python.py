@@ -34,7 +34,7 @@ from memkit.recall.results import Answer
 from memkit.recall.transcript import Exchange
 from memkit.summarize.compaction import CompactionReport
 from memkit.timeline.view import TimelineView
-from memkit.topics import TopicList
+from memkit.topics.topic_list import TopicList
 
 
 def use(memory: Memory) -> None:

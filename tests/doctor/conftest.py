@@ -160,16 +160,17 @@ def cheap_examinations(monkeypatch: pytest.MonkeyPatch, place: Path, model_home:
     monkeypatch.setattr(embedding, "load_embedder", load_once)
 
 
+def not_there(*given: object) -> Path:
+    """A source without weights."""
+    raise weights.SourceError("not there")
+
+
 @pytest.fixture
 def weights_of_this_machine(monkeypatch: pytest.MonkeyPatch, model_home: Home) -> Path:
     """The verified weights, offered as the installed package offers them; there is no other source."""
     directory = weights.model_directory(model_home)
 
-    def not_there(*given: object) -> Path:
-        raise weights.SourceError("not there")
-
     monkeypatch.setattr(weights, "installed_package", lambda: directory)
-    monkeypatch.setattr(weights, "hub_cache", not_there)
     monkeypatch.setattr(weights, "hub", not_there)
     monkeypatch.setattr(weights, "package_index", not_there)
     return directory

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.doctor import open_subject

@@ -61,19 +61,6 @@ def test_a_read_only_home(bare: Patient, mount: Mount) -> None:
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
 )
-def test_a_wrong_owner(bare: Patient) -> None:
-    session = next(Path(bare.home.sessions).iterdir())
-    os.chown(session, 12345, 12345)
-    finding = bare.finding("wrong-owner")
-    assert str(session) in finding.what
-    assert bare.fix(finding) == ["gave 1 file to user 0"]
-    assert session.stat().st_uid == 0
-    assert bare.findings() == []
-
-
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
-)
 def test_the_home_of_another_user(bare: Patient) -> None:
     os.chown(bare.home.root, 12345, 12345)
     assert "belongs to user 12345" in bare.finding("home-of-another").what

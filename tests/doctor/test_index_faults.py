@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from pathlib import Path
 
 import pytest
@@ -39,7 +38,7 @@ def test_a_snapshot_of_another_version(indexed: Patient) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest, "FORMAT", 99)
         path.write_bytes(found.to_bytes())
-    finding = indexed.finding("snapshot-foreign")
+    finding = indexed.finding("snapshot-damaged")
     assert "another version" in finding.what
     expect_fixed(indexed, finding)
 
@@ -112,13 +111,3 @@ def test_an_index_that_differs_from_the_markdown(indexed: Patient) -> None:
     finding = indexed.finding("index-differs")
     assert "differs from the Markdown" in finding.what
     expect_fixed(indexed, finding)
-
-
-def test_a_deleted_project(indexed: Patient) -> None:
-    shutil.move(indexed.memory.project.root, f"{indexed.memory.project.root}-elsewhere")
-    finding = indexed.finding("project-gone")
-    assert finding.level == "note"
-    assert indexed.memory.project.root in finding.what
-    shutil.move(f"{indexed.memory.project.root}-elsewhere", indexed.memory.project.root)
-    assert indexed.findings() == []
-    assert "7443" in indexed.search()

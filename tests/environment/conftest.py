@@ -104,11 +104,6 @@ class StandIn:
         (found,) = (self.home / "env").glob("[!.]*/lib/python3.*/site-packages")
         return found
 
-    def unlock(self) -> None:
-        """Pretend that the lock has wheels for no platform."""
-        with open(self.root / "memkit" / "environment" / "interpreters.py", "a") as file:
-            file.write("\nLOCKED.clear()\n")
-
     @property
     def environments(self) -> list[str]:
         """The names in the directory of environments, without the lock."""

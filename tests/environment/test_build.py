@@ -96,7 +96,6 @@ def test_a_session_waits_a_while_and_hears_what_is_missing(stand_in):
 
 def test_a_waiting_process_reports_the_failure_of_the_first(stand_in):
     stand_in.add_fast_tool()
-    stand_in.run_by_python("3 11 2 0")  # without venv, so nothing is tried after the tool
     first = stand_in.start_held(TEST_FAILURE="no such luck")
     second = stand_in.start("x")
     assert "waiting" in second.stderr.readline()
@@ -183,7 +182,6 @@ def test_older_environments_are_removed_except_the_youngest(stand_in):
 
 def test_a_success_clears_the_recorded_failure(stand_in):
     stand_in.add_fast_tool()
-    stand_in.run_by_python("3 11 2 0")
     assert stand_in.run(TEST_FAILURE="no such luck").returncode == 1
     assert "no such luck" in environment.last_failure(str(stand_in.home)).message
     assert stand_in.run().returncode == 0

@@ -32,7 +32,7 @@ def test_every_python_is_too_old(stand_in):
     stand_in.add_program("python3.12", "nothing to run\n")
     stand_in.run_by_python("3 9 6 1")
     done = stand_in.run()
-    assert_refused(stand_in, done, "needs Python 3.10 or newer; found 3.9.6 (", "MEMKIT_PYTHON")
+    assert_refused(stand_in, done, "needs Python 3.10 to 3.14; found 3.9.6 (", "MEMKIT_PYTHON")
 
 
 def test_a_newer_python_on_path_is_used_instead(stand_in):
@@ -73,16 +73,16 @@ def test_a_package_that_does_not_exist_is_named(stand_in):
 
 
 @only_in_ci
-def test_pip_is_tried_after_uv_and_an_unreachable_index_is_reported(stand_in, tmp_path):
+def test_pip_is_used_where_it_has_settings_and_an_unreachable_index_is_reported(stand_in, tmp_path):
     stand_in.add_fast_tool()
     stand_in.depend_on("memkit-no-such-package")
     settings = tmp_path / ".config" / "pip" / "pip.conf"
     settings.parent.mkdir(parents=True)
     settings.write_text("[global]\nindex-url = http://127.0.0.1:9/simple\n")
-    done = stand_in.run(TEST_FAILURE="no such luck", HOME=str(tmp_path), PIP_CONFIG_FILE="")
-    assert_refused(stand_in, done, "the package index cannot be reached", "environment.log)")
-    log = (stand_in.home / "log" / "environment.log").read_text()
-    assert log.index("no such luck") < log.index("127.0.0.1")
+    done = stand_in.run(HOME=str(tmp_path), PIP_CONFIG_FILE="")
+    assert_refused(stand_in, done, "check the network and the package index", "environment.log)")
+    assert "127.0.0.1" in (stand_in.home / "log" / "environment.log").read_text()
+    assert not stand_in.counter.exists()
 
 
 def test_a_home_that_cannot_be_made(stand_in):
@@ -119,12 +119,5 @@ def test_a_disk_that_fills_up(stand_in, small_disk, monkeypatch):
     monkeypatch.setenv("PATH", str(stand_in.path))
     monkeypatch.setattr("memkit.environment.build.NEEDED_BYTES", 0)
     with pytest.raises(EnvironmentBuildError, match="where the disk is full"):
-        make_environment(str(small_disk), "name", [["x"]], "making it")
+        make_environment(str(small_disk), "name", "making it", [str(stand_in.lock)])
     assert stand_in.environments == ["failed.json"]
-
-
-def test_a_disk_that_is_full_for_a_tool(stand_in):
-    stand_in.add_fast_tool()
-    stand_in.run_by_python("3 11 2 0")
-    done = stand_in.run(TEST_FAILURE="error: No space left on device (os error 28)")
-    assert_refused(stand_in, done, "the disk is full")

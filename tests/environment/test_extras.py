@@ -63,7 +63,6 @@ def installing(stand_in: StandIn) -> StandIn:
     """A memkit whose tool installs anything, and whose environment exists."""
     tool = INSTALLING_TOOL.format(python=sys.executable, counter=str(stand_in.counter))
     stand_in.add_program("uv", tool)
-    stand_in.run_by_python("3 11 2 0")  # without venv: pip is not tried after the tool
     assert stand_in.run().returncode == 0
     return stand_in
 
@@ -108,45 +107,27 @@ def test_the_extras_are_those_of_the_package() -> None:
 
 
 def test_what_was_added_is_there_after_updates(installing: StandIn) -> None:
-    add(installing, "google_genai-1.7", "grpcio-4", "foreign-1", "fastapi-1")
-    wish(installing, "voyage", "foreign; rm -rf /", "../../x")
-    first = update(installing)
-    assert first.returncode == 0, first.stderr
-    assert "installing google-genai, voyageai again" in first.stderr
-    assert installed(first) == {"google-genai": "1.7", "voyageai": "9"}
-    assert json.loads((installing.home / "extras.json").read_text())["extras"] == ["google", "voyage"]
-    assert installed(update(installing)) == {"google-genai": "1.7", "voyageai": "9"}
+    wish(installing, "google", "voyage", "foreign; rm -rf /", "../../x")
+    for _ in range(2):
+        done = update(installing)
+        assert done.returncode == 0, done.stderr
+        assert "installing google-genai, voyageai again" in done.stderr
+        assert installed(done) == {"google-genai": "9", "voyageai": "9"}
     assert "foreign" not in log(installing)
 
 
-def test_an_old_version_that_no_longer_fits_is_replaced(installing: StandIn) -> None:
-    add(installing, "openai-1.2", "ollama-0.4")
-    done = update(installing, TEST_FAILURE="openai")
-    assert "could not" not in done.stderr
-    assert installed(done) == {"openai": "9", "ollama": "0.4"}
-
-
 def test_an_extra_that_cannot_be_had_is_not_lost(installing: StandIn) -> None:
-    add(installing, "openai-1.2", "ollama-0.4")
+    wish(installing, "openai", "ollama")
     done = update(installing, TEST_FAILURE="openai:no such package")
     assert done.returncode == 0
     assert "could not install openai again; you can run `memkit setup --with openai`" in done.stderr
-    assert installed(done) == {"ollama": "0.4"}
+    assert installed(done) == {"ollama": "9"}
     assert environment.last_failure(str(installing.home)) is None
-    assert installed(update(installing)) == {"openai": "9", "ollama": "0.4"}
-
-
-def test_without_a_network_it_tries_once(installing: StandIn) -> None:
-    wish(installing, "openai", "ollama", "mcp")
-    done = update(installing, TEST_FAILURE="mcp:dns error: no network")
-    assert done.returncode == 0
-    assert log(installing).count("extra:") == 1
-    assert done.stderr.count("could not install") == 3
-    assert installed(done) == {}
+    assert installed(update(installing)) == {"openai": "9", "ollama": "9"}
 
 
 def test_a_killed_update_loses_nothing(installing: StandIn) -> None:
-    add(installing, "openai-1.2")
+    wish(installing, "openai")
     (old,) = installing.environments
     installing.depend_on(installing.wheel("memkit_newer_dependency"))
     killed = installing.start("x", TEST_GATE=str(installing.gate.getsockname()[1]))
@@ -154,10 +135,9 @@ def test_a_killed_update_loses_nothing(installing: StandIn) -> None:
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     held.close()
-    assert json.loads((installing.home / "extras.json").read_text())["extras"] == ["openai"]
     done = installing.run()
     assert done.returncode == 0, done.stderr
-    assert installed(done) == {"openai": "1.2"}
+    assert installed(done) == {"openai": "9"}
     assert len([name for name in installing.environments if name != old]) == 1
 
 
@@ -165,11 +145,9 @@ def test_a_killed_update_loses_nothing(installing: StandIn) -> None:
 def test_a_file_that_cannot_be_read_stops_no_update(installing: StandIn, text: str) -> None:
     file = installing.home / "extras.json"
     file.write_text(text)
-    add(installing, "openai-1.2")
     done = update(installing)
     assert done.returncode == 0, done.stderr
-    assert installed(done) == {"openai": "1.2"}
-    assert (file.read_text() == text) == ("9" in text)
+    assert file.read_text() == text
 
 
 def test_one_is_added(installing: StandIn, tmp_path: Path) -> None:

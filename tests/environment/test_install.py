@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 
 from memkit import environment
 from memkit.environment.install import CommandRunner
-from tests.ci import first, only_in_ci
+from tests.ci import only_in_ci
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GROUPS = ("dev", "docs")
@@ -32,40 +32,16 @@ def test_locked_packages_are_installed_by_their_hashes(stand_in):
     assert done.returncode == 0, done.stderr
     # With its dependencies, pip would look for `uvicorn[standard]` beyond the lock, and refuse a newer release.
     assert "--no-deps --require-hashes --only-binary :all:" in log(stand_in)
-    assert "without checking hashes" not in done.stderr
 
 
-@pytest.mark.parametrize("has_wheels", first(1, [True, False]))
-def test_a_package_with_another_hash_is_refused(stand_in, has_wheels):
+@only_in_ci
+def test_a_package_with_another_hash_is_refused(stand_in):
     wheel = stand_in.wheel("memkit_stand_in_dependency")
     stand_in.lock.write_text(f"{wheel} --hash=sha256:{'0' * 64}\n")
-    if not has_wheels:
-        stand_in.unlock()
     done = stand_in.run()
-    if has_wheels:
-        assert done.returncode == 1
-        assert "its hash differs" in done.stderr.splitlines()[-1]
-        assert stand_in.environments == ["failed.json"]
-    else:  # the lock is for other platforms
-        assert done.returncode == 0
-
-
-@only_in_ci
-def test_an_index_that_hides_a_package_does_not_disable_the_lock(stand_in, tmp_path):
-    stand_in.lock.write_text(f"memkit-no-such-package==1 --hash=sha256:{'0' * 64}\n")
-    done = stand_in.run(PIP_NO_INDEX="1")
     assert done.returncode == 1
-    assert "No matching distribution found for memkit-no-such-package==1" in done.stderr
+    assert "HASHES" in done.stderr.splitlines()[-1]
     assert stand_in.environments == ["failed.json"]
-
-
-@only_in_ci
-def test_without_locked_wheels_it_warns_once(stand_in):
-    stand_in.unlock()
-    done = stand_in.run("import", "memkit_stand_in_dependency", PIP_INDEX_URL="http://127.0.0.1:9/")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("without checking hashes") == 1
-    assert stand_in.run().stderr == ""
 
 
 @only_in_ci

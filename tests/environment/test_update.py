@@ -22,7 +22,6 @@ def updated(stand_in: StandIn) -> StandIn:
     (old,) = stand_in.environments
     lib = next((stand_in.home / "env" / old / "lib").glob("python*"))
     (lib / "site-packages" / "memkit_stand_in_dependency-1.dist-info").mkdir()
-    stand_in.run_by_python("3 11 2 0")  # without venv: pip is not tried after the tool
     stand_in.depend_on("memkit-stand.in_dependency>=2", 'only-elsewhere; sys_platform == "other"'.replace('"', "'"))
     return stand_in
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.index.snapshot import Snapshot
 from memkit.locks import capture_lock
 from memkit.paths import Home

@@ -66,7 +66,7 @@ serve(SummaryStage, lambda stage: (stage.run(200), stage.run(400)))
 ROLLUPS = """
 from tests.summarize.rollup_stage import RollupStage
 
-serve(RollupStage, lambda stage: stage.run_job())
+serve(RollupStage, lambda stage: stage.run())
 """
 
 ASKED = """
@@ -81,7 +81,7 @@ serve(
 TOPICS = """
 from tests.topics.names_stage import NameStage
 
-serve(NameStage.at, lambda stage: stage.run_job())
+serve(NameStage.at, lambda stage: stage.name())
 """
 
 Run = Callable[[Path, int], int]
@@ -141,7 +141,7 @@ def test_a_killed_rollup_is_made_once(tmp_path: Path) -> None:
 
     prepared = Prepared(tmp_path, stage_at)
     whole = prepared.copy()
-    whole.run_job()
+    whole.run()
     undisturbed = whole.file("2026-W37"), whole.file("2026-W38")
     step, statuses = 0, []
     with dying(ROLLUPS) as run:
@@ -151,7 +151,7 @@ def test_a_killed_rollup_is_made_once(tmp_path: Path) -> None:
             statuses.append(run(tmp_path / "work", step))
             done = sum(Path(stage.project.memory, f"2026-W{week}.md").exists() for week in (37, 38))
             calls = len(Ledger(stage.home).calls())
-            stage.run_job()
+            stage.run()
             assert (stage.file("2026-W37"), stage.file("2026-W38")) == undisturbed
             # What was paid for and lost is one call at most. With both weeks done, the month is next.
             assert len(Ledger(stage.home).calls()) == calls + (2 - done or 1) <= 3
@@ -200,7 +200,7 @@ def test_killed_while_topics_are_named_at_most_one_call_is_lost(tmp_path: Path) 
             statuses.append(run(tmp_path / "work", step))
             assert stage.labels in (words, NAMED)  # all or none
             is_named, calls = stage.labels == NAMED, len(stage.calls)
-            stage.run_job()
+            stage.name()
             assert stage.labels == NAMED
             assert len(stage.calls) == calls + (not is_named) <= 2
     assert set(statuses) == {0, 9}

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from memkit.capture.capture import Capture, CaptureOutcome
-from memkit.forget import forget
+from memkit.forget.erase import forget
 from memkit.forget.locations import Locations, find_locations
 from memkit.forget.selection import ForgetSelection, SelectionFinder
 from memkit.index import index_lock, sync_project
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.settings.load import Settings

@@ -15,10 +15,9 @@ from memkit.capture.capture import Capture
 from memkit.forget.audit import Audit, AuditReport
 from memkit.index import index_lock, sync
 from memkit.ipc import spool
-from memkit.journal import Journal
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.extracts import extract_line, is_unedited
-from memkit.projects.project import Project
+from memkit.journal.journal import Journal
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.places import RECORDED
@@ -128,12 +127,10 @@ def test_no_file_holds_it_after_a_fix(heard: Audited) -> None:
     heard.remember(spoken())
     home = heard.stage.home
     for folder in ("failed", "claimed", "new"):
-        event = {"event": "Stop", "project": heard.stage.project.root, "message": f"a {WORD}"}
+        event = {"event": "Stop", "project": heard.stage.project.root, "error": f"a {WORD}"}
         name = spool.put(home, event)
         Path(home.spool, "new", name).rename(Path(home.spool, folder, name))
     Path(home.spool, "failed", "broken.json").write_text(f'{{"prompt": "{WORD}"')
-    state = Path(home.sessions, "old.json")
-    state.write_text(json.dumps({"id": "old", "prompts": {"p": f"my {WORD}"}}))
     Path(home.sessions, "damaged.json").write_text(f"{{{WORD}")
     Path(home.log).mkdir()
     Path(home.log, "hooks.log").write_text(json.dumps({"error": f"no {WORD}"}) + "\n")
@@ -152,7 +149,7 @@ def test_no_file_holds_it_after_a_fix(heard: Audited) -> None:
     assert heard.holders() == []
     assert json.loads(Path(home.log, "hooks.log").read_text()) == {"error": "no [redacted:custom]"}
     assert Path(home.log, "memkit.log").read_text() == "Traceback\n  [redacted:custom]\nend\n"
-    assert "message" not in spool.failed(home)[0].record  # the transcript has it, too
+    assert spool.failed(home)[0].record["error"] == "a [redacted:custom]"
 
     journal = heard.stage.journal
     assert "[redacted:custom]" in journal
@@ -235,8 +232,8 @@ def test_the_next_fix_finishes_a_killed_one(
     heard.add_pattern()
     where = {
         "journal": "memkit.journal.files.MemoryDirectory._put",
-        "archive": "memkit.archive.Archive.rewrite",
-        "index": "memkit.forget.erase_dead",
+        "archive": "memkit.archive.archive.Archive.rewrite",
+        "index": "memkit.forget.erase.erase_dead",
     }
 
     def killed(*arguments: object) -> None:

@@ -9,14 +9,13 @@ import pytest
 
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
 from memkit.index import open_chunks
-from memkit.journal import Journal
-from memkit.journal.digest import make_note
 from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange
 from memkit.journal.files import keep_replaced
+from memkit.journal.journal import Journal
 from memkit.llm.calls import Calls
 from memkit.privacy.tombstones import Tombstones
 from memkit.summarize.compaction import Compaction
-from tests.builders import SESSION
+from tests.builders import SESSION, make_note
 from tests.capture.stage import NOW
 from tests.forget.remembered import WORD, Remembered
 

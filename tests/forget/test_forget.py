@@ -13,19 +13,17 @@ from pathlib import Path
 import pytest
 
 from memkit.capture.capture import Capture
-from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import Attempt, SummaryQueue
 from memkit.errors import DamagedFileError, MemkitError, NewerFileError, NotFoundError
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
 from memkit.index import open_chunks
 from memkit.ipc import spool
 from memkit.journal.day_summaries import extracted, turns_of
-from memkit.journal.digest import make_note
 from memkit.journal.extracts import extract_line
 from memkit.privacy.tombstones import VERSION, Tombstones
 from memkit.recall.transcript import find_original
 from memkit.settings.load import Settings
-from tests.builders import SESSION, Lines, entries
+from tests.builders import SESSION, Lines, entries, make_note
 from tests.capture.stage import NOW, prompt_id
 from tests.ci import every
 from tests.forget.remembered import WORD, Remembered, ask, index_with_another_file
@@ -122,18 +120,12 @@ def test_a_title_by_the_user_stays(remembered: Remembered) -> None:
     assert remembered.day.read_text().split("\n")[2] == lines[2]
 
 
-def test_events_and_session_states_are_erased(remembered: Remembered) -> None:
+def test_waiting_events_and_the_summary_queue_bring_nothing_back(remembered: Remembered) -> None:
     stage, (_, second, _) = remembered.stage, remembered.turns
     for folder in ("failed", "claimed", "new"):
-        record = stage.record("Stop", message=f"a {WORD}", prompt_id=prompt_id(2), error=WORD)
-        name = spool.put(stage.home, record)
+        name = spool.put(stage.home, stage.record("Stop", prompt_id=prompt_id(2)))
         Path(stage.home.spool, "new", name).rename(Path(stage.home.spool, folder, name))
-    Path(stage.home.spool, "failed", "broken.json").write_text(f'{{"session": "{SESSION}", "prompt": "{WORD}')
-    kept = spool.put(stage.home, stage.record("Stop", message="a turnip", prompt_id=prompt_id(3)))
-    state = Sessions(stage.home).path(SESSION)
-    older = {"prompts": {"p": WORD}, "answers": {second: [f"a {WORD}", "0"]}}
-    state.write_text(json.dumps({**json.loads(state.read_text()), **older}))
-    Path(stage.home.sessions, "damaged.json").write_text(f'{{"id": "{SESSION}", {WORD}')
+    kept = spool.put(stage.home, stage.record("Stop", prompt_id=prompt_id(3)))
     Path(stage.home.archive, ".a.tmp").write_text(WORD)
     remembered.day.with_name(".b.tmp").write_text(WORD)
     SummaryQueue(stage.home).add(stage.project.root, SESSION, ["2026-03-04"], NOW)
@@ -293,10 +285,9 @@ def test_the_index_of_a_deleted_project_is_erased(remembered: Remembered) -> Non
 STEPS = {
     "tombstone": "memkit.privacy.tombstones.write_state",
     "journal": "memkit.journal.files.MemoryDirectory._put",
-    "archive": "memkit.archive.Archive.rewrite",
-    "states and events": "memkit.forget._Eraser._old_text",
-    "sync": "memkit.forget.sync_project",
-    "erase": "memkit.forget.erase_dead",
+    "archive": "memkit.archive.archive.Archive.rewrite",
+    "sync": "memkit.forget.erase.sync_project",
+    "erase": "memkit.forget.erase.erase_dead",
     "finish": "memkit.privacy.tombstones.Tombstones.finish",
 }
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from memkit.agents.claude_code.files import TypedPrompt
 from memkit.capture.capture import Capture
-from memkit.claude_code.files import TypedPrompt
-from memkit.claude_code.transcript import parse_time
+from memkit.conversation.values import parse_time
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from tests.forget.remembered import WORD, Remembered
 

@@ -14,17 +14,17 @@ import pytest
 from memkit.bullets import read_bullets
 from memkit.forget.audit import Audit
 from memkit.index import index_lock, open_chunks
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.llm import Task
 from memkit.projects.project import Project
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.bullets import Bullet
-from memkit.topics import read_topics, rename
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path
-from memkit.topics.kept import Kept, ModelLabel, changing_kept, drop_members, read_kept
 from memkit.topics.names import TopicNames
+from memkit.topics.topic_list import read_topics, rename
+from memkit.topics.topic_store import Kept, ModelLabel, changing_kept, drop_members, read_kept
 from tests.builders import Lines
 from tests.capture.stage import Stage
 from tests.forget.remembered import WORD, Remembered, ask

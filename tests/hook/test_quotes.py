@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from memkit.claude_code.turn import Turn
+from memkit.conversation.turn import Turn
 from memkit.hook.entries import OwnEntries
 from memkit.hook.phrases import first_sentence, is_filler
 from memkit.hook.quotes import session_facts
-from memkit.journal import Journal
 from memkit.journal.digest import make_digest
 from memkit.journal.facts import Citations, Fact, FactChange
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.projects.project import Project
 

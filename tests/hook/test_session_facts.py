@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.claude_code.turn import ToolCall, Turn
+from memkit.conversation.turn import ToolCall, Turn
 from memkit.hook.entries import ANSWER_CHARACTERS, days, newest_entries, prompt_hint
 from memkit.hook.quotes import session_facts
-from memkit.journal import Journal
 from memkit.journal.digest import make_digest
-from memkit.projects.project import Project
+from memkit.journal.journal import Journal
 from tests.ci import examples
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)

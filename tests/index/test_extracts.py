@@ -14,10 +14,10 @@ from memkit.embedding import Embedder
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
 from memkit.index.chunker import chunk_markdown
-from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
 from memkit.journal.day_summaries import summarize, turns_of
 from memkit.journal.extracts import extract_line
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.recall.expand import expand_known
 from memkit.settings import ChunkingSettings

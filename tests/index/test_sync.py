@@ -389,7 +389,6 @@ def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
         raise SourceError("not here")
 
     monkeypatch.setattr(weights, "installed_package", missing)
-    monkeypatch.setattr(weights, "hub_cache", missing)
 
 
 @pytest.mark.usefixtures("no_weights")

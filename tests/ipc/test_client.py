@@ -198,8 +198,8 @@ def test_a_busy_service_is_waited_for(home, hung, knows_ping):
 
 @pytest.mark.parametrize(
     ("theirs", "operations"),
-    [({}, ["drain"]), ({"version": "0.0.9"}, ["drain"]), ({"version": "99.0"}, [])],
-    ids=["older than this rule", "older", "newer"],
+    [({"version": "0.0.9"}, ["drain"]), ({"version": "99.0"}, []), ({}, [])],
+    ids=["older", "newer", "malformed"],
 )
 def test_only_an_older_service_is_asked_to_drain(home, theirs, operations):
     """So two versions never end each other's service in turn."""
@@ -214,7 +214,7 @@ def test_only_an_older_service_is_asked_to_drain(home, theirs, operations):
 def test_a_service_that_is_gone_before_it_is_asked_to_drain(home):
     def last_words(connection):
         address.remove(home)
-        reply(error={"kind": "version", "message": "text"})(connection)
+        reply(error={"kind": "version", "message": "text", "version": "0.0.9"})(connection)
 
     with scripted(home, last_words):
         assert reason_of(home) == "version"

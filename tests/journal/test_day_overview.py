@@ -13,18 +13,16 @@ from markdown_it import MarkdownIt
 from memkit import anchors
 from memkit.hook.entries import entries_of, quotable
 from memkit.index.chunker import chunk_markdown
-from memkit.journal import Journal
 from memkit.journal.day_edits import Removal, remove
-from memkit.journal.day_file import DayFile
+from memkit.journal.day_file import DayFile, section_hash
 from memkit.journal.day_overview import DayOverview, slug, without_overview
 from memkit.journal.day_summaries import extracted, summarize, turns_of
 from memkit.journal.day_writes import Growing, insert_note, write_turn
-from memkit.journal.digest import Digest, make_digest, make_note
+from memkit.journal.digest import Digest, make_digest
 from memkit.journal.extracts import extract_line, is_overview
-from memkit.journal.fingerprints import section_hash
-from memkit.projects.project import Project
+from memkit.journal.journal import Journal
 from memkit.settings import ChunkingSettings
-from tests.builders import turn_of
+from tests.builders import make_note, turn_of
 from tests.ci import examples
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=timezone.utc).astimezone()

@@ -10,19 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from memkit.claude_code.turn import ToolCall
+from memkit.agents import role_of
+from memkit.conversation.turn import ToolCall
 from memkit.journal.digest import make_digest
 from memkit.journal.markup import one_line
-from memkit.journal.tool_lines import EDITORS, FILE_TOOLS, FileCall, read_call, split_count
+from memkit.journal.tool_lines import FileCall, read_call, split_count
 from memkit.journal.turn_parts import DigestText, TurnParts, read_parts, read_turn, with_prompt
 from tests.builders import turn_of
 from tests.ci import IN_CI
 
+FILE_TOOLS = ["Edit", "LS", "MultiEdit", "NotebookEdit", "Read", "Write"]
 WORDS = st.lists(st.sampled_from(["port", "größe", "7443", "a.py", "→", "so"]), max_size=20)
 PATHS = st.text("abcß_./-", min_size=1, max_size=30).filter(lambda path: path[0].isalpha())
 CALLS = st.builds(
     ToolCall,
-    st.sampled_from([*sorted(FILE_TOOLS), "Bash"]),
+    st.sampled_from([*FILE_TOOLS, "Bash"]),
     st.builds(lambda path: {"file_path": path}, PATHS),
     result=st.sampled_from([None, "", "one\ntwo"]),
     is_error=st.booleans(),
@@ -42,7 +44,7 @@ def test_a_turn_is_read_back_as_written(asked: list[str], answered: list[str], c
     expected = [
         FileCall(
             call.input["file_path"],
-            call.name in EDITORS and call.result is not None and not call.is_error,
+            role_of(call.name) == "edit" and call.result is not None and not call.is_error,
         )
         for call in calls
         if call.name in FILE_TOOLS

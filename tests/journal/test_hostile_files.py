@@ -19,8 +19,8 @@ from memkit.files import MOST_BYTES, RefusedFileError, inside, open_regular, rea
 from memkit.hook.entries import days, newest_entries
 from memkit.hook.quotes import session_facts
 from memkit.index import read_files
-from memkit.journal import Journal
 from memkit.journal.files import MOST_TRIES, MemoryDirectory
+from memkit.journal.journal import Journal
 from memkit.maintenance import remove_old_days
 from memkit.maintenance.merge import merge
 from memkit.paths import Home

@@ -18,10 +18,11 @@ from markdown_it import MarkdownIt
 
 from memkit import anchors
 from memkit.capture.sessions import Growing
-from memkit.claude_code.turn import ToolCall, Turn
-from memkit.journal import Journal
+from memkit.conversation.turn import ToolCall, Turn
+from memkit.hook.project import Project
+from memkit.journal.day_file import section_hash
 from memkit.journal.digest import Digest, make_digest
-from memkit.journal.fingerprints import section_hash
+from memkit.journal.journal import Journal
 from memkit.privacy.redact import redact
 from memkit.projects.project import Project
 from tests.builders import day, turn_of
@@ -186,21 +187,6 @@ def test_what_a_person_wrote_stays(project: Project) -> None:
     assert after.replace(b"10:10 [Q a]", b"10:05 [Q a]").startswith(b"# 2026-11-20, a good day\r\n\nA preface.\n\n- 10:00")
     assert before.rstrip(b"\n").partition(b"\n## ")[2] in after
     assert after.count(b"### ") == 3
-
-
-def test_a_turn_of_an_earlier_format_stays_until_it_grows(project: Project) -> None:
-    half = digest(turn("Fix the port, please", "Working on it.", tools=[]))
-    text = "### 14:02 Fix the port, please <!-- turn:8ad3df7f branch:feature/gw -->\n"
-    text += "**Asked** Fix the port, please\n**Answered** Working on it."
-    old = Growing((section_hash(text).removesuffix("-2"),), is_written=True)
-    before = f"# 2026-11-20\n\n## 14:02 Fix the port, please <!-- session:fd0aee29 -->\n\n{text}\n"
-    day(project).parent.mkdir(parents=True)
-    day(project).write_text(before)
-    assert Journal(project).write([half], {half.turn: old}) == []
-    assert day(project).read_text() == before
-    whole = digest(turn("Fix the port, please", "It is 7443 now.", tools=[]))
-    assert Journal(project).write([whole], {half.turn: old}) == [whole]
-    assert day(project).read_text() == before.replace(text, whole.section)
 
 
 def test_a_session_takes_the_title_of_its_turn_when_that_grows(project: Project) -> None:

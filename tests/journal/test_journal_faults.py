@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 from memkit import anchors
 from memkit.capture.sessions import Growing
-from memkit.claude_code.turn import Turn
+from memkit.conversation.turn import Turn
 from memkit.errors import JournalError
-from memkit.journal import Journal
+from memkit.hook.project import Project
+from memkit.journal.day_file import section_hash
 from memkit.journal.digest import Digest, make_digest
-from memkit.journal.fingerprints import section_hash
-from memkit.projects.project import Project
+from memkit.journal.journal import Journal
 from tests.builders import day
 from tests.capture.places import REPOSITORY
 from tests.ci import every, examples
@@ -183,9 +183,9 @@ import os, sys
 sys.path.insert(0, sys.argv[1])
 from datetime import datetime, timedelta, timezone
 from memkit.journal.digest import make_digest
-from memkit.journal import Journal
-from memkit.claude_code.turn import Turn
-from memkit.projects.project import Project
+from memkit.journal.journal import Journal
+from memkit.conversation.turn import Turn
+from memkit.hook.project import Project
 journal = Journal(Project(sys.argv[2]))
 print("ready", flush=True)
 for number in range(60):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from memkit import anchors
-from memkit.claude_code.turn import ToolCall
+from memkit.conversation.turn import ToolCall
 from memkit.journal.digest import PROMPT_CHARACTERS, TITLE_CHARACTERS, make_digest
 from memkit.journal.markup import LEAST_GAP, cut_middle, one_line, printable, safe_block
 from memkit.privacy.redact import redact

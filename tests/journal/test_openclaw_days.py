@@ -22,9 +22,9 @@ from memkit.hook.entries import OwnEntries, days, newest_entries
 from memkit.hook.moments import edit
 from memkit.hook.quotes import session_facts
 from memkit.hook.tally import tally
-from memkit.journal import Journal
 from memkit.journal.day_edits import Removal
 from memkit.journal.digest import Digest, Note, make_digest
+from memkit.journal.journal import Journal
 from memkit.maintenance.folder import choose_folder
 from memkit.paths import OPENCLAW_DAYS, Home
 from memkit.privacy.redact import redact

@@ -13,10 +13,10 @@ from memkit.errors import JournalError
 from memkit.export import Days
 from memkit.hook.entries import days, newest_entries
 from memkit.hook.quotes import session_facts
-from memkit.journal import Journal
 from memkit.journal.digest import Note
 from memkit.journal.facts import FactChange
 from memkit.journal.files import MemoryDirectory
+from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
 from memkit.projects.git import EXCLUDED, is_ignored, remote_of
 from memkit.projects.project import Project

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.errors import MemkitError, NewerFileError
 from memkit.maintenance import backup
 from memkit.maintenance.backup import BackedUpProject, Header, create, unpack

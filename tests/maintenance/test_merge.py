@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.index.memory_files import added_paths, change_paths
 from memkit.ipc import unindexed
-from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange, FactFile
+from memkit.journal.journal import Journal
 from memkit.maintenance.merge import Merged, merge, merge_day, remove_merged
 from memkit.privacy.tombstones import Forgotten, Period, Tombstones
 from memkit.projects.project import Project
@@ -186,7 +186,8 @@ def test_only_merged_files_are_removed(stage: Stage, other: Project) -> None:
 KILLED = """
 import os, sys
 from memkit import files as memkit_files
-from memkit.journal import Journal, files
+from memkit.journal import files
+from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
 from memkit.paths import Home
 from memkit.projects.project import Project

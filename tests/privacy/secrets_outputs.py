@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from memkit.claude_code.exchange import redacted_result
+from memkit.conversation.values import redacted_result
 from tests.privacy.secrets_corpus import _SECRET, _fill, is_found
 from tests.privacy.secrets_made import Maker, Planted
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.privacy.redact import leaves_open, without_private, without_unopened
 from memkit.recall.transcript import read_messages

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.claude_code.exchange import redacted
+from memkit.conversation.values import redacted
 from memkit.forget.audit import SecretFinder
 from memkit.privacy.redact import FINANCIAL, redact, visible
 from memkit.settings.load import Settings

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memkit.embedding import Embedder
-from memkit.recall.lookups import only_asked
+from memkit.recall.search import only_asked
 from tests.memory import CountingEmbedder, make_memory
 
 QUESTION = "which port does the staging gateway use"

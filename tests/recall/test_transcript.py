@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from memkit.capture.sessions import Session, Sessions
-from memkit.claude_code.turn import Turn
-from memkit.conversation import Message
+from memkit.conversation.message import Message
+from memkit.conversation.turn import Turn
 from memkit.errors import AmbiguousIdError, NotFoundError, TranscriptError
 from memkit.paths import Home
 from memkit.privacy.redact import redact

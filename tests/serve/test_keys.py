@@ -114,7 +114,6 @@ ROUTES = {
     "write": [("POST", "/memory/store"), ("POST", "/events")],
     "admin": [
         ("DELETE", "/memory/2026-11-18?dry_run=true"), ("GET", "/jobs"), ("GET", "/jobs/index"),
-        ("POST", "/jobs/index/pause"), ("POST", "/jobs/index/resume"),
     ],
 }  # fmt: skip
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from memkit.journal import Journal
+from memkit.hook.project import Project
 from memkit.journal.digest import read_note
+from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
 from memkit.paths import Home
 from memkit.projects.project import Project

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 import memkit
 from memkit.ipc import spool
 from memkit.llm.ledger import OK, Call, Ledger
-from memkit.timeline.cache import MonthCache, directory_of_timelines
+from memkit.timeline.cache import directory_of_timelines
 from tests.memory import Memory, day
 from tests.serve.conftest import Client, front_door
 
@@ -39,13 +39,6 @@ def test_the_calendar_of_a_damaged_timeline(admin: TestClient, memory: Memory) -
     for damage in (lambda text: text.replace('"turns":2', '"turns":[]'), lambda text: text[:-9], lambda _: "{"):
         path.write_text(damage(path.read_text()))
         assert admin.get("/calendar/2026").json() == whole
-
-
-def test_counts_are_those_of_the_summaries(memory: Memory) -> None:
-    for month in MonthCache(memory.project, memory.home, print).months().values():
-        for name, own in month.counts().items():
-            known = month.days[name].summary
-            assert (own.turns, own.notes, own.failed, own.sessions) == (known.turns, known.notes, known.failed, known.sessions)
 
 
 def test_the_memory_at_a_glance(admin: TestClient, memory: Memory) -> None:

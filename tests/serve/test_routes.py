@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from memkit.memory import Memory as FrontDoor
-from memkit.service.job_book import JobBook
+from memkit.service.jobs import JobBook
 from tests.memory import Memory
 from tests.serve.conftest import Client, front_door
 
@@ -205,20 +205,15 @@ def test_topics_are_not_computed_by_a_request(admin: TestClient) -> None:
 
 def test_jobs(admin: TestClient) -> None:
     jobs = get(admin, "/jobs")["jobs"]
-    assert "index" in jobs
-    assert "checkpoint" not in jobs["index"]
-    assert admin.post("/jobs/index/pause").json()["paused"] is True
-    assert get(admin, "/jobs/index")["paused"] is True
-    assert admin.post("/jobs/index/resume").json()["paused"] is False
-    for path in ("/jobs/nothing/pause", "/jobs/nothing/resume"):
-        assert admin.post(path).status_code == 404
+    assert jobs["index"]["every_seconds"] == 86400
+    assert get(admin, "/jobs/index")["last"] == 0
     assert admin.get("/jobs/nothing").status_code == 404
 
 
 def test_a_failed_job_names_no_other_project(admin: TestClient, memory: Memory) -> None:
     book = JobBook(memory.home)
-    book.update("index", failed=True, result="/home/me/secret: broken", error="/home/me/secret: broken", checkpoint="x")
-    for shown in (admin.get("/jobs"), admin.get("/jobs/index"), admin.post("/jobs/index/pause")):
+    book.update("index", failed=True, result="/home/me/secret: broken")
+    for shown in (admin.get("/jobs"), admin.get("/jobs/index")):
         assert "secret" not in shown.text
         assert "`memkit jobs` says why" in shown.text
 

@@ -31,7 +31,7 @@ CHECKS = [
 ]  # fmt: skip
 MANUAL = Path(__file__).resolve().parents[2] / "docs" / "http.md"
 
-CALLS = 21
+CALLS = 19
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.conversation import Message, ToolUse
+from memkit.conversation.message import Message, ToolUse
 from memkit.serve.sessions import TEXT_CHARACTERS
 from tests.memory import Memory, day
 from tests.recall.test_git_marks import commit, git

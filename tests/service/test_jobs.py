@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.environment import extras
@@ -23,11 +23,18 @@ from memkit.index import index_lock
 from memkit.index.manifest import root_of
 from memkit.index.store import Store
 from memkit.ipc import spool
-from memkit.projects.project import Project
-from memkit.projects.registry import changing
-from memkit.service.apart import ApartJobs
-from memkit.service.job_book import JobBook, JobRun, JobState
-from memkit.service.jobs import JOBS, Job, JobContext, due_jobs, job_named, run_job
+from memkit.projects import changing
+from memkit.service.job_thread import JobThread
+from memkit.service.jobs import (
+    JOBS,
+    Job,
+    JobBook,
+    JobContext,
+    JobState,
+    due_jobs,
+    job_named,
+    run_job,
+)
 from memkit.text import plural
 from memkit.topics.background import MOST_SECONDS, changed_entries
 from memkit.topics.compute import refresh
@@ -53,9 +60,6 @@ def around(memory: Memory) -> JobContext:
 
 def test_when_jobs_are_due(memory: Memory) -> None:
     book, now = JobBook(memory.home), time.time()
-    # Else the time of day decides; see test_schedule.py.
-    daily = msgspec.structs.replace(memory.settings.jobs, rollup="every 1d")
-    memory.settings = msgspec.structs.replace(memory.settings, jobs=daily)
 
     def due(when: float) -> list[str]:
         return [job.name for job in due_jobs(memory.home, memory.settings, when)]
@@ -68,14 +72,9 @@ def test_when_jobs_are_due(memory: Memory) -> None:
     assert due(now + 3 * 3600) == ["reconcile", "health"]
     assert due(now + 2 * 86400) == every
     assert due(now - 60) == every  # the clock was set back
-    book.update("reconcile", paused=True)
-    assert "reconcile" not in due(now + 2 * 86400)
-    assert book.update("reconcile", paused=False).last == now
-    assert due(now + 2 * 86400) == every
-    chosen = msgspec.structs.replace(memory.settings.jobs, reconcile="off", tidy="every 3d")
+    chosen = msgspec.structs.replace(memory.settings.jobs, reconcile="off")
     memory.settings = msgspec.structs.replace(memory.settings, jobs=chosen)
-    assert due(now + 2 * 86400) == ["retry", "health", "index", "rollup", "topics"]
-    assert due(now + 3 * 86400) == ["retry", "health", "index", "tidy", "rollup", "topics"]
+    assert due(now + 2 * 86400) == every[1:]
     with pytest.raises(NotFoundError, match="reconcile"):
         job_named("nothing")
 
@@ -85,94 +84,58 @@ def test_every_job_has_a_setting(memory: Memory) -> None:
     assert all(job.purpose for job in JOBS)
 
 
-class TestARun:
-    """A job with the steps a, b, c, d that is killed or paused in the middle."""
+def run_once(memory: Memory, act: Callable[[JobContext], str]) -> JobState:
+    return run_job(Job("index", 60.0, act), around(memory))
 
-    @pytest.fixture
-    def book(self, memory: Memory) -> JobBook:
-        return JobBook(memory.home)
 
-    def run(self, book: JobBook, act: Callable[[str], object]) -> tuple[list[str], JobState]:
-        done: list[str] = []
+def test_a_killed_run_is_due_again(memory: Memory) -> None:
+    def die(context: JobContext) -> str:
+        raise KeyboardInterrupt
 
-        def work(run: JobRun) -> str:
-            for name in run.steps("abcd"):
-                act(name)
-                done.append(name)
-            return f"{len(done)} done"
+    with pytest.raises(KeyboardInterrupt):
+        run_once(memory, die)
+    assert JobBook(memory.home).state("index") == JobState()
 
-        return done, JobRun(book, "index").perform(work)
 
-    def test_a_killed_run_is_continued(self, book: JobBook) -> None:
-        def die(name: str) -> None:
-            if name == "c":
-                raise KeyboardInterrupt
+@pytest.mark.parametrize(
+    ("error", "result"),
+    [(OSError("no\nroom"), "no room"),
+     (ValueError("year 0 is out of range"), "unexpected error (ValueError: year 0 is out of range)")],
+)  # fmt: skip
+def test_a_failure_is_recorded(
+    memory: Memory, caplog: pytest.LogCaptureFixture, error: Exception, result: str
+) -> None:
+    """Else the job would be due again at once, and nobody would know why."""
 
-        with pytest.raises(KeyboardInterrupt):
-            self.run(book, die)
-        state = book.state("index")
-        assert (state.checkpoint, state.progress, state.last) == ("b", "2 of 4", 0.0)
-        done, state = self.run(book, str)
-        assert done == ["c", "d"]
-        assert (state.result, state.begun, state.checkpoint, state.progress) == ("2 done", 0.0, "", "")
-        assert self.run(book, str)[0] == ["a", "b", "c", "d"]
+    def fail(context: JobContext) -> str:
+        raise error
 
-    def test_a_pause_waits_for_the_step(self, book: JobBook) -> None:
-        done, state = self.run(book, lambda name: book.update("index", paused=name == "b"))
-        assert done == ["a", "b"]
-        assert (state.result, state.failed, state.last) == ("paused after 2 of 4", False, 0.0)
-        book.update("index", paused=False)
-        assert self.run(book, str)[0] == ["c", "d"]
+    state = run_once(memory, fail)
+    assert (state.failed, state.result, state.last > 0) == (True, result, True)
+    assert JobBook(memory.home).state("index") == state
+    assert "job index failed" in caplog.text
+    assert not run_once(memory, lambda context: "done").failed
 
-    def test_a_paused_job_can_be_run_by_hand(self, book: JobBook) -> None:
-        book.update("index", paused=True)
-        assert self.run(book, str)[0] == ["a", "b", "c", "d"]
-        assert book.state("index").paused
 
-    def test_an_old_unfinished_run_starts_over(self, book: JobBook) -> None:
-        book.update("index", begun=time.time() - 2 * 86400, checkpoint="c", progress="3 of 4")
-        assert self.run(book, str)[0] == ["a", "b", "c", "d"]
+def test_two_processes_lose_no_change(memory: Memory) -> None:
+    book = JobBook(memory.home)
 
-    def test_the_last_error_is_kept(self, book: JobBook) -> None:
-        def fail(name: str) -> None:
-            if name == "c":
-                raise OSError("no\nroom")
+    def change(name: str) -> None:
+        for _ in range(20):
+            book.update(name, result=f"{book.state(name).result}x")
 
-        _, state = self.run(book, fail)
-        assert (state.failed, state.result, state.checkpoint) == (True, "no room", "")
-        _, state = self.run(book, str)
-        assert (state.failed, state.error) == (False, "no room")
-        assert 0 < state.error_time < state.last
-
-    def test_an_unexpected_error_is_recorded_too(self, book: JobBook, caplog: pytest.LogCaptureFixture) -> None:
-        """Else the job would be due again at once, and nobody would know why."""
-
-        def fail(name: str) -> None:
-            raise ValueError("year 0 is out of range")
-
-        _, state = self.run(book, fail)
-        assert (state.failed, state.result) == (True, "unexpected error (ValueError: year 0 is out of range)")
-        assert state.error == state.result and state.last > 0 and state.begun == 0
-        assert "job index failed" in caplog.text
-
-    def test_two_processes_lose_no_change(self, book: JobBook) -> None:
-        def change(name: str) -> None:
-            for _ in range(20):
-                book.update(name, paused=True)
-                book.update(name, paused=False, result=f"{book.state(name).result}x")
-
-        threads = [threading.Thread(target=change, args=(name,)) for name in "abc"]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert [book.state(name).result for name in "abc"] == ["x" * 20] * 3
+    threads = [threading.Thread(target=change, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [book.state(name).result for name in "abc"] == ["x" * 20] * 3
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", '{"reconcile": 5}', '{"reconcile": {"a": 1}}', "\xff", '{"index": {"last": "x"}}',
-     '{"index": {"last": 1e300}}', '{"index": {"last": NaN}}', '{"index": {"begun": -1}}', '{"index": {"result": 5}}'],
+    ["", "[]", '{"reconcile": 5}', "\xff", '{"index": {"last": "x"}}',
+     '{"index": {"last": 1e300}}', '{"index": {"last": NaN}}', '{"index": {"last": -1}}', '{"index": {"result": 5}}'],
 )  # fmt: skip
 def test_a_damaged_job_book_is_read_as_empty(memory: Memory, text: str) -> None:
     path = Path(memory.home.run, "jobs.json")
@@ -207,8 +170,6 @@ def test_each_job_does_its_work(memory: Memory, monkeypatch: pytest.MonkeyPatch)
     assert spool.waiting(memory.home) == [new]
     assert [item.name for item in spool.failed(memory.home)] == [old]
     assert "quagga" in memory.search("quagga").results[0].chunk.content
-    daily = msgspec.structs.replace(memory.settings.jobs, rollup="every 1d")  # it may be 03:00 just now
-    memory.settings = msgspec.structs.replace(memory.settings, jobs=daily)
     assert due_jobs(memory.home, memory.settings, time.time()) == []
 
 
@@ -216,13 +177,13 @@ def test_topics_are_computed_apart_when_enough_has_changed(tmp_path: Path) -> No
     """In another process: this one imports no scikit-learn, and the index lock stays free."""
     memory = make_subjects(tmp_path)
     job = job_named("topics")
-    apart = ApartJobs()
+    thread = JobThread()
     with index_lock(memory.home, 5.0):
-        first = apart.start(job, around(memory))
-        assert apart.start(job, around(memory)) is first or first.done()
+        first = thread.start(job, around(memory))
+        assert thread.start(job, around(memory)) is first or first.done()
         # Its process has the lowest priority: on a busy machine it takes minutes.
         assert first.result(MOST_SECONDS).result == "the topics of 1 project computed"
-    assert not apart.is_busy
+    assert not thread.is_busy
     path = derived_path(memory.project, memory.home, memory.settings)
     stored = read_derived(path)
     assert stored is not None and len(stored.topics) == 3
@@ -236,7 +197,7 @@ def test_topics_are_computed_apart_when_enough_has_changed(tmp_path: Path) -> No
         memory.write(f"2026-07-{number:02d}.md", day(f"2026-07-{number:02d}", ("One more?", f"Yes, {number}.")))
     memory.sync()
     assert run_job(job, around(memory)).result == "the topics of 1 project computed"
-    apart.stop()
+    thread.stop()
 
 
 def test_topics_are_named_by_a_model_also_those_of_the_users_own_memory(
@@ -288,7 +249,7 @@ def test_a_failure_of_topics_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("keep_days", "left"), [(0, 2), (3650, 2), (30, 1)])
 def test_archives_are_kept_as_long_as_configured(memory: Memory, keep_days: int, left: int) -> None:
-    from memkit.archive import Archive
+    from memkit.archive.archive import Archive
     from memkit.archive.turn import ArchivedTurn
     from memkit.settings import ArchiveSettings
 
@@ -301,25 +262,6 @@ def test_archives_are_kept_as_long_as_configured(memory: Memory, keep_days: int,
     archives = plural(2 - left, "archived session")
     assert state.result.startswith(f"0 old state files, {archives} and 0 days removed")
     assert archive.size().sessions == left
-
-
-def test_a_state_that_cannot_be_read_keeps_nothing_longer(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from memkit.archive.turn import ArchivedTurn
-    from memkit.settings import ArchiveSettings
-
-    def fail(home: object) -> None:
-        raise PermissionError(13, "Permission denied", "s.json")
-
-    archive = Archive(memory.home)
-    when = datetime.now(timezone.utc) - timedelta(days=31)
-    archive.append("old", [ArchivedTurn("a", (), time=when, finished=when)])
-    monkeypatch.setattr("memkit.forget.remove_old_text", fail)
-    kept = msgspec.structs.replace(memory.settings, archive=ArchiveSettings(keep_days=30))
-    state = run_job(job_named("tidy"), JobContext(memory.home, lambda _: kept, lambda _: None))
-    assert state.failed and "s.json" in state.result
-    assert archive.size().sessions == 0
 
 
 def test_expired_days_are_removed_from_every_file(memory: Memory) -> None:
@@ -393,38 +335,16 @@ def test_a_crashed_session_is_caught_up(memory: Memory, tmp_path: Path) -> None:
     assert run_job(job_named("reconcile"), around(memory)).result == "0 sessions caught up"
 
 
-def test_a_failure_is_recorded(memory: Memory) -> None:
-    def fail(_: JobContext, run: JobRun) -> str:
-        raise OSError("no\nroom")
-
-    state = run_job(Job("tidy", fail), around(memory))
-    assert (state.failed, state.result) == (True, "no room")
-    assert JobBook(memory.home).state("tidy") == state
-
-
-def test_text_and_temporary_files_of_an_older_memkit_are_removed(memory: Memory) -> None:
+def test_unfinished_files_of_killed_writers_are_removed(memory: Memory) -> None:
     home = memory.home
-    for text in ({"prompt": "radish"}, {"message": "radish", "error": "no radish"}, {"error": "a reason"}):
-        spool.put(home, {"event": "Stop", **text})
-    item = spool.claim(home, spool.waiting(home)[0], time.time())
-    assert item is not None
-    spool.give_up(home, item, "no radish")
-    Path(home.spool, "failed", "damaged.json").write_text("{")
-    state = Path(home.sessions, "s.json")
-    state.parent.mkdir()
-    state.write_text('{"id": "s", "offset": 7, "prompts": {"p": "radish"}, "answers": {"p": "radish"}}')
     old = [Path(home.run, ".abcd_123.tmp"), Path(home.sessions, ".abcd_123.tmp")]
     kept = [Path(home.sessions, ".abcd_124.tmp"), Path(home.sessions, ".mine.tmp")]
     for path in (*old, *kept):
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
         if path != kept[0]:
             os.utime(path, (1, 1))
     assert not run_job(job_named("tidy"), around(memory)).failed
-    assert not any("radish" in path.read_text() for path in Path(home.root).rglob("*.json"))
-    assert [item.record.get("error") for item in spool.unfinished(home)] == [None, "a reason"]
-    assert len(spool.failed(home)) == 2
-    assert Sessions(home).load("s").offset == 7
     assert [path for path in (*old, *kept) if path.exists()] == kept
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from memkit import llm, login
 from memkit.hook.notices import note_announced
-from memkit.service import rounds
-from memkit.service.rounds import Summaries
+from memkit.service import job_thread
+from memkit.service.job_thread import Summaries
 from memkit.settings import load
 from tests.summarize.stage import SummaryStage
 
@@ -57,7 +57,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             return service.worked
 
         clock = SimpleNamespace(monotonic=lambda: service.now, thread_time=thread_time)
-        monkeypatch.setattr(rounds, "time", clock)
+        monkeypatch.setattr(job_thread, "time", clock)
         return service
 
     return make

@@ -320,7 +320,6 @@ class TestForThisCall:
             ("search.a\nb=1", "--set: unknown setting search.a\ufffdb; "),
             ("capture.redact=[A-Z", "--set: capture.redact = '[A-Z': must be a list of strings"),
             ("index.uri=somewhere", "--set: index.uri = 'somewhere': must be an absolute path"),
-            ("search.rrf_k=60", "--set: search.rrf_k was removed: "),
             ("search.k", "--set: write section.name=value, as in --set search.k=10"),
             ("sk-secret", "--set: write section.name=value"),
             ("=sk-secret", "--set: write section.name=value"),
@@ -353,35 +352,6 @@ class TestForThisCall:
             given = settings_file.set_for_this_call([f"{section}.{name}=1"])
             with pytest.raises(ConfigError, match="--set does nothing in a Claude Code session"), given:
                 raise AssertionError("it was set")
-
-
-class TestRemovedSettings:
-    """A setting of an earlier version is reported with its replacement, and stops nothing."""
-
-    @pytest.fixture(autouse=True)
-    def removed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(validation.REMOVED, "search.old", "use search.k")
-
-    def test_in_a_file_or_a_variable(self, home: Home, project: Project) -> None:
-        write_own(home, "search.old = 1\nsearch.k = 7\n")
-        write_theirs(project, "search.old = 1\n")
-        loaded = load(home, project, MEMKIT_SEARCH_OLD="1")
-        assert loaded.settings.search.k == 7
-        line = "search.old was removed: use search.k"
-        assert loaded.refused == [
-            f"{home.config_file}: {line}", f"MEMKIT_SEARCH_OLD: {line}", f"{project.root}/.memkit.toml: {line}"
-        ]  # fmt: skip
-
-    def test_cannot_be_set(self, home: Home) -> None:
-        with pytest.raises(ConfigError, match=r"^search\.old was removed: use search\.k$"):
-            settings_file.save(home, ("search", "old"), "1")
-
-    def test_does_not_block_changes(self, home: Home) -> None:
-        write_own(home, "search.old = 1\n")
-        settings_file.save(home, ("search", "k"), "7")
-        assert load(home).settings.search.k == 7
-        assert "search.old = 1" in Path(home.config_file).read_text()
-        settings_file.publish_hook_settings(home)
 
 
 class TestKeys:
@@ -643,24 +613,6 @@ def test_hook_settings_are_published_as_json(home: Home) -> None:
     path.write_bytes(b"{half")
     settings_file.publish_hook_settings(home)
     assert json.loads(path.read_bytes())["session_start"] == "both"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("session_characters = 0", "off"),
-        ("session_characters = 700", "guide"),
-        ('session_characters = 0\nsession_start = "entries"', "entries"),
-    ],
-)
-def test_no_session_start_stays_off(home: Home, text: str, expected: str) -> None:
-    write_own(home, f"[recall]\n{text}\n")
-    loaded = load(home)
-    assert loaded.settings.recall.session_start == expected
-    assert [line.partition(": ")[2] for line in loaded.refused] == [
-        "recall.session_characters was removed: set recall.session_start (guide, entries, both, or off) instead; "
-        "until then, 0 counts as off"
-    ]
 
 
 @pytest.mark.parametrize(

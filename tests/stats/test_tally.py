@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from memkit.files import MOST_BYTES
 from memkit.journal.day_file import DayFile
 from memkit.journal.day_writes import insert_note
-from memkit.journal.digest import make_note
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.stats import FileCount, Tally, gather
-from memkit.timeline.numbers import count
+from memkit.timeline.summary import count_day
+from tests.builders import make_note
 
 TURN = st.fixed_dictionaries(
     {
@@ -56,7 +56,7 @@ def text_of(day: str, sessions: list[dict]) -> str:
 def test_totals_are_sums(days: dict[str, list[dict]]) -> None:
     tally = Tally()
     for day, sessions in days.items():
-        tally.add("/p", day, count(DayFile(text_of(day, sessions))))
+        tally.add("/p", day, count_day(DayFile(text_of(day, sessions))))
     every = [session for sessions in days.values() for session in sessions]
     turns = [turn for session in every for turn in session["turns"]]
     notes = 6 * sum(turn["words"] > 4 for turn in turns)
@@ -80,7 +80,7 @@ def test_totals_are_sums(days: dict[str, list[dict]]) -> None:
 @given(DAY, DAY)
 def test_two_projects_are_added_up(one: list[dict], other: list[dict]) -> None:
     day = "2026-11-20"
-    days = {"/one": count(DayFile(text_of(day, one))), "/two": count(DayFile(text_of(day, other)))}
+    days = {"/one": count_day(DayFile(text_of(day, one))), "/two": count_day(DayFile(text_of(day, other)))}
     there, back = Tally(), Tally()
     for root in ("/one", "/two"):
         there.add(root, day, days[root])
@@ -95,7 +95,7 @@ def test_two_projects_are_added_up(one: list[dict], other: list[dict]) -> None:
 def test_a_heading_without_a_time_counts_no_hour() -> None:
     text = "## x <!-- session:s -->\n### Why? <!-- turn:a -->\n### 31:00 Why? <!-- turn:b -->"
     tally = Tally()
-    tally.add("/p", "2026-11-20", count(DayFile(text)))
+    tally.add("/p", "2026-11-20", count_day(DayFile(text)))
     assert (tally.turns, tally.hours) == (2, Counter())
 
 
@@ -103,9 +103,9 @@ def test_a_note_counts_as_no_session() -> None:
     note = make_note("The gateway moves.", ["deploy"], datetime(2026, 11, 20, 14, 30), str)
     content = DayFile(text_of("2026-11-20", [{"id": "s1", "bullets": 2, "turns": []}]))
     before, after = Tally(), Tally()
-    before.add("/p", "2026-11-20", count(content))
+    before.add("/p", "2026-11-20", count_day(content))
     assert insert_note(content, note)
-    after.add("/p", "2026-11-20", count(content))
+    after.add("/p", "2026-11-20", count_day(content))
     assert after.days == before.days
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memkit.journal import Journal
 from memkit.journal.facts import FactFile
+from memkit.journal.journal import Journal
 from memkit.llm import Task
 from memkit.llm.calls import Calls
-from memkit.service.job_book import JobBook, JobRun
 from memkit.summarize import rollup
 from memkit.summarize.bullets import Bullet
 from memkit.summarize.summarizer import SummaryReport
@@ -45,16 +44,12 @@ class RollupStage(SummaryStage):
         assert self.journal.summarize(day, [turn], [Bullet(text, "finding", (turn,), True).line])
         return turn
 
-    def run(self, steps: Callable[[Sequence[str]], Iterator[str]] = iter) -> SummaryReport:  # type: ignore[assignment]
+    def run(self) -> SummaryReport:
         """Run the rollups that are due."""
         rollup.known_projects = lambda home: [self.project]  # without an index
         return rollup.run_rollups(
-            self.home, lambda _: self.settings, lambda _: self.provider, steps, lambda: self.now.timestamp()
+            self.home, lambda _: self.settings, lambda _: self.provider, lambda: self.now.timestamp()
         )
-
-    def run_job(self) -> None:
-        """Run the job, which goes on where a killed one stopped."""
-        JobRun(JobBook(self.home), "rollup").perform(lambda run: str(self.run(run.steps).calls))
 
     def import_week(self, monday: date, count: int = 12, words: int = 1) -> None:
         """Add day files as an import leaves them: turns with so many words, and nothing by a model."""

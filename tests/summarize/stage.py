@@ -11,14 +11,15 @@ from typing import Any
 
 import msgspec
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.claude_code.turn import Turn
-from memkit.conversation import Message, ToolUse
-from memkit.journal import Journal
+from memkit.conversation.message import Message, ToolUse
+from memkit.conversation.turn import Turn
+from memkit.hook.project import Project
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import make_digest
+from memkit.journal.journal import Journal
 from memkit.llm import ModelError, Reply, Task, TokenUsage
 from memkit.llm.calls import Calls, calls_lock
 from memkit.paths import Home

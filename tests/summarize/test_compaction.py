@@ -21,7 +21,7 @@ from memkit.journal.facts import LABELS, Citations, Fact, FactChange, FactFile, 
 from memkit.llm import RefusedError, Task, UnavailableError, UnusableReplyError
 from memkit.llm.calls import BudgetReachedError, Calls, calls_lock
 from memkit.llm.ledger import Ledger
-from memkit.service.rounds import Summaries
+from memkit.service.job_thread import Summaries
 from memkit.settings import ChunkingSettings, SummarizeSettings
 from memkit.summarize import compaction as compaction_module
 from memkit.summarize.bullets import instructions

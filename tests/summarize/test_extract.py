@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import LiveSessions
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.claude_code.turn import ToolCall, Turn
-from memkit.conversation import Message, ToolUse
+from memkit.conversation.message import Message, ToolUse
+from memkit.conversation.turn import ToolCall, Turn
 from memkit.journal.extracts import is_unedited
 from memkit.journal.sentences import accepts, decisions, last_question, plan
 from memkit.journal.sessions import open_lines
@@ -421,7 +421,7 @@ def test_a_killed_writer_leaves_all_or_nothing(stage: SummaryStage, monkeypatch:
     add(stage, 0, "Fix the tests", "Done.", edit("/a/one.py"), name="00000001")
     before = stage.text
     with monkeypatch.context() as patch:
-        patch.setattr("memkit.journal.Journal.summarize", _killed)
+        patch.setattr("memkit.journal.journal.Journal.summarize", _killed)
         with pytest.raises(KeyboardInterrupt):
             stage.run(1)
     assert stage.text == before

@@ -158,12 +158,16 @@ def test_calls_stay_within_a_small_budget(stage: SummaryStage) -> None:
     assert max(Ledger(stage.home).today(stage.now.timestamp()).tokens, 1) <= 10_000
 
 
-def test_a_budget_too_small_for_any_call_is_reported(stage: SummaryStage) -> None:
-    stage.change(daily_tokens=3_000)
+@pytest.mark.parametrize(
+    ("budget", "amount"), [({"daily_tokens": 3_000}, "3,000 tokens"), ({"daily_usd": 0.001}, "$0.001")]
+)
+def test_a_budget_too_small_for_any_call_is_reported(stage: SummaryStage, budget: dict[str, Any], amount: str) -> None:
+    stage.change(**budget)
     stage.add_turn(0)
     (line,) = stage.run(30).failures
     assert "tomorrow" not in line
-    assert "raise summarize.daily_tokens in a terminal of your own" in line
+    assert f"the daily budget of {amount} is reached" in line
+    assert f"raise summarize.{next(iter(budget))} in a terminal of your own" in line
 
 
 def test_a_spent_budget_ends_the_round_with_one_line(stage: SummaryStage, tmp_path: Path) -> None:
@@ -278,13 +282,6 @@ def test_an_unreadable_prompt_file_does_not_count_against_segments(
     report = stage.run(100 * HOURS)
     assert stage.summarized == 60
     assert report.calls < report.segments
-
-
-def test_a_dollar_budget_too_small_for_any_call_is_reported(stage: SummaryStage) -> None:
-    stage.change(daily_usd=0.001)
-    stage.add_turn(0)
-    (line,) = stage.run(30).failures
-    assert "daily budget of $0.001 is reached" in line and "raise summarize.daily_usd in a terminal of your own" in line
 
 
 def test_an_unfinished_turn_waits_for_its_answer(stage: SummaryStage) -> None:

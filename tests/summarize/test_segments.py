@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
 from memkit.archive.turn import ArchivedTurn, make_archived_turn
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import read_turns
-from memkit.conversation import Message, ToolUse
+from memkit.conversation.message import Message, ToolUse
 from memkit.settings import SummarizeSettings
 from memkit.summarize.segments import Segment, SegmentTurn, _duration, cut
 from memkit.text import estimate_tokens

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit import anchors
-from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import ToolCall, Turn, read_turns
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.conversation.turn import ToolCall, Turn
 from memkit.journal.digest import make_digest
 from memkit.journal.turn_parts import read_parts
 from memkit.privacy.redact import redact

@@ -176,7 +176,7 @@ def test_a_record_names_no_file_elsewhere(stage: SummaryStage, compacted: Compac
     outside.write_text(f"## Facts <!-- compacted:- -->\n\n{PORT.line}\n")
     value = json.loads(record(stage).read_bytes())
     record(stage).write_text(json.dumps({**value, "copy": str(outside)}))
-    with pytest.raises(DamagedFileError, match="no name of a copy"):
+    with pytest.raises(DamagedFileError, match="is not a name of a copy"):
         undo(stage)
 
 
@@ -185,7 +185,7 @@ def test_a_damaged_name_changes_nothing(stage: SummaryStage, compacted: Compacti
     before = memory(stage)
     value = json.loads(record(stage).read_bytes())
     record(stage).write_text(json.dumps({**value, "copy": name}))
-    with pytest.raises(DamagedFileError, match="no name of a copy"):
+    with pytest.raises(DamagedFileError, match="is not a name of a copy"):
         undo(stage)
     assert memory(stage) == before
 

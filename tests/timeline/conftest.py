@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.conversation import Message
-from memkit.journal import Journal
+from memkit.conversation.message import Message
+from memkit.journal.journal import Journal
 from memkit.timeline.tree import Timeline, open_timeline
 from tests.memory import Memory, make_memory
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from memkit.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.conversation import Message
+from memkit.conversation.message import Message
 from memkit.errors import NotFoundError
 from memkit.text import estimate_tokens
 from memkit.timeline.events import events, find_in_children, find_words

@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from memkit.journal import Journal
-from memkit.journal.digest import make_note
+from memkit.hook.project import Project
+from memkit.journal.journal import Journal
 from memkit.llm import Task
 from memkit.llm.ledger import Call, Ledger
-from memkit.projects.project import Project
-from memkit.service.job_book import JobBook, JobRun
 from memkit.summarize.bullets import Bullet
-from memkit.topics import TopicList, read_topics
 from memkit.topics.compute import refresh
 from memkit.topics.names import TopicNames
+from memkit.topics.topic_list import TopicList, read_topics
+from tests.builders import make_note
 from tests.memory import Memory, make_memory
 from tests.summarize.stage import PLAIN, ScriptedProvider
 from tests.topics.subjects import SUBJECTS, SubjectEmbedder, days, make_subjects
@@ -70,17 +69,6 @@ class NameStage:
         names = TopicNames(self.memory.home, finder or (lambda settings: self.provider))
         names.name(self.memory.project, self.memory.settings)
         return names
-
-    def run_job(self) -> None:
-        """Name the topics as a job does, which goes on where a killed one stopped."""
-
-        def run(job: JobRun) -> str:
-            names = TopicNames(self.memory.home, lambda settings: self.provider)
-            for _ in job.steps([self.memory.project.root]):
-                names.name(self.memory.project, self.memory.settings)
-            return names.summary
-
-        JobRun(JobBook(self.memory.home), "topics").perform(run)
 
     @property
     def shown(self) -> TopicList:

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from memkit.index import index_lock
-from memkit.journal import Journal
+from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
 from memkit.projects.project import Project
 from memkit.projects.registry import changing
 from memkit.settings.load import Settings
-from memkit.topics import read_topics, rename
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path
-from memkit.topics.kept import ModelLabel, changing_kept, drop_outdated_topics, read_kept
+from memkit.topics.topic_list import read_topics, rename
+from memkit.topics.topic_store import ModelLabel, changing_kept, drop_outdated_topics, read_kept
 from tests.cli.conftest import Run, clean_environment, run
 from tests.memory import Memory, make_memory
 from tests.topics.subjects import SubjectEmbedder, days, make_subjects

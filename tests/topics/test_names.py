@@ -21,10 +21,11 @@ from memkit.projects.project import Project, digest16
 from memkit.settings import CaptureSettings
 from memkit.summarize.bullets import Bullet
 from memkit.text import estimate_tokens
-from memkit.topics import names, rename
+from memkit.topics import names
 from memkit.topics.files import derived_path
-from memkit.topics.kept import read_kept
 from memkit.topics.names import read_labels, unnamed_topics
+from memkit.topics.topic_list import rename
+from memkit.topics.topic_store import read_kept
 from tests.messages_api import Failure, MessagesApi, Request, Stopped, text, tool
 from tests.topics.names_stage import (
     NAMED,

@@ -1,0 +1,1 @@
+"""What was said and done in a session, whichever agent kept it: turns, messages, and tools by role."""

@@ -1,0 +1,144 @@
+"""Turns: a user's prompt and everything that followed until the next one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from memkit.conversation.message import Message
+from memkit.privacy.redact import redact, skips, visible
+
+EXCERPT_CHARACTERS = 2000
+"""Characters kept of each end of a tool's input and output; the digest shows a line of either."""
+
+_CUT_CONTEXT = 1000
+"""Characters behind a cut that redaction needs to recognize a secret before it."""
+
+INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
+_UUID = re.compile(r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
+# A question to the memory is not memory: it would be the best match of the same question next time.
+_OWN_SKILL = re.compile(r"^/(?:memkit:)?memory-recall\b")
+SLASH_COMMAND = re.compile(r"^/[A-Za-z][\w:-]*(?:\s|$)")
+_CLIENT_COMMAND = re.compile(r"^! /[A-Za-z][\w:-]*$")
+"""A command of the agent, such as `/exit`, that was typed after `!`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A summary of all turns of a session so far. `uuid` is that of its entry."""
+
+    uuid: str
+    time: datetime | None
+    text: str
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """One tool call: its input and its result (None until there is one). Long text is excerpted.
+
+    `is_recall` says that it asked memkit: its result is memory already, and is not remembered again.
+    """
+
+    name: str
+    input: dict[str, Any]
+    result: str | None = None
+    is_error: bool = False
+    by_agent: bool = False
+    is_recall: bool = False
+
+
+@dataclass(slots=True)
+class Turn:
+    """One prompt and what followed.
+
+    Attributes:
+        start, end: byte offsets in the transcript.
+        commit: the start of the commit hash at the turn's end; transcripts lack it, so "" for imports.
+        worked_since: whether tools ran after the text that is the answer so far.
+        is_compacted: whether the agent compacted the conversation during the turn.
+        compactions: the summaries that it wrote then. Unlike the turn, they tell of all turns before them.
+        is_private: whether the user left a `<private>` tag open.
+        other_prompt_ids: those of prompts that the agent itself sent during the turn, such as the
+            notification that a background task has finished.
+        entries: the byte offsets of all entries, each once.
+        messages: those of a turn that has no transcript, already redacted.
+        origin: the session that a fork copied it from, if its transcript is gone and its ID there unknown.
+        gap: the number of broken lines before it that may have been prompts.
+    """
+
+    id: str
+    session: str
+    prompt: str
+    time: datetime | None
+    start: int
+    end: int
+    prompt_id: str = ""
+    uuid: str = ""
+    cwd: str = ""
+    branch: str = ""
+    commit: str = ""
+    answer: str = ""
+    tools: list[ToolCall] = field(default_factory=list)
+    finished: datetime | None = None
+    interrupted: bool = False
+    is_command: bool = False
+    worked_since: bool = False
+    is_compacted: bool = False
+    compactions: list[Compaction] = field(default_factory=list)
+    is_private: bool = False
+    other_prompt_ids: set[str] = field(default_factory=set)
+    entries: list[int] = field(default_factory=list)
+    messages: tuple[Message, ...] = ()
+    origin: str = ""
+    gap: int = field(default=0, compare=False)
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether there is something to remember, and the user did not skip it."""
+        if self.is_private or skips(self.prompt) or _OWN_SKILL.match(self.prompt):
+            return False
+        if _CLIENT_COMMAND.match(self.prompt) and all(call.is_error for call in self.tools):
+            return False
+        if self.prompt.startswith("! ") and not self.answer and self.tools:
+            return not all(call.is_recall for call in self.tools)
+        if self.answer or self.tools:
+            return True
+        # A prompt without an answer (a crash, an API error) is still worth remembering. One that was
+        # interrupted, or a command that Claude Code handled itself, is not.
+        is_command = self.is_command or SLASH_COMMAND.match(self.prompt)
+        return bool(self.prompt) and not self.interrupted and not is_command
+
+
+def turn_id(session: str, prompt_id: str, uuid: str, fallback: str) -> str:
+    """Return the id of a turn: 8 hex characters, the same whenever and from wherever it is read.
+
+    It comes from the prompt's id, or in old transcripts from the entry's uuid. A resumed session repeats
+    both, so a repeated turn keeps its id. A fork can rewrite the prompts' ids (2.1.330); `read_turns` looks
+    up the former ones. A command after `!` that has the id of an earlier prompt (Claude Code 2.1.197) gets
+    its own from the uuid. Ids that are not UUIDs are unique in their session.
+    """
+    key = prompt_id or uuid
+    if not _UUID.match(key):
+        key = f"{session}\0{key or fallback}"
+    return hashlib.sha256(key.encode()).hexdigest()[:8]
+
+
+def excerpt(text: str) -> str:
+    """Return the start and end of a long input or result: a turn may have read a hundred files, and stays in
+    memory.
+
+    Redact before cutting, including some text beyond the cut: redaction would not recognize half a key, or a
+    value without its name.
+    """
+    text = visible(text)
+    if len(text) <= 2 * EXCERPT_CHARACTERS:
+        return text
+    near = EXCERPT_CHARACTERS + _CUT_CONTEXT
+    head = redact(re.sub(r"\S{1,200}\Z", "", text[:near]))[:EXCERPT_CHARACTERS]
+    tail = redact(re.sub(r"\A\S{1,200}", "", text[-near:]))[-EXCERPT_CHARACTERS:]
+    head = head[:-200] + re.sub(r"\S+\Z", "", head[-200:])  # searching all of it would be slow
+    tail = re.sub(r"\A\S{1,200}", "", tail)
+    return f"{head}\n…\n{tail}"

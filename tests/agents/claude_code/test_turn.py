@@ -1,0 +1,406 @@
+"""Transcripts into turns: what people really have, and what can go wrong with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memkit.agents.claude_code import transcript as transcript_module
+from memkit.agents.claude_code.files import transcripts_in
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.claude_code.turn import read_turns
+from memkit.conversation.turn import ToolCall, Turn
+from tests.builders import Lines
+from tests.ci import IN_CI
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "transcripts"
+
+
+def turns_of(path: Path, offset: int = 0) -> list[Turn]:
+    return list(read_turns(Transcript(path, offset)))
+
+
+def remembered(path: Path) -> list[Turn]:
+    return [turn for turn in turns_of(path) if turn.is_memory]
+
+
+@pytest.fixture
+def large() -> Path:
+    path = SHARED / "large-conversation.jsonl"
+    if not path.exists():
+        pytest.skip("the shared transcripts are not here")
+    return path
+
+
+def test_the_human_entries_of_the_large_conversation(large: Path) -> None:
+    """28 entries a person stands behind; 21 are prompts, and these are why the others are not."""
+    human = []
+    for line in large.read_text().splitlines():
+        entry = json.loads(line)
+        if entry["type"] == "user":
+            content = entry["message"]["content"]
+            if isinstance(content, str) or content[0]["type"] == "text":
+                human.append(entry["uuid"][:8])
+    assert len(human) == 28
+    no_prompts = {
+        "f12bf36b": "a meta entry, the caveat before local commands",
+        "f29b649c": "/context, which the client answers itself",
+        "7ea953db": "the output of /context",
+        "a09c0d68": "interrupted by the user",
+        "b6701fd9": "interrupted by the user",
+        "a40f3f51": "interrupted by the user for tool use",
+        "56f427b3": "interrupted by the user for tool use",
+    }
+    unasked, *asked = remembered(large)
+    assert unasked.prompt == ""  # the file begins in the middle of a turn
+    assert unasked.answer.startswith("✅ **SUCCESS")
+    prompts = [turn.uuid[:8] for turn in asked]
+    assert len(prompts) == 21
+    assert prompts == [name for name in human if name not in no_prompts]
+    assert sum(len(turn.tools) for turn in turns_of(large)) == 152 - _calls_before_first(large)
+
+
+def _calls_before_first(path: Path) -> int:
+    """Tool calls before anything is said or asked: the file begins in the middle of a turn."""
+    first = turns_of(path)[0].start
+    head = path.read_bytes()[:first].decode()
+    return head.count('"type":"tool_use"')
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("medium-conversation", 0),
+        ("tiny-conversation", 2),
+        ("edge_cases", 4),
+        ("representative_messages", 4),
+    ],
+)
+def test_the_other_transcripts_of_2025(name: str, count: int) -> None:
+    path = SHARED / f"{name}.jsonl"
+    if not path.exists():
+        pytest.skip("the shared transcripts are not here")
+    assert len(remembered(path)) == count
+
+
+def test_a_turn_is_a_prompt_and_all_that_followed(tmp_path: Path) -> None:
+    path = (
+        Lines()
+        .prompt("Which port?", "p1")
+        .answer("Let me look.")
+        .call("Read", "t1", file_path="/home/shop/gateway.yaml")
+        .result("t1", "port: 443")
+        .call("Edit", "t2", file_path="/home/shop/gateway.yaml", old_string="a", new_string="b")
+        .result("t2", "String not found", is_error=True)
+        .answer("7443,")
+        .answer("because 443 is taken.")
+        .prompt("Thanks", "p2")
+        .answer("Welcome.")
+        .write(tmp_path)
+    )
+    first, second = turns_of(path)
+    assert (first.prompt, first.answer) == ("Which port?", "7443,\n\nbecause 443 is taken.")
+    assert [(call.name, call.result, call.is_error) for call in first.tools] == [
+        ("Read", "port: 443", False),
+        ("Edit", "String not found", True),
+    ]
+    assert (first.branch, first.cwd, first.prompt_id) == ("main", "/home/shop", "p1")
+    assert first.end == second.start
+    assert second.end == path.stat().st_size
+
+
+def test_entries_that_are_not_memory(tmp_path: Path) -> None:
+    path = (
+        Lines()
+        .prompt("taken back")
+        .interrupt()
+        .prompt("<command-name>/context</command-name>\n<command-args></command-args>")
+        .prompt("<local-command-stdout>lots</local-command-stdout>")
+        .prompt("meta", isMeta=True)
+        .prompt("secret plans #skip")
+        .answer("Fine.")
+        .prompt("/memory-recall what's the port?")
+        .prompt("<local-command-stdout>7443</local-command-stdout>")
+        .prompt("/memkit:memory-recall what's the port?")
+        .prompt("<task-notification>done</task-notification>")
+        .prompt(
+            "This session is being continued from a previous conversation", isCompactSummary=True
+        )
+        .prompt("real <system-reminder>not said</system-reminder> question")
+        .add("assistant", [{"type": "text", "text": "API Error: 529"}], isApiErrorMessage=True)
+        .prompt(
+            "<command-message>review</command-message><command-name>/review</command-name>"
+            "<command-args>42</command-args>"
+        )
+        .answer("Reviewed.")
+        .write(tmp_path)
+    )
+    assert [(turn.prompt, turn.answer) for turn in remembered(path)] == [
+        ("real  question", ""),
+        ("/review 42", "Reviewed."),
+    ]
+
+
+def test_a_skill_that_ran_in_a_sub_agent_answers_like_a_command(tmp_path: Path) -> None:
+    answer = "<local-command-stdout>\nAll green.\n</local-command-stdout>"
+    older = Lines().prompt("/deploy-check staging").prompt(answer)
+    newer = Lines().prompt("/deploy-check staging").add("system", subtype="local_command")
+    newer.entries[-1]["content"] = answer
+    for lines in (older, newer):
+        (turn,) = remembered(lines.write(tmp_path))
+        assert turn.answer == "All green."
+
+
+def test_an_interrupted_turn_keeps_what_was_done(tmp_path: Path) -> None:
+    path = Lines().prompt("go").call("Bash", "t", command="make").interrupt().write(tmp_path)
+    (turn,) = remembered(path)
+    assert turn.interrupted
+    assert turn.tools[0].result is None
+
+
+def bash(lines: Lines, command: str, output: str, errors: str = "", prompt_id: str = "") -> Lines:
+    """A command after `!` as 2.1.330 writes it: output is escaped, and that of a failed command all in stderr."""
+    lines.prompt(f"<bash-input>{command}</bash-input>", prompt_id)
+    return lines.prompt(f"<bash-stdout>{output}</bash-stdout><bash-stderr>{errors}</bash-stderr>", prompt_id)
+
+
+def test_a_command_after_an_exclamation_mark_is_a_turn_of_its_own(tmp_path: Path) -> None:
+    lines = Lines().prompt("Which port?", "p1").answer("7443.")
+    bash(lines, "npm test", "a &lt;b&gt; &amp;lt;\n12 passed\n", prompt_id="p2").answer("All 12 pass.")
+    bash(lines, "false", "", "one\ntwo\n", prompt_id="p3")
+    lines.prompt("Thanks", "p4").answer("Welcome.")
+    asked, passed, failed, thanks = remembered(lines.write(tmp_path))
+    assert (asked.answer, thanks.answer) == ("7443.", "Welcome.")
+    assert (passed.prompt, passed.answer) == ("! npm test", "All 12 pass.")
+    assert passed.tools == [ToolCall("Bash", {"command": "npm test"}, "a <b> &lt;\n12 passed")]
+    assert failed.tools == [ToolCall("Bash", {"command": "false"}, "one\ntwo", is_error=True)]
+    assert (failed.prompt, failed.answer) == ("! false", "")
+
+
+def test_a_command_after_an_exclamation_mark_is_private_or_asks_the_memory_like_others(tmp_path: Path) -> None:
+    lines = bash(Lines(), "memkit search port", "7443")
+    bash(lines, "deploy # #skip", "ok")
+    bash(lines, "deploy <private>key</private>", "ok")
+    (turn,) = remembered(lines.write(tmp_path))
+    assert "key" not in turn.prompt + str(turn.tools)
+    assert turn.prompt.startswith("! deploy")
+
+
+def test_output_without_its_command_is_left_out(tmp_path: Path) -> None:
+    lines = Lines().prompt("<bash-stdout>x</bash-stdout><bash-stderr></bash-stderr>").prompt("Hi").answer("Hello.")
+    lines.prompt("<bash-stdout>not closed").prompt("<bash-input>not closed").prompt("So?")
+    assert [turn.prompt for turn in remembered(lines.write(tmp_path))] == ["Hi", "! not closed", "So?"]
+
+
+def test_text_typed_while_the_assistant_works_joins_the_turn(tmp_path: Path) -> None:
+    queued = {"type": "queued_command", "prompt": "and the tests", "commandMode": "prompt"}
+    machine = {**queued, "prompt": "task done", "commandMode": "task-notification"}
+    path = (
+        Lines()
+        .prompt("Fix it", "p1")
+        .call("Bash", "t", command="make")
+        .add("attachment", attachment=queued)
+        .add("attachment", attachment=machine)
+        .result("t", "ok")
+        .answer("Done.")
+        .write(tmp_path)
+    )
+    (turn,) = turns_of(path)
+    assert (turn.prompt, turn.answer) == ("Fix it\n\nand the tests", "Done.")
+
+
+def test_sub_agents_belong_to_the_turn_that_started_them(tmp_path: Path) -> None:
+    path = (
+        Lines()
+        .prompt("Look into it", "p1")
+        .call("Agent", "t1", description="search")
+        .result("t1", "Found it.", toolUseResult={"agentId": "abc123"})
+        .prompt("inline", isSidechain=True)
+        .answer("inline answer", isSidechain=True)
+        .answer("Here it is.")
+        .write(tmp_path)
+    )
+    own = (
+        Lines()
+        .prompt("search", isSidechain=True)
+        .call("Grep", "g", pattern="port")
+        .result("g", "1")
+    )
+    agents = path.with_suffix("") / "subagents"
+    agents.mkdir(parents=True)
+    (agents / "agent-abc123.jsonl").write_text(own.text)
+    (turn,) = turns_of(path)
+    assert turn.answer == "Here it is."
+    assert [(call.name, call.by_agent) for call in turn.tools] == [("Agent", False), ("Grep", True)]
+    assert transcripts_in(tmp_path) == [path]
+
+
+def test_repeated_lines_count_once(tmp_path: Path) -> None:
+    lines = Lines().prompt("One", "p1").answer("1").prompt("Two", "p2").answer("2")
+    path = lines.write(tmp_path)
+    path.write_text(lines.text + lines.text)
+    transcript = Transcript(path)
+    assert [turn.prompt for turn in read_turns(transcript)] == ["One", "Two"]
+    assert transcript.counts["repeated"] == 4
+
+
+def test_a_fork_repeats_turns_under_the_same_ids(tmp_path: Path) -> None:
+    prompt_id = "6b1f0a52-99f1-4f0e-8a51-3f1f1a2b3c4d"
+    ids = []
+    for session in ("11111111-2222-4333-8444-555555555555", "99999999-2222-4333-8444-555555555555"):
+        path = Lines(session).prompt("One", prompt_id).answer("1").write(tmp_path)
+        ids.append(turns_of(path)[0].id)
+    assert ids[0] == ids[1]
+    assert len(ids[0]) == 8
+
+
+def test_turns_that_a_fork_copied_keep_their_ids(tmp_path: Path) -> None:
+    names = [f"6b1f0a5{number}-99f1-4f0e-8a51-3f1f1a2b3c4d" for number in range(5)]
+    origin = Lines("11111111-2222-4333-8444-555555555555").prompt("One", names[0]).call("Read", "r")
+    origin.result("r", "x", promptId=names[0]).answer("1").prompt("No", names[1]).interrupt()
+    origin.prompt("Two", names[2]).answer("2")
+    fork = origin.fork("99999999-2222-4333-8444-555555555555", names[3]).prompt("Three", names[3]).answer("3")
+    again = fork.fork("88888888-2222-4333-8444-555555555555", names[4]).prompt("Four", names[4]).answer("4")
+    first, second, third = (turns_of(one.write(tmp_path)) for one in (origin, fork, again))
+    assert [turn.prompt for turn in third if turn.is_memory] == ["One", "Two", "Three", "Four"]
+    known = {turn.prompt: turn.id for turn in (*first, *second[3:], *third[4:]) if turn.is_memory}
+    assert len(set(known.values())) == 4
+    for turn in (*second, *third):
+        assert not turn.is_memory or turn.id == known[turn.prompt]
+    (tmp_path / f"{origin.session}.jsonl").unlink()
+    alone = turns_of(tmp_path / f"{fork.session}.jsonl")
+    assert len({turn.id for turn in alone if turn.is_memory}) == 3
+
+
+def test_ids_that_are_no_uuids_are_kept_apart_by_session(tmp_path: Path) -> None:
+    one = Lines("session-a").prompt("Hi", "p1").answer("1").write(tmp_path)
+    two = Lines("session-b").prompt("Hi", "p1").answer("1").write(tmp_path)
+    assert turns_of(one)[0].id != turns_of(two)[0].id
+
+
+def test_half_written_and_broken_lines(tmp_path: Path) -> None:
+    good = Lines().prompt("One", "p1").answer("1").text
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"{broken\n\n\xff\xfe\n[1]\n42\n" + good.encode() + b'{"type": "user", "mess')
+    transcript = Transcript(path)
+    (turn,) = read_turns(transcript)
+    assert turn.answer == "1"
+    assert transcript.counts == {"broken": 2, "odd": 2, "unfinished": 1}
+    assert transcript.end == path.read_bytes().rindex(b"\n") + 1
+    path.write_text(good.rstrip("\n"))
+    assert [turn.answer for turn in turns_of(path)] == ["1"]
+
+
+def test_lines_that_are_too_long_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcript_module, "MAX_LINE_BYTES", 1000)
+    path = Lines().prompt("One", "p1").answer("x" * 5000).answer("short").write(tmp_path)
+    transcript = Transcript(path)
+    (turn,) = read_turns(transcript)
+    assert turn.answer == "short"
+    assert transcript.counts["too long"] == 1
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+blocks = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["text", "tool_use", "tool_result", "thinking", "image"])
+        | json_values,
+        "text": json_values,
+        "id": json_values,
+        "name": json_values,
+        "input": json_values,
+        "content": json_values,
+        "tool_use_id": json_values,
+        "is_error": json_values,
+    },
+)
+entries = st.fixed_dictionaries(
+    {"type": st.sampled_from(["user", "assistant", "attachment", "system", "new-kind"])},
+    optional={
+        "message": st.fixed_dictionaries({"content": st.lists(blocks, max_size=3) | json_values})
+        | json_values,
+        "uuid": json_values,
+        "promptId": json_values,
+        "sessionId": json_values,
+        "timestamp": json_values,
+        "isMeta": json_values,
+        "isSidechain": json_values,
+        "attachment": json_values,
+        "toolUseResult": json_values,
+        "agentId": json_values,
+        "origin": json_values,
+        "subtype": st.just("local_command") | json_values,
+        "content": json_values,
+        "cwd": json_values,
+        "gitBranch": json_values,
+    },
+)
+
+
+@settings(max_examples=75 if IN_CI else 12)
+@given(lines=st.lists(entries | json_values, max_size=8))
+def test_no_line_is_fatal(tmp_path_factory: pytest.TempPathFactory, lines: list[Any]) -> None:
+    path = tmp_path_factory.mktemp("t") / "s.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for turn in turns_of(path):
+        assert isinstance(turn.is_memory, bool)
+        assert turn.start < turn.end <= path.stat().st_size
+
+
+steps = st.lists(
+    st.sampled_from(["prompt", "answer", "work", "interrupt", "noise"]), min_size=1, max_size=14
+)
+
+
+@settings(max_examples=60 if IN_CI else 12)
+@given(steps=steps, cut=st.floats(0, 1))
+def test_reading_in_two_parts_equals_reading_at_once(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str], cut: float
+) -> None:
+    lines = Lines()
+    for number, step in enumerate(steps):
+        if step == "prompt":
+            lines.prompt(f"prompt {number}", f"0000{number:04x}-1111-4222-8333-444444444444")
+        elif step == "answer":
+            lines.answer(f"answer {number}")
+        elif step == "work":
+            lines.call("Bash", f"t{number}", command="x").result(f"t{number}", "ok")
+        elif step == "interrupt":
+            lines.interrupt()
+        else:
+            lines.add("progress")
+    whole = lines.text.encode()
+    path = tmp_path_factory.mktemp("t") / "s.jsonl"
+    path.write_bytes(whole[: int(len(whole) * cut)])
+    before = turns_of(path)
+    path.write_bytes(whole)
+    resumed = turns_of(path, before[-1].start) if before else turns_of(path)
+    joined = {turn.id: turn for turn in [*before, *resumed]}
+    expected = {turn.id: turn for turn in turns_of(path)}
+    assert list(joined) == list(expected)
+    assert [t.answer for t in joined.values()] == [t.answer for t in expected.values()]
+    assert [len(t.tools) for t in joined.values()] == [len(t.tools) for t in expected.values()]
+
+
+def test_text_before_any_prompt(tmp_path: Path) -> None:
+    lines = Lines().add(
+        "assistant", [{"type": "text", "text": "API Error: 500"}], isApiErrorMessage=True
+    )
+    lines.answer("The nightly build is red.").prompt("Why?").answer("A test.")
+    first, second = turns_of(lines.write(tmp_path))
+    assert (first.prompt, first.answer, first.is_memory) == ("", "The nightly build is red.", True)
+    assert (second.prompt, second.answer) == ("Why?", "A test.")
