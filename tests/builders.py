@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from memkit.conversation.turn import ToolCall, Turn
-from memkit.hook.project import Project
 from memkit.ipc import spool
 from memkit.journal.day_file import DayFile
 from memkit.journal.digest import Note, note_text

@@ -10,7 +10,6 @@ from memkit.archive.file import turn_ids
 from memkit.capture.ingest import turn_of
 from memkit.conversation.turn import Turn
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.journal.digest import local_time
 from memkit.journal.journal import Journal
 from memkit.paths import Home

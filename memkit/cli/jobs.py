@@ -35,7 +35,7 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
       memkit jobs run reconcile
       memkit config set jobs.index off
     """
-    from memkit.hook.project import Project
+    from memkit.projects.project import Project
     from memkit.service.jobs import JOBS, JobBook, JobState, job_named
 
     if (action == "list") != (name is None):

@@ -27,6 +27,7 @@ from memkit.journal.facts import holds_lines, is_fact_file, remembered_text, tak
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
+from memkit.projects.project import Project
 from memkit.topics import topic_store
 
 

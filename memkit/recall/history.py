@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from memkit import anchors
 from memkit.errors import JournalError, MemkitError
-from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.journal import Journal
 from memkit.journal.sessions import DaySession, open_lines, sessions, shown_line

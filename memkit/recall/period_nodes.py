@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
-from memkit.hook.project import Project
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones

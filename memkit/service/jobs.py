@@ -28,6 +28,7 @@ from memkit.index import known_projects
 from memkit.ipc import spool
 from memkit.locks import capture_lock, index_lock
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings.load import Settings, may_summarize
 from memkit.settings.validate import describe
 from memkit.state import read_state_or_none, write_state

@@ -13,7 +13,6 @@ from html import unescape
 
 from memkit.bullets import bullet_words, read_bullets
 from memkit.hook.entries import OwnEntries
-from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.facts import Citations, FactFile
 from memkit.journal.journal import Journal

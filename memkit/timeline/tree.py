@@ -18,7 +18,6 @@ from itertools import groupby
 from typing import Any
 
 from memkit.errors import AmbiguousIdError, NotFoundError
-from memkit.hook.project import Project
 from memkit.journal.day_file import heading_title
 from memkit.journal.facts import MEMORY_FILE, SUPERSEDED, FactFile
 from memkit.journal.journal import Journal

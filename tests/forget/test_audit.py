@@ -18,6 +18,7 @@ from memkit.ipc import spool
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.extracts import extract_line, is_unedited
 from memkit.journal.journal import Journal
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.places import RECORDED

@@ -14,6 +14,7 @@ from memkit.hook.entries import ANSWER_CHARACTERS, days, newest_entries, prompt_
 from memkit.hook.quotes import session_facts
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
+from memkit.projects.project import Project
 from tests.ci import examples
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)

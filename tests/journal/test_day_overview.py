@@ -21,6 +21,7 @@ from memkit.journal.day_writes import Growing, insert_note, write_turn
 from memkit.journal.digest import Digest, make_digest
 from memkit.journal.extracts import extract_line, is_overview
 from memkit.journal.journal import Journal
+from memkit.projects.project import Project
 from memkit.settings import ChunkingSettings
 from tests.builders import make_note, turn_of
 from tests.ci import examples

@@ -31,7 +31,8 @@ from memkit.journal.journal import Journal
 from memkit.llm.ledger import Call, Ledger
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
-from memkit.projects import changing
+from memkit.projects.project import Project, Registry, registry_path
+from memkit.projects.registry import changing
 from memkit.service.jobs import JobBook, JobState, due_jobs
 from memkit.service.operations import PointerHistory
 from memkit.settings import Settings, load

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memkit.bullets import read_bullets
-from memkit.hook.project import Project
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.facts import Citations, Fact, FactChange
 from memkit.journal.journal import Journal

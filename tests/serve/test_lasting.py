@@ -9,7 +9,6 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from memkit.hook.project import Project
 from memkit.journal.digest import read_note
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge

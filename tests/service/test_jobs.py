@@ -23,7 +23,8 @@ from memkit.index import index_lock
 from memkit.index.manifest import root_of
 from memkit.index.store import Store
 from memkit.ipc import spool
-from memkit.projects import changing
+from memkit.projects.project import Project
+from memkit.projects.registry import changing
 from memkit.service.job_thread import JobThread
 from memkit.service.jobs import (
     JOBS,

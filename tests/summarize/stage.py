@@ -16,7 +16,6 @@ from memkit.archive.turn import ArchivedTurn
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.conversation.message import Message, ToolUse
 from memkit.conversation.turn import Turn
-from memkit.hook.project import Project
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
