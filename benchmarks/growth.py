@@ -32,10 +32,10 @@ import resources  # noqa: E402
 from synthetic import SyntheticMemory, write_memory  # noqa: E402
 
 from memkit.embedding import Embedder, load_embedder  # noqa: E402
-from memkit.hook.project import Project  # noqa: E402
 from memkit.index import Indexer, index_lock, open_snapshot  # noqa: E402
 from memkit.index.snapshot import Snapshot  # noqa: E402
 from memkit.paths import Home  # noqa: E402
+from memkit.projects.project import Project  # noqa: E402
 from memkit.recall import fusion  # noqa: E402
 from memkit.recall.corpus import Corpus  # noqa: E402
 from memkit.recall.results import SearchRequest  # noqa: E402

@@ -81,8 +81,8 @@ def long_days(root: Path, sizes: Sequence[int]) -> list[dict[str, float]]:
     """Return, for each size, the CPU seconds to import one session whose turns are all on one day."""
     sys.path.insert(0, str(REPOSITORY))
     from memkit.capture.capture import Capture
-    from memkit.hook.project import Project
     from memkit.paths import Home
+    from memkit.projects.project import Project
     from memkit.settings.load import Settings
 
     found = []

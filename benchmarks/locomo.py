@@ -42,12 +42,12 @@ import metrics  # noqa: E402
 import msgspec  # noqa: E402
 
 from memkit.embedding import Embedder, load_embedder  # noqa: E402
-from memkit.hook.project import Project  # noqa: E402
 from memkit.index.chunk import Chunk, digest  # noqa: E402
 from memkit.index.reader import open_current  # noqa: E402
 from memkit.index.snapshot import Snapshot, write_snapshot  # noqa: E402
 from memkit.index.store import Row  # noqa: E402
 from memkit.paths import Home  # noqa: E402
+from memkit.projects.project import Project  # noqa: E402
 from memkit.recall import fusion  # noqa: E402
 from memkit.recall.results import Result, SearchRequest  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402

@@ -34,11 +34,11 @@ import resources  # noqa: E402
 from synthetic import SyntheticMemory, write_home  # noqa: E402
 
 from memkit.capture.sessions import LiveSessions  # noqa: E402
-from memkit.hook.project import Project  # noqa: E402
 from memkit.hook.tally import full_tally  # noqa: E402
 from memkit.ipc import spool  # noqa: E402
 from memkit.locks import holder  # noqa: E402
 from memkit.paths import Home  # noqa: E402
+from memkit.projects.project import Project  # noqa: E402
 
 RUNS = 9
 
@@ -80,7 +80,7 @@ from memkit.settings import load
 from memkit.index import index_lock
 from memkit.index import sync_project
 from memkit.paths import Home
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 home, project = Home.from_environment(), Project(sys.argv[1])
 settings = load.load(home, project).settings
 started = time.perf_counter()

@@ -48,10 +48,10 @@ from numpy.typing import NDArray  # noqa: E402
 from memkit import anchors  # noqa: E402
 from memkit.anchors import UNVERIFIED  # noqa: E402
 from memkit.embedding import Embedder, load_embedder  # noqa: E402
-from memkit.hook.project import Project  # noqa: E402
 from memkit.index.tokens import Tokenizer  # noqa: E402
 from memkit.llm import Provider, Reply, Task, TokenUsage, find_provider  # noqa: E402
 from memkit.paths import Home  # noqa: E402
+from memkit.projects.project import Project  # noqa: E402
 from memkit.settings import EmbeddingSettings, SummarizeSettings  # noqa: E402
 from memkit.settings.load import Settings  # noqa: E402
 from memkit.summarize.checks import is_order, is_proved  # noqa: E402

@@ -41,10 +41,10 @@ from numpy.typing import NDArray  # noqa: E402
 
 from memkit.capture.capture import Capture  # noqa: E402
 from memkit.embedding import Embedder, load_embedder  # noqa: E402
-from memkit.hook.project import Project  # noqa: E402
 from memkit.index import open_snapshot, sync_project  # noqa: E402
 from memkit.index.snapshot import Snapshot, write_snapshot  # noqa: E402
 from memkit.paths import Home  # noqa: E402
+from memkit.projects.project import Project  # noqa: E402
 from memkit.settings import EmbeddingSettings, load  # noqa: E402
 from memkit.topics.clusters import directions  # noqa: E402
 from memkit.topics.compute import refresh  # noqa: E402
@@ -223,7 +223,7 @@ def grow(snapshot: Snapshot, directory: Path, entries: int) -> None:
 _CHILD = """
 import json, sys
 sys.path.insert(0, {repository!r})
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 from memkit.paths import Home
 from memkit.settings import load
 from memkit.topics.compute import refresh

@@ -30,9 +30,9 @@ from memkit.errors import (
     OtherProjectsError,
 )
 from memkit.hook.events import DISABLE_VARIABLE
-from memkit.hook.project import Project
 from memkit.ipc.client import ServiceUnavailable
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall.caller import Caller
 from memkit.typed import typed
 
@@ -647,8 +647,8 @@ class Memory:
         Only what the default branch of the upstream has counts.
         """
         from memkit.hook.notices import not_said_yet
-        from memkit.hook.team import people, read_copied
         from memkit.projects.team import distrust, trust, update_copy
+        from memkit.projects.team_files import people, read_copied
 
         root = self.project.root
         update_copy(self.home, root)
@@ -797,7 +797,7 @@ class Memory:
     @property
     def name(self) -> str:
         """The name of the project: the one that the user gave it, else its directory's."""
-        from memkit.hook.project import Registry
+        from memkit.projects.project import Registry
 
         return Registry.read(self.home).name_of(self.project.root)
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from memkit.conversation.turn import ToolCall, Turn
-from memkit.hook.project import Project
 from memkit.ipc import spool
 from memkit.journal.day_file import DayFile
 from memkit.journal.digest import Note, note_text
 from memkit.journal.extracts import is_overview, remaining
 from memkit.paths import Home
+from memkit.projects.project import Project
 
 SESSION = "3f2a9c10-7d4e-4b8a-9f15-0c6d2e8b7a44"
 

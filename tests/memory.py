@@ -15,13 +15,13 @@ import pytest
 from numpy.typing import NDArray
 
 from memkit.embedding import Embedder, load_embedder
-from memkit.hook.project import Project
 from memkit.index import SyncReport, index_lock, open_snapshot, sync_project
 from memkit.index.chunk import Chunk
 from memkit.index.manifest import SUFFIX
 from memkit.index.reader import ChunkSegment
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall.results import Answer, SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings import EmbeddingSettings

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.hook.project import Project
 from memkit.hook.quotes import session_facts
+from memkit.projects.project import Project
 from memkit.recall.layout import lay_out
 from memkit.recall.pointers import Pointer, quotable_line
 from memkit.recall.pointers import lay_out as lay_out_pointers

@@ -12,8 +12,8 @@ import pytest
 
 from memkit import processes
 from memkit.environment import environment_directory
-from memkit.hook.trust import in_session, of_user
 from memkit.paths import Home
+from memkit.projects.trust import in_session, of_user
 from tests.hook.conftest import Stage, stage  # noqa: F401
 
 REPOSITORY = Path(__file__).resolve().parents[1]

@@ -16,9 +16,9 @@ from memkit import files, paths, processes
 from memkit.archive.archive import Archive
 from memkit.doctor import Subject, home, installation
 from memkit.environment import interpreters
-from memkit.hook.project import Project
 from memkit.ipc import launch
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.service import server
 from memkit.settings import Settings
 

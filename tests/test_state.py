@@ -14,13 +14,13 @@ from memkit.capture.summary_queue import SummaryQueue
 from memkit.environment import failure_file, last_failure
 from memkit.errors import MemkitError
 from memkit.hook import events, notices
-from memkit.hook.project import Project, Registry, registry_path
 from memkit.index.catalog import holder_of, recorded_roots
 from memkit.index.memory_files import added_paths
 from memkit.ipc import unindexed
 from memkit.llm.ledger import Ledger
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
+from memkit.projects.project import Project, Registry, registry_path
 from memkit.recall import usage
 from memkit.service.jobs import JobBook
 from memkit.service.operations import PointerHistory

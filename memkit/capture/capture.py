@@ -30,7 +30,6 @@ from memkit.conversation.turn import Turn, turn_id
 from memkit.errors import MemkitError, NewerFileError, TranscriptError
 from memkit.files import create_private, make_private_directory
 from memkit.hook.entries import note_own, own_file
-from memkit.hook.project import Project, Registry
 from memkit.hook.tally import note_excluded
 from memkit.ipc import unindexed
 from memkit.ipc.spool import time_of
@@ -42,6 +41,7 @@ from memkit.journal.markup import is_same_cut
 from memkit.paths import Home
 from memkit.privacy.redact import hid_private, redact, skips
 from memkit.privacy.tombstones import Forgotten, Tombstones
+from memkit.projects.project import Project, Registry
 from memkit.settings import AUTO
 from memkit.settings.load import Settings
 

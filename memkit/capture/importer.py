@@ -35,12 +35,12 @@ from memkit.conversation.turn import Turn
 from memkit.errors import ArchiveError, MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.hook.entries import days
-from memkit.hook.project import Project
 from memkit.ipc import spool
 from memkit.journal.digest import ANSWER_CHARACTERS, PROMPT_CHARACTERS, local_time
 from memkit.journal.tool_lines import MAX_TOOLS
 from memkit.locks import capture_lock
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings import load
 from memkit.settings.load import Settings
 from memkit.state import parse_json

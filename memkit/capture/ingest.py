@@ -20,9 +20,9 @@ from memkit.conversation.message import Message, ToolUse
 from memkit.conversation.turn import INTERRUPTED, ToolCall, Turn, excerpt, turn_id
 from memkit.conversation.values import clean
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.privacy.redact import leaves_open, redact, without_private
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 
 PREFIX = "agent-"

@@ -10,12 +10,12 @@ from memkit.archive.file import turn_ids
 from memkit.capture.ingest import turn_of
 from memkit.conversation.turn import Turn
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.journal.digest import local_time
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.projects.git import run_git
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 
 _IN_DIFF = re.compile(rb"^[+-].*<!--.* turn:(\S+) ", re.MULTILINE)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from memkit.capture.sessions import Sessions
-from memkit.hook.project import OWN_FOLDER, Project, Registry
 from memkit.hook.tally import full_tally
 from memkit.index.catalog import known_roots, project_names, recorded_roots
 from memkit.paths import Home
 from memkit.projects.git import normalize_remote, remote_of
+from memkit.projects.project import OWN_FOLDER, Project, Registry
 
 
 @dataclass(frozen=True, slots=True)

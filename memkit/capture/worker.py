@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memkit.errors import IndexBusyError, MemkitError
-from memkit.hook.project import Project
 from memkit.index import SyncReport
 from memkit.ipc import launch, spool, unindexed
 from memkit.locks import capture_lock, index_lock
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.text import one_line
 
 if TYPE_CHECKING:

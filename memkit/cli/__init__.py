@@ -19,7 +19,7 @@ import click
 
 import memkit
 from memkit.errors import MemkitError, unwritable
-from memkit.hook.trust import heed_user_only
+from memkit.projects.trust import heed_user_only
 from memkit.text import one_line
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import click
 
 from memkit.cli.output import echo, json_line, plain
 from memkit.errors import MemkitError, NotFoundError
-from memkit.hook.project import Project
-from memkit.hook.trust import in_session
 from memkit.paths import Home
+from memkit.projects.project import Project
+from memkit.projects.trust import in_session
 from memkit.state import parse_json
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from memkit.cli.output import echo, short_path
 from memkit.cli.screen import width
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.text import one_line
 
 QUESTION = "which port does the staging gateway listen on, and why?"

@@ -17,7 +17,7 @@ from memkit.cli.context import Context, command, day_named
 from memkit.cli.output import confirm, format_estimate, format_size, short_path, table
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.events import DISABLE_VARIABLE
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 from memkit.text import plural
 
 if TYPE_CHECKING:

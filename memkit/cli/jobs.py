@@ -35,7 +35,7 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
       memkit jobs run reconcile
       memkit config set jobs.index off
     """
-    from memkit.hook.project import Project
+    from memkit.projects.project import Project
     from memkit.service.jobs import JOBS, JobBook, JobState, job_named
 
     if (action == "list") != (name is None):
@@ -73,9 +73,9 @@ def _run(context: Context, name: str) -> None:
 
 def run_here(context: Context, names: list[str]) -> list[JobState]:
     """Run jobs in this process. Return their states."""
-    from memkit.hook.project import Project
     from memkit.index import sync_project
     from memkit.locks import index_lock
+    from memkit.projects.project import Project
     from memkit.service.jobs import JobContext, job_named, run_job
 
     settings_of = functools.cache(context.settings_of)

@@ -12,10 +12,10 @@ import click
 from memkit.cli.context import Context, command
 from memkit.cli.output import confirm, echo, plain
 from memkit.errors import MemkitError, NotFoundError
-from memkit.hook.git import git_directory_of
-from memkit.hook.project import OWN_FOLDER, Project, Registry
-from memkit.hook.trust import in_session
 from memkit.paths import OPENCLAW_DAYS
+from memkit.projects.git_files import git_directory_of
+from memkit.projects.project import OWN_FOLDER, Project, Registry
+from memkit.projects.trust import in_session
 from memkit.text import one_line, plural
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _show(project: ListedProject) -> None:
 
 
 def _link(context: Context, path: str) -> None:
-    from memkit.projects import changing
+    from memkit.projects.registry import changing
 
     own = Project.containing(context.directory).root
     if not os.path.isdir(path):
@@ -131,7 +131,7 @@ def _link(context: Context, path: str) -> None:
 
 
 def _unlink(context: Context) -> None:
-    from memkit.projects import changing
+    from memkit.projects.registry import changing
 
     own = Project.containing(context.directory).root
     with changing(context.home) as registry:
@@ -141,7 +141,7 @@ def _unlink(context: Context) -> None:
 
 
 def _rename(context: Context, name: str) -> None:
-    from memkit.projects import changing
+    from memkit.projects.registry import changing
 
     name = one_line(plain(name))
     if not name:
@@ -168,8 +168,8 @@ def _choose_folder(context: Context, folder: str) -> None:
 
 
 def _trust(context: Context, yes: bool, *, is_trusted: bool) -> None:
-    from memkit.hook.team import people, read_copied
     from memkit.projects.team import update_copy
+    from memkit.projects.team_files import people, read_copied
 
     root = context.project.root
     if is_trusted:
@@ -229,7 +229,7 @@ def _merge(context: Context, path: str, remove: bool) -> None:
 
 
 def _record_moves(context: Context, roots: set[str], target: Project) -> None:
-    from memkit.projects import changing
+    from memkit.projects.registry import changing
 
     kept = context.home.projects
     gone = {root for root in roots if not os.path.isdir(root) or os.path.dirname(root) == kept}

@@ -13,8 +13,8 @@ from memkit.cli.context import Context, command
 from memkit.cli.output import echo, plain, styled
 from memkit.cli.screen import MOST_COLUMNS, pad, width
 from memkit.errors import MemkitError, NotFoundError
-from memkit.hook.trust import in_session
 from memkit.processes import find_program
+from memkit.projects.trust import in_session
 
 if TYPE_CHECKING:
     from memkit.recall.resume import FoundSession, Resumable

@@ -11,7 +11,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.errors import MemkitError
-from memkit.hook.trust import in_session
+from memkit.projects.trust import in_session
 from memkit.serve import server
 from memkit.serve.keys import ROLES, Keys
 from memkit.text import format_time

@@ -85,7 +85,7 @@ def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
 def work_here(context: Context, wait_seconds: float = 0.0) -> WorkReport:
     """Do all waiting work and due jobs in this process. Raise `IndexBusyError`."""
     from memkit.capture.worker import work
-    from memkit.hook.project import Project
+    from memkit.projects.project import Project
     from memkit.service.jobs import due_jobs
 
     report = work(context.home, functools.cache(context.settings_of), wait_seconds=wait_seconds)

@@ -17,8 +17,8 @@ from typing import Literal
 import msgspec
 
 from memkit.errors import ConfigError
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings import Settings, load
 from memkit.typed import typed
 

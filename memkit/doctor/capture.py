@@ -29,7 +29,6 @@ from memkit.errors import (
     NewerFileError,
     TranscriptError,
 )
-from memkit.hook.project import Project
 from memkit.ipc import spool
 from memkit.journal.digest import local_time
 from memkit.locks import capture_lock
@@ -37,6 +36,7 @@ from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.processes import is_locked
+from memkit.projects.project import Project
 from memkit.settings import load
 from memkit.state import read_json_lines
 from memkit.text import format_time, one_line, plural

@@ -22,9 +22,9 @@ from memkit.doctor import (
 from memkit.doctor import home as home_checks
 from memkit.errors import MemkitError
 from memkit.hook.notices import Notice, publish
-from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.text import one_line
 
 logger = logging.getLogger(__name__)

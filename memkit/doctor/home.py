@@ -20,14 +20,14 @@ from memkit.capture.sessions import Sessions
 from memkit.doctor import Finding, Subject, make_finding, split_advice
 from memkit.files import MOST_BYTES, PRIVATE_DIRECTORY, PRIVATE_FILE, RefusedFileError, inside
 from memkit.home_files import top_names
-from memkit.hook import team
 from memkit.hook.entries import days
 from memkit.hook.notices import untrusted_people
-from memkit.hook.project import Project, Registry
 from memkit.ipc import spool
 from memkit.journal.journal import Journal
 from memkit.paths import OFF_TIMES, Home
+from memkit.projects import team_files
 from memkit.projects.git import is_ignored, tracked_below
+from memkit.projects.project import Project, Registry
 from memkit.projects.team import upstream_commit
 from memkit.text import format_time, plural
 
@@ -159,11 +159,11 @@ def check_conflicts(subject: Subject) -> Iterator[Finding]:
 def check_team(subject: Subject) -> Iterator[Finding]:
     """Find files in the team's folder that are not read or are in conflict, and one that waits for trust."""
     root = subject.project.root
-    for path, reason in islice(team.problems(root), MAX_NAMED):
+    for path, reason in islice(team_files.problems(root), MAX_NAMED):
         yield make_finding("team-file", path=path, reason=reason)
     if names := untrusted_people(subject.home, root):
         yield make_finding("team-not-trusted", root=root, people=plural(len(names), "person", "people"))
-    if team.is_trusted(subject.home, root) and upstream_commit(root) == "":
+    if team_files.is_trusted(subject.home, root) and upstream_commit(root) == "":
         yield make_finding("team-no-upstream", root=root)
 
 

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from memkit import anchors
-from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile
 from memkit.journal.day_overview import slug
 from memkit.journal.journal import Journal
+from memkit.projects.project import Project
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

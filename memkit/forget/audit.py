@@ -20,8 +20,6 @@ from memkit.files import read_regular, write_durably
 from memkit.forget.erase import purge_index
 from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.entries import days
-from memkit.hook.project import Project, digest16
-from memkit.hook.team import team_files
 from memkit.index import read_files
 from memkit.index.catalog import snapshots_of
 from memkit.index.chunker import decode
@@ -32,6 +30,8 @@ from memkit.journal.files import replaced_files
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.redact import MARK, redact, visible
+from memkit.projects.project import Project, digest16
+from memkit.projects.team_files import team_files
 from memkit.settings.load import Settings
 from memkit.state import parse_json
 from memkit.text import one_line, plural

@@ -20,7 +20,6 @@ from memkit.errors import IndexStoreError, MemkitError
 from memkit.files import sync_directory
 from memkit.forget.locations import Locations, find_locations
 from memkit.forget.selection import ForgetSelection
-from memkit.hook.project import Project
 from memkit.index import sync_project
 from memkit.index.catalog import collection_name, snapshots_of
 from memkit.index.merge import erase_dead
@@ -33,6 +32,7 @@ from memkit.journal.journal import Journal
 from memkit.journal.team import TeamFolder
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
+from memkit.projects.project import Project
 from memkit.projects.team import author_folder
 from memkit.settings import is_server
 from memkit.settings.load import Settings

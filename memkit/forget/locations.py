@@ -21,7 +21,6 @@ from memkit.forget.mentions import Mentioned
 from memkit.forget.old_versions import FactLocation, find_facts, find_old_versions
 from memkit.forget.selection import ForgetSelection, Passage
 from memkit.hook.entries import days
-from memkit.hook.project import Project
 from memkit.index.sections import is_iso_date
 from memkit.journal.day_edits import Removal, removed_bullets
 from memkit.journal.day_file import DayFile, Section
@@ -30,6 +29,7 @@ from memkit.journal.journal import Journal
 from memkit.journal.team import TeamFolder, WrittenEntry
 from memkit.paths import TEAM_DIRECTORY, Home
 from memkit.privacy.tombstones import Forgotten, Ids
+from memkit.projects.project import Project
 from memkit.projects.team import author_folder
 from memkit.timeline.nodes import day_of, path_of
 

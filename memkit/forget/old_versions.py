@@ -19,7 +19,6 @@ from memkit.archive.archive import Archive
 from memkit.errors import ArchiveError
 from memkit.forget.mentions import Mentions
 from memkit.forget.selection import Passage, read_facts
-from memkit.hook.project import Project
 from memkit.index.catalog import snapshots_of
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.reader import ChunkReader, open_current
@@ -28,6 +27,7 @@ from memkit.journal.files import original_name, replaced_files
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten
+from memkit.projects.project import Project
 
 
 @dataclass(frozen=True, slots=True)

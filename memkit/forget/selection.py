@@ -22,14 +22,14 @@ from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
 from memkit.files import read_regular
 from memkit.forget.mentions import Mentions
 from memkit.hook.entries import days
-from memkit.hook.project import Project, Registry
-from memkit.hook.team import is_team
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
 from memkit.journal.facts import FactFile, WrittenFact
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Period
+from memkit.projects.project import Project, Registry
+from memkit.projects.team_files import is_team
 from memkit.settings.load import Settings
 from memkit.text import midnight
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from memkit import anchors
 from memkit.bullets import bullet_words
 from memkit.files import MOST_BYTES, PRIVATE_FILE, inside, make_private_directory, read_tail
-from memkit.hook.project import Project, Registry, digest16
 from memkit.paths import Home
+from memkit.projects.project import Project, Registry, digest16
 from memkit.text import encodable
 
 HOOK_BYTES = 1024 * 1024

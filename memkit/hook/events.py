@@ -2,6 +2,9 @@
 
 An event contains no conversation text: the worker reads the transcript. A hook never breaks or delays a
 session. Whatever happens, it prints one JSON object and exits 0. Errors go to `MEMKIT_HOME/log/hooks.log`.
+
+`hooks.json` runs each script through `python3 -c`: an update removes the plugin's directory under running
+sessions, and the status of a missing script, 2, would block the tool.
 """
 
 from __future__ import annotations
@@ -15,10 +18,10 @@ from typing import Any, Callable
 
 from memkit.errors import unwritable
 from memkit.files import make_private_directory
-from memkit.hook.git import head
-from memkit.hook.project import Project
-from memkit.hook.trust import heed_user_only, shell_is_users
 from memkit.paths import TEAM_DIRECTORY, Home
+from memkit.projects.git_files import head
+from memkit.projects.project import Project
+from memkit.projects.trust import heed_user_only, shell_is_users
 from memkit.state import parse_json
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
@@ -112,7 +115,7 @@ def _is_seen(environ: Mapping[str, str]) -> bool:
 
 
 def _sends_elsewhere(environ: Mapping[str, str]) -> bool:
-    from memkit.hook.login import sends_elsewhere  # only the start of a session needs it
+    from memkit.login import sends_elsewhere  # only the start of a session needs it
 
     return sends_elsewhere(environ)
 
@@ -196,19 +199,19 @@ def _spool(
 
 
 def _take_in(home: Home, project: Project, path: str, settings: dict[str, Any]) -> None:
-    from memkit.hook import team
+    from memkit.projects import team_files
 
     source = os.path.relpath(os.path.realpath(path), os.path.realpath(project.root)) if path else ""
-    if team.is_team(source.replace(os.sep, "/")) and _note_team(home, project):
+    if team_files.is_team(source.replace(os.sep, "/")) and _note_team(home, project):
         _hand_over(home, "FileChanged", settings)
 
 
 def _note_team(home: Home, project: Project) -> bool:
     """Return whether the clone is trusted; if it is, have the team's copy brought up to date."""
-    from memkit.hook import team
     from memkit.ipc import unindexed
+    from memkit.projects import team_files
 
-    is_trusted = team.is_trusted(home, project.root)
+    is_trusted = team_files.is_trusted(home, project.root)
     if is_trusted:
         unindexed.mark(home, project.root)
     return is_trusted
@@ -232,7 +235,7 @@ def _answer_start(
     text = _start_text(home, project, settings["session_start"])
     answer = _context("SessionStart", text) if text else {}
     if os.path.isdir(folder := os.path.join(project.root, TEAM_DIRECTORY)):  # few projects
-        from memkit.hook.team import is_trusted
+        from memkit.projects.team_files import is_trusted
 
         if is_trusted(home, project.root):
             output = answer.setdefault("hookSpecificOutput", {"hookEventName": "SessionStart"})
@@ -255,7 +258,7 @@ def _start_text(home: Home, project: Project, chosen: str) -> str:
     from memkit.hook.entries import HOOK_BYTES, OwnEntries
     from memkit.hook.guide import guide
     from memkit.hook.quotes import session_facts
-    from memkit.hook.team import newest_lines
+    from memkit.projects.team_files import newest_lines
 
     own = OwnEntries(home, project.root, HOOK_BYTES)
     if chosen == "guide":

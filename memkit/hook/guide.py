@@ -11,10 +11,10 @@ from collections.abc import Container, Iterator
 from memkit import anchors
 from memkit.bullets import OPEN, read_bullet
 from memkit.hook.entries import HOOK_BYTES, days, read_days
-from memkit.hook.project import Project
 from memkit.hook.quotes import FOREIGN, facts_of, place_of, quoted_line
 from memkit.hook.tally import tally
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.text import plural
 
 MOMENTS = (

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import Any, Callable
 
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 
 POINTER_SECONDS = 0.12
 """Longest wait of a session for the service."""

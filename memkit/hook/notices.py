@@ -12,13 +12,11 @@ import re
 import time
 from typing import NamedTuple
 
+from memkit import login
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
-from memkit.hook.project import Project, digest16
 from memkit.paths import OFF_MARKER, TEAM_DIRECTORY, Home
+from memkit.projects.project import Project, digest16
 from memkit.state import parse_json
-
-DEFAULT_TOKENS = 60_000
-"""The default of `summarize.daily_tokens`."""
 
 USD_PER_MILLION = 1.43
 """The price of a million tokens of summaries with Claude Haiku 4.5, read and written."""
@@ -106,11 +104,11 @@ def team_notice(home: Home, project: Project) -> str | None:
 
     Raise `OSError`.
     """
-    from memkit.hook import team
+    from memkit.projects import team_files
 
     root = project.root
-    if team.is_trusted(home, root):
-        new = not_said_yet(home, root, team.people(team.read_copied(home, root)))
+    if team_files.is_trusted(home, root):
+        new = not_said_yet(home, root, team_files.people(team_files.read_copied(home, root)))
         return (
             f"memkit: new in this repository's memory, which you trust: {', '.join(new)}. See what they "
             "share in .memkit/team; `memkit projects distrust` ends the trust."
@@ -134,11 +132,11 @@ def untrusted_people(home: Home, root: str) -> list[str]:
     """Return the folders of the others who share in a clone that the user does not trust yet."""
     if not os.path.isdir(os.path.join(root, TEAM_DIRECTORY)):
         return []
-    from memkit.hook import team
+    from memkit.projects import team_files
 
-    if team.is_trusted(home, root):
+    if team_files.is_trusted(home, root):
         return []
-    return [one for one in team.authors(root) if not os.path.exists(_said(home, root, OWN + one))]
+    return [one for one in team_files.authors(root) if not os.path.exists(_said(home, root, OWN + one))]
 
 
 def not_said_yet(home: Home, root: str, names: list[str]) -> list[str]:
@@ -158,8 +156,6 @@ def summaries_notice(home: Home, published: int) -> str | None:
     """
     if os.path.exists(home.announced) or not (tokens := _undecided_tokens(home, published)):
         return None
-    from memkit.hook import login
-
     if login.why_unusable():
         return None
     return (
@@ -187,7 +183,7 @@ def _undecided_tokens(home: Home, published: int) -> int:
         pass
     except OSError:
         return 0
-    return published if published >= 0 else DEFAULT_TOKENS
+    return published if published >= 0 else login.DEFAULT_TOKENS
 
 
 def note_announced(home: Home) -> None:

@@ -24,8 +24,8 @@ from memkit.hook.entries import (
     sections_of,
 )
 from memkit.hook.phrases import first_sentence, is_filler
-from memkit.hook.project import Project
 from memkit.paths import OPENCLAW_DAYS
+from memkit.projects.project import Project
 from memkit.text import defuse
 
 _FACT_FILE = "MEMORY.md"

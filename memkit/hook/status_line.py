@@ -12,9 +12,9 @@ import time
 from typing import Any
 
 from memkit.hook.events import log_failure, read_input
-from memkit.hook.project import Project
 from memkit.hook.tally import history_file, pointers_given, tally
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.text import plural
 
 

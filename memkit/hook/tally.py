@@ -17,8 +17,8 @@ from memkit import anchors
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory, read_head, write_durably
 from memkit.hook.entries import HOOK_BYTES, OwnEntries, days, heading_words, read_days
-from memkit.hook.project import Project, digest16, sha256
 from memkit.paths import Home
+from memkit.projects.project import Project, digest16, sha256
 from memkit.state import parse_json, read_state
 from memkit.text import one_line, plural
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from memkit.embedding.models import space
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory, read_head, write_durably
-from memkit.hook.project import Project, Registry, digest16, registry_path
-from memkit.hook.team import is_trusted as is_trusted_team
 from memkit.index.chunk import digest
 from memkit.index.manifest import Manifest, root_of
 from memkit.index.reader import ChunkReader, open_current
 from memkit.paths import Home
-from memkit.projects import changing
 from memkit.projects.git import normalize_remote, remote_of
+from memkit.projects.project import Project, Registry, digest16, registry_path
+from memkit.projects.registry import changing
+from memkit.projects.team_files import is_trusted as is_trusted_team
 from memkit.settings.load import SearchSettings, Settings
 from memkit.state import parse_json
 

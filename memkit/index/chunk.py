@@ -34,7 +34,7 @@ class Chunk:
         content_hash: SHA-256 of `content`, first 16 hex characters.
         kind: "turn", "summary" (a bullet with a citation), "fact" (of a compaction), "unverified" (a
             summary or fact that its sources do not cover), "instruction", "note", or "team" (what somebody
-            shared in the repository; see `memkit.hook.team`).
+            shared in the repository; see `memkit.projects.team_files`).
         date: ISO date of the text, or "".
         session: session id from the journal's anchors, or "".
         turns: id of the turn that the text is, or ids of the turns that it rests on.

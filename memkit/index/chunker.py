@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import PurePath, PurePosixPath
 
-from memkit.hook import team
 from memkit.index.blocks import TEXT, Document, Span
 from memkit.index.chunk import Chunk, digest, harmless_id
 from memkit.index.memory_files import MemoryFile
 from memkit.index.sections import group_sections, is_bullet, read_sections
 from memkit.paths import MEMORY_DIRECTORY, OPENCLAW_DAYS
 from memkit.privacy.redact import visible
+from memkit.projects import team_files
 from memkit.settings import ChunkingSettings, Settings
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -43,7 +43,7 @@ def decode(data: bytes, source: str = "") -> tuple[str, int]:
     # A U+FFFD in the file starts with a lead byte, so no invalid sequence can include part of it.
     replaced = text.count(_REPLACEMENT) - data.count(_REPLACEMENT.encode())
     text = text.removeprefix(_BYTE_ORDER_MARK)
-    return visible(team.harmless(text)) if team.is_team(source) else text, replaced
+    return visible(team_files.harmless(text)) if team_files.is_team(source) else text, replaced
 
 
 def chunk_markdown(
@@ -74,7 +74,7 @@ def chunk_markdown(
     document = Document(text)
     packer = Packer(document, options)
     file = PurePosixPath(source)
-    is_team = team.is_team(source)
+    is_team = team_files.is_team(source)
     is_in_memory = is_team or file.parent == _MEMORY or _OPENCLAW_DAY.fullmatch(source) is not None
     instruction = source.endswith(".instructions.md")
     chunks: dict[tuple[int, int, str], Chunk] = {}

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from memkit.embedding.models import space
 from memkit.errors import IndexStoreError
 from memkit.files import read_head
-from memkit.hook.project import Project
 from memkit.index.catalog import COLLECTION_PREFIX, collection_name, holder_of
 from memkit.index.chunk import CHUNK_FIELDS, KINDS, SHOWN_ID_CHARACTERS, Chunk, harmless_id
 from memkit.index.lexical import LexicalIndex
@@ -29,6 +28,7 @@ from memkit.index.quotas import fit_document, fit_metadata
 from memkit.index.segment import Columns, Names, make_columns
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings import is_server
 from memkit.settings.load import Settings
 from memkit.text import one_line, shorten

@@ -18,8 +18,6 @@ from pathlib import Path
 
 from memkit.errors import DamagedFileError, NotFoundError
 from memkit.files import MOST_BYTES, RefusedFileError, inside, make_private_directory, read_regular
-from memkit.hook import team
-from memkit.hook.project import Project, Registry
 from memkit.index.chunk import digest
 from memkit.index.manifest import Manifest, Stat, stat_of
 from memkit.index.reader import ChunkReader
@@ -34,6 +32,8 @@ from memkit.index.scanner import (
     sources_of,
 )
 from memkit.paths import OPENCLAW_DAYS, OPENCLAW_FACTS, Home
+from memkit.projects import team_files
+from memkit.projects.project import Project, Registry
 from memkit.projects.team import update_copy
 from memkit.settings import MemorySettings
 from memkit.settings.load import Settings
@@ -79,7 +79,7 @@ class MemoryFile:
 
     @property
     def _most(self) -> int:
-        return team.MOST_BYTES if team.is_team(self.source) else MOST_BYTES
+        return team_files.MOST_BYTES if team_files.is_team(self.source) else MOST_BYTES
 
     def load(self) -> MemoryFile:
         """Return the file as it is now, with its bytes in memory. Raise `OSError`."""
@@ -139,11 +139,11 @@ def _own_paths(project: Project, home: Home, settings: Settings) -> Sequence[str
 
 
 def _team_path(project: Project, home: Home) -> list[str]:
-    return [team.TEAM] if team.is_trusted(home, project.root) else []
+    return [team_files.TEAM] if team_files.is_trusted(home, project.root) else []
 
 
 def _is_team_path(project: Project, path: str) -> bool:
-    return any(map(team.is_team, sources_of(Path(project.root), [path])))
+    return any(map(team_files.is_team, sources_of(Path(project.root), [path])))
 
 
 def _chosen_paths(project: Project, home: Home, settings: Settings) -> Sequence[str]:
@@ -195,7 +195,7 @@ def read_files(
             update_copy(home, project.root)
         except OSError as error:
             logger.warning("cannot copy what people share in %s: %s", root, error)
-        copy = Path(team.copy_of(home, project.root))
+        copy = Path(team_files.copy_of(home, project.root))
         scanned = chain(scanned, scan(copy, shared, exclude=exclude, unreadable=files.unreadable))
     for found in scanned:
         try:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from memkit.hook import team
 from memkit.hook.entries import is_copy
 from memkit.paths import TEAM_DIRECTORY
+from memkit.projects import team_files
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def scan(
     below `root` must lead to a target below `root`: it may have come with the repository.
 
     The team's folder is found only where it is a configured path itself, and there only the files that
-    `team.is_readable` accepts.
+    `team_files.is_readable` accepts.
 
     `exclude` has globs as in gitignore. One without a slash matches the name of any file or directory, one
     with a slash the whole source. A trailing slash matches directories only, and `*` also matches slashes.
@@ -106,16 +106,18 @@ def scan(
         for file in files:
             if _may_be_found(file, source, real_root, folder):
                 found.setdefault(file.real, file)
-    shared = sorted((one.source for one in found.values() if team.is_team(one.source)), key=team.by_day)
-    left_out = frozenset(shared[: -team.MOST_FILES])
+    shared = [one.source for one in found.values() if team_files.is_team(one.source)]
+    shared.sort(key=team_files.by_day)
+    left_out = frozenset(shared[: -team_files.MOST_FILES])
     ordered = sorted(found.values(), key=lambda file: file.source)
     yield from (file for file in ordered if file.source not in left_out)
 
 
 def _may_be_found(file: SourceFile, configured: str, real_root: str, folder: str) -> bool:
-    if not team.is_team(file.source) and not file.real.casefold().startswith(folder):  # a link may lead there
+    leads_there = file.real.casefold().startswith(folder)  # a link may
+    if not team_files.is_team(file.source) and not leads_there:
         return True
-    return configured == team.TEAM and team.is_readable(real_root, file.source, file.real)
+    return configured == team_files.TEAM and team_files.is_readable(real_root, file.source, file.real)
 
 
 def _absolute(path: Path) -> Path:

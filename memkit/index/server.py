@@ -4,7 +4,7 @@ A process keeps one connection for passes and one for searches, which wait for l
 not answer is left alone for a moment, so that a search loses `ANSWER_SECONDS` once.
 
 Where rows go is the user's decision alone: address, names, and token come from the user's own settings and
-environment, which `memkit.settings.load` and `memkit.hook.trust` see to.
+environment, which `memkit.settings.load` and `memkit.projects.trust` see to.
 """
 
 from __future__ import annotations

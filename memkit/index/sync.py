@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from memkit.errors import IndexStoreError, StaleSnapshotError
-from memkit.hook.project import Project
 from memkit.index import SyncReport
 from memkit.index.catalog import other_collections
 from memkit.index.manifest import MANIFEST
@@ -28,6 +27,7 @@ from memkit.index.update import OtherLengthError, Progress, Target, Update, Vect
 from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.projects.git import author_of
+from memkit.projects.project import Project
 from memkit.settings import is_server
 from memkit.settings.load import Settings
 from memkit.text import plural

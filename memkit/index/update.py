@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memkit.embedding.models import space
-from memkit.hook.project import Project
 from memkit.index import SyncReport
 from memkit.index.catalog import collection_name, snapshot_directory
 from memkit.index.chunk import Chunk
@@ -31,6 +30,7 @@ from memkit.index.snapshot import (
 from memkit.index.store import Row
 from memkit.ipc import unindexed
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from memkit import anchors
 from memkit.hook.phrases import is_filler
-from memkit.hook.project import OPENCLAW
 from memkit.journal.day_file import DayFile, Section, has_own_title, heading_title, written_lines
 from memkit.journal.digest import Digest, Note
 from memkit.journal.files import MemoryDirectory
+from memkit.projects.project import OPENCLAW
 
 _TURN = re.compile(r"turn:(\S+) ")
 

@@ -28,10 +28,10 @@ from memkit.files import (
     sync_directory,
     write_durably,
 )
-from memkit.hook.project import Project
 from memkit.journal.day_file import encoded
 from memkit.paths import MEMORY_DIRECTORY, Home
 from memkit.projects.git import is_ignored, is_tracked, keep_out_of_git, tracked_in
+from memkit.projects.project import Project
 
 logger = logging.getLogger(__name__)
 

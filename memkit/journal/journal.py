@@ -13,7 +13,6 @@ from memkit.errors import JournalError
 from memkit.files import RefusedFileError, inside
 from memkit.hook.entries import DAY_FILE, is_copy, note_own, note_redacted
 from memkit.hook.entries import days as days_of
-from memkit.hook.project import OPENCLAW, Project
 from memkit.journal.day_edits import (
     Removal,
     is_empty,
@@ -30,6 +29,7 @@ from memkit.journal.digest import Digest, Note, NoteText
 from memkit.journal.facts import FactChange, FactFile
 from memkit.journal.files import MemoryDirectory, Record, is_crlf
 from memkit.paths import OPENCLAW_DAYS, Home
+from memkit.projects.project import OPENCLAW, Project
 
 logger = logging.getLogger(__name__)
 

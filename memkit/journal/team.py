@@ -8,7 +8,7 @@
 
 Entries are only ever added at the end, so two people never change the same lines. `shared` is a hash of the
 entry, which is written once. `origin` is the ID of the turn, note, bullet, or fact that it copies. Only these
-files of the own author are written. Others' are read by the index alone, see `memkit.hook.team`.
+files of the own author are written. Others' are read by the index alone, see `memkit.projects.team_files`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from memkit.files import (
     sync_directory,
     write_durably,
 )
-from memkit.hook import team
-from memkit.hook.project import Project
 from memkit.journal.day_file import encoded
 from memkit.journal.files import MemoryDirectory
 from memkit.journal.markup import one_line, safe_block, short_id
 from memkit.paths import TEAM_DIRECTORY, Home
+from memkit.projects import team_files
+from memkit.projects.project import Project
 
 HEADING_CHARACTERS = 200
 
@@ -109,7 +109,7 @@ class TeamFolder:
     def remove(self, keys: Collection[str], home: Home) -> None:
         """Remove the entries with these keys, also from the copy in `home`, and files that hold no other."""
         with self._files.locked():
-            for path in [*self._paths(self._root), *self._paths(team.copy_of(home, self._root))]:
+            for path in [*self._paths(self._root), *self._paths(team_files.copy_of(home, self._root))]:
                 text = self._read(path)
                 lines = text.split("\n")
                 for one in reversed(_entries_of(path, text)):
@@ -125,12 +125,12 @@ class TeamFolder:
                     self._write(path, left)
 
     def _paths(self, root: str) -> list[Path]:
-        own = f"{team.TEAM}/{self.path.name}/"
-        return [Path(root, source) for source in team.team_files(root) if source.startswith(own)]
+        own = f"{team_files.TEAM}/{self.path.name}/"
+        return [Path(root, source) for source in team_files.team_files(root) if source.startswith(own)]
 
     def _read(self, path: Path) -> str:
         try:
-            return read_regular(str(path), team.MOST_BYTES).decode("utf-8", "surrogateescape")
+            return read_regular(str(path), team_files.MOST_BYTES).decode("utf-8", "surrogateescape")
         except FileNotFoundError:
             return ""
         except OSError as error:

@@ -99,7 +99,7 @@ def find_provider(
     Claude Code. A program runs under `home`, and gets none of those keys. Raise `NotConfiguredError` without
     a key, program, or login.
     """
-    from memkit.hook import login
+    from memkit import login
     from memkit.llm.anthropic import AnthropicProvider
     from memkit.llm.chat_completions import SERVICES, ChatCompletionsProvider
     from memkit.llm.claude_cli import ClaudeCliProvider

@@ -10,11 +10,11 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from memkit.capture.project_list import projects_with_memory
-from memkit.hook.project import Project
 from memkit.ipc import unindexed
 from memkit.journal.facts import is_fact_file
 from memkit.journal.journal import Journal
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from memkit.timeline.nodes import parse_span
 

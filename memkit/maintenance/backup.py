@@ -35,8 +35,8 @@ import memkit
 from memkit.errors import MemkitError
 from memkit.files import PRIVATE_FILE, create_private, inside, open_replacement
 from memkit.home_files import HOME_FILES, PROJECT_FILES, find_files, kind_of
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.state import FIELD, check_version, parse_json
 from memkit.text import one_line
 

@@ -11,12 +11,12 @@ import os
 
 from memkit.errors import MemkitError
 from memkit.files import RefusedFileError
-from memkit.hook.project import OWN_FOLDER, Project
 from memkit.ipc import unindexed
 from memkit.journal.journal import Journal
 from memkit.paths import OPENCLAW_DAYS, Home
-from memkit.projects import changing
 from memkit.projects.git import tracked_below
+from memkit.projects.project import OWN_FOLDER, Project
+from memkit.projects.registry import changing
 
 
 def choose_folder(project: Project, folder: str, home: Home, *, shared: bool) -> Project:

@@ -17,7 +17,6 @@ from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
 from memkit.hook.entries import OwnEntries
 from memkit.hook.entries import days as days_of
-from memkit.hook.project import Project
 from memkit.index.memory_files import move_paths
 from memkit.index.scanner import Unreadable, is_markdown, scan
 from memkit.ipc import unindexed
@@ -28,6 +27,7 @@ from memkit.journal.facts import holds_lines, is_fact_file, remembered_text, tak
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
+from memkit.projects.project import Project
 from memkit.topics import topic_store
 
 

@@ -28,7 +28,6 @@ from memkit.files import (
 )
 from memkit.forget.erase import forget
 from memkit.forget.selection import ForgetSelection
-from memkit.hook.project import OWN_FOLDER, Project, Registry, is_bare_place
 from memkit.index.memory_files import move_paths
 from memkit.ipc import unindexed
 from memkit.journal.journal import Journal
@@ -36,7 +35,8 @@ from memkit.maintenance.backup import PROJECT_MEMBERS, BackedUpProject, Unpacked
 from memkit.maintenance.folder import has_folders
 from memkit.paths import OPENCLAW_DAYS, Home
 from memkit.privacy.tombstones import Forgotten, Tombstones, read_forgotten
-from memkit.projects import changing
+from memkit.projects.project import OWN_FOLDER, Project, Registry, is_bare_place
+from memkit.projects.registry import changing
 from memkit.settings.load import Settings, decisive_changes
 from memkit.state import parse_json
 from memkit.topics.topic_store import move_kept

@@ -16,7 +16,6 @@ from typing import Any
 from memkit import anchors
 from memkit.bullets import bullet_words, read_bullets
 from memkit.errors import MemkitError, NotFoundError
-from memkit.hook.team import is_team, team_file
 from memkit.index.chunk import LEADING_HEADINGS, Chunk
 from memkit.index.reader import ChunkReader
 from memkit.journal.day_file import DayFile
@@ -26,6 +25,7 @@ from memkit.paths import Home
 from memkit.privacy.leaks import find_leaks
 from memkit.projects.git import is_ignored, tracked_below
 from memkit.projects.team import author_folder
+from memkit.projects.team_files import is_team, team_file
 from memkit.recall.names import Entry, find_entry
 from memkit.text import one_line
 

@@ -26,14 +26,14 @@ from memkit.agents.claude_code.installation import (
 from memkit.environment import installed_launcher
 from memkit.errors import MemkitError
 from memkit.home_files import HOME_FILES, PROJECT_FILES, TEMPORARY, FileKind, top_names
-from memkit.hook.git import own_git_directory
-from memkit.hook.project import Project
-from memkit.hook.team import TOKEN_FILE
 from memkit.ipc import address
 from memkit.ipc.stop import stop
 from memkit.locks import capture_lock, index_lock, lock_files
 from memkit.paths import TEAM_DIRECTORY, Home
 from memkit.processes import is_locked
+from memkit.projects.git_files import own_git_directory
+from memkit.projects.project import Project
+from memkit.projects.team_files import TOKEN_FILE
 
 LOCK_SECONDS = 120.0
 

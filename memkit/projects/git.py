@@ -1,4 +1,4 @@
-"""Ask git about a repository, and keep the memory out of git. `memkit.hook.git` reads files instead."""
+"""Ask git about a repository, and keep the memory out of git. `git_files` reads files instead."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import time
 from collections.abc import Sequence
 
 from memkit.files import inside, make_private_directory, read_regular, write_durably
-from memkit.hook.git import git_directory_of, own_git_directory
 from memkit.paths import OPENCLAW_DAYS
 from memkit.processes import find_program, no_window
+from memkit.projects.git_files import git_directory_of, own_git_directory
 from memkit.text import one_line
 
 EXCLUDED = (

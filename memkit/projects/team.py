@@ -13,12 +13,12 @@ import unicodedata
 
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory, write_durably
-from memkit.hook import team
-from memkit.hook.git import SHORT_HASH, own_git_directory, read_git_file
-from memkit.hook.team import TOKEN_FILE
 from memkit.paths import Home
-from memkit.projects import changing
+from memkit.projects import team_files
 from memkit.projects.git import run_git
+from memkit.projects.git_files import SHORT_HASH, own_git_directory, read_git_file
+from memkit.projects.registry import changing
+from memkit.projects.team_files import TOKEN_FILE
 from memkit.text import one_line
 
 MOST_TOKENS = 100
@@ -79,7 +79,8 @@ def distrust(home: Home, root: str) -> None:
     """Search no longer what is shared in the clone at `root`. Raise `MemkitError`."""
     with changing(home) as registry:
         registry.trusted.pop(root, None)
-    shutil.rmtree(team.copy_of(home, root), ignore_errors=True)  # it is read only while the clone is trusted
+    # It is read only while the clone is trusted.
+    shutil.rmtree(team_files.copy_of(home, root), ignore_errors=True)
 
 
 def upstream_commit(root: str) -> str | None:
@@ -92,11 +93,12 @@ def upstream_commit(root: str) -> str | None:
 
 
 def update_copy(home: Home, root: str) -> None:
-    """Copy the team's files as of the upstream's default branch to `team.copy_of`.
+    """Copy the team's files as of the upstream's default branch to `team_files.copy_of`.
 
     If git does not answer, the copy stays as it is. Raise `OSError`.
     """
-    copy, commit, known = team.copy_of(home, root), upstream_commit(root), team.read_copied(home, root)
+    copy, known = team_files.copy_of(home, root), team_files.read_copied(home, root)
+    commit = upstream_commit(root)
     if commit is None or commit == known.get("upstream"):
         return
     blobs = _blobs(root, commit) if commit else {}
@@ -124,17 +126,18 @@ def update_copy(home: Home, root: str) -> None:
 
 
 def _blobs(root: str, commit: str) -> dict[str, str] | None:
-    answer = run_git(root, "ls-tree", "-rzl", commit, "--", team.TEAM + "/")
+    answer = run_git(root, "ls-tree", "-rzl", commit, "--", team_files.TEAM + "/")
     if answer is None or answer[0]:
         return None
     found = {}
     for row in os.fsdecode(answer[1]).split("\0")[:-1]:
         about, _, source = row.partition("\t")
         mode, _, blob, size = about.split()
-        is_file = mode.startswith("100") and team.team_file(source) is not None  # no link
-        if is_file and int(size) <= team.MOST_BYTES:
+        is_file = mode.startswith("100") and team_files.team_file(source) is not None  # no link
+        if is_file and int(size) <= team_files.MOST_BYTES:
             found[source] = blob
-    return {source: found[source] for source in sorted(found, key=team.by_day)[-team.MOST_FILES :]}
+    newest = sorted(found, key=team_files.by_day)[-team_files.MOST_FILES :]
+    return {source: found[source] for source in newest}
 
 
 def _commits(root: str, commit: str) -> dict[str, dict[str, str]]:
@@ -142,7 +145,7 @@ def _commits(root: str, commit: str) -> dict[str, dict[str, str]]:
     # No pager, no signatures, no programs for diffs: a repository's settings name those.
     answer = run_git(
         root, "--no-pager", "log", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv",
-        "--no-color", "--no-mailmap", "--format=tformat:%x01%H%x02%an%x02%as", commit, "--", team.TEAM,
+        "--no-color", "--no-mailmap", "--format=tformat:%x01%H%x02%an%x02%as", commit, "--", team_files.TEAM,
     )  # fmt: skip
     directory = own_git_directory(root)
     shallow = read_git_file(os.path.join(directory, "shallow"), _TOKENS_BYTES).split() if directory else []

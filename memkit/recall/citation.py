@@ -16,10 +16,10 @@ from memkit import anchors
 from memkit.bullets import WrittenBullet, read_bullets
 from memkit.conversation.message import Message
 from memkit.errors import AmbiguousIdError, NotFoundError
-from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile
 from memkit.journal.journal import Journal
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall.transcript import find_original, is_recorded
 
 EXCERPT_CHARACTERS = 200

@@ -13,11 +13,11 @@ import msgspec
 
 from memkit import errors
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.index.catalog import also_searched, index_key
 from memkit.ipc import launch, spool, unindexed
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall import usage
 from memkit.recall.caller import Caller, answer_for
 from memkit.recall.overview import FindTopics

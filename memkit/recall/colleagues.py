@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall.results import Filters, Result, SearchRequest
 from memkit.settings import is_server
 from memkit.settings.load import Settings

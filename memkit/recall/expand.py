@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from memkit.errors import AmbiguousIdError, ArchiveError, IndexStoreError, NotFoundError
 from memkit.files import read_regular
-from memkit.hook.project import Project
-from memkit.hook.team import copy_of
 from memkit.index import open_chunks
 from memkit.index.blocks import Document
 from memkit.index.catalog import also_searched
@@ -24,6 +22,8 @@ from memkit.index.scanner import sources_of
 from memkit.index.sections import read_sections
 from memkit.journal.journal import Journal
 from memkit.paths import Home
+from memkit.projects.project import Project
+from memkit.projects.team_files import copy_of
 from memkit.recall.names import find_entry
 from memkit.recall.transcript import find_original
 from memkit.settings import is_server

@@ -14,7 +14,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memkit import anchors
-from memkit.hook.git import (
+from memkit.journal.turn_parts import read_turn
+from memkit.projects.git import run_together
+from memkit.projects.git_files import (
     branches,
     common_directory_of,
     git_directory_of,
@@ -23,8 +25,6 @@ from memkit.hook.git import (
     worktree_root,
     worktrees_around,
 )
-from memkit.journal.turn_parts import read_turn
-from memkit.projects.git import run_together
 from memkit.recall.results import Answer
 from memkit.text import plural
 

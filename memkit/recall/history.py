@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from memkit import anchors
 from memkit.errors import JournalError, MemkitError
-from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.journal import Journal
 from memkit.journal.sessions import DaySession, open_lines, sessions, shown_line
 from memkit.journal.turn_parts import read_turn
+from memkit.projects.project import Project
 from memkit.recall.overview import Line, PastSession
 from memkit.timeline.nodes import day_of
 

@@ -22,11 +22,11 @@ from memkit.hook.entries import (
     read_days,
     sections_of,
 )
-from memkit.hook.project import Project
 from memkit.index.chunk import LEADING_HEADINGS
 from memkit.journal.tool_lines import CallLine, names_file, read_call
 from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall.corpus import Corpus
 from memkit.recall.failures import Signature, signature, way_past
 from memkit.recall.pointers import Pointer, quotable_line

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 from memkit.text import defuse, one_line, plural
 
 SHOWN_CHARACTERS = 300

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall.overview import FindTopics, Line, Overview, PeriodNode, TopicCount
 from memkit.recall.periods import Period
 from memkit.recall.results import SearchRequest

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
-from memkit.hook.project import Project
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
+from memkit.projects.project import Project
 from memkit.recall.overview import Line, PeriodNode
 from memkit.timeline.nodes import Span, parts_of, spans_of
 from memkit.timeline.rollups import read_rollup

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall.overview import FindTopics, Overview
 from memkit.recall.overview_reader import BESIDE_SESSIONS, MOST_SESSIONS, OverviewReader
 from memkit.recall.periods import Period, find_period, is_about_work, without_work_words

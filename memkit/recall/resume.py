@@ -19,10 +19,10 @@ from memkit.agents.claude_code.files import FIRST_ENTRIES
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.entries import heading_words
-from memkit.hook.project import Project
 from memkit.index.chunk import Chunk
 from memkit.journal.journal import Journal
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall.names import find_entry
 from memkit.recall.results import Answer
 from memkit.recall.transcript import locate

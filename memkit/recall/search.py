@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from memkit.agents.claude_code.omitted import asks_memory
 from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescriptorsError
-from memkit.hook.project import Project
 from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
 from memkit.index.catalog import also_searched, project_names
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
@@ -32,6 +31,7 @@ from memkit.ipc import unindexed
 from memkit.journal.tool_lines import read_call
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall import fusion
 from memkit.recall.colleagues import SharedMemory, interleaved, shared_memory
 from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of

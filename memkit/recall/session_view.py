@@ -10,11 +10,11 @@ from typing import Any
 from memkit import anchors
 from memkit.bullets import read_bullets
 from memkit.errors import NotFoundError
-from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.facts import MEMORY_FILE, Fact, superseding_facts
 from memkit.journal.sessions import shown_bullet
 from memkit.journal.turn_parts import read_parts, read_turn
+from memkit.projects.project import Project
 from memkit.recall.git_marks import EntryText, find_marks
 from memkit.recall.history import past_sessions
 from memkit.text import encodable

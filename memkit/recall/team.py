@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from memkit.hook.team import read_copied, team_file
 from memkit.index.chunk import LEADING_HEADINGS, Chunk
 from memkit.paths import Home
+from memkit.projects.team_files import read_copied, team_file
 from memkit.recall.results import Answer, Result
 
 if TYPE_CHECKING:

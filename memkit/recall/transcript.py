@@ -22,11 +22,11 @@ from memkit.conversation.turn import Turn
 from memkit.conversation.values import redacted_again
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
 from memkit.hook.entries import OwnEntries, heading_words
-from memkit.hook.project import Project
 from memkit.index.chunk import Chunk
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
+from memkit.projects.project import Project
 from memkit.recall.names import find_entry
 
 REFUSAL = (

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from memkit.files import PRIVATE_FILE, make_private_directory
-from memkit.hook.project import digest16
 from memkit.paths import Home
+from memkit.projects.project import digest16
 from memkit.state import read_json_lines
 
 MOST_BYTES = 1024 * 1024

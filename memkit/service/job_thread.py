@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import ConfigError
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.service.jobs import Job, JobContext, JobState, run_job
 from memkit.settings.load import Settings, may_summarize
 

@@ -24,11 +24,11 @@ from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.errors import MemkitError, MissingPackageError, NotFoundError
 from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.home_files import HOME_FILES
-from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.ipc import spool
 from memkit.locks import capture_lock, index_lock
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings.load import Settings, may_summarize
 from memkit.settings.validate import describe
 from memkit.state import read_state_or_none, write_state

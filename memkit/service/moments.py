@@ -16,10 +16,10 @@ from memkit.agents.claude_code.agents import starting_task
 from memkit.agents.claude_code.omitted import asks_memory
 from memkit.agents.claude_code.tools import SHELL
 from memkit.conversation.turn import ToolCall, excerpt
-from memkit.hook.project import Project
 from memkit.journal.tool_lines import read_call, tool_line
 from memkit.paths import Home
 from memkit.privacy.redact import redact
+from memkit.projects.project import Project
 from memkit.recall.failures import signature
 from memkit.recall.moments import Moments
 from memkit.recall.pointers import Pointer, find_pointers, written_by

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.index import open_snapshot
 from memkit.index.catalog import index_key
 from memkit.index.mirror import waiting_chunks
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall.corpus import Corpus
 from memkit.recall.search import Searcher, combine
 from memkit.service.listener import NotHereError

@@ -23,7 +23,6 @@ import memkit
 from memkit.capture.sessions import LiveSessions
 from memkit.errors import MemkitError, NewerFileError
 from memkit.files import make_private_directory
-from memkit.hook.project import Project
 from memkit.hook.tally import history_file
 from memkit.index import SyncReport
 from memkit.index.catalog import also_searched, index_key
@@ -31,6 +30,7 @@ from memkit.ipc import spool
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact, skips, without_private, without_unopened
+from memkit.projects.project import Project
 from memkit.recall import usage
 from memkit.recall.caller import Caller, answer_for, sections_for
 from memkit.recall.overview import TopicCount

@@ -19,11 +19,11 @@ import msgspec
 import memkit
 from memkit.errors import ConfigError, MemkitError, NewerFileError, unwritable
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
-from memkit.hook.project import Project
 from memkit.ipc import address, launch
 from memkit.ipc.client import PING, ServiceUnavailable, request
 from memkit.paths import Home
 from memkit.processes import kill_running
+from memkit.projects.project import Project
 from memkit.service.jobs import due_jobs
 from memkit.service.listener import OPEN_OPERATIONS, STATUS, Listener, Request
 from memkit.service.operations import Operations

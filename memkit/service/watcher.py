@@ -20,10 +20,10 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.index.memory_files import memory_paths
 from memkit.index.scanner import is_below, is_markdown, scan
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings import MOST_DEBOUNCE_MS
 from memkit.settings.load import Settings
 

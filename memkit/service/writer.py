@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from memkit.capture.worker import WorkReport, apply_events, note_left
 from memkit.errors import IndexBusyError
-from memkit.hook.project import Project
 from memkit.ipc import launch, spool, unindexed
 from memkit.locks import capture_lock, index_lock
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from memkit.text import one_line
 

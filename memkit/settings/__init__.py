@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from memkit.errors import SettingError
-from memkit.hook.notices import DEFAULT_TOKENS
+from memkit.login import DEFAULT_TOKENS
 from memkit.paths import MEMORY_DIRECTORY
 
 CLOUD = "cloud"
@@ -418,7 +418,7 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
             return "summarize.mode is off"
         if self.provider != AUTO:
             return ""
-        from memkit.hook import login
+        from memkit import login
 
         return login.why_unusable()
 

@@ -25,9 +25,9 @@ from memkit.files import (
     read_regular,
     write_durably,
 )
-from memkit.hook.project import Project
-from memkit.hook.trust import in_session
 from memkit.paths import Home
+from memkit.projects.project import Project
+from memkit.projects.trust import in_session
 from memkit.settings import AUTO, NO_KEY, SearchSettings, Settings, is_key
 from memkit.settings.validate import (
     Key,
@@ -61,7 +61,7 @@ KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
 }
 """The variables of each setting in `keys`. The first one that is set counts.
 
-A session, and what it starts in the background, have none: `memkit.hook.trust` removes them.
+A session, and what it starts in the background, have none: `memkit.projects.trust` removes them.
 """
 
 _HARMLESS = frozenset({("memory", "exclude")})

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
 
-from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.llm.ledger import Ledger, Total, total
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall.usage import RecallUsage, usage
 from memkit.text import midnight
 from memkit.timeline.summary import Numbers

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.ipc import unindexed
 from memkit.journal.facts import MEMORY_FILE, Fact, FactChange, FactFile
@@ -32,6 +31,7 @@ from memkit.llm.calls import (
 from memkit.llm.ledger import OK, Ledger
 from memkit.paths import Home
 from memkit.privacy.redact import redact
+from memkit.projects.project import Project
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.bullets import instructions

@@ -8,8 +8,6 @@ from pathlib import PurePath
 from typing import Any
 
 from memkit import anchors
-from memkit.hook.project import Project
-from memkit.hook.team import is_team
 from memkit.index import read_files
 from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.chunker import chunk_file, decode
@@ -28,6 +26,8 @@ from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
 from memkit.llm import Task, UnusableReplyError
 from memkit.paths import MEMORY_DIRECTORY, Home
+from memkit.projects.project import Project
+from memkit.projects.team_files import is_team
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.answer import MAX_GIVEN, read_kind, read_numbers

@@ -21,7 +21,6 @@ from typing import Any
 
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.ipc import unindexed
 from memkit.journal.facts import LABELS, SUPERSEDED, FactChange, FactFile
@@ -33,6 +32,7 @@ from memkit.llm.ledger import Ledger
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
+from memkit.projects.project import Project
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.answer import clean_title

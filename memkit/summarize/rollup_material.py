@@ -13,7 +13,6 @@ from html import unescape
 
 from memkit.bullets import bullet_words, read_bullets
 from memkit.hook.entries import OwnEntries
-from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.facts import Citations, FactFile
 from memkit.journal.journal import Journal
@@ -23,6 +22,7 @@ from memkit.llm.calls import CALL_TOKENS
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from memkit.summarize.bullets import recorded_bullets
 from memkit.summarize.compaction import ENTRY_TOKENS

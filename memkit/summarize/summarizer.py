@@ -16,7 +16,6 @@ from memkit.archive.archive import Archive
 from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.capture.summary_queue import Attempt, QueuedSession, SummaryQueue
 from memkit.errors import ConfigError, JournalError, MemkitError
-from memkit.hook.project import Project
 from memkit.ipc import unindexed
 from memkit.journal.day_summaries import extracted, turns_of
 from memkit.journal.journal import Journal
@@ -26,6 +25,7 @@ from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
+from memkit.projects.project import Project
 from memkit.settings import EmbeddingSettings, SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.answer import SegmentSummary, read_answer

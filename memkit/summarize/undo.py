@@ -16,11 +16,11 @@ import msgspec
 
 from memkit.errors import ArchiveError, MemkitError, NotFoundError
 from memkit.files import make_private_directory
-from memkit.hook.project import Project
 from memkit.journal.facts import NO_DAY, FactChange, FactFile
 from memkit.journal.files import directory_of_replaced, read_file
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
+from memkit.projects.project import Project
 from memkit.state import read_state, write_state
 
 VERSION = 1

@@ -19,9 +19,9 @@ import msgspec
 
 from memkit.errors import JournalError
 from memkit.files import inside, make_private_directory, read_regular, write_durably
-from memkit.hook.project import Project, digest16
 from memkit.journal.journal import Journal
 from memkit.paths import Home
+from memkit.projects.project import Project, digest16
 from memkit.timeline.nodes import day_of, month_of
 from memkit.timeline.summary import (
     Numbers,

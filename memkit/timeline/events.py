@@ -16,10 +16,10 @@ from memkit.bullets import read_bullet
 from memkit.conversation.message import Message
 from memkit.conversation.values import redacted_again
 from memkit.errors import ArchiveError, JournalError, NotFoundError
-from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile, heading_title
 from memkit.journal.sessions import shown_line
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.text import encodable, estimate_tokens, one_line, shorten
 from memkit.timeline import nodes
 from memkit.timeline.nodes import parse_span

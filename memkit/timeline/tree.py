@@ -18,12 +18,12 @@ from itertools import groupby
 from typing import Any
 
 from memkit.errors import AmbiguousIdError, NotFoundError
-from memkit.hook.project import Project
 from memkit.journal.day_file import heading_title
 from memkit.journal.facts import MEMORY_FILE, SUPERSEDED, FactFile
 from memkit.journal.journal import Journal
 from memkit.journal.sessions import turn_outcome
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.text import encodable, one_line
 from memkit.timeline import nodes
 from memkit.timeline.cache import Day, Month, MonthCache, Stamp

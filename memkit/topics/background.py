@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from memkit.environment import PYTHON_VARIABLE
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.index import open_snapshot
 from memkit.ipc import launch
 from memkit.paths import Home
 from memkit.processes import TooMuchOutputError, run_to_end
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from memkit.text import one_line, plural
 from memkit.topics.files import derived_path, read_derived

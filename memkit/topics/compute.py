@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.errors import DamagedFileError, NewerFileError
-from memkit.hook.project import Project
 from memkit.index import open_snapshot
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from memkit.topics import clusters as clustering
 from memkit.topics.files import (

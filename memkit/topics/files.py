@@ -13,10 +13,10 @@ from typing import Any
 
 from memkit.embedding.models import space
 from memkit.errors import NewerFileError
-from memkit.hook.project import Project
 from memkit.index.catalog import collection_name, snapshot_directory
 from memkit.index.chunk import Chunk
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from memkit.state import read_state_or_none, write_state
 

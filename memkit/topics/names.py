@@ -18,7 +18,6 @@ from typing import Any
 
 from memkit.errors import MemkitError
 from memkit.hook.entries import OwnEntries, heading_words
-from memkit.hook.project import Project
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
 from memkit.index.reader import ChunkReader
@@ -28,6 +27,7 @@ from memkit.llm.calls import CALL_TOKENS, BudgetReachedError, BusyError, Calls, 
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
+from memkit.projects.project import Project
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings, may_summarize
 from memkit.summarize.answer import clean_title

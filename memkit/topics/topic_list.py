@@ -9,8 +9,8 @@ from datetime import date
 from typing import Any
 
 from memkit.errors import AmbiguousIdError, NotFoundError
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall.overview import TopicCount
 from memkit.settings.load import Settings
 from memkit.timeline.nodes import week_of

@@ -16,10 +16,10 @@ from typing import Any
 
 from memkit.errors import DamagedFileError, MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory
-from memkit.hook.project import Project, Registry, digest16
 from memkit.index.catalog import snapshots_of
 from memkit.index.reader import ChunkReader, open_current
 from memkit.paths import Home
+from memkit.projects.project import Project, Registry, digest16
 from memkit.state import read_state, read_state_or_none, write_state
 from memkit.topics.files import drop_outdated, key_of
 from memkit.topics.matching import Change

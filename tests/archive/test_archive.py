@@ -29,9 +29,9 @@ from memkit.capture.capture import Capture
 from memkit.conversation.message import Message, ToolUse
 from memkit.conversation.values import MAX_DEPTH
 from memkit.errors import AmbiguousIdError, ArchiveError, ArchiveVersionError
-from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.privacy.redact import redact
+from memkit.projects.project import Project
 from memkit.recall.transcript import find_original, read_messages
 from memkit.settings import ArchiveSettings, CaptureSettings
 from memkit.settings.load import Settings

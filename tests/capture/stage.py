@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from memkit.capture.capture import Capture, project_of_event
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines, entries
 from tests.capture.places import RECORDED

@@ -11,10 +11,10 @@ import pytest
 from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.hook.git import SHORT_HASH, Head, head
-from memkit.hook.project import Project
 from memkit.index.chunker import chunk_markdown
 from memkit.paths import Home
+from memkit.projects.git_files import SHORT_HASH, Head, head
+from memkit.projects.project import Project
 from memkit.settings import ChunkingSettings
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines, entries

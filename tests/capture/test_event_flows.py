@@ -221,7 +221,7 @@ def test_a_session_that_another_gateway_has_seen_gets_no_summary(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, elsewhere: bool, is_logged_in: bool
 ) -> None:
     why = "" if is_logged_in else "Claude Code is not logged in"
-    monkeypatch.setattr("memkit.hook.login.why_unusable", lambda: why)
+    monkeypatch.setattr("memkit.login.why_unusable", lambda: why)
     stage.handle("SessionStart", elsewhere=elsewhere)
     stage.handle("Stop", prompt="Which port?", message="7443.")
     assert "7443." in stage.journal

@@ -24,8 +24,8 @@ from memkit.capture.importer import (
     ImportSelection,
     preview_import,
 )
-from memkit.hook.project import Project
 from memkit.paths import OFF_MARKER, Home
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.places import RECORDED

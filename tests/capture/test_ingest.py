@@ -12,8 +12,8 @@ from memkit.capture import ingest
 from memkit.capture.ingest import Ingested
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings import ArchiveSettings, CaptureSettings, EmbeddingSettings, ServiceSettings
 from memkit.settings.load import Settings
 
@@ -137,7 +137,7 @@ def test_messages_without_a_prompt(memory: Memory) -> None:
 
 
 def test_no_provider_that_was_not_chosen_summarizes_them(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memkit.hook import login
+    from memkit import login
 
     monkeypatch.setattr(login, "why_unusable", lambda: "")
     say(memory, "user", "Which port is free?")

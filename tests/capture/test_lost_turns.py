@@ -14,8 +14,8 @@ from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.lost import lost_turns
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.journal.journal import Journal
+from memkit.projects.project import Project
 from memkit.settings import MemorySettings
 from memkit.settings.load import Settings
 from tests.builders import Lines

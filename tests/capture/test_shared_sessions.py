@@ -11,8 +11,8 @@ from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.importer import Importer, ImportSelection
 from memkit.capture.sessions import Sessions
-from memkit.hook.project import Project
 from memkit.journal.journal import Journal
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
 from tests.capture.stage import Stage, prompt_id

@@ -21,7 +21,6 @@ from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Session, Sessions
 from memkit.cli import cli
 from memkit.errors import MemkitError
-from memkit.hook.project import Project, Registry, registry_path
 from memkit.index.memory_files import added_paths
 from memkit.journal import files as memory_files
 from memkit.journal.files import keep_replaced, replaced_files
@@ -29,6 +28,7 @@ from memkit.maintenance import restore
 from memkit.maintenance.backup import BackedUpProject, Header, back_up, create
 from memkit.maintenance.restore import open_backup
 from memkit.privacy.tombstones import Tombstones
+from memkit.projects.project import Project, Registry, registry_path
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memkit.hook.project import Project
 from memkit.privacy.tombstones import Tombstones
+from memkit.projects.project import Project
 from tests.ci import IN_CI
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory

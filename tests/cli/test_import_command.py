@@ -19,7 +19,7 @@ from memkit.agents.claude_code.files import find_sources
 from memkit.capture.importer import Importer, ImportSelection
 from memkit.environment import launcher_path, launcher_text, write_launcher
 from memkit.hook.notices import note_announced
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from tests.builders import Lines, entries
 from tests.ci import only_in_ci

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from memkit.hook.guide import guide
-from memkit.hook.project import Project, Registry
 from memkit.hook.quotes import session_facts
 from memkit.hook.tally import full_tally
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.redact import redact
+from memkit.projects.project import Project, Registry
 from tests.builders import turn_of
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory

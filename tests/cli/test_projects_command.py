@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from memkit.hook.project import Project
 from memkit.index.catalog import USER_NAME, known_roots
 from memkit.paths import Home
+from memkit.projects.project import Project
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, day, make_memory
 

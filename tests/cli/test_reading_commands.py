@@ -11,9 +11,9 @@ import pytest
 
 from memkit import cli
 from memkit.capture.sessions import Session, Sessions
-from memkit.hook.project import Project
 from memkit.hook.reading import ALWAYS, ASKING, COMMANDS
 from memkit.ipc import spool
+from memkit.projects.project import Project
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory
 

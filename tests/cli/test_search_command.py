@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from memkit.embedding import Embedder
-from memkit.hook.project import Project
 from memkit.journal.facts import Citations, Fact, FactChange
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall import search as search_module
 from tests.ci import first
 from tests.cli.conftest import Run

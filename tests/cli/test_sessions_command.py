@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memkit.cli.screen import cells
-from memkit.projects import changing
+from memkit.projects.registry import changing
 from tests.cli.conftest import Run
 from tests.cli.fortnight import DAYS, check_screen, fortnight
 from tests.memory import Memory, make_memory

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memkit.hook import notices, team
+from memkit.hook import notices
+from memkit.projects import team_files
 from memkit.projects.team import author_folder
 from memkit.recall import git_marks
 from tests.cli.conftest import Run
@@ -62,7 +63,7 @@ def test_a_refusal_is_one_line(run: Run, alex: Person) -> None:
 def test_trust_is_for_a_person_alone(run: Run, alex: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
     assert "in a terminal of your own" in run(alex, "projects", "trust").complaint
-    assert not team.is_trusted(alex.home, str(alex.root))
+    assert not team_files.is_trusted(alex.home, str(alex.root))
     assert run(alex, "projects", "distrust").status == 0
 
 
@@ -146,11 +147,11 @@ def test_a_backup_leaves_it_to_git_and_an_uninstall_keeps_it(run: Run, alex: Per
     shared = alex.root / ".memkit" / "team"
     assert (shared, "it belongs to the repository") in own.kept
     assert shared not in own.removed
-    assert alex.root / ".git" / team.TOKEN_FILE in own.removed
+    assert alex.root / ".git" / team_files.TOKEN_FILE in own.removed
 
 
 def test_a_session_starts_with_what_is_trusted(alex: Person, jo: Person, tmp_path: Path) -> None:
-    (line,) = [one for one in team.newest_lines(jo.home, str(jo.root)).split("\n") if one.startswith("- ")]
+    (line,) = [one for one in team_files.newest_lines(jo.home, str(jo.root)).split("\n") if one.startswith("- ")]
     assert re.match(rf"- {TODAY} alex-kim-[0-9a-f]{{4}} \(commit by Alex Kim\): ", line)
     assert notices.team_notice(jo.home, jo.memory.project) is None
     sam = Person.at(tmp_path / "sam", "Sam Roe", alex.root)
@@ -199,9 +200,9 @@ def test_trust_asks_on_a_terminal(run: Run, jo: Person) -> None:
     asked = on_terminal(jo, "projects", "trust", answer="n\n", status=1)
     assert "Search what the default branch of its upstream has" in asked
     assert "Alex Kim, alex-kim-" in asked
-    assert not team.is_trusted(jo.home, str(jo.root))
+    assert not team_files.is_trusted(jo.home, str(jo.root))
     on_terminal(jo, "projects", "trust", answer="y\n")
-    assert team.is_trusted(jo.home, str(jo.root))
+    assert team_files.is_trusted(jo.home, str(jo.root))
 
 
 def test_long_lines_of_what_is_shared_fit_on_a_terminal(alex: Person) -> None:

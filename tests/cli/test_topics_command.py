@@ -13,7 +13,7 @@ import pytest
 
 from memkit.cli.screen import cells
 from memkit.environment import extras
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path
 from tests.cli.conftest import Run

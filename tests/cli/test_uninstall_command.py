@@ -14,7 +14,7 @@ from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Session, Sessions
 from memkit.environment import launcher_path, launcher_text, write_launcher
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory
 

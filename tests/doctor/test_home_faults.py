@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from memkit.doctor import home, open_subject
-from memkit.hook.project import registry_path
 from memkit.ipc import spool
 from memkit.paths import Home
+from memkit.projects.project import registry_path
 from tests.doctor.conftest import Mount, Patient
 
 

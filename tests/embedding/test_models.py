@@ -17,9 +17,9 @@ from memkit.embedding.models import (
     tokens_read,
 )
 from memkit.errors import ConfigError
-from memkit.hook.project import Project
 from memkit.index.catalog import collection_name
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings import EmbeddingSettings, load
 from memkit.settings.load import Settings
 from tests.ci import examples

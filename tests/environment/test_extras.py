@@ -21,8 +21,8 @@ from memkit.environment.extras import EXTRAS
 from memkit.environment.install import CommandRunner
 from memkit.environment.interpreters import EnvironmentBuildError
 from memkit.errors import NewerFileError
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.serve.server import PACKAGES
 from tests.ci import only_at_night
 from tests.environment.conftest import StandIn

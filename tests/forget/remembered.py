@@ -12,10 +12,10 @@ from memkit.capture.capture import Capture, CaptureOutcome
 from memkit.forget.erase import forget
 from memkit.forget.locations import Locations, find_locations
 from memkit.forget.selection import ForgetSelection, SelectionFinder
-from memkit.hook.project import Project
 from memkit.index import index_lock, sync_project
 from memkit.journal.journal import Journal
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id

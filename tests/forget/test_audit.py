@@ -13,12 +13,12 @@ import pytest
 
 from memkit.capture.capture import Capture
 from memkit.forget.audit import Audit, AuditReport
-from memkit.hook.project import Project
 from memkit.index import index_lock, sync
 from memkit.ipc import spool
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.extracts import extract_line, is_unedited
 from memkit.journal.journal import Journal
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.places import RECORDED

@@ -13,11 +13,11 @@ from memkit.capture.capture import Capture
 from memkit.forget.erase import forget
 from memkit.forget.locations import find_locations
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
-from memkit.hook.project import Project
 from memkit.index import index_lock, sync_project
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge, remove_merged
 from memkit.privacy.tombstones import Tombstones
+from memkit.projects.project import Project
 from memkit.recall.transcript import find_original
 from tests.builders import SESSION, make_note
 from tests.capture.stage import NOW, Stage, prompt_id

@@ -13,10 +13,10 @@ import pytest
 
 from memkit.bullets import read_bullets
 from memkit.forget.audit import Audit
-from memkit.hook.project import Project
 from memkit.index import index_lock, open_chunks
 from memkit.journal.journal import Journal
 from memkit.llm import Task
+from memkit.projects.project import Project
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.bullets import Bullet

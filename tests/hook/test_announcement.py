@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from memkit.hook.notices import DEFAULT_TOKENS, USD_PER_MILLION
+from memkit.hook.notices import USD_PER_MILLION
 from memkit.llm import TokenUsage
 from memkit.llm.anthropic import DEFAULT_MODEL
 from memkit.llm.calls import ANSWER_SHARE
 from memkit.llm.models import price
+from memkit.login import DEFAULT_TOKENS
 from memkit.paths import Home
 from memkit.settings import Settings, load
 from tests.hook.conftest import Stage

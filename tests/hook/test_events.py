@@ -61,6 +61,9 @@ def test_every_hook_of_the_manifest_is_a_script_and_the_other_way_round() -> Non
     assert {p.stem for p in (REPOSITORY / "hooks").glob("*.py")} == set(SCRIPTS)
     entries = [e for groups in manifest.values() for group in groups for e in group["hooks"]]
     assert {entry["args"][0] for entry in entries} == {"-I"}
+    (line,) = {entry["args"][2] for entry in entries}  # a copy goes into the transcript with each record
+    assert len(line) < 120 and "\n" not in line
+    assert all(path.read_text("utf-8").isascii() for path in (REPOSITORY / "hooks").glob("*.py"))
 
 
 def test_hooks_of_a_plugin_that_is_gone_block_nothing(stage: Stage) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from memkit import anchors
 from memkit.hook.entries import OwnEntries, note_own
 from memkit.hook.guide import QUOTED_CHARACTERS, agent_guide, guide
-from memkit.hook.project import Project
 from memkit.journal.extracts import extract_line
 from memkit.paths import Home
+from memkit.projects.project import Project
 
 
 class Setting:

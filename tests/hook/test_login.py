@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memkit.hook import login
+from memkit import login
 
 LOGIN = {"claudeAiOauth": {"accessToken": "t", "scopes": ["user:inference"]}}
 

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 from memkit.capture.capture import Capture, project_of_event
-from memkit.hook.git import head
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.git_files import head
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.hook.conftest import Stage

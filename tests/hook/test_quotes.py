@@ -10,12 +10,12 @@ import pytest
 from memkit.conversation.turn import Turn
 from memkit.hook.entries import OwnEntries
 from memkit.hook.phrases import first_sentence, is_filler
-from memkit.hook.project import Project
 from memkit.hook.quotes import session_facts
 from memkit.journal.digest import make_digest
 from memkit.journal.facts import Citations, Fact, FactChange
 from memkit.journal.journal import Journal
 from memkit.paths import Home
+from memkit.projects.project import Project
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
 DECIDED = "- Decided: The gateway listens on 7443. <!-- grip:82c57f55 turns:00000000 -->"

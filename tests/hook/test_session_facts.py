@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from memkit.conversation.turn import ToolCall, Turn
 from memkit.hook.entries import ANSWER_CHARACTERS, days, newest_entries, prompt_hint
-from memkit.hook.project import Project
 from memkit.hook.quotes import session_facts
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
+from memkit.projects.project import Project
 from tests.ci import examples
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memkit.hook.entries import note_own
-from memkit.hook.project import Project, digest16
 from memkit.hook.tally import full_tally, history_file, note_excluded, tally
 from memkit.paths import Home
+from memkit.projects.project import Project, digest16
 from memkit.state import write_state
 from tests.hook.conftest import Stage
 

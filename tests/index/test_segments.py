@@ -179,7 +179,7 @@ import json, os, signal, sys
 from memkit.index import merge, mirror, snapshot, segment, store, update
 from memkit.index.merge import FACTOR
 from tests.memory import FakeEmbedder, Memory
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 from memkit.paths import Home
 
 home, root, steps = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -13,9 +13,9 @@ import pytest
 from memkit.capture import worker as worker_module
 from memkit.capture.worker import work
 from memkit.files import make_private_directory
-from memkit.hook.project import Project
 from memkit.ipc import client, launch, spool, unindexed
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 
 

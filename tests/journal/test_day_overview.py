@@ -12,7 +12,6 @@ from markdown_it import MarkdownIt
 
 from memkit import anchors
 from memkit.hook.entries import entries_of, quotable
-from memkit.hook.project import Project
 from memkit.index.chunker import chunk_markdown
 from memkit.journal.day_edits import Removal, remove
 from memkit.journal.day_file import DayFile, section_hash
@@ -22,6 +21,7 @@ from memkit.journal.day_writes import Growing, insert_note, write_turn
 from memkit.journal.digest import Digest, make_digest
 from memkit.journal.extracts import extract_line, is_overview
 from memkit.journal.journal import Journal
+from memkit.projects.project import Project
 from memkit.settings import ChunkingSettings
 from tests.builders import make_note, turn_of
 from tests.ci import examples

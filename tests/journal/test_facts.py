@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from memkit.errors import ArchiveError
-from memkit.hook.project import Project
 from memkit.journal.facts import LABELS, Citations, Fact, FactChange, FactFile, superseding_facts
 from memkit.journal.journal import Journal
+from memkit.projects.project import Project
 
 PORT = Fact("The gateway listens on 7443.", "decision", Citations(("k3f9a1aa",), ("8ad3df7f",)), "2026-11-20")
 TESTS = Fact("Tests run with `bin/test`.", "preference", Citations(chunks=("20e3d2c8274c",)))

@@ -17,8 +17,6 @@ from memkit.doctor.home import check_memory
 from memkit.errors import JournalError
 from memkit.files import MOST_BYTES, RefusedFileError, inside, open_regular, read_regular
 from memkit.hook.entries import days, newest_entries
-from memkit.hook.git import worktree_root
-from memkit.hook.project import Project
 from memkit.hook.quotes import session_facts
 from memkit.index import read_files
 from memkit.journal.files import MOST_TRIES, MemoryDirectory
@@ -26,6 +24,8 @@ from memkit.journal.journal import Journal
 from memkit.maintenance import remove_old_days
 from memkit.maintenance.merge import merge
 from memkit.paths import Home
+from memkit.projects.git_files import worktree_root
+from memkit.projects.project import Project
 from memkit.settings.load import Settings, load
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
@@ -185,7 +185,7 @@ def run_brief(project: Project) -> str:
         "resource.setrlimit(resource.RLIMIT_AS, (200_000_000, 200_000_000))\n"
         "from memkit.hook.entries import days, newest_entries\n"
         "from memkit.hook.quotes import session_facts\n"
-        "from memkit.hook.project import Project\n"
+        "from memkit.projects.project import Project\n"
         "project = Project(sys.argv[1])\n"
         "print(session_facts(project, 4000), list(newest_entries(project, days(project))))\n"
     )

@@ -19,11 +19,11 @@ from markdown_it import MarkdownIt
 from memkit import anchors
 from memkit.capture.sessions import Growing
 from memkit.conversation.turn import ToolCall, Turn
-from memkit.hook.project import Project
 from memkit.journal.day_file import section_hash
 from memkit.journal.digest import Digest, make_digest
 from memkit.journal.journal import Journal
 from memkit.privacy.redact import redact
+from memkit.projects.project import Project
 from tests.builders import day, turn_of
 from tests.ci import IN_CI
 

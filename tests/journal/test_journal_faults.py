@@ -21,10 +21,10 @@ from memkit import anchors
 from memkit.capture.sessions import Growing
 from memkit.conversation.turn import Turn
 from memkit.errors import JournalError
-from memkit.hook.project import Project
 from memkit.journal.day_file import section_hash
 from memkit.journal.digest import Digest, make_digest
 from memkit.journal.journal import Journal
+from memkit.projects.project import Project
 from tests.builders import day
 from tests.capture.places import REPOSITORY
 from tests.ci import every, examples
@@ -185,7 +185,7 @@ from datetime import datetime, timedelta, timezone
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
 from memkit.conversation.turn import Turn
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 journal = Journal(Project(sys.argv[2]))
 print("ready", flush=True)
 for number in range(60):

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile
 from memkit.journal.day_writes import insert_turn
 from memkit.journal.digest import Digest
 from memkit.journal.files import MemoryDirectory
 from memkit.journal.journal import Journal
+from memkit.projects.project import Project
 from tests.ci import every
 
 pytestmark = pytest.mark.usefixtures("unsynced")

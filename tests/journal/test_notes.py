@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from memkit import anchors
 from memkit.errors import MemkitError
-from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile
 from memkit.journal.digest import note_text, read_note
 from memkit.journal.journal import Journal
+from memkit.projects.project import Project
 from tests.builders import make_note
 from tests.ci import examples
 

@@ -20,7 +20,6 @@ from memkit.doctor.home import check_git, check_memory
 from memkit.errors import MemkitError
 from memkit.hook.entries import OwnEntries, days, newest_entries
 from memkit.hook.moments import edit
-from memkit.hook.project import OWN_FOLDER, Project, Registry
 from memkit.hook.quotes import session_facts
 from memkit.hook.tally import tally
 from memkit.journal.day_edits import Removal
@@ -29,8 +28,9 @@ from memkit.journal.journal import Journal
 from memkit.maintenance.folder import choose_folder
 from memkit.paths import OPENCLAW_DAYS, Home
 from memkit.privacy.redact import redact
-from memkit.projects import changing
 from memkit.projects.git import EXCLUDED, EXCLUDED_DAYS
+from memkit.projects.project import OWN_FOLDER, Project, Registry
+from memkit.projects.registry import changing
 from memkit.recall.names import find_day, find_entry
 from tests.builders import Lines, turn_of
 from tests.capture.stage import Stage, prompt_id

@@ -12,7 +12,6 @@ from memkit.doctor.home import check_git
 from memkit.errors import JournalError
 from memkit.export import Days
 from memkit.hook.entries import days, newest_entries
-from memkit.hook.project import Project
 from memkit.hook.quotes import session_facts
 from memkit.journal.digest import Note
 from memkit.journal.facts import FactChange
@@ -20,6 +19,7 @@ from memkit.journal.files import MemoryDirectory
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
 from memkit.projects.git import EXCLUDED, is_ignored, remote_of
+from memkit.projects.project import Project
 from memkit.stats import gather
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from memkit.hook.entries import OwnEntries, days, note_own, own_file, quotable
-from memkit.hook.project import Project
 from memkit.hook.quotes import session_facts
 from memkit.journal import files
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
+from memkit.projects.project import Project
 from memkit.recall.pointers import Pointer, find_pointers, written_by
 from tests.builders import SESSION, Lines
 from tests.capture.stage import Stage, prompt_id

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.hook import login
+from memkit import login
 from memkit.llm import ModelError, NotConfiguredError, Provider, find_provider
 from memkit.llm.anthropic import AnthropicProvider
 from memkit.llm.chat_completions import ChatCompletionsProvider

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memkit import Memory
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall.results import Result
 
 CONFIG = '[embedding]\nprovider = "none"\n[service]\nenabled = false\n[search]\nuser_memory = false\n'

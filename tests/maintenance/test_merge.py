@@ -14,7 +14,6 @@ from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.hook.project import Project
 from memkit.index.memory_files import added_paths, change_paths
 from memkit.ipc import unindexed
 from memkit.journal.day_file import DayFile
@@ -23,7 +22,8 @@ from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange, FactF
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import Merged, merge, merge_day, remove_merged
 from memkit.privacy.tombstones import Forgotten, Period, Tombstones
-from memkit.projects import changing
+from memkit.projects.project import Project
+from memkit.projects.registry import changing
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
 from tests.capture.places import REPOSITORY
@@ -190,7 +190,7 @@ from memkit.journal import files
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
 from memkit.paths import Home
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 left = int(sys.argv[4])
 def write(*arguments, real=memkit_files.write_durably):
     global left

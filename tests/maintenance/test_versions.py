@@ -22,7 +22,6 @@ from memkit.capture.sessions import LiveSessions, Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import ArchiveVersionError, ConfigError, MemkitError, NewerFileError
 from memkit.hook import notices
-from memkit.hook.project import Project, Registry, registry_path
 from memkit.index import open_snapshot
 from memkit.index.catalog import identity, known_roots
 from memkit.index.memory_files import added_paths, change_paths
@@ -32,7 +31,8 @@ from memkit.journal.journal import Journal
 from memkit.llm.ledger import Call, Ledger
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
-from memkit.projects import changing
+from memkit.projects.project import Project, Registry, registry_path
+from memkit.projects.registry import changing
 from memkit.service.jobs import JobBook, JobState, due_jobs
 from memkit.service.operations import PointerHistory
 from memkit.settings import Settings, load

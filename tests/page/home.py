@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memkit.bullets import read_bullets
-from memkit.hook.project import Project
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.facts import Citations, Fact, FactChange
 from memkit.journal.journal import Journal
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.summarize.bullets import Bullet
 from tests.builders import Lines, make_note
 from tests.page.story import NOTES, STORY, Said

@@ -11,8 +11,8 @@ import pytest
 import zstandard
 
 from memkit.capture.capture import Capture
-from memkit.hook.project import Project
 from memkit.privacy.exclusion import Exclusion
+from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id

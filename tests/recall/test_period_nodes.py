@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memkit.hook.project import Project
 from memkit.journal.facts import Citations, Fact, FactChange
 from memkit.privacy.tombstones import Forgotten, Tombstones
+from memkit.projects.project import Project
 from memkit.recall import history, questions
 from memkit.recall.layout import lay_out
 from memkit.recall.overview import Overview, TopicCount

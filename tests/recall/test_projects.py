@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memkit.hook.project import Project
 from memkit.index.catalog import known_roots
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.recall.results import Filters, Result, SearchRequest
 from memkit.recall.search import Searcher, open_searcher
 from tests.memory import Memory, day, flip_byte, make_memory

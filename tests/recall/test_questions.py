@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 from memkit.recall import questions
 from memkit.recall.layout import lay_out
 from memkit.recall.overview import FindTopics, Overview, TopicCount

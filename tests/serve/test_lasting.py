@@ -9,11 +9,11 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from memkit.hook.project import Project
 from memkit.journal.digest import read_note
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.serve.keys import Keys
 from tests.memory import Memory
 from tests.serve.running import environment

@@ -19,12 +19,12 @@ from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.environment import extras
 from memkit.errors import NotFoundError
-from memkit.hook.project import Project
 from memkit.index import index_lock
 from memkit.index.manifest import root_of
 from memkit.index.store import Store
 from memkit.ipc import spool
-from memkit.projects import changing
+from memkit.projects.project import Project
+from memkit.projects.registry import changing
 from memkit.service.job_thread import JobThread
 from memkit.service.jobs import (
     JOBS,

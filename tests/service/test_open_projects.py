@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 from memkit.recall.results import SearchRequest
 from memkit.service import open_projects
 from memkit.service.listener import NotHereError

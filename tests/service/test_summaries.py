@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from memkit import llm
-from memkit.hook import login
+from memkit import llm, login
 from memkit.hook.notices import note_announced
 from memkit.service import job_thread
 from memkit.service.job_thread import Summaries

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.service import watcher as watcher_module
 from memkit.service.watcher import Watcher
 from memkit.settings import Settings, WatchSettings

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import ConfigError
-from memkit.hook import trust
 from memkit.hook.notices import note_announced
-from memkit.hook.project import Project
 from memkit.index import read_files
 from memkit.paths import Home
+from memkit.projects import trust
+from memkit.projects.project import Project
 from memkit.settings import load as settings_file
 from memkit.settings import validate as validation
 from tests.ci import examples
@@ -640,7 +640,7 @@ def test_summaries_start_on_their_own_after_a_choice_or_the_line(
 
     write_own(home, "[search]\nk = 7\n")
     assert may()  # without a login no model is asked
-    monkeypatch.setattr("memkit.hook.login.why_unusable", lambda: "")
+    monkeypatch.setattr("memkit.login.why_unusable", lambda: "")
     assert not may()
     settings_file.save(home, settings_file.PROVIDER, "auto")
     assert may()

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.files import MOST_BYTES
-from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile
 from memkit.journal.day_writes import insert_note
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.stats import FileCount, Tally, gather
 from memkit.timeline.summary import count_day
 from tests.builders import make_note

@@ -16,13 +16,13 @@ from memkit.archive.turn import ArchivedTurn
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.conversation.message import Message, ToolUse
 from memkit.conversation.turn import Turn
-from memkit.hook.project import Project
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
 from memkit.llm import ModelError, Reply, Task, TokenUsage
 from memkit.llm.calls import Calls, calls_lock
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.summarizer import Summarizer, SummaryReport

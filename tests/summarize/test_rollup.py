@@ -14,12 +14,12 @@ import pytest
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.forget.erase import forget
 from memkit.forget.selection import ForgetSelection
-from memkit.hook.project import Project
 from memkit.journal.facts import Citations, Fact, FactFile
 from memkit.journal.files import replaced_files
 from memkit.llm import RefusedError, Task, UnavailableError
 from memkit.llm.ledger import Ledger
 from memkit.privacy.tombstones import Forgotten
+from memkit.projects.project import Project
 from memkit.settings import MemorySettings, SummarizeSettings
 from memkit.summarize.bullets import Bullet
 from memkit.summarize.rollup import LEAST_ENTRIES, MOST_CALLS, MOST_FACTS

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memkit.home_files import kind_of
-from memkit.hook.project import digest16
+from memkit.projects.project import digest16
 from memkit.timeline import cache
 from memkit.timeline.cache import directory_of_timelines, erase_timelines
 from memkit.timeline.tree import Timeline

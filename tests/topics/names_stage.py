@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from memkit.hook.project import Project
 from memkit.journal.journal import Journal
 from memkit.llm import Task
 from memkit.llm.ledger import Call, Ledger
+from memkit.projects.project import Project
 from memkit.summarize.bullets import Bullet
 from memkit.topics.compute import refresh
 from memkit.topics.names import TopicNames

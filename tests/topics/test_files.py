@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from memkit.hook.project import Project
 from memkit.index import index_lock
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
-from memkit.projects import changing
+from memkit.projects.project import Project
+from memkit.projects.registry import changing
 from memkit.settings.load import Settings
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path
@@ -146,7 +146,7 @@ def test_a_project_in_use_is_not_locked_by_a_killed_refresh(named: tuple[Memory,
     memory.sync()
     script = f"""
 import os
-from memkit.hook.project import Project
+from memkit.projects.project import Project
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from memkit.topics import compute

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from memkit.hook.project import Project, digest16
 from memkit.llm import NotConfiguredError, RefusedError, UnavailableError, UnusableReplyError
 from memkit.llm.anthropic import AnthropicProvider
 from memkit.llm.calls import CALL_TOKENS, calls_lock
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
+from memkit.projects.project import Project, digest16
 from memkit.settings import CaptureSettings
 from memkit.summarize.bullets import Bullet
 from memkit.text import estimate_tokens

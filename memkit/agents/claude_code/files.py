@@ -22,9 +22,9 @@ from memkit.agents.claude_code.transcript import Transcript
 from memkit.conversation.turn import Turn, turn_id
 from memkit.conversation.values import clean, parse_time
 from memkit.errors import NotFoundError, TranscriptError
-from memkit.hook.project import Project, is_bare_place
 from memkit.paths import Home
 from memkit.privacy.redact import leaves_open, without_private
+from memkit.projects.project import Project, is_bare_place
 from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)

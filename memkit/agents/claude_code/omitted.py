@@ -13,9 +13,9 @@ from typing import Any
 
 from memkit.agents.claude_code.tools import role_of
 from memkit.agents.claude_code.transcript import Block, TranscriptEntry
-from memkit.hook.project import Project
 from memkit.paths import MEMORY_DIRECTORY, OPENCLAW_DAYS
 from memkit.privacy.exclusion import Exclusion
+from memkit.projects.project import Project
 
 EXCLUDED = "[excluded]"
 """Replaces the input and the result of a call on an excluded file."""

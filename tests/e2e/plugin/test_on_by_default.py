@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from memkit.hook.login import is_logged_in
+from memkit.login import is_logged_in
 from memkit.paths import Home
 from tests.e2e.client import API_KEY, LOGIN, ClaudeHome
 from tests.e2e.plugin.user import MemkitUser

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import subprocess
 
-from memkit.hook.project import Project
 from memkit.index import open_chunks
 from memkit.paths import Home
+from memkit.projects.project import Project
 from memkit.settings.load import load
 from tests.e2e.plugin.user import MemkitUser, answers_so_far
 from tests.e2e.waiting import wait_until

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from memkit.errors import MemkitError
-from memkit.hook import project as project_module
-from memkit.hook.project import REGISTRY_VERSION, Project, Registry, registry_path
 from memkit.index.catalog import identity
 from memkit.paths import Home
-from memkit.projects import changing
-from tests.hook.test_project import REMOTE, found, git, repository
+from memkit.projects import project as project_module
+from memkit.projects.project import REGISTRY_VERSION, Project, Registry, registry_path
+from memkit.projects.registry import changing
+from tests.projects.test_project import REMOTE, found, git, repository
 
 # A clean start: no file of the user's own git configuration decides.
 pytestmark = pytest.mark.usefixtures("user")

@@ -1,4 +1,6 @@
 """Read a git repository's own files. Hooks have no time to run git; `memkit.projects.git` runs it.
+
+Standard library only, Python 3.9 syntax.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
 """Find the project of a directory, and read the registry of projects.
+
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ from typing import Any, Callable, TypeVar
 
 from memkit.errors import NewerFileError
 from memkit.files import RefusedFileError, inside, make_private_directory, read_head, write_durably
-from memkit.hook.git import worktree_root
 from memkit.paths import MEMORY_DIRECTORY, OFF_MARKER, OFF_TIMES, OPENCLAW_DAYS, Home
+from memkit.projects.git_files import worktree_root
 from memkit.state import check_version, parse_json
 
 _TIMES_BYTES = 1024 * 1024
@@ -45,7 +47,7 @@ class Registry:
     """The user's choices for projects, and where they moved: `MEMKIT_HOME/projects/registry.json`.
 
     Five tables by a project's root: the root whose memory it shares, its name, where it moved, the folder of
-    its new days, and the token of a clone whose team's memory the user trusts (see `memkit.hook.team`).
+    its new days, and the token of a clone whose team's memory the user trusts (see `team_files`).
     `problem` says why the file could not be read; then all tables are empty. Losing the file loses no memory:
     directories are then projects of their own again, with their own names, days in OpenClaw's folder are
     files that are only searched, and no clone is trusted.

@@ -4,6 +4,8 @@ A repository's `.claude/settings.json` can set variables. They reach each hook, 
 runs, and their child processes, and look like the user's own. So in a session only a few count, mainly those
 that name the user's directories. All others count only in the user's own shell: settings, keys, addresses,
 proxies, and certificates. Proxies and certificates come from the user's own Claude Code settings instead.
+
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from memkit.hook.git import worktree_root, worktrees_around
+from memkit.projects.git_files import worktree_root, worktrees_around
 from memkit.state import parse_json
 
 _MARKS = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT")

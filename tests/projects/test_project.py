@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.hook.project import Project
 from memkit.index.catalog import identity
 from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.projects.git import normalize_remote, remote_of, run_git
+from memkit.projects.project import Project
 from tests.ci import examples
 
 PACKAGE = Path(__file__).resolve().parents[2] / "memkit"

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from memkit import anchors
 from memkit.files import RefusedFileError, read_head, read_regular
-from memkit.hook.git import own_git_directory, read_git_file
-from memkit.hook.project import Registry, digest16
 from memkit.paths import TEAM_DIRECTORY, Home
+from memkit.projects.git_files import own_git_directory, read_git_file
+from memkit.projects.project import Registry, digest16
 from memkit.state import parse_json
 from memkit.text import defuse, one_line
 

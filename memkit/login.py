@@ -15,9 +15,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from memkit.files import read_head
-from memkit.hook.trust import user_settings
 from memkit.processes import find_program
+from memkit.projects.trust import user_settings
 from memkit.state import parse_json
+
+DEFAULT_TOKENS = 60_000
+"""The default of `summarize.daily_tokens`, which a hook announces before the settings are published."""
 
 _USER_PROGRAMS = (".claude/local/claude", ".local/bin/claude")
 _SYSTEM_PROGRAMS = ("/usr/local/bin/claude", "/opt/homebrew/bin/claude")
