@@ -225,7 +225,7 @@ class Form(NamedTuple):
 
 
 def _is_password(text: str) -> bool:
-    return not text.startswith(("$", "{", "<", "%", "*", "[redacted:"))
+    return text not in ("PASSWORD", "PASS") and not text.startswith(("$", "{", "<", "%", "*", "[redacted:"))
 
 
 def _is_key_block(text: str) -> bool:

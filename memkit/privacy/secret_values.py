@@ -52,7 +52,7 @@ _FOREIGN = (
 _NAME = r"""(?x)(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
     |(?<=root)pw|(?<=bind)pw|credential|authorization|authtok|masterauth|dockerconfigjson
     |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe)
-    |(?P<key>key(?![a-z]))
+    |(?P<key>(?<!user\.signing)key(?![a-z]))
     |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z]))
     |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|jeton|identifiants|credenziali|usuario|benutzer)"""
 _OPENS = (
@@ -104,7 +104,11 @@ _FLAG_VALUE = (
     r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
     r"((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
 )
+# A user and a password, as people write them: `admin / …`, `(admin, …)`.
+_LOGIN = r"((?<![\w/.-])(?:{0})[\"'`]?(?: /|[,:/]) ?[\"'`]?)(?P<judged>(?=[^\s\"'`<>|,;()]{{0,60}}\d)[^\s\"'`<>|,;()，。；、/]{{8,100}})"
 _OPTIONS = (
+    *((user, _LOGIN.format(f"(?i:{user})")) for user in ("admin", "root")),
+    (" / ", _LOGIN.format(r"(?i:[a-z][\w.@+-]{1,40}(?= /|[\"'`] /))")),
     *((tool, r"(\b(?:curl|https?|ab)\b[^\n|;]{0,200}?[ \t](?:-[uUaAP]|--user|--proxy-user|--auth)[ =]?" + _USER) for tool in ("curl", "http -a", "ab -")),
     *((tool, _ATTACHED) for tool in ("mysql", "mariadb", "sshpass", "7z", "rar ")),
     *((tool, _APART) for tool in ("login ", "redis-cli", "zip -", "ldap", "openssl", "plink", "sshpass", "mongo", "cqlsh", "useradd")),
@@ -176,7 +180,7 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|\[[\w -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
     |\.{0,2}/[\w@.-]{0,40}/|\.{1,2}[/\\]|~[/\\]|[A-Za-z]:\\
     |(?:\d:)?[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+~-]{0,40}\Z
     |\d{4}-\d\d-\d\d(?![a-su-z0-9])
-    |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z|[a-z_]{1,40}\}\}|![a-z_]{1,40}\Z|(?:Ctrl|Cmd|Alt|Shift)\+
+    |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z|[a-z_]{1,40}\}\}|![a-z_-]{1,40}\Z|(?:Ctrl|Cmd|Alt|Shift)\+
     |[A-Z]{1,20}=[a-z]{1,20}\Z
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
     |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|(?:bcrypt|argon2\w{0,2}|sha\d{1,3}|pbkdf2|scrypt)\b|(?-i:[A-Z]{2,20}(?:_[A-Z]{1,20}|_[A-Z]?\d{1,2}){1,6}|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6})\Z
@@ -235,7 +239,8 @@ _LISTS = (
 )
 _MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
 _CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
-_BARE = r"[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
+_CHAT = r"(?:[\w.-]{2,20}:|<[\w.-]{2,20}>) (?=\S)"
+_BARE = r"(?:(?:[\w.-]{2,20}:|<[\w.-]{2,20}>) )?[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n){0,3}"
 
 
@@ -260,15 +265,16 @@ def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
             continue
         at = _compiled(_BLANK).match(text, end + 1).end()  # type: ignore[union-attr]
         below = _compiled(_BARE).match(text, at)
-        if below is None:
-            continue
         line = text[start:end]
+        is_chat = _compiled(_CHAT).match(line) is not None
+        if below is None or (_compiled(_CHAT).match(text, at) and not is_chat):
+            continue
         prompt = _compiled(_PROMPT).match(line)
         printed = prompt is not None and prints_secret(line[prompt.end() :])
         is_label = len(line) < 40 and line.strip("#*> ").replace(" ", "").isalpha()
         is_asked = _compiled(_CONSOLE).match(line) is not None
         is_announced = line.rstrip().endswith(":")
-        is_heading = is_label or is_asked or is_announced or "copy" in line
+        is_heading = is_label or is_asked or is_announced or is_chat or "copy" in line
         if not printed and not (is_heading and _names_secret(line)):
             continue
         is_sure = is_asked or is_announced or (prompt is not None and _is_printed(line[prompt.end() :]))
@@ -593,7 +599,7 @@ def _is_said(value: str) -> bool:
     if re.fullmatch(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64}|(?:[0-9a-fA-F]{2}:){3,}[0-9a-fA-F]{2})", value):
         return False
     kinds = _kinds(value)
-    if _compiled(_WORD_AND_NUMBER + "{1,3}").fullmatch(value):
+    if _compiled(_WORD_AND_NUMBER + r"{1,3}\w{0,3}").fullmatch(value):
         return True
     if kinds == 3 and (re.search(r"[!#%&^*+?~]", value.rstrip("!?*")) or is_random(value)):
         return True
@@ -742,9 +748,9 @@ def _spoken_values(
         for begin, candidate in _candidates(text, max(start, done), end):
             while last < len(positions) and positions[last] < begin:
                 last += 1
-            value = candidate.rstrip(".:!?)]}）」")
+            value = candidate.rstrip(".:!?)]}）」").removesuffix("**")
             stop = begin + len(value)
-            begin += len(_compiled(r"[({]?(?:(?!arn:|urn:)[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)[0])  # type: ignore[index]
+            begin += len(_compiled(r"[({]?(?:\*\*)?(?:(?!arn:|urn:)[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)[0])  # type: ignore[index]
             value = text[begin:stop]
             near = positions[max(0, last - 100) : last]
             if len(value) < MIN_LENGTH or not _is_spoken_of(text, near, start, begin, stop):
