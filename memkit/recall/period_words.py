@@ -8,11 +8,12 @@ in which {U} stands for a unit, {N} for a number, {W} for a day of the week, {M}
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
+
+from memkit.state import parse_json
 
 Count = Sequence[int]
 """Two numbers, the least and the most that a number can mean: "a few days" is two to seven."""
@@ -60,6 +61,6 @@ class Language(NamedTuple):
     is_spaced: bool = True
 
 
-_WORDS = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+_WORDS = parse_json(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 
 LANGUAGES = tuple(Language(**words) for words in _WORDS.values())

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from memkit import Memory, projects
+from memkit import Memory
 from memkit.capture import ingest
 from memkit.capture.ingest import Ingested
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import MemkitError
 from memkit.paths import Home
 from memkit.projects.project import Project
+from memkit.projects.registry import changing
 from memkit.settings import ArchiveSettings, CaptureSettings, EmbeddingSettings, ServiceSettings
 from memkit.settings.load import Settings
 
@@ -147,7 +148,7 @@ def test_no_provider_that_was_not_chosen_summarizes_them(memory: Memory, monkeyp
 def test_a_moved_project_keeps_its_sessions(tmp_path: Path, memory: Memory) -> None:
     turn = say(memory, "user", "Which port is free?").turn
     Path(memory.project.root).rename(tmp_path / "moved")
-    with projects.changing(memory.home) as registry:
+    with changing(memory.home) as registry:
         registry.move(memory.project.root, str(tmp_path / "moved"))
     moved = Memory(str(tmp_path / "moved"), home=memory.home, settings_of=lambda _: SETTINGS)
     assert say(moved, "assistant", "Take 7444.", 1).turn == turn

@@ -34,12 +34,12 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def session_start(patient: Patient, project: str | None = None) -> dict[str, object]:
-    """Return the output of the real hook."""
+    """Return the output of the real hook. The worker that it starts does nothing, so that none interferes."""
     root = project or patient.memory.project.root
     done = subprocess.run(
         [sys.executable, str(REPOSITORY / "hooks" / "session_start.py")],
         input=json.dumps({"cwd": root}).encode(),
-        env={**os.environ, "MEMKIT_HOME": patient.home.root, "MEMKIT_PYTHON": sys.executable},
+        env={**os.environ, "MEMKIT_HOME": patient.home.root, "MEMKIT_PYTHON": "/usr/bin/true"},
         cwd=root,
         capture_output=True,
         check=True,
@@ -83,10 +83,10 @@ def test_a_clock_that_is_behind_is_named_once(bare: Patient) -> None:
         for session in events:
             spool.put(bare.home, {"event": "Stop", "session": session, "time": time.time() + day * 86_400})
         notify_next_session(bare.home)
-        named.append("systemMessage" in session_start(bare))
+        named.append(session_start(bare).get("systemMessage"))
         for path in waiting.iterdir():
             path.unlink()
-    assert named == [True, False, False]
+    assert [one is not None for one in named] == [True, False, False], named
 
 
 def test_a_session_reports_findings_of_its_project(bare: Patient, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ class StandIn:
         self.path.mkdir()
         shutil.copy(REPOSITORY / "bin" / "memkit", self.root / "bin")
         package = self.root / "memkit"
-        for name in ("environment", "hook", "ipc"):
+        for name in ("environment", "hook", "ipc", "projects"):
             shutil.copytree(
                 REPOSITORY / "memkit" / name,
                 package / name,

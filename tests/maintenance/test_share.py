@@ -118,7 +118,7 @@ def test_an_authors_folder_is_a_plain_name(alex: Person, name: str, folder: str)
 
 
 def test_a_place_without_a_repository_shares_nothing(tmp_path: Path, alex: Person) -> None:
-    with pytest.raises(MemkitError, match="no git repository"):
+    with pytest.raises(MemkitError, match="is not a git repository"):
         author_folder(str(tmp_path))
 
 
