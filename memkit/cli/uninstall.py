@@ -53,6 +53,7 @@ def uninstall_command(
     from memkit.agents.claude_code.installation import installed_names
     from memkit.capture.project_list import projects_with_memory
     from memkit.cli.log_file import stop_logging
+    from memkit.ipc.stop import stop
     from memkit.maintenance.uninstall import check_home, find_owned_files, uninstall
 
     check_home(context.home)
@@ -77,9 +78,10 @@ def uninstall_command(
     question = f"Also remove the memory of {plural(len(projects), 'project')}? This cannot be undone."
     if projects and not (yes or keep_memory or everything) and user_agrees(question):
         everything = True
-        own = find()
     stop_logging()
     with context.progress("removing") as progress:
+        stop(context.home)
+        own = find()  # the service may have written since
         done = uninstall(context.home, plugins, own, progress)
     context.report(
         {"removed": done.removed, "left": _left(own), "problems": done.problems},

@@ -43,7 +43,8 @@ def test_the_client_never_summarizes_itself(
     seen: list[list[Process]] = []
 
     def answer(request: Request) -> Reply:
-        seen.append(home.processes())
+        # At times, the client looks for plugins that nobody uses any more, with a program of its own.
+        seen.append([one for one in home.processes() if ".orphaned_at" not in one.command])
         return [tool("StructuredOutput", **BULLETS)]
 
     api.script = answer
