@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from memkit.agents import role_of
+from memkit.agents.tools import role_of
 from memkit.agents.claude_code.files import transcripts_directory
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.capture.sessions import Sessions
