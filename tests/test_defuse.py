@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.hook.quotes import session_facts
+from memkit.hook.guide import session_facts
 from memkit.projects.project import Project
 from memkit.recall.layout import lay_out
 from memkit.recall.pointers import Pointer, quotable_line

@@ -1,16 +1,1 @@
-"""All that memkit knows of each agent: its files, settings, and tool names. One folder for each.
-
-A new agent adds its table of tools here: archives and day files have the names.
-"""
-
-from __future__ import annotations
-
-from memkit.agents.claude_code import tools as claude_code
-from memkit.conversation.message import Role
-
-_ROLES: dict[str, Role] = {**claude_code.ROLES}
-
-
-def role_of(tool: str) -> Role:
-    """Return what the tool of that name is for; `other` if no agent's table has it."""
-    return _ROLES.get(tool, "other")
+"""All that memkit knows of each agent: its files, settings, and tool names. One folder for each."""

@@ -256,8 +256,7 @@ def _answer_start(
 
 def _start_text(home: Home, project: Project, chosen: str) -> str:
     from memkit.hook.entries import HOOK_BYTES, OwnEntries
-    from memkit.hook.guide import guide
-    from memkit.hook.quotes import session_facts
+    from memkit.hook.guide import guide, session_facts
     from memkit.projects.team_files import newest_lines
 
     own = OwnEntries(home, project.root, HOOK_BYTES)
@@ -445,7 +444,3 @@ def log_failure(event: str, error: BaseException) -> None:
             file.write(json.dumps(line) + "\n")
     except OSError:  # a full or read-only disk: there is nowhere to log
         pass
-
-
-if __name__ == "__main__":  # `python3 -m memkit.hook.events Stop`, without a hooks/ directory
-    run(sys.argv[1])

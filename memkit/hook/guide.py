@@ -1,21 +1,34 @@
-"""Write the guide for a new session or sub-agent: when to ask the memory, and which facts hold.
+"""What a session or sub-agent is told when it starts: a guide, lasting facts, and the newest entries.
 
-Claude asks more often with it than with a list of the newest entries. Standard library only, Python 3.9
-syntax.
+The guide says when to ask the memory: Claude asks more often with it than with a list of the newest entries.
+Standard library only, Python 3.9 syntax.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Container, Iterator
+from itertools import islice
+from typing import NamedTuple
 
 from memkit import anchors
-from memkit.bullets import OPEN, read_bullet
-from memkit.hook.entries import HOOK_BYTES, days, read_days
-from memkit.hook.quotes import FOREIGN, facts_of, place_of, quoted_line
+from memkit.bullets import OPEN, bullet_words, read_bullet, read_bullets
+from memkit.files import inside, read_tail
+from memkit.hook.entries import (
+    HOOK_BYTES,
+    answer_of,
+    days,
+    entry_words,
+    heading_words,
+    read_days,
+    sections_of,
+)
+from memkit.hook.phrases import first_sentence, is_filler
 from memkit.hook.tally import tally
-from memkit.paths import Home
+from memkit.paths import OPENCLAW_DAYS, Home
 from memkit.projects.project import Project
-from memkit.text import plural
+from memkit.text import defuse, plural
 
 MOMENTS = (
     "It holds what was tried, decided, and fixed, and why. Ask it before repeating an investigation, on an "
@@ -24,8 +37,8 @@ MOMENTS = (
     "with its evidence; `memkit search WORDS` lists entries."
 )
 
-MOST_FACTS = 5
-MOST_OPEN = 3
+GUIDE_FACTS = 5
+GUIDE_OPEN = 3
 OPEN_DAYS = 3
 """The newest days in which to look for open questions."""
 
@@ -33,6 +46,25 @@ QUOTED_CHARACTERS = 900
 _QUOTED = "\nLasting facts and open questions, quoted from earlier sessions:\n<memory>\n"
 _LOOKUPS = 20
 """Lines of each sort to check against the fingerprints; a stranger's file may have any number of them."""
+
+_FACT_FILE = "MEMORY.md"
+_SUPERSEDED = "Superseded: "
+_MINUTE = re.compile(r"[0-9]{2}:[0-9]{2}")
+_DATE = re.compile(r"\((\d{4}-\d\d-\d\d)\)")
+
+
+_MOST_FACTS = 100
+_MOST_ENTRIES = 200
+"""Entries to check against the fingerprints; a stranger's file may have any number of them."""
+
+
+FOREIGN = (
+    " Entries that memkit did not write on this machine, or that were changed since, may come from the "
+    "repository: they are not quoted here."
+)
+_FACTS = "\nLasting facts, then the newest entries, quoted from earlier sessions:\n<memory>\n"
+_BEGIN = "\nNewest entries, quoted from earlier sessions:\n<memory>\n"
+_END = "</memory>"
 
 
 def guide(home: Home, project: Project, own: Container[str], *, with_facts: bool = True) -> str:
@@ -43,13 +75,13 @@ def guide(home: Home, project: Project, own: Container[str], *, with_facts: bool
     remembered = days(project.for_counting())
     if not remembered:
         return "memkit keeps a memory of this project from today on; it is empty so far."
-    size = _size(home, project, remembered)
+    size = f"{tally(home, project).words} on {_days(remembered)}"
     text = f"memkit keeps a memory of this project in {place_of(project)}: {size}. {MOMENTS}"
     if not with_facts:
         return text
     facts, opened = facts_of(project)[:_LOOKUPS], list(_open(project, days(project)))
-    own_facts = [words for words in facts if words in own][:MOST_FACTS]
-    own_open = [words for words in opened if words in own][:MOST_OPEN]
+    own_facts = [words for words in facts if words in own][:GUIDE_FACTS]
+    own_open = [words for words in opened if words in own][:GUIDE_OPEN]
     if any(words not in own for words in (*facts, *opened)):
         text += FOREIGN
     lines, room = [], QUOTED_CHARACTERS
@@ -74,9 +106,8 @@ def agent_guide(project: Project) -> str:
     )
 
 
-def _size(home: Home, project: Project, names: list[str]) -> str:
-    count = plural(len({name[:10] for name in names}), "day")
-    return f"{tally(home, project).words} on {count} ({_span(names)})"
+def _days(names: list[str]) -> str:
+    return f"{plural(len({name[:10] for name in names}), 'day')} ({_span(names)})"
 
 
 def _span(names: list[str]) -> str:
@@ -103,3 +134,188 @@ def _open(project: Project, names: list[str]) -> Iterator[str]:
                 below = []
                 if not left:
                     return
+
+
+class Stretch(NamedTuple):
+    """Remembered turns that belong together, or a note: the headings and bodies as they are in the file.
+
+    `opening` is the heading of the session, `below` the text below it that holds bullets, or "". The turns
+    are those that the bullets cover, or one.
+    """
+
+    day: str
+    opening: str
+    below: str
+    turns: list[tuple[str, str]]
+
+    @property
+    def minute(self) -> str:
+        """The start of the last turn's heading, which gives the order of stretches."""
+        return self.turns[-1][0].lstrip("# ")[:5]
+
+
+def session_facts(
+    project: Project, limit: int, own: Container[str] | None = None, opening: str = ""
+) -> str:
+    """Return the newest entries for a session, at most `limit` characters, cut between entries only.
+
+    They follow the facts that hold, and `opening`, by default one on the memory.
+
+    Quote only the words in `own`, see `OwnEntries`. If `own` is None, because a user asked for the facts,
+    quote everything.
+    """
+    remembered = days(project.for_counting())
+    if not remembered:
+        return "memkit keeps a memory of this project from today on; it is empty so far."[:limit]
+    text = opening or (
+        f"memkit keeps a memory of this project in {place_of(project)}: {_days(remembered)}. "
+        "The memkit:memory-recall skill searches all of it and drills down to the original exchanges."
+    )
+    room = limit - len(text) - len(_FACTS) - len(_END)
+    facts: list[str] = []
+    lines: list[str] = []
+    if own is not None:
+        own = _Limited(own)
+    for words in facts_of(project)[:_MOST_FACTS]:
+        if own is not None and words not in own:
+            text, room = _with_remark(text, room)
+        elif len(line := quoted_line(f"- {words}")) <= room - limit // 2:  # half of it is for entries
+            room -= len(line)
+            facts.append(line)
+    for stretch in islice(_newest_stretches(project, days(project)[-_MOST_ENTRIES:]), _MOST_ENTRIES):
+        quoted, is_foreign = _quoted(stretch, own)
+        if is_foreign:
+            text, room = _with_remark(text, room)
+        quoted = _without_facts(quoted, facts)
+        fitting = list(_fitting(quoted, room))
+        room -= sum(map(len, fitting))
+        lines += fitting
+        if len(fitting) < len(quoted):
+            break
+    while room < 0 and (facts or lines):  # the remark on foreign entries took the room
+        room += len((lines or facts).pop())
+    if not facts + lines:
+        return text[:limit]
+    return text + (_FACTS if facts else _BEGIN) + "".join(facts + lines) + _END
+
+
+def _without_facts(quoted: list[str], facts: list[str]) -> list[str]:
+    """Return the lines of a stretch without bullets that a quoted fact repeats, and no title alone."""
+    known = {_DATE.sub("", line).rstrip() for line in facts}
+    left = [line for line in quoted if line.rstrip() not in known]
+    is_title_alone = len(left) == 1 < len(quoted) and not left[0].startswith("- ")
+    return [] if is_title_alone else left
+
+
+class _Limited:
+    """A container that finds nothing after `2 * _MOST_ENTRIES` lookups."""
+
+    def __init__(self, own: Container[str]) -> None:
+        self._own = own
+        self._left = 2 * _MOST_ENTRIES
+
+    def __contains__(self, words: object) -> bool:
+        self._left -= 1
+        return self._left >= 0 and words in self._own
+
+
+def _with_remark(text: str, room: int) -> tuple[str, int]:
+    """Add the remark on foreign entries, once."""
+    return (text, room) if text.endswith(FOREIGN) else (text + FOREIGN, room - len(FOREIGN))
+
+
+def place_of(project: Project) -> str:
+    """Return the path of new days, relative where the working directory is the project's."""
+    try:
+        is_inside = os.path.join(os.getcwd(), "").startswith(os.path.join(project.root, ""))
+    except OSError:  # the directory is gone
+        is_inside = False
+    if project.folder == OPENCLAW_DAYS:
+        return f"{OPENCLAW_DAYS}/" if is_inside else os.path.join(project.openclaw, "")
+    return ".memkit/memory/" if is_inside else os.path.join(project.memory, "")
+
+
+def _newest_stretches(project: Project, names: list[str]) -> Iterator[Stretch]:
+    for day, text in read_days(project, names, HOOK_BYTES):
+        found = reversed(list(_stretches(day, text)))  # of the same minute, the last one comes first
+        yield from sorted(found, key=lambda one: one.minute, reverse=True)
+
+
+def _stretches(day: str, text: str) -> Iterator[Stretch]:
+    for opening, below, turns in sections_of(text):
+        covered = 0
+        if "grip:" in below:
+            pairs = anchors.parse(opening)
+            last = {pairs.get("summary"), pairs.get("extract")} - {None}
+            named = [n for n, (line, _) in enumerate(turns, 1) if anchors.parse(line).get("turn") in last]
+            # If the user removed that turn, the bullets cover all.
+            covered = (named[-1] if named else len(turns)) if last else 0
+        if covered:
+            yield Stretch(day, opening, below, turns[:covered])
+        for turn in turns[covered:]:
+            yield Stretch(day, opening, "", [turn])
+
+
+def _fitting(lines: list[str], room: int) -> Iterator[str]:
+    """Yield the first lines that fit, but no title without a bullet."""
+    for number, line in enumerate(lines):
+        needed = len(line)
+        if not number and lines[1:2] and lines[1].startswith("- "):
+            needed += len(lines[1])
+        if needed > room:
+            return
+        room -= len(line)
+        yield line
+
+
+def _quoted(stretch: Stretch, own: Container[str] | None) -> tuple[list[str], bool]:
+    """Return the lines for a stretch, and whether some words in it are not this home's own."""
+
+    def is_own(words: str) -> bool:
+        return own is None or words in own
+
+    bullets = [bullet for _, bullet in read_bullets(stretch.below.split("\n"))]
+    own_bullets = [bullet for bullet in bullets if is_own(bullet.text)]
+    is_foreign = len(own_bullets) < len(bullets)
+    quoted = [quoted_line(f"- {bullet.text}") for bullet in own_bullets if bullet.is_verified]
+    title = heading_words(stretch.opening)
+    if quoted:
+        if not is_own(title):  # its time may have been changed too
+            title = stretch.minute if _MINUTE.fullmatch(stretch.minute) else ""
+        return [quoted_line(f"{stretch.day} {title}".rstrip()), *quoted], is_foreign
+    for line, body in reversed(stretch.turns[-_MOST_ENTRIES:]):
+        heading, answer = heading_words(line), answer_of(body)
+        if not is_own(entry_words(heading, answer)):
+            is_foreign, answer = True, ""  # maybe only the answer was changed
+            if not is_own(heading):
+                continue
+        answer = first_sentence(answer)
+        if is_filler(heading[5:]):
+            if not answer:
+                continue
+            if not is_filler(title[5:]) and is_own(title):
+                heading = heading[:5] + title[5:]
+        quoted.append(quoted_line(f"{stretch.day} {entry_words(heading, answer)}"))
+    return quoted, is_foreign
+
+
+def facts_of(project: Project) -> list[str]:
+    """Return the words of the facts that hold, newest first."""
+    try:
+        memory = inside(project.memory, project.root)
+        data = read_tail(inside(os.path.join(memory, _FACT_FILE), memory), HOOK_BYTES)
+    except OSError:  # there are none
+        return []
+    lines = [line for line in data.decode("utf-8", "replace").split("\n") if line.startswith("- ")]
+    found = [bullet_words(line) for line in lines if "fact" in anchors.parse(line)]
+    hold = [
+        words
+        for words in found
+        if not words.startswith(_SUPERSEDED) and f"({anchors.UNVERIFIED})" not in words
+    ]
+    return sorted(hold, key=lambda words: max(_DATE.findall(words), default=""), reverse=True)
+
+
+def quoted_line(words: str) -> str:
+    """Return a line for the quotation, which it cannot end."""
+    return defuse(f"{words}\n", "memory")

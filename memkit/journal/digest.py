@@ -24,7 +24,7 @@ from datetime import datetime
 from typing import Any
 
 from memkit import anchors
-from memkit.agents import role_of
+from memkit.agents.tools import role_of
 from memkit.conversation.turn import Turn, turn_id
 from memkit.conversation.values import MAX_DEPTH, redacted
 from memkit.errors import MemkitError

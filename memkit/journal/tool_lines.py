@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from memkit.agents import role_of
+from memkit.agents.tools import role_of
 from memkit.conversation.message import NAMES_FILE
 from memkit.conversation.turn import ToolCall
 from memkit.conversation.values import redacted_result, shell_command

@@ -25,12 +25,6 @@ EXCLUDED = (
 EXCLUDED_LOCK = "/.memkit/journal.lock\n"
 """What `keep_out_of_git` adds if the memory is shared. The repository's own ignore files may lack it."""
 
-_EARLIER_EXCLUDED = (
-    "# memkit keeps its memory out of git; `memkit config set memory.shared true` shares it.\n"
-    "/.memkit/\n"
-)
-"""The lines that versions without a team's folder added."""
-
 EXCLUDED_DAYS = (
     "# memkit keeps the days in memory/ out of git; `memkit config set memory.shared true` shares them.\n"
     "/memory/\n"
@@ -162,7 +156,6 @@ def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) 
     except FileNotFoundError:
         text = ""
     before, blocks = text, [EXCLUDED if is_wanted else EXCLUDED_LOCK]
-    text = text.replace(_EARLIER_EXCLUDED, EXCLUDED)
     if not is_wanted:
         text = text.replace(EXCLUDED, "").replace(EXCLUDED_DAYS, "")
     elif with_openclaw and not tracked_in(root, os.path.join(root, OPENCLAW_DAYS)):

@@ -296,7 +296,7 @@ class Project:
             words = read_head(marker, _TIMES_BYTES).decode("utf-8", "replace").split()
         except OSError:  # a link or a device: removed all the same
             words = []
-        if words and _NUMBER.match(words[0]):  # else an older memkit, or the user, made it
+        if words and _NUMBER.match(words[0]):  # else the user made it
             since = float(words[0])
         times = inside(os.path.join(self.root, OFF_TIMES), self.root)
         line = f"{since} {now}\n"

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memkit.agents import role_of
+from memkit.agents.tools import role_of
 from memkit.journal.outcomes import COUNTED, LOOKS
 from memkit.journal.tool_lines import CallLine
 from memkit.text import one_line

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit import anchors
-from memkit.agents import role_of
+from memkit.agents.tools import role_of
 from memkit.bullets import DECIDED, WrittenBullet, bullet_words, read_bullets
 from memkit.hook.entries import (
     HOOK_BYTES,

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memkit import anchors
-from memkit.agents import role_of
+from memkit.agents.tools import role_of
 from memkit.archive.archive import Archive
 from memkit.ipc import unindexed
 from memkit.journal.day_summaries import extracted

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from memkit.agents import role_of
 from memkit.agents.claude_code.omitted import asks_memory
+from memkit.agents.tools import role_of
 from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile, heading_title
 from memkit.journal.tool_lines import MAX_TOOLS, MORE, count_calls, split_count, tool_line

@@ -13,7 +13,7 @@ from html import unescape
 import msgspec
 
 from memkit import anchors
-from memkit.agents import role_of
+from memkit.agents.tools import role_of
 from memkit.bullets import DECIDED, read_bullets
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.journal import Journal

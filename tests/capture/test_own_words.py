@@ -12,7 +12,7 @@ from memkit.agents.claude_code.omitted import asks_memory
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.hook.entries import prompt_hint
-from memkit.hook.quotes import session_facts
+from memkit.hook.guide import session_facts
 from memkit.paths import Home
 from memkit.recall.layout import lay_out
 from memkit.recall.pointers import find_pointers

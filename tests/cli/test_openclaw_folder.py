@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.hook.guide import guide
-from memkit.hook.quotes import session_facts
+from memkit.hook.guide import guide, session_facts
 from memkit.hook.tally import full_tally
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal

@@ -9,8 +9,8 @@ import pytest
 
 from memkit.conversation.turn import Turn
 from memkit.hook.entries import OwnEntries
+from memkit.hook.guide import session_facts
 from memkit.hook.phrases import first_sentence, is_filler
-from memkit.hook.quotes import session_facts
 from memkit.journal.digest import make_digest
 from memkit.journal.facts import Citations, Fact, FactChange
 from memkit.journal.journal import Journal

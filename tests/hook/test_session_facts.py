@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memkit.conversation.turn import ToolCall, Turn
 from memkit.hook.entries import ANSWER_CHARACTERS, days, newest_entries, prompt_hint
-from memkit.hook.quotes import session_facts
+from memkit.hook.guide import session_facts
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
 from memkit.projects.project import Project

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from memkit.agents import role_of
+from memkit.agents.tools import role_of
 from memkit.conversation.turn import ToolCall
 from memkit.journal.digest import make_digest
 from memkit.journal.markup import one_line

@@ -17,7 +17,7 @@ from memkit.doctor.home import check_memory
 from memkit.errors import JournalError
 from memkit.files import MOST_BYTES, RefusedFileError, inside, open_regular, read_regular
 from memkit.hook.entries import days, newest_entries
-from memkit.hook.quotes import session_facts
+from memkit.hook.guide import session_facts
 from memkit.index import read_files
 from memkit.journal.files import MOST_TRIES, MemoryDirectory
 from memkit.journal.journal import Journal
@@ -184,7 +184,7 @@ def run_brief(project: Project) -> str:
         "import resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_AS, (200_000_000, 200_000_000))\n"
         "from memkit.hook.entries import days, newest_entries\n"
-        "from memkit.hook.quotes import session_facts\n"
+        "from memkit.hook.guide import session_facts\n"
         "from memkit.projects.project import Project\n"
         "project = Project(sys.argv[1])\n"
         "print(session_facts(project, 4000), list(newest_entries(project, days(project))))\n"

@@ -19,8 +19,8 @@ from memkit.doctor import open_subject
 from memkit.doctor.home import check_git, check_memory
 from memkit.errors import MemkitError
 from memkit.hook.entries import OwnEntries, days, newest_entries
+from memkit.hook.guide import session_facts
 from memkit.hook.moments import edit
-from memkit.hook.quotes import session_facts
 from memkit.hook.tally import tally
 from memkit.journal.day_edits import Removal
 from memkit.journal.digest import Digest, Note, make_digest

@@ -12,7 +12,7 @@ from memkit.doctor.home import check_git
 from memkit.errors import JournalError
 from memkit.export import Days
 from memkit.hook.entries import days, newest_entries
-from memkit.hook.quotes import session_facts
+from memkit.hook.guide import session_facts
 from memkit.journal.digest import Note
 from memkit.journal.facts import FactChange
 from memkit.journal.files import MemoryDirectory

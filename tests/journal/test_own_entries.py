@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memkit.hook.entries import OwnEntries, days, note_own, own_file, quotable
-from memkit.hook.quotes import session_facts
+from memkit.hook.guide import session_facts
 from memkit.journal import files
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
