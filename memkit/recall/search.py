@@ -216,7 +216,7 @@ class Searcher:
 
     def _find(self, request: SearchRequest) -> _Found:
         corpus, query, mode = self.corpus, request.query, self.settings.mode
-        lexical, passages, coverage = corpus.lexical(query)
+        lexical, passages, documents, coverage = corpus.lexical(query)
         if request.subject:
             coverage = corpus.coverage(request.subject)
         dense, nearest, problem = None, None, ""
@@ -229,7 +229,7 @@ class Searcher:
         recency = np.zeros(len(corpus))
         if mode == "weighted" or self.settings.recency_boost:
             recency = recency_of(corpus, self.settings.half_life_days, date.today())
-        arms = fusion.Arms(lexical, passages, dense, recency)
+        arms = fusion.Arms(lexical, passages, documents, dense, recency)
         ranking = fusion.fuse(arms, corpus.layout, mode, self.weights)
         context = ranking
         if mode != "context":
