@@ -6,7 +6,7 @@ is judged by itself and by how well its whole session matches. A document is a s
 sessions. z is the standard score, and minmax stretches to [0, 1]:
 
     w  = min(1, (own_length / characters of the entry)^2)
-    v  = min(1, (own_length / mean characters of the document's entries)^2)
+    v  = min(1, (own_length / characters of the entry that a usual character of the document is in)^2)
     l  = z(bm25) + passage_weight * v * z(bm25 of the passage)
     a  = min(1, dense_weight + long_weight * (1 - w))
     s  = (1 - a) * l + a * z(cosine)
@@ -87,7 +87,10 @@ class Layout:
         self.entry_lengths = np.maximum(characters[entries], 1)
         _, self._firsts, self._documents = np.unique(documents, return_index=True, return_inverse=True)
         self._document_sizes = np.bincount(self._documents)
-        self.document_lengths = self.document_means(self.entry_lengths)
+        # Each entry weighs its length, so that many bullets do not make a session of long turns a chat.
+        weights = np.maximum(lengths, 1)
+        sums = np.bincount(self._documents, self.entry_lengths * weights)
+        self.document_lengths = (sums / np.bincount(self._documents, weights))[self._documents]
         # Sorted by session, in the order of the text inside it: neighbors are next to each other.
         self.order = np.argsort(sessions, kind="stable")
         self.ordered_sessions = sessions[self.order]

@@ -96,7 +96,9 @@ def context(problem: Problem) -> Values:
         w.append(min(1.0, (chosen.own_length / sizes[i]) ** 2))
     for i in everyone:
         own = members[documents[i]]
-        v.append(min(1.0, (chosen.own_length / (math.fsum(sizes[j] for j in own) / len(own))) ** 2))
+        weights = [max(problem.lengths[j], 1) for j in own]
+        usual = math.fsum(sizes[j] * weight for j, weight in zip(own, weights, strict=True)) / sum(weights)
+        v.append(min(1.0, (chosen.own_length / usual) ** 2))
     lexical, passage = z([*problem.bm25]), z([*problem.passages])
     s = [lexical[i] + chosen.passage_weight * v[i] * passage[i] for i in everyone]
     match = of_documents(members, {number: problem.of_documents[own[0]] for number, own in members.items()})

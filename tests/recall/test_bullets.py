@@ -110,7 +110,7 @@ def test_the_turn_is_shown_if_only_it_has_the_name(memory: Memory) -> None:
 
 
 def test_the_turn_is_shown_if_it_matches_much_better(memory: Memory) -> None:
-    first = found(memory, "we talked about lunch and read the manual and looked at the logs")[0]
+    first = found(memory, "we talked about lunch, read the manual, tried three things, and looked at the logs")[0]
     assert first.chunk.kind == "turn"
 
 

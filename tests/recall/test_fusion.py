@@ -164,8 +164,8 @@ def test_a_long_chunk_stands_alone() -> None:
 def test_the_short_last_piece_of_a_long_entry_does_not_borrow() -> None:
     def last_piece(*, alone: bool) -> float:
         """The long piece is the first chunk, the short one the second; the third matches, and many are short."""
-        size = 100
-        columns = [9_000, *[50] * (size - 1)], [0, 0 if alone else size, *range(1, size - 1)], [0] * size
+        size = 400
+        columns = [5_000, *[300] * (size - 1)], [0, 0 if alone else size, *range(1, size - 1)], [0] * size
         lengths, entries, sessions = (np.array(column, np.int32) for column in columns)
         nothing, bm25 = np.zeros(size), np.zeros(size)
         bm25[2] = 9.0
