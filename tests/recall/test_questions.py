@@ -401,7 +401,7 @@ def test_notes_that_are_left_out_are_counted(tmp_path: Path) -> None:
     assert answer.overview is not None
     assert len(answer.overview.lines) == MOST_SESSIONS
     assert answer.overview.lines[-1].text == f"Fact {MOST_SESSIONS + 2}"
-    assert answer.overview.as_dict()["omitted"] == 3
+    assert answer.overview.omitted == 3
     heading = "2026-11-19: 53 notes, in the order of time. The oldest are left out: 3 notes."
     assert answer.overview.heading(answer.days) == heading
 
