@@ -10,7 +10,6 @@ from fastapi.responses import FileResponse
 
 from memkit.memory import Memory
 from memkit.serve.answers import Answer
-from memkit.serve.asking import desk_of
 from memkit.serve.link import LinkError, redeem
 from memkit.serve.problems import documented
 from memkit.serve.schemas import PageKey
@@ -62,16 +61,17 @@ def _file(name: str) -> Response:
 @router.post("/page/key", response_model=PageKey, responses=documented(400, 403, 413, 421, 422, 429, 503))
 async def key(body: Token, request: Request) -> Response:
     """Exchange the token of the link for a key, once. The key ends with the server."""
-    desk = desk_of(request)
+    state = request.app.state
     try:
-        if not desk.links:
+        if not state.auth.links:
             raise LinkError("this server has no page; you can run `memkit serve --open`")
-        secret = redeem(desk.links, body.token)
+        secret = redeem(state.auth.links, body.token)
     except LinkError as error:
-        desk.count_failure(request.client.host if request.client else "")
+        state.rates.count_failure(request.client.host if request.client else "")
         raise HTTPException(403, str(error)) from error
 
     def about(memory: Memory) -> Response:
         return Answer({"key": secret, "project": {"name": memory.name, "root": memory.project.root}})
 
-    return await desk.ask(about)
+    response: Response = await state.threads.ask(about)
+    return response

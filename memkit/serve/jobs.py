@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 
 from memkit.errors import NotFoundError
 from memkit.serve.answers import Answer
-from memkit.serve.asking import Administering
+from memkit.serve.auth import Administering
 from memkit.serve.problems import documented
 from memkit.serve.schemas import Jobs, JobView
 from memkit.serve.shapes import JobName

@@ -9,7 +9,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from memkit.memory import Memory
 from memkit.recall.results import Filters
 from memkit.serve.answers import Answer
-from memkit.serve.asking import AdministeringOrPage, Reading, Writing, desk_of
+from memkit.serve.auth import AdministeringOrPage, Reading, Writing, secret_of
 from memkit.serve.link import LinkError
 from memkit.serve.problems import documented
 from memkit.serve.schemas import EntryView, Erasure, SearchAnswer
@@ -33,7 +33,7 @@ from memkit.serve.shapes import (
 
 router = APIRouter(tags=["memory"])
 
-_OF_BODIES = documented(400, 408, 413)
+_OF_BODIES = documented(400, 413)
 
 
 @router.post(
@@ -46,7 +46,8 @@ async def store(body: NoteBody, ask: Writing, request: Request) -> Response:
     """Add a note to today's Markdown. Secrets are redacted. The same note is stored once."""
 
     def remember(memory: Memory) -> Response:
-        note = memory.remember(body.text, *body.tags, metadata=body.metadata, once=True)
+        with request.app.state.threads.storing:
+            note = memory.remember(body.text, *body.tags, metadata=body.metadata, once=True)
         if note.is_new:
             memory.index_soon()
         return Answer(
@@ -55,7 +56,7 @@ async def store(body: NoteBody, ask: Writing, request: Request) -> Response:
             headers={"Location": f"/memory/{note.id}"},
         )
 
-    return await ask(desk_of(request).one_at_a_time(remember))
+    return await ask(remember)
 
 
 @router.post(
@@ -142,7 +143,7 @@ async def erase(
     confirmation: Annotated[str, Query(max_length=100, description="The page's, from its dry run")] = "",
 ) -> Response:
     """Erase an entry for good: from the files, the archive, and the index."""
-    page = desk_of(request).link_of(request)
+    page = request.app.state.auth.link_of(secret_of(request))
 
     def forget(memory: Memory) -> Response:
         if page is None:

@@ -52,7 +52,7 @@ _STATUS: tuple[tuple[type[MemkitError], int], ...] = (
 
 
 class BusyError(MemkitError):
-    """Too many requests wait already."""
+    """Too many listeners already."""
 
 
 class Invalid(BaseModel):

@@ -11,7 +11,7 @@ from memkit.errors import MemkitError
 from memkit.memory import Memory
 from memkit.recall.results import Filters
 from memkit.serve.answers import Answer
-from memkit.serve.asking import Reading
+from memkit.serve.auth import Reading
 from memkit.serve.schemas import HybridStatus, IndexOfWords, SearchAnswer
 from memkit.serve.shapes import AllProjects, Day, HybridMode, Limit, Text, day_named
 

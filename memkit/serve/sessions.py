@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from memkit.errors import MemkitError
 from memkit.memory import Memory
 from memkit.serve.answers import Answer
-from memkit.serve.asking import Reading
+from memkit.serve.auth import Reading
 from memkit.serve.problems import documented
 from memkit.serve.schemas import SessionPage, SessionView, Transcript
 from memkit.serve.shapes import Cursor, Day, File, Filter, Id, Rows, day_named

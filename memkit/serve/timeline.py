@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from memkit.memory import Memory
 from memkit.serve.answers import Answer
-from memkit.serve.asking import Reading
+from memkit.serve.auth import Reading
 from memkit.serve.problems import documented
 from memkit.serve.schemas import (
     Calendar,

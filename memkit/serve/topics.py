@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from memkit.errors import NotFoundError
 from memkit.memory import Memory
 from memkit.serve.answers import Answer
-from memkit.serve.asking import Reading
+from memkit.serve.auth import Reading
 from memkit.serve.problems import documented
 from memkit.serve.schemas import FoundTopics, RelatedTopics, TopicsStatus, TopTopics
 from memkit.serve.shapes import Id, Limit, Text
