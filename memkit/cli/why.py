@@ -16,7 +16,7 @@ from memkit.errors import MemkitError
 if TYPE_CHECKING:
     from memkit.recall.file_history import FileEvent
 
-DEFAULT_COUNT = 30
+DEFAULT_COUNT = 40
 UNANSWERED = "Commits are missing: git did not answer, or has none yet."
 _TIME_COLUMNS = 16
 _KIND_COLUMNS = 6
