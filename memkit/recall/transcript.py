@@ -316,7 +316,7 @@ def read_messages(
     names: dict[str, tuple[str, str]] = {}
     seen: set[str] = set()
     for entry in Transcript(path):
-        if entry.uuid in seen:
+        if entry.uuid in seen or entry.is_progress:
             continue
         if entry.uuid:
             seen.add(entry.uuid)
