@@ -40,11 +40,11 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer"
+    "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
-    "كلمة_السر סיסמה 密码 密碼 口令 密钥 密鑰 令牌 パスワード 暗証番号 キー 秘密鍵 トークン 비밀번호 암호 키 토큰"
+    "كلمة_السر סיסמה 密码 密碼 口令 密钥 密鑰 令牌 パスワード 暗証番号 キー 秘密鍵 トークン 비밀번호 암호 키 토큰 비번 인증번호 验证码 驗證碼 コード código"
 ).split()
 """Names of secrets in other languages, in lower case. `_` is a space, as above."""
 
@@ -54,6 +54,8 @@ _NAME = r"""(?x)(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]
     |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe)
     |(?P<key>(?<!user\.signing)key(?![a-z]))
     |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z]))
+    |(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|(?:zugangs|tür|bestätigungs|sicherheits)code|暗証番号|验证码|驗證碼|인증번호|비번)
+    |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
     |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|jeton|identifiants|credenziali|usuario|benutzer)"""
 _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
@@ -219,7 +221,7 @@ def hide_assigned(text: str, mark: str, there: set[str]) -> str:
     cells = _table_cells(text, _lines(text, positions))
     text, positions = _replaced(text, positions, cells, mark)
     text, positions = _replaced(text, positions, _values_below(text, positions), mark)
-    return hide_spans(text, _spoken_values(text, positions, _lines(text, positions)), mark)
+    return hide_spans(text, _spoken_values(text, positions), mark)
 
 
 # What precedes a command in a shell, a statement in a database's client, and an expression in a REPL.
@@ -727,74 +729,123 @@ def _names_secret(text: str) -> bool:
     return False
 
 
-# A word with a digit, as long as a password, after a space, quote, or sign.
-_CANDIDATE = r"(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,100}"
-_BEFORE_CANDIDATE = r"[\s\"'`“「『:：→是为為はと,，]"
-_COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
-_TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}(?:[ ]\(|\?)?[ \"'`]{0,2}"
-# A word that says that the value is something else.
-_OTHER = r"(?i)\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|from|branch|tag|run|version|file|image|hashed with|using)[ :#\"'`]{1,4}\Z"
-# A label that is nearer to a value than the name of a secret.
-_NEARER = r"[\w\])][\"']?(?<!default)(?<!value)\s?[:=]\s?[\"']?\Z"
-_AS = r"(?i)[\"'`!?)]{0,2}[ ](?:are[ ]the[ ]|\((?:(?!passw|secret|token|key|api)[\w']{1,15}[ ]){0,3}|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:(?!passw|secret|token|key|api)[\w-]{1,20}[ ]){0,2}(?:api[ _-]|access[ _-])?"
+# A word with a digit, as long as a password, after a space, quote, or sign; and the digits of a PIN.
+_CANDIDATE = (
+    r"(?:(?<=[\s\"'`“「『:：→是为為はと,，(])|\A)(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,300}(?![^\s\"'`<>|,;，。；、”」』])"
+    r"|(?<![\w.,:/#+-])\d{4,8}(?![\w.,:/%+-]*\w)"
+)
+REACH = 100
+"""Characters between a value and a word that names it."""
+
+THRESHOLD = 7
+"""Points that make a value a secret: those of its name, of what stands around it, and of its shape."""
+
+# Points of the words that name a secret. They are added to those of the evidence and of the shape.
+_NAME_POINTS = {"strong": 3, "key": 2, "weak": 2, "talk": 2, "pin": 4, "code": 2}
+_CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock)[ -]\Z"
+"""Words before `code` that mark it as a secret."""
+
+_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|to|set|use|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|に|是|为|為|는|은|[:=：→—]|=>|->)"
+# What stands between a name and a value (gap), before the name, or between a value and a name behind it (as).
+_EVIDENCE = (
+    ("gap", r"\A[\s\"'`*(\[{“「『]{0,6}(?:default[ ])?\Z", 2),
+    ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}[\s\"'`*(“「『:$]{0,4}\Z", 3),
+    ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt)?)[\s\"'`*(]{0,4}\Z", 2),
+    ("gap", r";base64,\Z", -6),
+    ("gap", r"[.!?;][\s\"']", -1),
+    ("gap", r"\A[_.-]\w", -4),
+    ("gap", r"[{}\[\]<>\\].*\w", -1),
+    ("gap", r"\).*\w", -1),
+    ("gap", r".{60}", -1),
+    ("gap", r"[,;|{}\n].*[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
+    ("gap", r"\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z", -6),
+    ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
+    ("as", "", -2),
+    ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,1}\Z", 6),
+    ("as", r"\A[\"'`]?[);,]{0,4}\s{1,8}(?://|\#|/\*|<!--)[ ][^\n]{0,30}\Z", 5),
+    ("as", r"\A[\"'`!?)]{0,2}[ ]\((?:[\w']{1,15}[ ]){0,3}\Z", 5),
+)  # fmt: skip
 
 
-def _spoken_values(
-    text: str, positions: list[int], lines: list[tuple[int, int]]
-) -> Iterator[tuple[int, int]]:
-    """Yield what looks like a password in a sentence that mentions one."""
-    done = last = 0
-    for start, end in lines:
-        for begin, candidate in _candidates(text, max(start, done), end):
-            while last < len(positions) and positions[last] < begin:
-                last += 1
-            value = candidate.rstrip(".:!?)]}）」").removesuffix("**")
-            stop = begin + len(value)
-            begin += len(_compiled(r"[({]?(?:\*\*)?(?:(?!arn:|urn:)[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)[0])  # type: ignore[index]
-            value = text[begin:stop]
-            near = positions[max(0, last - 100) : last]
-            if len(value) < MIN_LENGTH or not _is_spoken_of(text, near, start, begin, stop):
-                continue
-            if _is_password(value) or _is_hex_key(value):
-                yield begin, stop
-                done = stop
+def _spoken_values(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield each value that looks like a secret and for which there is enough evidence around it."""
+    last = done = 0
+    lowered = lower(text) if positions else ""
+    for found in _compiled(_CANDIDATE).finditer(text) if positions else ():
+        start, end = found.span()
+        while last < len(positions) and positions[last] < start:
+            last += 1
+        is_near = last and positions[last - 1] >= start - REACH
+        if not is_near and (last == len(positions) or positions[last] > end + REACH):
+            continue
+        before = start
+        start, end = _trimmed(text, start, end)
+        shape = _shape(text[start:end])
+        if start < done or not shape:
+            continue
+        around = [at for at in positions[max(0, last - 8) : last + 4] if at < start or at >= end]
+        if any(_points(lowered, at, before, start, end) + shape >= THRESHOLD for at in around):
+            yield start, end
+            done = end
 
 
-def _candidates(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
-    candidate = _compiled(_CANDIDATE).match(text, 0, end) if start == 0 else None
-    if candidate is not None:
-        yield 0, candidate.group()
-        start = candidate.end()
-    pattern = _compiled(_BEFORE_CANDIDATE + "(" + _CANDIDATE + ")")
-    found = pattern.search(text, max(0, start - 1), end)
-    while found is not None:
-        yield found.start(1), found.group(1)
-        found = pattern.search(text, found.end() - 1, end)
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """Cut punctuation from the end of a value, and a user and emphasis from its beginning."""
+    value = text[start:end].rstrip(".:!?)]}）」").removesuffix("**")
+    end = start + len(value)
+    before = _compiled(r"[({]?(?:\*\*)?(?:(?!arn:|urn:|data:|sha\d|md5)[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)
+    return start + len(before[0]) if before else start, end
 
 
-def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: int) -> bool:
-    """Return whether the sentence names a secret before the value, or has `as the password` after it."""
-    lowest = max(line, start - 100)
-    near = [at for at in positions if at >= lowest]
-    before = lower(text[lowest:start]) if near else ""
-    for at in reversed(near):
-        name = _name_at(before, at - lowest)
-        if name is not None:
-            gap = before[name.end() :]
-            if _compiled(_OTHER).search(gap):
-                break
-            is_labeled = name.lastgroup in ("talk", "weak") and _compiled(r".*\"\w+\": ?\"?\Z").match(gap)
-            if is_labeled or (name.lastgroup == "key" and _compiled(_IS_UNIQUE).search(before, 0, name.start())):
-                break
-            if _is_hex_key(text[start:end]) and not _compiled(_COPULA).search(gap):
-                break
-            if _compiled(_TALK_GAP).fullmatch(gap) and ". " not in gap and gap[:1] not in ("_", "-", "."):
-                return True
-            is_near = name.lastgroup == "strong" or (name.lastgroup == "key" and _compiled(_OPENS).search(before, 0, name.start()))
-            return bool(is_near) and is_random(text[start:end]) and ";" not in gap and not _compiled(_NEARER).search(gap)
-    behind = _compiled(_AS).match(text, end)
-    following = lower(text[behind.end() : behind.end() + 30]) if behind else ""
-    return bool(following) and _kinds(text[start:end]) == 3 and _name_at(following, 0) is not None
+def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
+    """Return the points that the word at `at` and what stands around give to the value from `start` to `end`.
+
+    `outer` is where the value begins with what was cut from it.
+    """
+    name = _name_at(lowered, at)
+    if name is None:
+        return 0
+    kind = name.lastgroup or "strong"
+    points = _NAME_POINTS[kind]
+    if lowered[start:end].isdigit() and kind not in ("pin", "code"):
+        return -THRESHOLD
+    before = lowered[max(0, at - 30) : at]
+    if kind == "key":
+        points += (_compiled(_OPENS).search(before) is not None) - 4 * (_compiled(_IS_UNIQUE).search(before) is not None)
+    if kind == "code":
+        points += 2 * (_compiled(_CODES).search(before) is not None)
+    if at < start:
+        gap = lowered[name.end() : outer]
+        if len(gap) > REACH or "\n" in gap:
+            return -THRESHOLD
+        places = {"gap": gap, "before": before}
+    else:
+        gap = lowered[end:at]
+        if len(gap) > REACH or "\n" in gap:
+            return -THRESHOLD
+        places = {"as": gap}
+    return points + sum(
+        worth for place, pattern, worth in _EVIDENCE if place in places and _compiled(pattern).search(places[place])
+    )
+
+
+def _shape(value: str) -> int:
+    """Return how much a value looks like a secret, from 0 (a name, a path, a version, …) to 4 points."""
+    if value.isdigit():
+        return 1 if 4 <= len(value) <= 8 else 0
+    if "=" in value or _compiled(_UUID).fullmatch(value) or _compiled(_NO_PASSWORD).match(value):
+        return 0
+    if len(value) < MIN_LENGTH or not _looks_secret(value) or _is_name(value):
+        return 0
+    if not value.lower().strip(HEX + "-"):
+        return (2 if _is_hex_key(value) else 1) if len(value) >= 32 else 0
+    if _is_said(value):
+        if _kinds(value) == 3 and not _compiled(_WORD_AND_NUMBER).match(value):
+            return 5 if len(value) >= 14 and is_random(value) else 4
+        return 3
+    if _compiled(_WORD_AND_NUMBER + "{0,3}").fullmatch(value):
+        return 2
+    return 1 if is_random(value) else 0
 
 
 def _name_at(lowered: str, position: int) -> Match[str] | None:
@@ -810,12 +861,6 @@ def _foreign_names() -> str:
 
 
 _NO_PASSWORD = r"[a-z]+[/.-]|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
-
-
-def _is_password(value: str) -> bool:
-    if "=" in value or _compiled(_UUID).fullmatch(value) or not value.strip("0123456789abcdefABCDEF-"):
-        return False
-    return _looks_secret(value) and _is_said(value) and not _is_name(value) and not _compiled(_NO_PASSWORD).match(value)
 
 
 # The letters that often follow a letter, behind it, counted in English and in code.
