@@ -40,7 +40,7 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo"
+    "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
@@ -49,14 +49,15 @@ _FOREIGN = (
 """Names of secrets in other languages, in lower case. `_` is a space, as above."""
 
 # A name, beginning at one of its words. Words without a group count only in a sentence.
-_NAME = r"""(?x)(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
+_NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
+    |(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
     |(?<=root)pw|(?<=bind)pw|credential|authorization|authtok|masterauth|dockerconfigjson
-    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe)
+    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe|totp|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
     |(?P<key>(?<!user\.signing)key(?![a-z]))
-    |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z]))
-    |(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|(?:zugangs|tür|bestätigungs|sicherheits)code|暗証番号|验证码|驗證碼|인증번호|비번)
+    |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
-    |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|jeton|identifiants|credenziali|usuario|benutzer)"""
+    |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|jeton|identifiants|credenziali|usuario|benutzer)
+    |(?P<place>(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
 _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
     r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)[_ .-]?\Z"
@@ -80,7 +81,7 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0
         |[ \t]{1,30}REG_\w{2,9}[ \t]{1,8}(?:/d[ \t]{1,4})?)
     |(?P<said>[ \t]{1,30}(?:(?:is|was|to|as|with|ist|est|es|è|é|are)(?:[ \t]now)?:?[ \t]{1,4}|[=-][ \t])?|[ \t]{0,2}(?:是|为|為|は|는|은)[ \t]{0,2}[「“]?)
     )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|)"""
-_IS_UNIQUE = r"(?i)(?:public|pub|publishable|site|host|peer|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|routing|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
+_IS_UNIQUE = r"(?i)(?:public|pub|publishable|domain|site|host|peer|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
 """Words before `key` that mark it as no secret."""
 
 # Values of a command's option, an SQL statement, or a line of configuration. Group 1 stays, the
@@ -729,10 +730,11 @@ def _names_secret(text: str) -> bool:
     return False
 
 
-# A word with a digit, as long as a password, after a space, quote, or sign; and the digits of a PIN.
+# A word with a digit, as long as a password, after a space, quote, or sign; the digits of a PIN; an app password.
+_END = r"\s\"'`<>|,;=，。；、”」』\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
 _CANDIDATE = (
-    r"(?:(?<=[\s\"'`“「『:：→是为為はと,，(])|\A)(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,300}(?![^\s\"'`<>|,;，。；、”」』])"
-    r"|(?<![\w.,:/#+-])\d{4,8}(?![\w.,:/%+-]*\w)"
+    rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{8}})(?:[^{_END}\d]{{0,60}}\d[^{_END}]{{0,300}}|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}]|=[\w\"'])={{0,2}}"
+    r"|(?<![\w.,:/#+-])\d{4,24}(?![\w.,:/%+-]*\w|→)"
 )
 REACH = 100
 """Characters between a value and a word that names it."""
@@ -741,24 +743,26 @@ THRESHOLD = 7
 """Points that make a value a secret: those of its name, of what stands around it, and of its shape."""
 
 # Points of the words that name a secret. They are added to those of the evidence and of the shape.
-_NAME_POINTS = {"strong": 3, "key": 2, "weak": 2, "talk": 2, "pin": 4, "code": 2}
+_NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1}
 _CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock)[ -]\Z"
 """Words before `code` that mark it as a secret."""
 
-_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|to|set|use|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|に|是|为|為|는|은|[:=：→—]|=>|->)"
+_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|to|set|use|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|是|为|です。|為|는|은|[:=：→—]|=>|->)"
 # What stands between a name and a value (gap), before the name, or between a value and a name behind it (as).
 _EVIDENCE = (
     ("gap", r"\A[\s\"'`*(\[{“「『]{0,6}(?:default[ ])?\Z", 2),
-    ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}[\s\"'`*(“「『:$]{0,4}\Z", 3),
-    ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt)?)[\s\"'`*(]{0,4}\Z", 2),
+    ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}(?:[ ]string(?:\(\d{1,4}\))?)?[\s\"'`*(“「『:$>]{0,4}\Z", 3),
+    ("gap", r"\A[\"']?(?:</\w{1,12})?>\s*(?:<(?:value|string)>)?\Z", 3),
+    ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
+    ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
     ("gap", r";base64,\Z", -6),
-    ("gap", r"[.!?;][\s\"']", -1),
+    ("gap", r"[.!?][\s\"']", -1),
     ("gap", r"\A[_.-]\w", -4),
     ("gap", r"[{}\[\]<>\\].*\w", -1),
     ("gap", r"\).*\w", -1),
     ("gap", r".{60}", -1),
     ("gap", r"[,;|{}\n].*[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
-    ("gap", r"\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z", -6),
+    ("gap", r"\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
     ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
     ("as", "", -2),
     ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,1}\Z", 6),
@@ -766,6 +770,11 @@ _EVIDENCE = (
     ("as", r"\A[\"'`!?)]{0,2}[ ]\((?:[\w']{1,15}[ ]){0,3}\Z", 5),
 )  # fmt: skip
 
+
+# Between a line that names a secret and the value on the next one.
+_NEXT_LINE = r"[ \t]*\n\s{0,40}(?:[>+|*#-]{1,3}[ \t]|\d{1,6}[→:)\t|]|=>|<\w{1,12}>|string\(\d{1,3}\)|[ \t])*[\"'`]{0,3}\Z"
+_AS_HEADING = r"[\"'`*#:.)\]}]{0,3}(?: (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
+_OF_DIGITS = r"pin|puk|pass[wc_ -]|c[oó]d|pw|kennwort|senha|contrase|clave|\W"
 
 def _spoken_values(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
     """Yield each value that looks like a secret and for which there is enough evidence around it."""
@@ -791,10 +800,12 @@ def _spoken_values(text: str, positions: list[int]) -> Iterator[tuple[int, int]]
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     """Cut punctuation from the end of a value, and a user and emphasis from its beginning."""
-    value = text[start:end].rstrip(".:!?)]}）」").removesuffix("**")
+    value = text[start:end].rstrip(".:?)]}）」").removesuffix("**")
     end = start + len(value)
-    before = _compiled(r"[({]?(?:\*\*)?(?:(?!arn:|urn:|data:|sha\d|md5)[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)
-    return start + len(before[0]) if before else start, end
+    before = _compiled(r"[({]?(?:\*\*)?(?:(?!arn:|urn:|data:|(?i:sha\d|md5)|h1:)[A-Za-z][\w.@-]{1,40}[:/](?!/))?").match(value)
+    if before is None or text[start + len(before[0]) : end].isdigit():
+        return start, end
+    return start + len(before[0]), end
 
 
 def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
@@ -807,23 +818,32 @@ def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
         return 0
     kind = name.lastgroup or "strong"
     points = _NAME_POINTS[kind]
-    if lowered[start:end].isdigit() and kind not in ("pin", "code"):
-        return -THRESHOLD
     before = lowered[max(0, at - 30) : at]
+    if lowered[start:end].isdigit() and (not _compiled(_OF_DIGITS).match(name[0]) or lowered[name.end()].isalpha()):
+        return -THRESHOLD
     if kind == "key":
         points += (_compiled(_OPENS).search(before) is not None) - 4 * (_compiled(_IS_UNIQUE).search(before) is not None)
     if kind == "code":
         points += 2 * (_compiled(_CODES).search(before) is not None)
-    if at < start:
-        gap = lowered[name.end() : outer]
-        if len(gap) > REACH or "\n" in gap:
-            return -THRESHOLD
-        places = {"gap": gap, "before": before}
-    else:
+    if at >= start:
         gap = lowered[end:at]
         if len(gap) > REACH or "\n" in gap:
             return -THRESHOLD
         places = {"as": gap}
+    else:
+        gap = lowered[name.end() : outer]
+        if "\n" in gap:
+            below = _compiled(_NEXT_LINE).search(gap)
+            if below is None:
+                return -THRESHOLD
+            gap = gap[: below.start()]
+            is_alone = _compiled(r"[\"'`*]{0,3}[ \t]*(?:\n|\Z)").match(lowered, end) is not None
+            if not gap.rstrip().endswith((":", "=", ">", "：", "。")) and not (is_alone and _compiled(_AS_HEADING).fullmatch(gap)):
+                return -THRESHOLD
+            points += is_alone
+        if len(gap) > REACH:
+            return -THRESHOLD
+        places = {"gap": gap, "before": before, "behind": lowered[end : end + 40]}
     return points + sum(
         worth for place, pattern, worth in _EVIDENCE if place in places and _compiled(pattern).search(places[place])
     )
@@ -832,20 +852,25 @@ def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
 def _shape(value: str) -> int:
     """Return how much a value looks like a secret, from 0 (a name, a path, a version, …) to 4 points."""
     if value.isdigit():
-        return 1 if 4 <= len(value) <= 8 else 0
-    if "=" in value or _compiled(_UUID).fullmatch(value) or _compiled(_NO_PASSWORD).match(value):
+        return 1
+    if "=" in value.rstrip("=") or _compiled(_UUID).fullmatch(value) or _compiled(_NO_PASSWORD).match(value):
         return 0
+    if _compiled(_GROUPS).fullmatch(value):
+        return 2
     if len(value) < MIN_LENGTH or not _looks_secret(value) or _is_name(value):
         return 0
     if not value.lower().strip(HEX + "-"):
-        return (2 if _is_hex_key(value) else 1) if len(value) >= 32 else 0
+        return 2 if len(value) >= 32 and "-" not in value else 0
     if _is_said(value):
         if _kinds(value) == 3 and not _compiled(_WORD_AND_NUMBER).match(value):
             return 5 if len(value) >= 14 and is_random(value) else 4
-        return 3
-    if _compiled(_WORD_AND_NUMBER + "{0,3}").fullmatch(value):
+        return 4 if len(value) >= 20 and is_random(value) else 3
+    if _compiled(_WORD_AND_NUMBER + r"{0,3}\w{0,3}").fullmatch(value):
         return 2
     return 1 if is_random(value) else 0
+
+
+_GROUPS = r"(?=.*\d)(?=.*[A-Z])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){1,5}|[a-z]{4}(?:-[a-z]{4}){3}"
 
 
 def _name_at(lowered: str, position: int) -> Match[str] | None:
