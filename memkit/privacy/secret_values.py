@@ -40,7 +40,7 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid"
+    "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
@@ -56,8 +56,9 @@ _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|pass[_ -]?cod
     |(?P<key>(?<!user\.signing)key(?![a-z]))
     |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
+    |(?P<phrase>(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
     |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|jeton|identifiants|credenziali|usuario|benutzer)
-    |(?P<place>(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
+    |(?P<place>(?<![\w/.-])(?:root|admin)(?![\w-])|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
 _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
     r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)[_ .-]?\Z"
@@ -222,6 +223,7 @@ def hide_assigned(text: str, mark: str, there: set[str]) -> str:
     cells = _table_cells(text, _lines(text, positions))
     text, positions = _replaced(text, positions, cells, mark)
     text, positions = _replaced(text, positions, _values_below(text, positions), mark)
+    text, positions = _replaced(text, positions, _passphrases(text, positions), mark)
     return hide_spans(text, _spoken_values(text, positions), mark)
 
 
@@ -453,7 +455,7 @@ def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tup
         if position < done:
             continue
         name = _name_at(lowered, position)
-        if name is None or name.lastgroup == "talk":
+        if name is None or name.lastgroup in ("talk", "code", "place", "phrase"):
             continue
         is_weak = name.lastgroup == "weak"
         if name.lastgroup == "key":
@@ -672,47 +674,54 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
     for start, end in headings:
         if start < done or text[end : end + 1] != "\n":
             continue
-        columns, delimiter = _secret_columns(text[start:end])
+        columns, delimiter, count = _secret_columns(text[start:end])
         if not columns:
             continue
-        cells = text.count(delimiter, start, end)
         for _ in range(MAX_ROWS):
             start = end + 1
             end = text.find("\n", start, start + MAX_LINE)
             end = end if end >= 0 else min(len(text), start + MAX_LINE)
-            row = text[start:end]
-            if row.count(delimiter) == cells:
-                for value_start, value_end in _secret_cells(row, delimiter, columns):
-                    yield start + value_start, start + value_end
-                    done = end
-            elif not row or row.strip("-+| \t"):
+            row = text[start:end].replace("│", "|")
+            cells = _cells(row, delimiter)
+            if len(cells) == count or (not delimiter and len(cells) > 1):
+                for position, cell in cells:
+                    value = cell.strip(" \t\r*`\"'")
+                    if position[0] in columns and _is_cell_secret(value, _is_hex_key(value)):
+                        begin = start + position[1] + cell.index(value)
+                        yield begin, begin + len(value)
+                        done = end
+            elif not row or row.strip("-+| \t─┼├┤"):
                 break
             if end >= len(text):
                 break
         done = max(done, start)
 
 
-def _secret_columns(line: str) -> tuple[list[int], str]:
-    if len(line) > 2000:
-        return [], ""
-    for delimiter in "|\t;,":
-        if delimiter in line:
-            cells = line.split(delimiter)
-            if max(map(len, cells)) >= 60 or _compiled(r"[=(]|\d\.\d").search(line):
-                return [], ""
-            found = [at for at, cell in enumerate(cells) if _compiled(_HEADING).fullmatch(cell)]
-            return found, delimiter
-    return [], ""
+_COPY = r"(?i)copy [\w.\"]+ \(([^()]{1,400})\) from stdin;"
 
 
-def _secret_cells(row: str, delimiter: str, columns: list[int]) -> Iterator[tuple[int, int]]:
-    start = 0
-    for column, cell in enumerate(row.split(delimiter)):
-        value = cell.strip(" \t\r*`\"'")
-        if column in columns and _is_cell_secret(value, _is_hex_key(value)):
-            begin = start + cell.index(value)
-            yield begin, begin + len(value)
-        start += len(cell) + len(delimiter)
+def _secret_columns(line: str) -> tuple[set[int], str, int]:
+    """Return which columns of a heading hold secrets, what parts them ("" for alignment), and how many there are."""
+    copied = _compiled(_COPY).fullmatch(line)
+    if copied:
+        line = copied[1].replace(", ", "\t")
+    if len(line) > MAX_LINE or _compiled(r"[=(]|\d\.\d").search(line):
+        return set(), "", 0
+    line = line.replace("│", "|").lstrip("#")
+    delimiter = next((one for one in "|\t;," if one in line), "")
+    cells = _cells(line, delimiter)
+    if len(cells) < 2 or max(len(cell) for _, cell in cells) >= 60:
+        return set(), "", 0
+    return {at[0] for at, cell in cells if _compiled(_HEADING).fullmatch(cell)}, delimiter, len(cells)
+
+
+def _cells(line: str, delimiter: str) -> list[tuple[tuple[int, int], str]]:
+    """Return the cells of a line, each with its column (its offset if cells are aligned) and its offset."""
+    if not delimiter:
+        return [((cell.start(), cell.start()), cell[0]) for cell in _compiled(r"\S+(?: \S+)*").finditer(line)]
+    pattern = r"[^\t]+" if delimiter == "\t" and "\t\t" in line else rf"(?:(?<=\{delimiter})|^)[^{delimiter}]*"
+    cells = _compiled(pattern).finditer(line)
+    return [((number, cell.start()), cell[0]) for number, cell in enumerate(cells)]
 
 
 def _is_cell_secret(value: str, is_hex_key: bool = False) -> bool:
@@ -743,7 +752,7 @@ THRESHOLD = 7
 """Points that make a value a secret: those of its name, of what stands around it, and of its shape."""
 
 # Points of the words that name a secret. They are added to those of the evidence and of the shape.
-_NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1}
+_NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1, "phrase": 0}
 _CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock)[ -]\Z"
 """Words before `code` that mark it as a secret."""
 
@@ -753,9 +762,10 @@ _EVIDENCE = (
     ("gap", r"\A[\s\"'`*(\[{“「『]{0,6}(?:default[ ])?\Z", 2),
     ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}(?:[ ]string(?:\(\d{1,4}\))?)?[\s\"'`*(“「『:$>]{0,4}\Z", 3),
     ("gap", r"\A[\"']?(?:</\w{1,12})?>\s*(?:<(?:value|string)>)?\Z", 3),
+    ("gap", r"\A[\"'`]?[ ]?[/:][ ]?[\"'`]?\Z", 3),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
     ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
-    ("gap", r";base64,\Z", -6),
+    ("gap", r";base64,\Z|enc\[", -6),
     ("gap", r"[.!?][\s\"']", -1),
     ("gap", r"\A[_.-]\w", -4),
     ("gap", r"[{}\[\]<>\\].*\w", -1),
@@ -796,6 +806,39 @@ def _spoken_values(text: str, positions: list[int]) -> Iterator[tuple[int, int]]
         if any(_points(lowered, at, before, start, end) + shape >= THRESHOLD for at in around):
             yield start, end
             done = end
+
+
+_PHRASE = (
+    r"[^\n]{0,60}?(?:"
+    + _IS
+    + r"[\s\"'`“「*]{1,5}|(?<=phrase)[\"'`]?[ ]|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)([^\W\d_A-Z]{3,12}(?:[ .-][^\W\d_A-Z]{3,12}){3,23})(?=[\"'`”」,;!?]|\.(?:\s|\Z)|[ ]?\n|\Z)"
+)
+_FUNCTION_WORDS = frozenset(
+    (
+        "the this that these those and for not but are was were has have had can cannot will would should must may you your our its their with from into than then when which what "
+        "been being does did done only also must need needs needed stored required used set sets wrong missing empty invalid valid correct minimum characters long words word same here there "
+        "passphrase password phrase secret key file string value default none null true false enter "
+        "der die das den dem ein eine ist sind war nicht und oder mit von aus für auf bei wird werden wurde muss kann "
+        "los las una uno con por para que está son del como est sont les des une avec pour dans pas qui que sur não uma dos das com"
+    ).split()
+)
+
+
+def _passphrases(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield what stands behind a word for a passphrase and is four or more words without a function word."""
+    done = 0
+    lowered = lower(text) if positions else ""
+    for at in positions:
+        name = _name_at(lowered, at) if at >= done else None
+        if name is None or not _compiled(r"pass[_ -]?phrase|frase|.*(?:phrase|mnemonic|seed)|passw").match(name[0]):
+            continue
+        found = _compiled(_PHRASE).match(text, name.end())
+        if found is None or (name[0].startswith("passw") and "'" not in (quote := text[found.start(1) - 1]) and quote not in '"`'):
+            continue
+        words = re.split("[ .-]", found[1])
+        if not _FUNCTION_WORDS.intersection(words) and (name.lastgroup != "phrase" or "phrase" in name[0] or len(words) >= 12):
+            yield found.span(1)
+            done = found.end()
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -853,10 +896,10 @@ def _shape(value: str) -> int:
     """Return how much a value looks like a secret, from 0 (a name, a path, a version, …) to 4 points."""
     if value.isdigit():
         return 1
-    if "=" in value.rstrip("=") or _compiled(_UUID).fullmatch(value) or _compiled(_NO_PASSWORD).match(value):
-        return 0
     if _compiled(_GROUPS).fullmatch(value):
         return 2
+    if "=" in value.rstrip("=") or _compiled(_UUID).fullmatch(value) or _compiled(_NO_PASSWORD).match(value):
+        return 0
     if len(value) < MIN_LENGTH or not _looks_secret(value) or _is_name(value):
         return 0
     if not value.lower().strip(HEX + "-"):
