@@ -66,8 +66,7 @@ _OPENS = (
 """Words before `key` that mark it as a secret."""
 
 _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0,3}[:(=]))?)(?:
-    (?P<block>(?:["']?[ \t]{0,4}:[ \t]{0,4})(?:[|>][+-]?\d?[ \t]{0,4})?\n(?:[+-]|[ ]{0,8}\d{1,6}[\t→:|-])?[ \t]{1,40}(?=[^\s:\#-][^\s:]{7,2000}[ \t]{0,4}(?:\n|\Z)))
-    |(?P<pair>\\{0,3}["']?[ \t]{0,4}(?::[ ]?\{|[,{:])?\s{0,40}(?:-[ ])?
+    (?P<pair>\\{0,3}["']?[ \t]{0,4}(?::[ ]?\{|[,{:])?\s{0,40}(?:-[ ])?
         (?:(?:\\{0,3}"\w{1,30}\\{0,3}"[ ]?:[ ]?|\w{1,30}(?:[ ]{1,20}=|:)[ ])(?:\\{0,3}"[^"\n]{0,200}"|[\w.-]{1,30}|\{\}),?\s{1,40}|"\w{1,30}":(?:"[^"\n]{0,200}"|\w{1,30}|\{\}),){0,6}
         \\{0,3}["']?(?:[Vv]alue|VALUE|[Dd]efault|result)\\{0,3}["']?[ \t]{0,20}[:=][ \t]{0,4})
     |(?P<given>(?:\\{0,7}["'`][\]}]?|\}|\]|\*\*|[ ]?[(\[][^()\[\]\n]{1,30}[)\]])?[ \t]{0,12}
@@ -77,10 +76,6 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0
         |["'][^<>\n]{0,60}?[ \t](?:\w{1,20}:)?value=(?=["'])
         |(?:["']?[ \t][^<>\n]{1,60}|["'])?/?>(?:\s{0,20}<value>|<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
         |\\{0,3}["'`\]})]{0,3}[ \t]{0,4}(?:\|\||\?\?|or)[ \t]{0,4}(?=["'`]))
-    |(?P<cell>[ \t]{0,2}(?:</\w{1,12}>\s{0,20}(?:<\w{1,12}(?:[ ][^<>]{0,60})?>\s{0,20}){1,3})(?=[^<\s]{1,200}<)
-        |[*`]{0,2}[ \t]{0,30}[|│][ \t]{0,4}[*`]{0,2}
-        |[ \t]{1,30}REG_\w{2,9}[ \t]{1,8}(?:/d[ \t]{1,4})?)
-    |(?P<said>[ \t]{1,30}(?:(?:is|was|to|as|with|ist|est|es|è|é|are)(?:[ \t]now)?:?[ \t]{1,4}|[=-][ \t])?|[ \t]{0,2}(?:是|为|為|は|는|은)[ \t]{0,2}[「“]?)
     )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|)"""
 _IS_UNIQUE = r"(?i)(?:public|pub|publishable|domain|site|host|peer|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
 """Words before `key` that mark it as no secret."""
@@ -513,12 +508,8 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
     if behind is None:
         return None
     quote, start = behind.group("quote"), behind.end()
-    if is_weak and not (behind.group("given") or behind.group("pair") or behind.group("passed")):
-        return None
     if quote[:1] == "\\":
         inside = quote if quote in _INSIDE else "escaped"
-    elif not quote and (behind.group("cell") or behind.group("block")):
-        inside = "cell"
     elif not quote and behind.group("given") == "=" and text[name.start() : name.end()].isupper():
         inside = "line"
     else:
@@ -532,29 +523,12 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
         return None
     value, end = found.group(), found.end()
     is_cut = len(value) == JUDGED_CHARACTERS
-    if behind.group("said") and not quote and value.endswith((".", ":", "!", "?")):
-        value, end = value[:-1], end - 1
     is_closed = bool(quote) and (is_cut or text.startswith(quote, end))
     if _is_no_value(text[name.start() : name.end()], behind.group("suffix"), value, is_closed):
         return None
     if is_weak:
         is_unique = name.lastgroup == "key" and _compiled(_IS_UNIQUE).search(before)
         is_secret = _is_key(value) and not is_unique
-    elif behind.group("cell") is not None:
-        is_secret = _is_said(value) or _is_hex_key(value)
-    elif behind.group("block") is not None:
-        is_secret = "|" in behind.group("block") or ">" in behind.group("block") or _is_said(value)
-    elif behind.group("said") is not None:
-        is_secret = _compiled(_FLAG).search(before) is not None
-        is_secret = is_secret or (is_random(value) if is_closed else _is_said(value) and not quote)
-        # A word and a number, or letters at random, behind "the password is", or in quotes.
-        is_secret = is_secret or (
-            text[name.start() : name.end()].lower().startswith("pass" if behind.group("said").strip() else "passw")
-            and (is_closed or bool(behind.group("said").strip()))
-            and (is_random(value) or (_kinds(value) == 3 and not _is_name(value)))
-        )
-        is_word = _compiled(_WORD_AND_NUMBER + "{0,3}").fullmatch(value) is not None
-        is_secret = is_secret or (name.group().startswith("pass") and is_word)
     elif behind.group("passed") is not None:
         is_secret = not _compiled(_LIST_ITEM).fullmatch(value) or is_random(value)
     else:
@@ -742,7 +716,7 @@ def _names_secret(text: str) -> bool:
 # A word with a digit, as long as a password, after a space, quote, or sign; the digits of a PIN; an app password.
 _END = r"\s\"'`<>|,;=，。；、”」』\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
 _CANDIDATE = (
-    rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{8}})(?:[^{_END}\d]{{0,60}}\d[^{_END}]{{0,300}}|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}]|=[\w\"'])={{0,2}}"
+    rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{8}})(?:[^{_END}\d]{{0,60}}\d[^{_END}]{{0,300}}|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}]|=[\w\"'])={{0,2}}"
     r"|(?<![\w.,:/#+-])\d{4,24}(?![\w.,:/%+-]*\w|→)"
 )
 REACH = 100
@@ -759,9 +733,12 @@ _CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sm
 _IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|to|set|use|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|是|为|です。|為|는|은|[:=：→—]|=>|->)"
 # What stands between a name and a value (gap), before the name, or between a value and a name behind it (as).
 _EVIDENCE = (
-    ("gap", r"\A[\s\"'`*(\[{“「『]{0,6}(?:default[ ])?\Z", 2),
+    ("gap", r"\A[\s\"'`*(\[{“「『]{0,40}(?:default[ ])?\Z", 2),
     ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}(?:[ ]string(?:\(\d{1,4}\))?)?[\s\"'`*(“「『:$>]{0,4}\Z", 3),
     ("gap", r"\A[\"']?(?:</\w{1,12})?>\s*(?:<(?:value|string)>)?\Z", 3),
+    ("gap", r"\A(?:[\s|│*`]|</?\w[^<>]{0,60}>){1,40}\Z", 1),
+    ("gap", r"\A(?:[\s*`]|</?\w[^<>]{0,60}>){0,40}(?:[|│]|</?\w|reg_\w+[ ])(?:[\s|│*`]|</?\w[^<>]{0,60}>){0,40}\Z", 3),
+    ("gap", r"<\((?:echo|printf)[ ][\"']?\Z", 7),
     ("gap", r"\A[\"'`]?[ ]?[/:][ ]?[\"'`]?\Z", 3),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
     ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
@@ -782,9 +759,9 @@ _EVIDENCE = (
 
 
 # Between a line that names a secret and the value on the next one.
-_NEXT_LINE = r"[ \t]*\n\s{0,40}(?:[>+|*#-]{1,3}[ \t]|\d{1,6}[→:)\t|]|=>|<\w{1,12}>|string\(\d{1,3}\)|[ \t])*[\"'`]{0,3}\Z"
+_NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:[>+|*#-]{1,3}[ \t]|\d{1,6}[→:)\t|]|=>|<\w{1,12}>|string\(\d{1,3}\)|[ \t])*[\"'`]{0,3}\Z"
 _AS_HEADING = r"[\"'`*#:.)\]}]{0,3}(?: (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
-_OF_DIGITS = r"pin|puk|pass[wc_ -]|c[oó]d|pw|kennwort|senha|contrase|clave|\W"
+_OF_DIGITS = r".*(?:pin|puk|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
 
 def _spoken_values(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
     """Yield each value that looks like a secret and for which there is enough evidence around it."""
@@ -845,7 +822,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     """Cut punctuation from the end of a value, and a user and emphasis from its beginning."""
     value = text[start:end].rstrip(".:?)]}）」").removesuffix("**")
     end = start + len(value)
-    before = _compiled(r"[({]?(?:\*\*)?(?:(?!arn:|urn:|data:|(?i:sha\d|md5)|h1:)[A-Za-z][\w.@-]{1,40}[:/](?!/))?").match(value)
+    before = _compiled(r"[({]?(?:\*\*)?(?:(?!arn:|urn:|data:|(?i:sha\d|md5)|h1:)(?:[a-z][a-z0-9_.@-]{1,40}[:/]|[A-Z][A-Za-z]{1,15}:)(?!/))?").match(value)
     if before is None or text[start + len(before[0]) : end].isdigit():
         return start, end
     return start + len(before[0]), end
@@ -862,7 +839,11 @@ def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
     kind = name.lastgroup or "strong"
     points = _NAME_POINTS[kind]
     before = lowered[max(0, at - 30) : at]
-    if lowered[start:end].isdigit() and (not _compiled(_OF_DIGITS).match(name[0]) or lowered[name.end()].isalpha()):
+    behind = _compiled(r"[a-z\xdf-\xff]{0,20}").match(lowered, name.end())
+    name_end = behind.end() if behind else name.end()
+    if lowered[start:end].isdigit() and not _compiled(_OF_DIGITS).fullmatch(lowered[at:name_end]):
+        return -THRESHOLD
+    if kind not in ("strong", "key") and _compiled(_UUID).fullmatch(lowered, start, end):
         return -THRESHOLD
     if kind == "key":
         points += (_compiled(_OPENS).search(before) is not None) - 4 * (_compiled(_IS_UNIQUE).search(before) is not None)
@@ -874,7 +855,7 @@ def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
             return -THRESHOLD
         places = {"as": gap}
     else:
-        gap = lowered[name.end() : outer]
+        gap = lowered[name_end : outer if name_end <= outer else start]
         if "\n" in gap:
             below = _compiled(_NEXT_LINE).search(gap)
             if below is None:
@@ -898,7 +879,11 @@ def _shape(value: str) -> int:
         return 1
     if _compiled(_GROUPS).fullmatch(value):
         return 2
-    if "=" in value.rstrip("=") or _compiled(_UUID).fullmatch(value) or _compiled(_NO_PASSWORD).match(value):
+    if "=" in value.rstrip("=") or _compiled(_NO_PASSWORD).match(value) and not (len(value) >= 20 and is_random(value) and not _words(value[:12])):
+        return 0
+    if _compiled(_UUID).fullmatch(value):
+        return 2 if entropy(value) > MIN_ENTROPY else 0
+    if _compiled(r"(?i)0x[0-9a-f]{1,40}").fullmatch(value):
         return 0
     if len(value) < MIN_LENGTH or not _looks_secret(value) or _is_name(value):
         return 0
@@ -913,7 +898,7 @@ def _shape(value: str) -> int:
     return 1 if is_random(value) else 0
 
 
-_GROUPS = r"(?=.*\d)(?=.*[A-Z])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){1,5}|[a-z]{4}(?:-[a-z]{4}){3}"
+_GROUPS = r"(?=.*\d)(?=.*[A-Z])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){1,5}|[a-z]{4}(?:-[a-z]{4}){3}|[a-z0-9]{6}\.[a-z0-9]{16}"
 
 
 def _name_at(lowered: str, position: int) -> Match[str] | None:
