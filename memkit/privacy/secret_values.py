@@ -94,11 +94,9 @@ _CALL = r"((?i:(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|
 _A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|[a-z0-9]{8,12}(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
-_FOUR_TIMES = r"((?:[a-z]{4} ){3}[a-z]{4}(?![ ]?\w)|[a-z0-9]{4}(?:-[a-z0-9]{4}){3})"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
 _FILLED = r"((?i:passw|secret|token|api.?key)[^\n(){}]{0,40}\)?(?:\.(?:fill|type|send_keys|sendKeys|setValue|fill_in)\(|,)[ ]{0,3}[\"'])(?=[^\s\"']{0,60}\d)([^\s\"'$][^\s\"']{7,200})(?=[\"']\))"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
-_PAIR = r"((?i:value)\\{0,3}[\"']?[ ]{0,3}[:=][ ]{0,3}\\{0,3}[\"']?)([^\s\"',\\{}\[\]]{8,200})(?=\\{0,3}[\"']?,?\s{1,40}(?i:where )?\\{0,3}[\"']?(?i:\w{0,20}name|key)\\{0,3}[\"']?[ ]{0,3}[:=][ ]{0,3}\\{0,3}[\"']?[\w.-]{0,40}?(?i:pass|secret|token|api[_-]?key|credential|pwd))"
 _FLAG_VALUE = (
     r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
     r"((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
@@ -122,35 +120,24 @@ _OPTIONS = (
     # Any command: the letters distinguish a password from a file, port, or name.
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ", " -storepass", " -keypass")),
     ("echo", r"(\becho[ ](?:-\w{1,3}[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN),
-    ("printf", r"(\bprintf[ ](?:[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?)([^\s\"'$|]{6,200})" + _TO_STDIN),
     ("<<<", r"((?i:secret|token|pass|login|auth|kinit|crypt)[^\n|;]{0,100}?<<<[ ]{0,3}[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
     *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for")),
     *((word + "(", _CALL) for word in ("login", "auth", "connect", "account", "begin", "pdo", "connection", "credential", "credentials", "user", "fernet", "hmac", "hmac.new", "totp", "crypt", "sign_in", "signin", "auth=", "auth = ", "auth: ")),
     *((word, _CALL) for word in ("jwt.", "bcrypt.")),
     ("community", r"(\b(?i:(?=\S{1,60}[ ]\S{1,60}[ ]r[ow]\b|r)(?:r[ow])?community)[ ])([^\s\"'<]{6,60})(?=\s)"),
     *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
-    ("AUTH ", r"((?:\A|\n)[ \t]{0,8}AUTH[ ](?:[\w-]{1,30}[ ])?)([^\s\"']{8,200})(?=\s|\Z)"),
-    (" on >", r"((?i:\buser)[ ][\w-]{1,40}[ ]on[ ][^\n>]{0,40}>)([^\s\"']{6,200})"),
-    ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
-    ("sasl", r"((?:\A|\s)[\w.@-]{1,60}:)([^\s:/]{8,100})(?=[^\n]{0,40}sasl)"),
     (":*:", _PGPASS),
     *((f":{port}", _PGPASS) for port in ("543", "643", "654")),
     ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
-    *((word, r"((?i:(?:seed|recovery|mnemonic|secret|backup)[ _-]?phrase|mnemonic)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?\s{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)") for word in ("phrase", "mnemonic")),
     *((word + sign + "code", _CODE) for word in ("recovery", "backup") for sign in " _-"),
-    *((sign, _PAIR) for sign in ('value":', "value: ", 'value\\":', "value=")),
     *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
     *((word, _TOTP) for word in ("oathtool", "new secret key")),
     ("result", r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)"),
-    ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
-    ("app password", r"((?i:app password)[^\n:=]{0,40}[:= ]{1,3}[\"']?)" + _FOUR_TIMES),
     *((word, _FILLED) for word in (".fill(", ".type(", ".send_keys(", ".sendkeys(", ".setvalue(")),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
     *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
-    ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
-    ("generated token ", r"((?i:generated token) )([0-9a-f]{40}\b)"),
 )  # fmt: skip
 _COOKIE = r"(?i)cookie\b[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?|\s-b[ =]?[\"']|cookie[ =][\"']?"
 _COOKIE_VALUE = r"([\w.-]{1,60}=)([^\s;,\"'\\]{16,2000})"
@@ -195,8 +182,6 @@ _NOT_VALUE = (
 _WORD_AND_NUMBER = r"[^\W\d_]{3,20}\d{2,12}[!#$%&*?+]"
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
-_FLAG = r"(?:^|[\s\"'(\[])--?(?:[A-Za-z][\w-]{0,30})?\Z"
-_APP_PASSWORD = r"[a-z]{4}(?: [a-z]{4}){3}(?![ ]?\w)"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
@@ -206,20 +191,32 @@ def hide_assigned(text: str, mark: str, there: set[str]) -> str:
     `there` are the literals of `literals_of_values` that the text contains.
     """
     lowered = lower(text)
-    shown = text
-    shown = _hide_options(text, lowered, mark, there)
-    if " " in text or ":" in text:
-        shown = hide_spans(shown, _cookie_values(shown), mark)
-    if shown is not text:
-        lowered = lower(shown)
-        there = there | {"secret"}  # in the mark
     positions = _positions(lowered, there)
-    text, positions = _replaced(shown, positions, _named_values(shown, lowered, positions), mark)
-    cells = _table_cells(text, _lines(text, positions))
-    text, positions = _replaced(text, positions, cells, mark)
-    text, positions = _replaced(text, positions, _values_below(text, positions), mark)
-    text, positions = _replaced(text, positions, _passphrases(text, positions), mark)
-    return hide_spans(text, _spoken_values(text, positions), mark)
+    lines = _lines(text, positions)
+    spans = [
+        *_option_values(text, lowered, there),
+        *_cookie_values(text, lowered),
+        *_named_values(text, lowered, positions),
+        *_table_cells(text, lines),
+        *_values_below(text, lowered, lines),
+        *_passphrases(text, lowered, positions),
+        *_spoken_values(text, lowered, positions),
+    ]
+    found: list[tuple[int, int]] = []
+    for start, end in sorted([*spans, *_again(text, spans)]):
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return hide_spans(text, found, mark)
+
+
+def _again(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield where the first `REPEATED` random values of `spans` are in the text."""
+    values = sorted({text[start:end] for start, end in spans if end - start >= MIN_REPEATED})
+    for value in values[:REPEATED]:
+        if is_random(value[:JUDGED_CHARACTERS]):
+            yield from ((at, at + len(value)) for at in occurrences(text, value))
 
 
 # What precedes a command in a shell, a statement in a database's client, and an expression in a REPL.
@@ -257,10 +254,10 @@ def _is_printed(command: str) -> bool:
     return _compiled(_PRINTS).search(command) is not None or _compiled(_MAKES).search(command) is not None
 
 
-def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+def _values_below(text: str, lowered: str, lines: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield what stands alone below a line that announces a secret, or below the command that prints one."""
     done = 0
-    for start, end in _lines(text, positions):
+    for start, end in lines:
         if start < done or end == len(text):
             continue
         at = _compiled(_BLANK).match(text, end + 1).end()  # type: ignore[union-attr]
@@ -271,26 +268,15 @@ def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
             continue
         prompt = _compiled(_PROMPT).match(line)
         printed = prompt is not None and prints_secret(line[prompt.end() :])
-        is_label = len(line) < 40 and line.strip("#*> ").replace(" ", "").isalpha()
         is_asked = _compiled(_CONSOLE).match(line) is not None
-        is_announced = line.rstrip().endswith(":")
-        is_heading = is_label or is_asked or is_announced or is_chat or "copy" in line
-        if not printed and not (is_heading and _names_secret(line)):
+        if not printed and not ((is_asked or is_chat) and _names_secret(line)):
             continue
-        is_sure = is_asked or is_announced or (prompt is not None and _is_printed(line[prompt.end() :]))
+        is_sure = is_asked or (prompt is not None and _is_printed(line[prompt.end() :]))
         while below:
-            if _stands_alone(below[1], is_sure):
+            if _shape(below[1]) >= (1 if is_sure else 3) and not below[1].isdigit():
                 yield below.span(1)
             done = below.end()
             below = _compiled(_BARE).match(text, below.end()) if printed else None
-
-
-def _stands_alone(value: str, is_printed: bool) -> bool:
-    if value.isdigit() or not _looks_secret(value, True) or _compiled(r"[\w.]+[(\[]|[A-Za-z_]\w*=[^=]|\d+→").match(value):
-        return False
-    if is_random(value):
-        return is_printed or _is_said(value) or _is_hex_key(value)
-    return "/" not in value and not _is_name(value) and (is_printed or _is_said(value))
 
 
 def hide_spans(text: str, spans: Iterable[tuple[int, int]], mark: str) -> str:
@@ -404,17 +390,6 @@ def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
     return lines
 
 
-def _hide_options(text: str, lowered: str, mark: str, there: set[str]) -> str:
-    numbers = _option_numbers()
-    for number in sorted(n for literal in numbers.keys() & there for n in numbers[literal]):
-        literal, pattern = _OPTIONS[number]
-        found = text if literal.isupper() else lowered
-        shown = hide_spans(text, _option_values(text, found, literal, pattern), mark)
-        if shown is not text:
-            text, lowered = shown, lower(shown)
-    return text
-
-
 @cache
 def _option_numbers() -> dict[str, list[int]]:
     return numbers_of(tuple((literal,) for literal, _ in _OPTIONS))
@@ -429,19 +404,22 @@ def numbers_of(rules: Iterable[tuple[str, ...]]) -> dict[str, list[int]]:
     return numbers
 
 
-def _option_values(text: str, found: str, literal: str, pattern: str) -> Iterator[tuple[int, int]]:
-    stop = 0
-    for at in occurrences(found, literal):
-        if at < stop:
-            continue
-        start = max(stop, text.rfind("\n", max(0, at - MAX_LINE), at), at - MAX_LINE, 0)
-        end = at + 600 if "\\s{" in pattern else text.find("\n", at, at + MAX_LINE)
-        stop = min(len(text), end if end >= 0 else at + MAX_LINE)
-        for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
-            value = match.group(2)
-            if _is_option_secret(value) and (match.lastgroup is None or _is_argument(value)):
-                yield match.end(1), match.end()
-                stop = max(stop, match.end())
+def _option_values(text: str, lowered: str, there: set[str]) -> Iterator[tuple[int, int]]:
+    numbers = _option_numbers()
+    for number in sorted(n for literal in numbers.keys() & there for n in numbers[literal]):
+        literal, pattern = _OPTIONS[number]
+        stop = 0
+        for at in occurrences(lowered, literal):
+            if at < stop:
+                continue
+            start = max(stop, text.rfind("\n", max(0, at - MAX_LINE), at), at - MAX_LINE, 0)
+            end = at + 600 if "\\s{" in pattern else text.find("\n", at, at + MAX_LINE)
+            stop = min(len(text), end if end >= 0 else at + MAX_LINE)
+            for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
+                value = match.group(2)
+                if _is_option_secret(value) and (match.lastgroup is None or _shape(value)):
+                    yield match.end(1), match.end()
+                    stop = max(stop, match.end())
 
 
 def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
@@ -461,29 +439,6 @@ def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tup
             done = value[1]
 
 
-def _replaced(
-    text: str, positions: list[int], spans: Iterable[tuple[int, int]], mark: str
-) -> tuple[str, list[int]]:
-    spans = list(spans)
-    if not spans:
-        return text, positions
-    in_mark = _positions(lower(mark), set(_stems()))
-    moved: list[int] = []
-    done = at = length = 0
-    for start, end in spans:
-        while at < len(positions) and positions[at] < start:
-            moved.append(positions[at] - done + length)
-            at += 1
-        while at < len(positions) and positions[at] < end:
-            at += 1
-        length += start - done
-        moved += [one + length for one in in_mark]
-        length += len(mark)
-        done = end
-    moved += [one - done + length for one in positions[at:]]
-    return hide_spans(text, spans, mark), moved
-
-
 def lower(text: str) -> str:
     """Return `text` in lower case with the same length: one capital letter would become two characters."""
     return text.replace("\u0130", "I").lower()
@@ -496,10 +451,6 @@ def _is_option_secret(value: str) -> bool:
         return False
     references = ("[redacted", "${", "$(", "{{", "<", "%(", "your", "YOUR", "env:", "file:", "@/")
     return not value.startswith(references)
-
-
-def _is_argument(value: str) -> bool:
-    return _looks_secret(value, True) and not _is_name(value) and not _compiled(_NO_PASSWORD).match(value)
 
 
 def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None:
@@ -516,8 +467,7 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
         inside = quote
     found = _compiled(_INSIDE[inside] + f"{{{MIN_LENGTH},{JUDGED_CHARACTERS}}}").match(text, start)
     if found is None:
-        words = None if is_weak else _compiled(_APP_PASSWORD).match(text, start)
-        return words.span() if words and behind.group("given") else None
+        return None
     before = text[max(0, name.start() - 80) : name.start()]
     if _compiled(r"\barn:[\w:/-]{0,70}\Z").search(before):
         return None
@@ -616,8 +566,7 @@ def _is_code(value: str, following: str, sign: str) -> bool:
     )
 
 
-def _cookie_values(text: str) -> Iterator[tuple[int, int]]:
-    lowered = lower(text)
+def _cookie_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
     stop = 0
     for at in sorted(at for word in ("cookie", " -b") for at in occurrences(lowered, word)):
         if at < stop:  # already searched with the previous one
@@ -632,6 +581,9 @@ def _cookie_values(text: str) -> Iterator[tuple[int, int]]:
             if is_random(value[:JUDGED_CHARACTERS]) and not _compiled(_MARK).search(value):
                 yield pair.span(2)
 
+
+REPEATED, MIN_REPEATED = 20, 12
+"""How many values are searched for again in their text, and characters of the shortest."""
 
 MAX_LINE = 2000
 """Characters of a line that are searched around a word."""
@@ -660,7 +612,7 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
             if len(cells) == count or (not delimiter and len(cells) > 1):
                 for position, cell in cells:
                     value = cell.strip(" \t\r*`\"'")
-                    if position[0] in columns and _is_cell_secret(value, _is_hex_key(value)):
+                    if position[0] in columns and " " not in value and _shape(value) > 1:
                         begin = start + position[1] + cell.index(value)
                         yield begin, begin + len(value)
                         done = end
@@ -696,12 +648,6 @@ def _cells(line: str, delimiter: str) -> list[tuple[tuple[int, int], str]]:
     pattern = r"[^\t]+" if delimiter == "\t" and "\t\t" in line else rf"(?:(?<=\{delimiter})|^)[^{delimiter}]*"
     cells = _compiled(pattern).finditer(line)
     return [((number, cell.start()), cell[0]) for number, cell in enumerate(cells)]
-
-
-def _is_cell_secret(value: str, is_hex_key: bool = False) -> bool:
-    if not value or " " in value or not _looks_secret(value, True):
-        return False
-    return is_hex_key or _is_said(value) or ((_kinds(value) == 3 or bool(set(value) & set(_SYMBOLS))) and not _is_name(value))
 
 
 def _names_secret(text: str) -> bool:
@@ -763,10 +709,9 @@ _NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:[>+|*#-]{1,3}[ \t]
 _AS_HEADING = r"[\"'`*#:.)\]}]{0,3}(?: (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
 _OF_DIGITS = r".*(?:pin|puk|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
 
-def _spoken_values(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+def _spoken_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
     """Yield each value that looks like a secret and for which there is enough evidence around it."""
     last = done = 0
-    lowered = lower(text) if positions else ""
     for found in _compiled(_CANDIDATE).finditer(text) if positions else ():
         start, end = found.span()
         while last < len(positions) and positions[last] < start:
@@ -788,7 +733,7 @@ def _spoken_values(text: str, positions: list[int]) -> Iterator[tuple[int, int]]
 _PHRASE = (
     r"[^\n]{0,60}?(?:"
     + _IS
-    + r"[\s\"'`“「*]{1,5}|(?<=phrase)[\"'`]?[ ]|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)([^\W\d_A-Z]{3,12}(?:[ .-][^\W\d_A-Z]{3,12}){3,23})(?=[\"'`”」,;!?]|\.(?:\s|\Z)|[ ]?\n|\Z)"
+    + r"[\s\"'`“「*]{0,5}|(?<=phrase)[\"'`]?[ ]|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)([^\W\d_A-Z]{3,12}(?:[ .-][^\W\d_A-Z]{3,12}){3,23})(?=[\"'`”」,;!?]|\.(?:\s|\Z)|[ ]?\n|\Z)"
 )
 _FUNCTION_WORDS = frozenset(
     (
@@ -801,18 +746,20 @@ _FUNCTION_WORDS = frozenset(
 )
 
 
-def _passphrases(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+def _passphrases(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
     """Yield what stands behind a word for a passphrase and is four or more words without a function word."""
     done = 0
-    lowered = lower(text) if positions else ""
     for at in positions:
         name = _name_at(lowered, at) if at >= done else None
         if name is None or not _compiled(r"pass[_ -]?phrase|frase|.*(?:phrase|mnemonic|seed)|passw").match(name[0]):
             continue
         found = _compiled(_PHRASE).match(text, name.end())
-        if found is None or (name[0].startswith("passw") and "'" not in (quote := text[found.start(1) - 1]) and quote not in '"`'):
+        if found is None:
             continue
         words = re.split("[ .-]", found[1])
+        is_app_password = [len(word) for word in words] == [4] * 4 and len(_words(found[1])) < 3
+        if name[0].startswith("passw") and not is_app_password and text[found.start(1) - 1] not in "\"'`":
+            continue
         if not _FUNCTION_WORDS.intersection(words) and (name.lastgroup != "phrase" or "phrase" in name[0] or len(words) >= 12):
             yield found.span(1)
             done = found.end()
@@ -898,7 +845,7 @@ def _shape(value: str) -> int:
     return 1 if is_random(value) else 0
 
 
-_GROUPS = r"(?=.*\d)(?=.*[A-Z])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){1,5}|[a-z]{4}(?:-[a-z]{4}){3}|[a-z0-9]{6}\.[a-z0-9]{16}"
+_GROUPS = r"(?=.*\d)(?=.*[A-Z])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){1,5}|[a-z0-9]{4}(?:-[a-z0-9]{4}){3}|[a-z0-9]{6}\.[a-z0-9]{16}"
 
 
 def _name_at(lowered: str, position: int) -> Match[str] | None:
