@@ -428,12 +428,11 @@ def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tup
         if position < done:
             continue
         name = _name_at(lowered, position)
-        if name is None or name.lastgroup in ("talk", "code", "place", "phrase"):
+        if name is None or name.lastgroup not in ("strong", "key", "pin", None):
             continue
-        is_weak = name.lastgroup == "weak"
-        if name.lastgroup == "key":
-            is_weak = _compiled(_OPENS).search(lowered, max(0, position - 16), position) is None
-        value = _value(text, name, is_weak)
+        if name.lastgroup == "key" and not _compiled(_OPENS).search(lowered, max(0, position - 16), position):
+            continue
+        value = _value(text, name)
         if value is not None:
             yield value
             done = value[1]
@@ -453,7 +452,7 @@ def _is_option_secret(value: str) -> bool:
     return not value.startswith(references)
 
 
-def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None:
+def _value(text: str, name: Match[str]) -> tuple[int, int] | None:
     """Return the span of the secret that belongs to this name, if there is one."""
     behind = _compiled(_BEHIND).match(text, name.end())
     if behind is None:
@@ -476,10 +475,7 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
     is_closed = bool(quote) and (is_cut or text.startswith(quote, end))
     if _is_no_value(text[name.start() : name.end()], behind.group("suffix"), value, is_closed):
         return None
-    if is_weak:
-        is_unique = name.lastgroup == "key" and _compiled(_IS_UNIQUE).search(before)
-        is_secret = _is_key(value) and not is_unique
-    elif behind.group("passed") is not None:
+    if behind.group("passed") is not None:
         is_secret = not _compiled(_LIST_ITEM).fullmatch(value) or is_random(value)
     else:
         sign = behind.group("given") or ":"
@@ -537,16 +533,6 @@ def _is_said(value: str) -> bool:
 
 def _kinds(value: str) -> int:
     return sum(re.search(kind, value) is not None for kind in ("[a-z]", "[A-Z]", "[0-9]"))
-
-
-def _is_hex_key(value: str) -> bool:
-    return len(value) >= 32 and len(value) not in (40, 64) and not value.strip(HEX)
-
-
-def _is_key(value: str) -> bool:
-    if len(value) < 16 or not is_random(value) or _compiled(r"(?:[A-Za-z]{2,20}[-_.]){2}|.{0,40}" + _UUID).match(value):
-        return False
-    return _kinds(value) == 3 if value.strip(HEX) else _is_hex_key(value)
 
 
 def _is_code(value: str, following: str, sign: str) -> bool:
@@ -662,7 +648,7 @@ def _names_secret(text: str) -> bool:
 # A word with a digit, as long as a password, after a space, quote, or sign; the digits of a PIN; an app password.
 _END = r"\s\"'`<>|,;=，。；、”」』\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
 _CANDIDATE = (
-    rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{8}})(?:[^{_END}\d]{{0,60}}\d[^{_END}]{{0,300}}|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}]|=[\w\"'])={{0,2}}"
+    rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{8}})(?:[^{_END}\d]{{0,60}}\d(?:[^{_END}&]|&(?!\w{{1,30}}=)){{0,300}}|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}&]|&(?!\w{{1,30}}=)|=[\w\"'])={{0,2}}"
     r"|(?<![\w.,:/#+-])\d{4,24}(?![\w.,:/%+-]*\w|→)"
 )
 REACH = 100
@@ -685,7 +671,7 @@ _EVIDENCE = (
     ("gap", r"\A(?:[\s|│*`]|</?\w[^<>]{0,60}>){1,40}\Z", 1),
     ("gap", r"\A(?:[\s*`]|</?\w[^<>]{0,60}>){0,40}(?:[|│]|</?\w|reg_\w+[ ])(?:[\s|│*`]|</?\w[^<>]{0,60}>){0,40}\Z", 3),
     ("gap", r"<\((?:echo|printf)[ ][\"']?\Z", 7),
-    ("gap", r"\A[\"'`]?[ ]?[/:][ ]?[\"'`]?\Z", 3),
+    ("gap", r"\A[\"'`]?[ ]?/[ ]?[\"'`]?\Z", 3),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
     ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
     ("gap", r";base64,\Z|enc\[", -6),
@@ -696,6 +682,9 @@ _EVIDENCE = (
     ("gap", r".{60}", -1),
     ("gap", r"[,;|{}\n].*[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
     ("gap", r"\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
+    ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z", 3),
+    ("gap", r"\A[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?\Z", 3),
+    ("before", r"[?&]\Z", 1),
     ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
     ("as", "", -2),
     ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,1}\Z", 6),
@@ -795,6 +784,8 @@ def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
     if kind == "key":
         points += (_compiled(_OPENS).search(before) is not None) - 4 * (_compiled(_IS_UNIQUE).search(before) is not None)
     if kind == "code":
+        if not _compiled(r"\d+|(?:[a-z0-9]{4,6}-)+[a-z0-9]{4,6}").fullmatch(lowered, start, end):
+            return -THRESHOLD
         points += 2 * (_compiled(_CODES).search(before) is not None)
     if at >= start:
         gap = lowered[end:at]
@@ -803,7 +794,7 @@ def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
         places = {"as": gap}
     else:
         gap = lowered[name_end : outer if name_end <= outer else start]
-        if "\n" in gap:
+        if "\n" in gap and not _compiled(r"[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?").fullmatch(gap):
             below = _compiled(_NEXT_LINE).search(gap)
             if below is None:
                 return -THRESHOLD
@@ -860,7 +851,7 @@ def _foreign_names() -> str:
     return "|".join(re.escape(word.replace("_", " ")) for word in ("kata_sandi", *_FOREIGN))
 
 
-_NO_PASSWORD = r"[a-z]+[/.-]|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
+_NO_PASSWORD = r"[a-z]+[/.-][^!#%^*+~?&]*\Z|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
 
 
 # The letters that often follow a letter, behind it, counted in English and in code.
