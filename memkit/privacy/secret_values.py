@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator
 from functools import cache
 from re import Match, Pattern
@@ -38,7 +39,7 @@ HEX = "0123456789abcdef"
 
 # Every name of a secret contains one of these words. A search for words is much faster than a regular expression.
 _STEMS = (
-    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom salt "
+    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom securestring salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
     "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin"
 ).split()
@@ -52,7 +53,7 @@ _FOREIGN = (
 _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
     |(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
     |(?<=root)pw|(?<=bind)pw|credential|authorization|authtok|masterauth|dockerconfigjson
-    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe|totp|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
+    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe|securestring|totp|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
     |(?P<key>(?<!user\.signing)key(?![a-z]))
     |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
@@ -95,17 +96,12 @@ _A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|[
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
-_FILLED = r"((?i:passw|secret|token|api.?key)[^\n(){}]{0,40}\)?(?:\.(?:fill|type|send_keys|sendKeys|setValue|fill_in)\(|,)[ ]{0,3}[\"'])(?=[^\s\"']{0,60}\d)([^\s\"'$][^\s\"']{7,200})(?=[\"']\))"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = (
     r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
     r"((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
 )
-# A user and a password, as people write them: `admin / …`, `(admin, …)`.
-_LOGIN = r"((?<![\w/.-])(?:{0})[\"'`]?(?: /|[,:/]) ?[\"'`]?)(?P<judged>(?=[^\s\"'`<>|,;()]{{0,60}}\d)[^\s\"'`<>|,;()，。；、/]{{8,100}})"
 _OPTIONS = (
-    *((user, _LOGIN.format(f"(?i:{user})")) for user in ("admin", "root")),
-    (" / ", _LOGIN.format(r"(?i:[a-z][\w.@+-]{1,40}(?= /|[\"'`] /))")),
     *((tool, r"(\b(?:curl|https?|ab)\b[^\n|;]{0,200}?[ \t](?:-[uUaAP]|--user|--proxy-user|--auth)[ =]?" + _USER) for tool in ("curl", "http -a", "ab -")),
     *((tool, _ATTACHED) for tool in ("mysql", "mariadb", "sshpass", "7z", "rar ")),
     *((tool, _APART) for tool in ("login ", "redis-cli", "zip -", "ldap", "openssl", "plink", "sshpass", "mongo", "cqlsh", "useradd")),
@@ -115,17 +111,13 @@ _OPTIONS = (
     *((word, r"(\b(?:sqlplus\b[^\n|;]{0,60}?[ \t][\"']?|oracle:thin:)[\w.$]{1,60}/)([^\s\"'@/]{6,200})") for word in ("sqlplus", "oracle:thin:")),
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
     ("net use", r"(\bnet[ ](?:user[ ]\S{1,60}|use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100})[ ])([^\s/*\"'][^\s\"']{5,200})"),
-    ("-securestring", r"((?i:-SecureString[ ](?:-String[ ])?)[\"'])([^\s\"'$]{6,200})"),
-    ("secret set", r"(\bsecret[ ]set\b[^\n|;]{0,100}?--body[ =][\"']?)([^\s\"'$]{6,200})"),
     # Any command: the letters distinguish a password from a file, port, or name.
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ", " -storepass", " -keypass")),
     ("echo", r"(\becho[ ](?:-\w{1,3}[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN),
-    ("<<<", r"((?i:secret|token|pass|login|auth|kinit|crypt)[^\n|;]{0,100}?<<<[ ]{0,3}[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
     *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for")),
     *((word + "(", _CALL) for word in ("login", "auth", "connect", "account", "begin", "pdo", "connection", "credential", "credentials", "user", "fernet", "hmac", "hmac.new", "totp", "crypt", "sign_in", "signin", "auth=", "auth = ", "auth: ")),
     *((word, _CALL) for word in ("jwt.", "bcrypt.")),
     ("community", r"(\b(?i:(?=\S{1,60}[ ]\S{1,60}[ ]r[ow]\b|r)(?:r[ow])?community)[ ])([^\s\"'<]{6,60})(?=\s)"),
-    *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
     (":*:", _PGPASS),
     *((f":{port}", _PGPASS) for port in ("543", "643", "654")),
     ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
@@ -135,7 +127,6 @@ _OPTIONS = (
     ("with key ", _TOTP),
     *((word, _TOTP) for word in ("oathtool", "new secret key")),
     ("result", r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)"),
-    *((word, _FILLED) for word in (".fill(", ".type(", ".send_keys(", ".sendkeys(", ".setvalue(")),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
     *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
 )  # fmt: skip
@@ -147,14 +138,11 @@ _INSIDE = {
     '"': r'(?:[^\s"\\]|\\[^\s])',
     "'": r"(?:[^\s'\\]|\\[^\s])",
     "`": r"(?:[^\s`\\]|\\[^\s])",
-    '"' * 3: r'(?:[^\s"\\]|\\[^\s])',
-    "'" * 3: r"(?:[^\s'\\]|\\[^\s])",
     '\\"': r'(?:[^\s"\\]|\\(?!"))',
     "\\'": r"(?:[^\s'\\]|\\(?!'))",
     "\\`": r"(?:[^\s`\\]|\\(?!`))",
     "escaped": r"(?:[^\s\"'`\\]|\\(?![\"'`\\]))",
     "line": r"[^\s\"'`<>\[\]]",
-    "cell": r"[^\s\"'`<>|]",
     "": r"(?:[^\s\"'`,;<>(){}\[\]\\，。；、」“”]|\\(?![\"'nrt]))",
 }  # fmt: skip
 
@@ -192,13 +180,12 @@ def hide_assigned(text: str, mark: str, there: set[str]) -> str:
     """
     lowered = lower(text)
     positions = _positions(lowered, there)
-    lines = _lines(text, positions)
     spans = [
         *_option_values(text, lowered, there),
         *_cookie_values(text, lowered),
         *_named_values(text, lowered, positions),
-        *_table_cells(text, lines),
-        *_values_below(text, lowered, lines),
+        *_table_cells(text, _lines(text, positions)),
+        *_values_below(text, lowered, positions),
         *_passphrases(text, lowered, positions),
         *_spoken_values(text, lowered, positions),
     ]
@@ -249,15 +236,10 @@ def prints_secret(command: str) -> bool:
     return _compiled(_THING).search(command) is not None and not _compiled(_LISTS).search(command)
 
 
-def _is_printed(command: str) -> bool:
-    """Return whether a command that can print a secret also says that it prints it."""
-    return _compiled(_PRINTS).search(command) is not None or _compiled(_MAKES).search(command) is not None
-
-
-def _values_below(text: str, lowered: str, lines: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _values_below(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
     """Yield what stands alone below a line that announces a secret, or below the command that prints one."""
     done = 0
-    for start, end in lines:
+    for start, end in _lines(text, positions):
         if start < done or end == len(text):
             continue
         at = _compiled(_BLANK).match(text, end + 1).end()  # type: ignore[union-attr]
@@ -267,11 +249,14 @@ def _values_below(text: str, lowered: str, lines: list[tuple[int, int]]) -> Iter
         if below is None or (_compiled(_CHAT).match(text, at) and not is_chat):
             continue
         prompt = _compiled(_PROMPT).match(line)
-        printed = prompt is not None and prints_secret(line[prompt.end() :])
+        command = line[prompt.end() :] if prompt else ""
+        printed = prints_secret(command)
         is_asked = _compiled(_CONSOLE).match(line) is not None
-        if not printed and not ((is_asked or is_chat) and _names_secret(line)):
+        names = (_name_at(lowered, at) for at in positions[bisect(positions, start - 1) : bisect(positions, end)])
+        is_named = any(name is not None and name.lastgroup in ("strong", "key") for name in names)
+        if not printed and not ((is_asked or is_chat) and is_named):
             continue
-        is_sure = is_asked or (prompt is not None and _is_printed(line[prompt.end() :]))
+        is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
         while below:
             if _shape(below[1]) >= (1 if is_sure else 3) and not below[1].isdigit():
                 yield below.span(1)
@@ -463,7 +448,7 @@ def _value(text: str, name: Match[str]) -> tuple[int, int] | None:
     elif not quote and behind.group("given") == "=" and text[name.start() : name.end()].isupper():
         inside = "line"
     else:
-        inside = quote
+        inside = quote[-1:]
     found = _compiled(_INSIDE[inside] + f"{{{MIN_LENGTH},{JUDGED_CHARACTERS}}}").match(text, start)
     if found is None:
         return None
@@ -517,7 +502,8 @@ def _looks_secret(value: str, is_quoted: bool = False) -> bool:
         if _compiled(_PLACEHOLDER).match(value):
             return False
         return is_random(value) or not _compiled(_REFERENCE).match(value)
-    return _has_digit_or_symbol(value) or is_random(value)
+    is_dotted_name = all(letter.isalpha() or letter in "._-/$" for letter in value)
+    return not is_dotted_name or is_random(value)
 
 
 def _is_said(value: str) -> bool:
@@ -636,15 +622,6 @@ def _cells(line: str, delimiter: str) -> list[tuple[tuple[int, int], str]]:
     return [((number, cell.start()), cell[0]) for number, cell in enumerate(cells)]
 
 
-def _names_secret(text: str) -> bool:
-    lowered = lower(text)
-    for at in _positions(lowered, set(_stems())):
-        name = _name_at(lowered, at)
-        if name is not None and name.lastgroup in ("strong", "key"):
-            return True
-    return False
-
-
 # A word with a digit, as long as a password, after a space, quote, or sign; the digits of a PIN; an app password.
 _END = r"\s\"'`<>|,;=，。；、”」』\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
 _CANDIDATE = (
@@ -670,8 +647,9 @@ _EVIDENCE = (
     ("gap", r"\A[\"']?(?:</\w{1,12})?>\s*(?:<(?:value|string)>)?\Z", 3),
     ("gap", r"\A(?:[\s|│*`]|</?\w[^<>]{0,60}>){1,40}\Z", 1),
     ("gap", r"\A(?:[\s*`]|</?\w[^<>]{0,60}>){0,40}(?:[|│]|</?\w|reg_\w+[ ])(?:[\s|│*`]|</?\w[^<>]{0,60}>){0,40}\Z", 3),
+    ("gap", r"--(?:body|value|data)[ =][\"']?\Z|<<<[ ]{0,3}[\"']?\Z|\A[ ][05789][ ]\Z|\.(?:fill|type|send_?keys|setvalue|fill_in)\([\"']\Z", 4),
     ("gap", r"<\((?:echo|printf)[ ][\"']?\Z", 7),
-    ("gap", r"\A[\"'`]?[ ]?/[ ]?[\"'`]?\Z", 3),
+    ("gap", r"\A[\"'`]?(?:,[ ]?|[ ]?/[ ]?)[\"'`]?\Z|[\w\"'`][ ]?/[ ][\"'`]?\Z", 3),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
     ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
     ("gap", r";base64,\Z|enc\[", -6),
@@ -817,7 +795,7 @@ def _shape(value: str) -> int:
         return 1
     if _compiled(_GROUPS).fullmatch(value):
         return 2
-    if "=" in value.rstrip("=") or _compiled(_NO_PASSWORD).match(value) and not (len(value) >= 20 and is_random(value) and not _words(value[:12])):
+    if "=" in value.rstrip("=") or (_compiled(_NO_PASSWORD).match(value) and not (len(value) >= 20 and is_random(value) and not _words(value[:12]))):
         return 0
     if _compiled(_UUID).fullmatch(value):
         return 2 if entropy(value) > MIN_ENTROPY else 0
@@ -826,7 +804,7 @@ def _shape(value: str) -> int:
     if len(value) < MIN_LENGTH or not _looks_secret(value) or _is_name(value):
         return 0
     if not value.lower().strip(HEX + "-"):
-        return 2 if len(value) >= 32 and "-" not in value else 0
+        return (len(value) >= 16) + (len(value) >= 32) if "-" not in value else 0
     if _is_said(value):
         if _kinds(value) == 3 and not _compiled(_WORD_AND_NUMBER).match(value):
             return 5 if len(value) >= 14 and is_random(value) else 4
@@ -907,11 +885,6 @@ def is_random(value: str) -> bool:
         changes += bool(before and kind and kind != before and ((before, kind) != ("A", "a") or last == "A"))
         last, before = before, kind
     return changes / len(value) >= MIN_CHANGES and changes >= 3
-
-
-def _has_digit_or_symbol(value: str) -> bool:
-    """Return whether `value` is neither a plain word nor a dotted name such as `config.tokenProvider`."""
-    return any(not (letter.isalpha() or letter in "._-/$") for letter in value)
 
 
 def entropy(value: str) -> float:
