@@ -1,8 +1,8 @@
 """Secrets known by their context: `password = …`, `"apiKey": "…"`, `--token …`, "the key is …".
 
-The search finds the name of a secret, then judges whether its value is random: names, paths, versions, calls,
-and placeholders are not. The name can be a column's heading, a command's option, the nearest name before the
-value on its line, or a word in the same sentence. The words of a command tell whether it prints a secret.
+A value counts as a secret if the points of its shape, of the word that names it, and of what stands between and
+around them reach `THRESHOLD`; a new context is a row of `_EVIDENCE`. Assignments and the options of commands have
+rules of their own, because their values need not look like secrets.
 """
 
 from __future__ import annotations
@@ -20,11 +20,7 @@ MIN_LENGTH = 8
 """Characters of the shortest value that counts as a secret."""
 
 MIN_ENTROPY = 2.0
-"""Bits per character from which the value of a secret-looking assignment counts as a secret.
-
-Repeated letters and placeholders have less, passwords and random keys more (hexadecimal up to 4.0, base64 up
-to 6.0). The value must also contain a digit or symbol, which rules out words.
-"""
+"""Bits per character from which a named value counts as a secret. Repeated letters and placeholders have less."""
 
 MIN_CHANGES = 0.25
 """Changes per character between lower case, capitals, and digits from which letters count as random.
@@ -126,6 +122,9 @@ _OPTIONS = (
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
     *((word, _TOTP) for word in ("oathtool", "new secret key")),
+    ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
+    ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
+    ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
     ("result", r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)"),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
     *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
@@ -672,9 +671,11 @@ _EVIDENCE = (
 
 
 # Between a line that names a secret and the value on the next one.
-_NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:[>+|*#-]{1,3}[ \t]|\d{1,6}[→:)\t|]|=>|<\w{1,12}>|string\(\d{1,3}\)|[ \t])*[\"'`]{0,3}\Z"
-_AS_HEADING = r"[\"'`*#:.)\]}]{0,3}(?: (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
+_NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?(?:[>+|*#-]{1,3}[ \t]|\d{1,6}[→:)\t|]|=>|<\w{1,12}>|string\(\d{1,3}\)|[ \t])*[\"'`]{0,3}\Z"
+_AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
+# Names whose value can be digits alone.
 _OF_DIGITS = r".*(?:pin|puk|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
+
 
 def _spoken_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
     """Yield each value that looks like a secret and for which there is enough evidence around it."""
@@ -691,7 +692,7 @@ def _spoken_values(text: str, lowered: str, positions: list[int]) -> Iterator[tu
         shape = _shape(text[start:end])
         if start < done or not shape:
             continue
-        around = [at for at in positions[max(0, last - 8) : last + 4] if at < start or at >= end]
+        around = [at for at in positions[max(0, last - 8) : last + 4] if start - 2 * REACH < at < start or end <= at < end + REACH]
         if any(_points(lowered, at, before, start, end) + shape >= THRESHOLD for at in around):
             yield start, end
             done = end
@@ -734,7 +735,7 @@ def _passphrases(text: str, lowered: str, positions: list[int]) -> Iterator[tupl
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     """Cut punctuation from the end of a value, and a user and emphasis from its beginning."""
-    value = text[start:end].rstrip(".:?)]}）」").removesuffix("**")
+    value = text[start:end].rstrip(".:?)]}）」\\").removesuffix("**")
     end = start + len(value)
     before = _compiled(r"[({]?(?:\*\*)?(?:(?!arn:|urn:|data:|(?i:sha\d|md5)|h1:)(?:[a-z][a-z0-9_.@-]{1,40}[:/]|[A-Z][A-Za-z]{1,15}:)(?!/))?").match(value)
     if before is None or text[start + len(before[0]) : end].isdigit():
@@ -753,8 +754,7 @@ def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
     kind = name.lastgroup or "strong"
     points = _NAME_POINTS[kind]
     before = lowered[max(0, at - 30) : at]
-    behind = _compiled(r"[a-z\xdf-\xff]{0,20}").match(lowered, name.end())
-    name_end = behind.end() if behind else name.end()
+    name_end = _compiled(r"[a-z\xdf-\xff]{0,20}").match(lowered, name.end()).end()  # type: ignore[union-attr]
     if lowered[start:end].isdigit() and not _compiled(_OF_DIGITS).fullmatch(lowered[at:name_end]):
         return -THRESHOLD
     if kind not in ("strong", "key") and _compiled(_UUID).fullmatch(lowered, start, end):
@@ -766,10 +766,9 @@ def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
             return -THRESHOLD
         points += 2 * (_compiled(_CODES).search(before) is not None)
     if at >= start:
-        gap = lowered[end:at]
-        if len(gap) > REACH or "\n" in gap:
+        places = {"as": lowered[end:at]}
+        if "\n" in places["as"]:
             return -THRESHOLD
-        places = {"as": gap}
     else:
         gap = lowered[name_end : outer if name_end <= outer else start]
         if "\n" in gap and not _compiled(r"[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?").fullmatch(gap):
@@ -782,6 +781,8 @@ def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
                 return -THRESHOLD
             points += is_alone
         if len(gap) > REACH:
+            return -THRESHOLD
+        if kind == "key" and points < 3 and not lowered[start:end].strip(HEX) and not _compiled("[:=]").search(gap):
             return -THRESHOLD
         places = {"gap": gap, "before": before, "behind": lowered[end : end + 40]}
     return points + sum(
@@ -804,7 +805,8 @@ def _shape(value: str) -> int:
     if len(value) < MIN_LENGTH or not _looks_secret(value) or _is_name(value):
         return 0
     if not value.lower().strip(HEX + "-"):
-        return (len(value) >= 16) + (len(value) >= 32) if "-" not in value else 0
+        is_digest = len(value) in (40, 64)
+        return (len(value) >= 16) + (len(value) >= 32) * (2 - is_digest) if "-" not in value else 0
     if _is_said(value):
         if _kinds(value) == 3 and not _compiled(_WORD_AND_NUMBER).match(value):
             return 5 if len(value) >= 14 and is_random(value) else 4
