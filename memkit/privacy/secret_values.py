@@ -8,7 +8,6 @@ rules of their own, because their values need not look like secrets.
 from __future__ import annotations
 
 import math
-import operator
 import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator
@@ -257,7 +256,9 @@ def _values_below(text: str, lowered: str, positions: list[int]) -> Iterator[tup
             continue
         is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
         while below:
-            if _shape(below[1]) >= (1 if is_sure else 3) and not below[1].isdigit():
+            value = below[1]
+            is_printed = is_sure and _looks_secret(value, True) and not _compiled(r"[\w.]+[(\[]|.*[/=]|\d+→").match(value)
+            if not value.isdigit() and (_shape(value) >= (1 if is_sure else 3) or (is_printed and not _is_name(value))):
                 yield below.span(1)
             done = below.end()
             below = _compiled(_BARE).match(text, below.end()) if printed else None
@@ -284,7 +285,7 @@ def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
 
 
 SHORT = 150
-"""Characters up to which it is faster to look literals up by their first two characters."""
+"""Characters up to which it is faster to search for each literal."""
 
 
 def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
@@ -294,9 +295,7 @@ def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
     all there are searched for.
     """
     if len(lowered) <= SHORT:
-        starts = _starts(literals)
-        pairs = starts.keys() & {*map(operator.add, lowered, lowered[1:]), *lowered}
-        maybe = [literal for pair in pairs for literal in starts[pair]]
+        maybe = [*literals]
     else:
         import numpy as np
 
@@ -306,14 +305,6 @@ def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
         rows = np.flatnonzero(is_there[hashes[0]])
         maybe = [literals[row] for row in rows[is_there[hashes[:, rows]].all(axis=0)]]
     return {literal for literal in maybe if literal in lowered}
-
-
-@cache
-def _starts(literals: tuple[str, ...]) -> dict[str, list[str]]:
-    starts: dict[str, list[str]] = {}
-    for literal in literals:
-        starts.setdefault(literal[:2], []).append(literal)
-    return starts
 
 
 @cache
@@ -594,12 +585,9 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
         done = max(done, start)
 
 
-_COPY = r"(?i)copy [\w.\"]+ \(([^()]{1,400})\) from stdin;"
-
-
 def _secret_columns(line: str) -> tuple[set[int], str, int]:
     """Return which columns of a heading hold secrets, what parts them ("" for alignment), and how many there are."""
-    copied = _compiled(_COPY).fullmatch(line)
+    copied = _compiled(r"(?i)copy [\w.\"]+ \(([^()]{1,400})\) from stdin;").fullmatch(line)
     if copied:
         line = copied[1].replace(", ", "\t")
     if len(line) > MAX_LINE or _compiled(r"[=(]|\d\.\d").search(line):
