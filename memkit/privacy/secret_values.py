@@ -680,7 +680,7 @@ def _spoken_values(text: str, lowered: str, positions: list[int]) -> Iterator[tu
         shape = _shape(text[start:end])
         if start < done or not shape:
             continue
-        around = [at for at in positions[max(0, last - 8) : last + 4] if start - 2 * REACH < at < start or end <= at < end + REACH]
+        around = [at for at in positions[max(0, last - 4) : last + 2] if start - 2 * REACH < at < start or end <= at < end + REACH]
         if any(_points(lowered, at, before, start, end) + shape >= THRESHOLD for at in around):
             yield start, end
             done = end
