@@ -178,12 +178,13 @@ def hide_assigned(text: str, mark: str, there: set[str]) -> str:
     """
     lowered = lower(text)
     positions = _positions(lowered, there)
+    lines = _lines(text, positions)
     spans = [
         *_option_values(text, lowered, there),
         *_cookie_values(text, lowered),
         *_named_values(text, lowered, positions),
-        *_table_cells(text, _lines(text, positions)),
-        *_values_below(text, lowered, positions),
+        *_table_cells(text, lines),
+        *_values_below(text, lowered, positions, lines),
         *_passphrases(text, lowered, positions),
         *_spoken_values(text, lowered, positions),
     ]
@@ -234,10 +235,10 @@ def prints_secret(command: str) -> bool:
     return _compiled(_THING).search(command) is not None and not _compiled(_LISTS).search(command)
 
 
-def _values_below(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+def _values_below(text: str, lowered: str, positions: list[int], lines: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield what stands alone below a line that announces a secret, or below the command that prints one."""
     done = 0
-    for start, end in _lines(text, positions):
+    for start, end in lines:
         if start < done or end == len(text):
             continue
         at = _compiled(_BLANK).match(text, end + 1).end()  # type: ignore[union-attr]
@@ -398,9 +399,10 @@ def _option_values(text: str, lowered: str, there: set[str]) -> Iterator[tuple[i
 
 
 def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+    no_sign = _compiled(r"[^:=,\"'`(>|→：＝]{100}")  # no assignment is near
     done = 0
     for position in positions:
-        if position < done:
+        if position < done or no_sign.match(lowered, position):
             continue
         name = _name_at(lowered, position)
         if name is None or name.lastgroup not in ("strong", "key", "pin", None):
@@ -587,6 +589,8 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
 
 def _secret_columns(line: str) -> tuple[set[int], str, int]:
     """Return which columns of a heading hold secrets, what parts them ("" for alignment), and how many there are."""
+    if "  " not in line and not any(sign in line for sign in "|│\t;,"):
+        return set(), "", 0
     copied = _compiled(r"(?i)copy [\w.\"]+ \(([^()]{1,400})\) from stdin;").fullmatch(line)
     if copied:
         line = copied[1].replace(", ", "\t")
@@ -691,6 +695,7 @@ _PHRASE = (
     + _IS
     + r"[\s\"'`“「*]{0,5}|(?<=phrase)[\"'`]?[ ]|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)([^\W\d_A-Z]{3,12}(?:[ .-][^\W\d_A-Z]{3,12}){3,23})(?=[\"'`”」,;!?]|\.(?:\s|\Z)|[ ]?\n|\Z)"
 )
+_PHRASED = ("pass", "frase", "phrase", "mnemonic", "seed", "recovery", "backup", "secret")
 _FUNCTION_WORDS = frozenset(
     (
         "the this that these those and for not but are was were has have had can cannot will would should must may you your our its their with from into than then when which what "
@@ -706,7 +711,7 @@ def _passphrases(text: str, lowered: str, positions: list[int]) -> Iterator[tupl
     """Yield what stands behind a word for a passphrase and is four or more words without a function word."""
     done = 0
     for at in positions:
-        name = _name_at(lowered, at) if at >= done else None
+        name = _name_at(lowered, at) if at >= done and lowered.startswith(_PHRASED, at) else None
         if name is None or not _compiled(r"pass[_ -]?phrase|frase|.*(?:phrase|mnemonic|seed)|passw").match(name[0]):
             continue
         found = _compiled(_PHRASE).match(text, name.end())
