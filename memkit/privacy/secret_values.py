@@ -399,10 +399,14 @@ def _option_values(text: str, lowered: str, there: set[str]) -> Iterator[tuple[i
 
 
 def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
-    no_sign = _compiled(r"[^:=,\"'`(>|→：＝]{100}")  # no assignment is near
+    sign = _compiled(r"[:=,\"'`(>|→：＝]")
+    next_sign = -1
     done = 0
     for position in positions:
-        if position < done or no_sign.match(lowered, position):
+        if next_sign < position:
+            following = sign.search(lowered, position)
+            next_sign = following.start() if following else len(lowered)
+        if position < done or next_sign > position + REACH:
             continue
         name = _name_at(lowered, position)
         if name is None or name.lastgroup not in ("strong", "key", "pin", None):
@@ -672,7 +676,8 @@ _OF_DIGITS = r".*(?:pin|puk|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kenn
 def _spoken_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
     """Yield each value that looks like a secret and for which there is enough evidence around it."""
     last = done = 0
-    for found in _compiled(_CANDIDATE).finditer(text) if positions else ():
+    pattern = _compiled(_CANDIDATE)
+    for found in (one for part in _near(positions) for one in pattern.finditer(text, *part)):
         start, end = found.span()
         while last < len(positions) and positions[last] < start:
             last += 1
@@ -695,7 +700,7 @@ _PHRASE = (
     + _IS
     + r"[\s\"'`“「*]{0,5}|(?<=phrase)[\"'`]?[ ]|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)([^\W\d_A-Z]{3,12}(?:[ .-][^\W\d_A-Z]{3,12}){3,23})(?=[\"'`”」,;!?]|\.(?:\s|\Z)|[ ]?\n|\Z)"
 )
-_PHRASED = ("pass", "frase", "phrase", "mnemonic", "seed", "recovery", "backup", "secret")
+_PHRASED = ("pass", "frase", "phrase", "mnemonic", "seed")
 _FUNCTION_WORDS = frozenset(
     (
         "the this that these those and for not but are was were has have had can cannot will would should must may you your our its their with from into than then when which what "
@@ -724,6 +729,17 @@ def _passphrases(text: str, lowered: str, positions: list[int]) -> Iterator[tupl
         if not _FUNCTION_WORDS.intersection(words) and (name.lastgroup != "phrase" or "phrase" in name[0] or len(words) >= 12):
             yield found.span(1)
             done = found.end()
+
+
+def _near(positions: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a text in which values are near a word at one of `positions`."""
+    low = high = 0
+    for at in positions:
+        if at - 4 * REACH > high:
+            yield low, high
+            low = at - 4 * REACH
+        high = at + 5 * REACH
+    yield low, high
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
