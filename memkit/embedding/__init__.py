@@ -124,8 +124,12 @@ def load_embedder(
     from memkit.embedding import models, remote, weights
 
     provider, model = chosen.provider, chosen.model
-    if provider == "sentence-transformers" or provider in remote.PROVIDERS:
+    if provider != "local":
         prefixes = models.prefixes(model, chosen.query_prefix, chosen.passage_prefix)
+        if provider == "multilingual":
+            from memkit.embedding.multilingual import MultilingualEmbedder
+
+            return MultilingualEmbedder(prefixes)
         if provider in remote.PROVIDERS:
             return remote.RemoteEmbedder(home, chosen, prefixes)
         from memkit.embedding.sentence_transformers import SentenceTransformersEmbedder
@@ -134,7 +138,7 @@ def load_embedder(
     if model != weights.MODEL:
         raise EmbeddingError(
             f"the local embedding provider runs {weights.MODEL} only; for {model} set "
-            "embedding.provider to sentence-transformers"
+            "embedding.provider to multilingual or sentence-transformers"
         )
     directory = weights.ensure_weights(home, allow_download=chosen.download, announce=announce)
     from memkit.embedding.local import LocalEmbedder
