@@ -175,7 +175,7 @@ def check_vectors(
             raise UnusableVectorError(model, position, "gave a vector of zeros")
 
 
-def normalize(vectors: Sequence[Any]) -> NDArray[np.float32]:
+def normalize(vectors: Sequence[Any] | NDArray[Any]) -> NDArray[np.float32]:
     """Return checked vectors as float32 (count, dimensions), each row scaled to length 1."""
     import numpy as np
 
