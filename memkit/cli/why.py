@@ -16,7 +16,7 @@ from memkit.errors import MemkitError
 if TYPE_CHECKING:
     from memkit.recall.file_history import FileEvent
 
-DEFAULT_COUNT = 30
+DEFAULT_COUNT = 40
 UNANSWERED = "Commits are missing: git did not answer, or has none yet."
 _TIME_COLUMNS = 16
 _KIND_COLUMNS = 6
@@ -26,7 +26,7 @@ _KIND_COLUMNS = 6
 @click.argument("file")
 @click.option(
     "-n", "count", type=click.IntRange(1), default=DEFAULT_COUNT, show_default=True,
-    help="Number of events, the newest ones.",
+    help="Number of events: each session's last edit first, reads last, of both the newest.",
 )  # fmt: skip
 def why_command(context: Context, file: str, count: int) -> None:
     """Show what was decided and changed about a file, oldest first.
@@ -37,6 +37,7 @@ def why_command(context: Context, file: str, count: int) -> None:
     \b
       memkit why deploy/gateway.yaml
     """
+    from memkit.recall.file_history import most_telling
     from memkit.recall.git_marks import is_inside, worktree_of
 
     root = context.project.root
@@ -45,7 +46,7 @@ def why_command(context: Context, file: str, count: int) -> None:
     if not name.strip("./ "):
         raise MemkitError(f"{file!r} is not a file; name one by its path, such as src/app.py")
     found = context.memory().why(name)
-    shown = found.events[-count:]
+    shown = most_telling(found.events, count)
     if context.as_json:
         context.print_json(
             {
@@ -67,7 +68,7 @@ def why_command(context: Context, file: str, count: int) -> None:
     if earlier := found.names[1:]:
         lines.append(styled(fit(plain(f"{name}, before {', '.join(earlier)}"), columns), bold=True))
     if len(found.events) > count:
-        lines.append(styled(f"Older ones: memkit why -n {count * 4} {_argument(file)}", dim=True))
+        lines.append(styled(f"More: memkit why -n {count * 4} {_argument(file)}", dim=True))
     lines += [line for event in shown for line in _lines(event, columns)]
     page("\n".join(lines))
 

@@ -32,8 +32,12 @@ _QUIET = NAMES_FILE | {"search"}
 _ADDED = re.compile(r"\Agit add [^&|;<>`$]* && (?=git )")
 _BACKTICKS = re.compile(r"`+")
 _COUNT = re.compile(r"(?P<call>(?:(?! → ).)*?) ×(?P<count>\d{1,4})(?P<outcome> → .*)?\Z")
-MORE = re.compile(r"… and (\d{1,9}) more\Z")
+MORE = re.compile(r"… and (\d{1,9}) more(?:; edited (.+))?\Z")
 """The last line of a digest that does not show all tool calls."""
+
+_EDITED, _SEPARATOR = "; edited ", " · "
+MOST_NAMES = 100
+"""The most files that this line names."""
 
 _FAILED = "failed: "
 _REVERSED_DIRECTORY = re.compile(r"[\w.@+~…/-]*")
@@ -46,19 +50,46 @@ _TAG = re.compile(
 
 
 def tools_part(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:
-    """Return the calls of a turn, equal ones together, as one line or a list of at most `MAX_TOOLS`."""
+    """Return the calls of a turn, equal ones together, as one line or a list of at most `MAX_TOOLS`.
+
+    A last line counts what has no room, and names the files that only those calls edited.
+    """
     if any(role_of(call.name) == "edit" for call in calls):
         calls = [call for call in calls if not _is_step(call)]
     lines = _merged(_telling([_shown(call, roots, redact) for call in calls]))
-    shown = [_with_count(*line) for line in lines[:MAX_TOOLS]]
-    if len(lines) > MAX_TOOLS:
-        shown.append(f"… and {sum(line[2] for line in lines[MAX_TOOLS:])} more")
+    first = sorted(range(len(lines)), key=lambda number: _rank(lines[number][0]))
+    kept, rest = sorted(first[:MAX_TOOLS]), sorted(first[MAX_TOOLS:])
+    shown = [_with_count(*lines[n]) for n in kept]
+    if rest:
+        shown.append(redact(_rest([lines[n] for n in kept], [lines[n] for n in rest])))
     if not shown:
         return ""
     inline = " · ".join(shown)
     if len(inline) <= INLINE_CHARACTERS and inline.count(" · ") == len(shown) - 1:
         return f"**Did** {inline}"
     return "**Did**\n\n" + "\n".join(f"- {line}" for line in shown)
+
+
+def _rank(call: str) -> int:
+    """The session's own calls come first, and what sub-agents only looked at comes last."""
+    if not call.startswith("↳ "):
+        return 0
+    name = call.removeprefix("↳ ").partition(" ")[0]
+    return 2 if role_of(name) in ("read", "list", "search") else 1
+
+
+def _rest(shown: Iterable[tuple[str, str, int]], rest: Sequence[tuple[str, str, int]]) -> str:
+    count = f"… and {sum(number for _, _, number in rest)} more"
+    known = set(_edited(shown))
+    names = [path for path in dict.fromkeys(_edited(rest)) if path not in known and _SEPARATOR not in path]
+    return f"{count}{_EDITED}{_SEPARATOR.join(names[:MOST_NAMES])}" if names else count
+
+
+def _edited(lines: Iterable[tuple[str, str, int]]) -> Iterator[str]:
+    for call, outcome, _ in lines:
+        found = _file_call(_with_count(call, outcome, 1))
+        if found and found.is_edit:
+            yield found.path
 
 
 def _is_step(call: ToolCall) -> bool:
@@ -217,8 +248,16 @@ class FileCall(NamedTuple):
         return any(path == name or (may_end and path.endswith(f"/{name}")) for name in names)
 
 
-def file_call(line: str) -> FileCall | None:
-    """Read the line of a call on a file; None for other calls."""
+def file_calls(line: str) -> list[FileCall]:
+    """Return the calls on files that a line of a digest stands for."""
+    if more := MORE.match(line):
+        return [FileCall(path, True) for path in (more[2] or "").split(_SEPARATOR) if path]
+    one, count = split_count(line)
+    call = _file_call(one)
+    return [call] * count if call else []
+
+
+def _file_call(line: str) -> FileCall | None:
     name, _, rest = line.removeprefix("↳ ").partition(" ")
     path, outcome, _ = rest.partition(" → ")
     role = role_of(name)

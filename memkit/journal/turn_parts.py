@@ -8,7 +8,7 @@ from typing import NamedTuple
 from memkit import anchors
 from memkit.journal.markup import one_line
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
-from memkit.journal.tool_lines import FileCall, file_call, split_count
+from memkit.journal.tool_lines import FileCall, file_calls
 
 NO_TITLE = "(no text)"
 COMPACTION_TITLE = "Claude Code's own summary of the session so far"
@@ -35,7 +35,7 @@ class TurnParts(NamedTuple):
 
 
 class DigestText(NamedTuple):
-    """The words and file calls of a turn. A digest shows only the first `tool_lines.MAX_TOOLS` tools."""
+    """The words and file calls of a turn. Of calls that a digest has no room for, it names edits alone."""
 
     words: int
     calls: list[FileCall]
@@ -87,6 +87,5 @@ def read_turn(section: str) -> DigestText:
     words = len(parts.prompt.split()) + len(parts.answer.split())
     calls = []
     for line in parts.tools:
-        one, count = split_count(line)
-        calls += [call] * count if (call := file_call(one)) is not None else []
+        calls += file_calls(line)
     return DigestText(words, calls)

@@ -6,7 +6,7 @@ Reads the Markdown and asks git, so it needs neither the index nor the service.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from html import unescape
@@ -115,6 +115,22 @@ def file_history(
     ]
     events.sort(key=lambda one: one.time if len(one.time) > 10 else f"{one.time} 99")
     return FileHistory(tuple(names), tuple(events), has_git)
+
+
+def most_telling(events: Sequence[FileEvent], count: int) -> list[FileEvent]:
+    """Return at most `count` events in their order: the last edit of each session before anything else, reads
+    last, of both the newest.
+    """
+    ranks: dict[int, int] = {}
+    sessions: set[str] = set()
+    for number in reversed(range(len(events))):
+        event = events[number]
+        is_last_edit = event.kind == "edit" and event.session not in sessions
+        if is_last_edit:
+            sessions.add(event.session)
+        ranks[number] = 0 if is_last_edit else 2 if event.kind == "read" else 1
+    kept = sorted(ranks, key=lambda number: (ranks[number], -number))[:count]
+    return [events[number] for number in sorted(kept)]
 
 
 def _commits(worktree: str, file: str) -> tuple[list[str], list[_Commit], bool]:

@@ -8,17 +8,18 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
 
 import memkit
 from memkit.serve import browser, jobs, memories, overview, searches, sessions, timeline, topics
-from memkit.serve.answers import Answer
-from memkit.serve.asking import Desk, Opener, refuse_unknown
+from memkit.serve.answers import Answer, documented, returns, schemas
+from memkit.serve.auth import Auth
 from memkit.serve.guard import Guard
 from memkit.serve.keys import Keys
+from memkit.serve.limits import Opener, RateLimits, Threads
 from memkit.serve.link import Link
 from memkit.serve.live import Live
-from memkit.serve.problems import Problem, documented, handle_all
+from memkit.serve.problems import handle_all
 from memkit.serve.shapes import Health
 from memkit.text import one_line
 
@@ -47,15 +48,12 @@ def make_app(
     `hosts` are the names it answers under, `rate` is the most requests of a key in a minute, `links`
     lead to its page. Whoever ends the app ends `live` first.
     """
-    desk = Desk(open_memory, keys, rate, links, live)
-    return Guard(_app(desk), hosts, desk.is_known)
+    auth, threads = Auth(keys, links), Threads(open_memory)
 
-
-def _app(desk: Desk) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # The end of the server does not wait for it: an index can be left at any point.
-        threading.Thread(target=_prepare, args=(desk,), name="preparing", daemon=True).start()
+        threading.Thread(target=_prepare, args=(app,), name="preparing", daemon=True).start()
         yield
 
     app = FastAPI(
@@ -65,40 +63,49 @@ def _app(desk: Desk) -> FastAPI:
         docs_url=None,  # both load their page from a foreign server
         redoc_url=None,
         lifespan=lifespan,
-        dependencies=[Depends(refuse_unknown)],
+        dependencies=[Depends(_refuse_unknown)],
     )
-    app.state.desk = desk
+    app.state.auth = auth
+    app.state.threads = threads
+    app.state.rates = RateLimits(rate)
+    app.state.live = live or Live(open_memory)
+    app.state.is_ready = False
     handle_all(app)
 
-    @app.get("/health", response_model=Health, tags=["health"], responses={503: {"model": Health}})
+    @app.get("/health", tags=["health"], responses={**returns(Health), **returns(Health, status=503)})
     async def health(request: Request) -> Response:
         """Return SERVING when the memory is open and its index is up to date."""
-        status = "SERVING" if desk.is_ready else "NOT_SERVING"
-        return Answer({"status": status}, 200 if desk.is_ready else 503)
+        status = "SERVING" if app.state.is_ready else "NOT_SERVING"
+        return Answer({"status": status}, 200 if app.state.is_ready else 503)
 
     failures = documented(401, 403, 421, 422, 429, 503)
     for module in (memories, sessions, timeline, searches, topics, jobs, overview):
         app.include_router(module.router, responses=failures)
     app.include_router(browser.router)
-    _describe_problems(app)
-    return app
+    components = app.openapi()["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own errors
+        components.pop(name, None)
+    components.update(schemas())
+    return Guard(app, hosts, auth.is_known)
 
 
-def _prepare(desk: Desk) -> None:
+async def _refuse_unknown(request: Request) -> None:
+    """Raise `HTTPException` for a query parameter that the route does not have, or that is given twice."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    if not names:
+        return
+    path = getattr(request.scope.get("route"), "path_format", "")
+    described = request.app.openapi()["paths"].get(path, {}).get(request.method.lower(), {})
+    known = {one["name"] for one in described.get("parameters", ()) if one["in"] == "query"}
+    if len(names) > len(set(names)) or not known.issuperset(names):
+        shown = ", ".join(sorted(known)) or "none"
+        raise HTTPException(422, f"an unknown or repeated query parameter; this address takes {shown}")
+
+
+def _prepare(app: FastAPI) -> None:
     """Bring the index up to date, which also opens the memory; then the server is ready."""
     try:
-        desk.answer(lambda memory: memory.index())
+        app.state.threads.answer(lambda memory: memory.index())
     except Exception as error:  # noqa: BLE001 - an answer names what is missing
         logger.warning("the index is not up to date: %s", one_line(str(error)))
-    desk.is_ready = True
-
-
-def _describe_problems(app: FastAPI) -> None:
-    """Put problems into the OpenAPI document in the place of FastAPI's own errors."""
-    document = app.openapi()
-    schemas = document["components"]["schemas"]
-    for name in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(name, None)
-    described = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-    schemas.update(described.pop("$defs", {}))
-    schemas["Problem"] = described
+    app.state.is_ready = True

@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from memkit.serve.problems import TYPE, raw
+from memkit.serve.answers import PROBLEM_TYPE
+from memkit.serve.problems import raw
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,9 +27,6 @@ access = logging.getLogger("memkit.serve.access")
 BODY_BYTES = 1_000_000
 STRANGER_BYTES = 10_000
 """The limit without a valid key: otherwise many strangers could fill the memory."""
-
-BODY_SECONDS = 20.0
-"""The time for a whole body to arrive."""
 
 KEY_ID = "memkit.key"
 """The key of a request's scope that holds the id of its API key."""
@@ -41,9 +39,6 @@ _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
 )
 
-
-_SINGLE = (b"authorization", b"content-length", b"content-type", b"origin", b"sec-fetch-site")
-"""Headers of which a proxy may take another one than this server does."""
 
 _DISCONNECTED = 499
 """The status in the log of a request whose client left before its end."""
@@ -88,11 +83,8 @@ class Guard:
             refusal, body = self._refusal(scope), b""
             if refusal is None:
                 limit = self._limit(scope)
-                with anyio.move_on_after(BODY_SECONDS) as waiting:
-                    body = await _read_body(scope, receive, limit)
-                if waiting.cancelled_caught:
-                    refusal = HTTPStatus.REQUEST_TIMEOUT, f"a body must arrive in {BODY_SECONDS:.0f} seconds"
-                elif len(body) > limit:
+                body = await _read_body(scope, receive, limit)
+                if len(body) > limit:
                     with_key = "" if limit == BODY_BYTES else " without a valid key"
                     detail = f"a body has at most {limit:,} bytes{with_key}"
                     refusal = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail
@@ -135,11 +127,6 @@ class Guard:
         headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value)
-        for name in _SINGLE:
-            if len(headers.get(name, ())) > 1:
-                return HTTPStatus.BAD_REQUEST, f"a request has one {name.decode()} at most"
-        if b"content-length" in headers and b"transfer-encoding" in headers:
-            return HTTPStatus.BAD_REQUEST, "a request has a Content-Length or a Transfer-Encoding, not both"
         hosts = [one.decode("latin-1").lower() for one in headers.get(b"host", [])]
         if len(hosts) != 1 or _name_in(hosts[0]) not in self._hosts:
             return HTTPStatus.MISDIRECTED_REQUEST, (
@@ -208,8 +195,6 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 async def _refuse(status: int, detail: str, send: Send) -> None:
     body = raw(status, detail)
-    headers = [(b"content-type", TYPE.encode()), (b"content-length", str(len(body)).encode())]
-    if status == HTTPStatus.BAD_REQUEST:  # it is unclear where the next request begins
-        headers.append((b"connection", b"close"))
+    headers = [(b"content-type", PROBLEM_TYPE.encode()), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -7,15 +7,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from memkit.serve.answers import Answer
-from memkit.serve.asking import AdministeringOrPage, Reading, desk_of
-from memkit.serve.problems import documented
-from memkit.serve.schemas import Graph, Overview
+from memkit.serve.answers import Answer, returns
+from memkit.serve.auth import AdministeringOrPage, Reading, secret_of
+from memkit.stats.overview import MemoryOverview
+from memkit.topics.graph import Graph
 
 router = APIRouter(tags=["overview"])
 
 
-@router.get("/overview", response_model=Overview)
+@router.get("/overview", responses=returns(MemoryOverview))
 async def overview(ask: AdministeringOrPage) -> Response:
     """Return sizes, the last turn, costs, and health, as far as it is quickly checked.
 
@@ -24,7 +24,7 @@ async def overview(ask: AdministeringOrPage) -> Response:
     return await ask(lambda memory: Answer(memory.overview()))
 
 
-@router.get("/graph", response_model=Graph, responses=documented(404, 409))
+@router.get("/graph", responses=returns(Graph, 404, 409))
 async def graph(
     ask: Reading,
     around: Annotated[
@@ -46,7 +46,7 @@ async def live(request: Request, ask: Reading) -> Response:
     `event: changed` has as `data` the `days`, and in `entries` the new turns and notes, of
     `{"days": ["2026-11-20"], "entries": ["8ad3df7f"]}`. There are at most 16 listeners.
     """
-    desk, secret = desk_of(request), request.headers["authorization"].partition(" ")[2]
-    queue = desk.live.join()
-    events = desk.live.events(queue, lambda: desk.is_known(secret))  # it may be revoked
+    state, secret = request.app.state, secret_of(request)
+    queue = state.live.join()
+    events = state.live.events(queue, lambda: state.auth.is_known(secret))  # it may be revoked
     return StreamingResponse(events, media_type="text/event-stream")

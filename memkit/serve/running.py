@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from memkit.errors import MemkitError
-from memkit.serve.connection import Connection, allow_connections
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
 
 STOP_SECONDS = 10
 """The time limit for requests in progress after a signal."""
+
+MOST_CONNECTIONS = 768
+"""Further requests get 503. Most systems let a process open 1,024 files."""
 
 _BACKLOG = 1024
 
@@ -64,7 +66,6 @@ def run(app: ASGIApp, bound: socket.socket, on_end: Callable[[], None]) -> None:
 
     `on_end` ends those that would go on for ever. A signal handler calls it.
     """
-    allow_connections()
     logging.getLogger("uvicorn").parent = logging.getLogger("memkit")
     _Server(configured(app), on_end).run(sockets=[bound])
 
@@ -75,7 +76,8 @@ def configured(app: ASGIApp) -> uvicorn.Config:
         app,
         access_log=False,  # it has what was asked; the guard logs without
         backlog=_BACKLOG,
-        http=Connection,
+        http="h11",
+        limit_concurrency=MOST_CONNECTIONS,
         log_config=None,
         proxy_headers=False,
         server_header=False,

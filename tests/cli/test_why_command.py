@@ -114,9 +114,22 @@ def test_a_linked_worktree(
     assert ("commit", side[:8]) not in events(run, in_git, "src/amounts.py")
 
 
+def test_each_sessions_last_edit_comes_before_the_rest(run: Run, past: Memory) -> None:
+    text = "# 2026-11-22\n"
+    for number, tool in enumerate(("Edit", "Edit", "Read", "Write", "Read", "Read")):
+        session = f"\n## 11:0{number} Part <!-- session:5e5500{min(number, 2)} turn:b000000{number} -->\n"
+        text += f"{session}\n**Did** {tool} src/new.py\n\n**Answered** So.\n"
+    text += "\n### 11:09 Part <!-- turn:b0000009 -->\n\n**Did** Edit src/new.py\n"
+    past.write("2026-11-22.md", text)
+    kept = [name for kind, name in events(run, past, "src/new.py", "-n", "3")]
+    assert kept == ["b0000000", "b0000001", "b0000009"]
+    more = [name for kind, name in events(run, past, "src/new.py", "-n", "5")]
+    assert more == ["b0000000", "b0000001", "b0000003", "b0000005", "b0000009"]
+
+
 def test_newest_ones(run: Run, in_git: Memory) -> None:
     assert events(run, in_git, "src/amounts.py", "-n", "2") == events(run, in_git, "src/amounts.py")[-2:]
-    assert "Older ones: memkit why -n 8 src/amounts.py" in run(in_git, "why", "src/amounts.py", "-n", "2").output
+    assert "More: memkit why -n 8 src/amounts.py" in run(in_git, "why", "src/amounts.py", "-n", "2").output
 
 
 def test_the_hint_quotes_the_file(run: Run, in_git: Memory) -> None:
@@ -126,8 +139,8 @@ def test_the_hint_quotes_the_file(run: Run, in_git: Memory) -> None:
         (root / name).write_text(str(number))
         git(root, "add", "-A")
         git(root, "commit", "-qm", str(number), day=f"2026-11-2{number + 1}")
-    (hint,) = [line for line in run(in_git, "why", name, "-n", "2").output.splitlines() if "Older" in line]
-    assert shlex.split(hint)[2:] == ["memkit", "why", "-n", "8", name]
+    (hint,) = [line for line in run(in_git, "why", name, "-n", "2").output.splitlines() if "More:" in line]
+    assert shlex.split(hint)[1:] == ["memkit", "why", "-n", "8", name]
 
 
 def test_git_that_does_not_answer_is_named(run: Run, in_git: Memory) -> None:

@@ -14,7 +14,7 @@ from memkit.agents.tools import role_of
 from memkit.conversation.turn import ToolCall
 from memkit.journal.digest import make_digest
 from memkit.journal.markup import one_line
-from memkit.journal.tool_lines import FileCall, read_call, split_count
+from memkit.journal.tool_lines import MAX_TOOLS, FileCall, count_calls, read_call, split_count
 from memkit.journal.turn_parts import DigestText, TurnParts, read_parts, read_turn, with_prompt
 from tests.builders import turn_of
 from tests.ci import IN_CI
@@ -64,10 +64,27 @@ def test_a_turn_that_was_interrupted() -> None:
     assert read_turn(section) == DigestText(2, [FileCall("a.py", True)])
 
 
-def test_what_is_left_out_is_not_counted() -> None:
-    calls = [ToolCall("Edit", {"file_path": f"{number}.py"}, "done") for number in range(40)]
-    found = read("why?", "so it is", *calls)
-    assert (found.words, len(found.calls)) == (4, 30)
+@settings(max_examples=50 if IN_CI else 15)
+@given(st.lists(CALLS, max_size=90), st.lists(PATHS, max_size=60))
+def test_every_edited_file_is_named(calls: list[ToolCall], paths: list[str]) -> None:
+    calls += [ToolCall("Edit", {"file_path": path}, "done", by_agent=True) for path in paths]
+    section = make_digest(turn_of("why?", "so it is", *calls), "", str).section
+    done = [call for call in calls if role_of(call.name) == "edit" and call.result is not None]
+    edited = {call.input["file_path"] for call in done if not call.is_error}
+    assert {call.path for call in read_turn(section).calls if call.is_edit} == edited
+    assert len(read_parts(section).tools) <= MAX_TOOLS + 1
+
+
+def test_the_last_line_of_many_calls() -> None:
+    edits = [ToolCall("Edit", {"file_path": f"/shop/{number % 40}.py"}, "done") for number in range(44)]
+    looks = [ToolCall("Read", {"file_path": f"/shop/{number}.md"}, "x", by_agent=True) for number in range(5)]
+    section = make_digest(turn_of("why?", "so it is", *looks, *edits), "/shop", str).section
+    assert read_parts(section).tools[0] == "Edit 0.py ×2"  # a session's own calls come before a sub-agent's
+    names = " · ".join(f"{number}.py" for number in range(30, 40))
+    assert read_parts(section).tools[-1] == f"… and 15 more; edited {names}"
+    assert sum(map(count_calls, read_parts(section).tools)) == 49
+    secret = make_digest(turn_of("why?", "so", *edits), "/shop", lambda text: text.replace("39.py", "[redacted]")).section
+    assert "38.py · [redacted]" in secret and "39.py" not in secret
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import logging
 import pytest
 from starlette.testclient import TestClient
 
-from memkit.serve.asking import FAILURES_PER_MINUTE
 from memkit.serve.guard import BODY_BYTES, STRANGER_BYTES
+from memkit.serve.limits import FAILURES_PER_MINUTE
 from tests.serve.conftest import Client
 
 

@@ -78,6 +78,7 @@ class TranscriptEntry:
         start, end: byte offsets in the file; `end` is where the next line begins.
         is_api_error: whether Claude Code wrote it in Claude's place, usually about an error.
         queued: whether the user typed it while Claude was still working.
+        is_progress: whether it is a sub-agent's, inside a `progress` entry of the session (2.1.12 to 2.1.49).
         origin: the session that a fork has copied it from; only Claude's entries name it (2.1.330).
         gap: the number of broken lines before it that may have been prompts, since reading began.
     """
@@ -98,6 +99,7 @@ class TranscriptEntry:
     is_compact_summary: bool = False
     is_api_error: bool = False
     queued: bool = False
+    is_progress: bool = False
     origin: str = ""
     gap: int = field(default=0, compare=False)
 
@@ -218,6 +220,10 @@ class Transcript:
             said = value.get("content")
             typed = isinstance(said, str) and said.lstrip().startswith(("<command-", "<bash-"))
             value, kind = {**value, "isMeta": not typed, "message": {"content": said}}, "user"
+        is_progress = kind == "progress"
+        if is_progress:
+            value = _of_agent(value)
+            kind = value.get("type")
         if kind not in _SPOKEN:
             if not isinstance(kind, str) or kind not in _SILENT:
                 self.counts["unknown"] += 1
@@ -234,7 +240,8 @@ class Transcript:
             end=end,
             agent=_agent(value),
             is_meta=value.get("isMeta") is True or _is_by_machine(value),
-            is_sidechain=value.get("isSidechain") is True,
+            is_sidechain=is_progress or value.get("isSidechain") is True,
+            is_progress=is_progress,
             is_compact_summary=value.get("isCompactSummary") is True,
             is_api_error=value.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>",
             gap=self._gap,
@@ -312,6 +319,17 @@ def _block(block: dict[str, Any]) -> Block | None:
             is_error=block.get("is_error") is True,
         )
     return None
+
+
+def _of_agent(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of a sub-agent that a `progress` entry contains, or the entry itself."""
+    data = value.get("data")
+    if not isinstance(data, dict) or data.get("type") != "agent_progress":
+        return value
+    own = data.get("message")
+    if not isinstance(own, dict):
+        return value
+    return {**value, "type": own.get("type"), "message": own.get("message")}
 
 
 def _is_by_machine(value: dict[str, Any]) -> bool:

@@ -148,7 +148,8 @@ def read_turns(transcript: Transcript, *, follows_forks: bool = True) -> Iterato
                 current.id, current.origin = turn_id("", "", current.uuid, ""), entry.origin
             current.prompt_id = ""
         current.end = entry.end
-        if current.entries[-1] != entry.start:
+        # What a sub-agent did is shown with the turn; the exchange is the session's own.
+        if current.entries[-1] != entry.start and not entry.is_progress:
             current.entries.append(entry.start)
         if entry.prompt_id and entry.text.startswith("<task-notification>"):
             current.other_prompt_ids.add(entry.prompt_id)
@@ -237,8 +238,8 @@ def _follow(
     for call in _read_calls(entry, calls, by_agent=entry.is_sidechain):
         if call.result is None:
             turn.tools.append(call)
-        elif not call.is_recall:
-            turn.tools.extend(_agent_calls(transcript, entry.agent))
+        elif not (call.is_recall or entry.is_sidechain):
+            turn.tools.extend(_agent_calls(transcript, entry.agent, calls))
     said = entry.text.strip() if entry.role == "assistant" and not entry.is_sidechain else ""
     if said:
         # Text between tool calls is narration; the last text is the answer. One message may span
@@ -254,6 +255,8 @@ def _read_calls(
 ) -> Iterator[ToolCall]:
     for block in entry.blocks:
         if block.kind == "tool_use":
+            if by_agent and block.tool_id in calls:
+                continue  # Claude Code wrote it both into the session and into the sub-agent's file
             given = {
                 name: excerpt(value) if isinstance(value, str) else value
                 for name, value in block.tool_input.items()
@@ -270,16 +273,19 @@ def _read_calls(
                 yield call
 
 
-def _agent_calls(transcript: Transcript, agent: str) -> list[ToolCall]:
-    """Read `<session>/subagents/agent-<id>.jsonl`, which Claude Code writes next to `<session>.jsonl`."""
+def _agent_calls(transcript: Transcript, agent: str, known: dict[str, ToolCall]) -> list[ToolCall]:
+    """Return calls not yet `known`, and add them. They are in `<session>/subagents/agent-<id>.jsonl`, next to
+    the session's `<session>.jsonl`.
+    """
     path = transcript.path.with_suffix("") / "subagents" / f"agent-{agent}.jsonl"
     if not is_plain_name(agent) or not path.is_file():  # the name comes from outside
         return []
-    calls: dict[str, ToolCall] = {}
+    found: list[ToolCall] = []
     try:
         for entry in Transcript(path, hide=transcript.hide):
-            list(_read_calls(entry, calls, by_agent=True))
+            calls = _read_calls(entry, known, by_agent=True)
+            found += [call for call in calls if call.result is None]
     except TranscriptError as error:  # go on without this sub-agent's calls
         transcript.counts["unreadable sub-agents"] += 1
         logger.warning("%s", error)
-    return list(calls.values())
+    return found

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memkit.agents.claude_code.exchange import messages_of
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.claude_code.turn import read_turns
 from memkit.conversation.turn import Turn
+from memkit.journal.tool_lines import tool_line
+from memkit.recall.transcript import read_messages
 from tests.builders import Lines
 from tests.capture.places import RECORDED
 from tests.ci import IN_CI
@@ -38,6 +42,9 @@ RECORDED_TURNS = {
     "forked-skill": [("/shop:ask what's x?", "The answer is 7443.", True)],
     "forked-skill-2.1.197": [("/ask what's x?", "The answer is 7443.", True), ("/exit", "", False)],
     "refused-skill": [("/shop:denied what's x?", "", False)],
+    "sub-agent-2.1.42": [
+        ("Round amounts everywhere", "Amounts are rounded to cents; the test of half a cent still fails.", True)
+    ],
     "context-2.1.197": [("hello there", "Hi.", True), ("/exit", "", False)],
 }
 
@@ -152,6 +159,71 @@ def test_reminders_are_removed_from_prompts(tmp_path: Path) -> None:
     text = "<system-reminder>a</system-reminder>one<system-reminder>b\n</system-reminder> two <system-reminder>"
     (turn,) = turns_of(Lines().prompt(text).answer("ok").write(tmp_path))
     assert turn.prompt == "one two <system-reminder>"
+
+
+def test_calls_of_a_sub_agent_inside_the_session(tmp_path: Path) -> None:
+    """2.1.42 wrote them as `progress`, some twice, and also into a file of their own."""
+    recorded = RECORDED / "sub-agent-2.1.42.jsonl"
+    path = tmp_path / recorded.name
+    shutil.copy(recorded, path)
+    (turn,) = turns_of(path)
+    shown = [
+        "Task `Round amounts` → Amounts are rounded. One test fails: test_half_a_cent.",
+        "↳ Read /home/shop/src/money.py",
+        "↳ Edit /home/shop/src/money.py",
+        "↳ Bash `pytest -q tests/test_money.py` → failed: 1 failed: test_half_a_cent",
+    ]
+    assert [tool_line(call, (), str) for call in turn.tools] == shown
+    assert [tool.name for one in messages_of(turn, path, str) for tool in one.tools] == ["Task", "Task"]
+    assert [tool.name for one in read_messages(path, str) for tool in one.tools] == ["Task", "Task"]
+    own = []
+    for line in path.read_text().splitlines():
+        inside = json.loads(line).get("data", {}).get("message")
+        own += [json.dumps({**inside, "isSidechain": True}) + "\n"] if inside else []
+    agents = path.with_suffix("") / "subagents"
+    agents.mkdir(parents=True)
+    more = Lines().call("Glob", "toolu_01ShopMore", pattern="*.py").text
+    (agents / "agent-a1b2c3d.jsonl").write_text("".join(own) + more)
+    (turn,) = turns_of(path)
+    assert [tool_line(call, (), str) for call in turn.tools] == [*shown, "↳ Glob `*.py` → no result"]
+
+
+steps = st.sampled_from(["call", "result", "same", "own", "answer", "noise"])
+
+
+@settings(max_examples=50 if IN_CI else 15)
+@given(st.lists(st.tuples(steps, st.integers(0, 3)), max_size=20))
+def test_progress_adds_calls_and_changes_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, found: list[tuple[str, int]]
+) -> None:
+    lines, plain = Lines().prompt("Look", "p1"), Lines().prompt("Look", "p1")
+    called = set()
+    for step, number in found:
+        inside = Lines()
+        if step == "answer":
+            lines.answer(f"so {number}")
+            plain.entries.append(lines.entries[-1])
+        elif step == "own":
+            lines.call("Read", f"own{number}", file_path="a")
+            plain.entries.append(lines.entries[-1])
+        elif step == "noise":
+            lines.add("progress", data=[None, {"type": "agent_progress", "message": number}, {}, "x"][number])
+        else:
+            if step == "result":
+                inside.result(f"t{number}", "ok")
+            else:
+                called.add(number)
+                inside.call("Edit", f"t{number}", file_path=f"{number}.py")
+            own = {name: inside.entries[0][name] for name in ("type", "message", "uuid")}
+            lines.add("progress", data={"type": "agent_progress", "message": own, "agentId": "a1"})
+    directory = tmp_path_factory.mktemp("progress")
+    (turn,) = turns_of(lines.write(directory))
+    assert sorted(call.input["file_path"] for call in turn.tools if call.by_agent) == [f"{one}.py" for one in sorted(called)]
+    (expected,) = turns_of(plain.write(directory))
+    own = [call.name for call in turn.tools if not call.by_agent]
+    assert own == [call.name for call in expected.tools]
+    assert (turn.id, turn.prompt, len(turn.entries)) == (expected.id, expected.prompt, len(expected.entries))
+    assert turn.answer.endswith(expected.answer.rpartition("\n\n")[2])
 
 
 def test_a_sub_agent_can_hold_anything(tmp_path: Path) -> None:
