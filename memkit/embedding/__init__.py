@@ -101,7 +101,8 @@ def start_loading(
     from memkit.embedding import weights
 
     find = functools.cache(lambda: find_embedder(home, chosen, announce))
-    if (chosen.provider, chosen.model) != ("local", weights.MODEL) or not weights.is_verified(home):
+    is_local = (chosen.provider, chosen.model) == ("local", weights.MODEL)
+    if not is_local or not weights.is_verified(weights.model_directory(home)):
         return find
     from concurrent.futures import ThreadPoolExecutor
 
@@ -128,7 +129,6 @@ def load_embedder(
         prefixes = models.prefixes(model, chosen.query_prefix, chosen.passage_prefix)
         if provider == "multilingual":
             from memkit.embedding.multilingual import MultilingualEmbedder
-
             return MultilingualEmbedder(prefixes)
         if provider in remote.PROVIDERS:
             return remote.RemoteEmbedder(home, chosen, prefixes)

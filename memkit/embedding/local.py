@@ -6,7 +6,6 @@ import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,21 +56,15 @@ class LocalEmbedder:
     prefixes: Prefixes = NO_PREFIXES
 
     def __init__(self, directory: Path, *, threads: int | None = None) -> None:
-        """Load the model. Raise `EmbeddingError` if that fails.
-
-        `threads` is for one computation; the default is all cores that this process may use.
-        """
+        """Load the model; compute with `threads`, by default on all cores. Raise `EmbeddingError`."""
         self._directory = directory
         self._tokenizer = Tokenizer.from_file(str(directory / TOKENIZER))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._session = open_session(self.name, GRAPH, threads, str(directory))
+        self._session = self._open_session(GRAPH, threads, {})
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of `texts`, float32 (len(texts), 384), each of length 1, in their order.
-
-        Ignore what a text has beyond the model's limit; see `windows`. Raise `EmbeddingError`.
-        """
+        """Return the vectors of passages; see `Embedder.embed`."""
         return self._vectors(self.prefixes.passage, texts)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -99,6 +92,20 @@ class LocalEmbedder:
                 vectors[batch] = self._run(ids)
         return vectors
 
+    def _open_session(self, graph: Path, threads: int | None, weights: Mapping[str, Any]) -> Any:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or _available_cores()
+        options.log_severity_level = 3  # errors only; users can do nothing about warnings
+        # Threads that spin while they wait for work take the cores from everything else on the machine.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        folder = "session.model_external_initializers_file_folder_path"
+        options.add_session_config_entry(folder, str(self._directory))
+        options.add_external_initializers(list(weights), list(weights.values()))
+        try:
+            return onnxruntime.InferenceSession(graph.read_bytes(), options, ["CPUExecutionProvider"])
+        except _RUNTIME_ERRORS as error:
+            raise EmbeddingError(f"{self.name} cannot be loaded: {one_line(str(error))}") from error
+
     def _input(self, ids: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         return {"input_ids": ids}
 
@@ -121,29 +128,6 @@ class LocalEmbedder:
             Token(start, end, word)
             for (start, end), word in zip(encoding.offsets, encoding.word_ids, strict=True)
         ]
-
-
-def open_session(
-    model: str,
-    graph: Path,
-    threads: int | None,
-    directory: str = "",
-    weights: Mapping[str, Any] = MappingProxyType({}),
-) -> Any:
-    """Return a session of `graph`; its weights are in `directory` or given. Raise `EmbeddingError`."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or _available_cores()
-    options.log_severity_level = 3  # errors only; users can do nothing about warnings
-    # Threads that spin while they wait for work take the cores from everything else on the machine.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.add_session_config_entry("session.model_external_initializers_file_folder_path", directory)
-    options.add_external_initializers(list(weights), list(weights.values()))
-    try:
-        return onnxruntime.InferenceSession(
-            graph.read_bytes(), sess_options=options, providers=["CPUExecutionProvider"]
-        )
-    except _RUNTIME_ERRORS as error:
-        raise EmbeddingError(f"{model} cannot be loaded: {one_line(str(error))}") from error
 
 
 def _available_cores() -> int:

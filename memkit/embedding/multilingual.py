@@ -21,7 +21,7 @@ from onnxruntime import OrtValue
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from memkit.embedding import normalize
-from memkit.embedding.local import DIMENSIONS, LocalEmbedder, open_session
+from memkit.embedding.local import DIMENSIONS, LocalEmbedder
 from memkit.embedding.models import Prefixes
 from memkit.environment.extras import EXTRAS, how_to_add
 from memkit.errors import EmbeddingError
@@ -31,22 +31,9 @@ SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 _VOCABULARY = 44  # where it begins in the file, after the sizes of the model
 _BLOCK_BYTES = 18  # 32 weights: a float16 that scales them, and 4 bits each
 
-_UNRELATED = """
-The deployment failed because the disk of the second server was full.
-The recipe needs two eggs, some butter, and a little salt.
-My sister bought a red bicycle for her daughter last summer.
-Die Funktion gibt eine leere Liste zurück, wenn nichts gefunden wurde.
-El equipo ganó el partido en el último minuto.
-昨日は雨が降ったので、家で本を読んでいました。
-设置文件里缺少一个必需的字段。
-Она преподаёт математику в школе уже десять лет.
-Water boils at a lower temperature in the mountains.
-Le musée est fermé le lundi et les jours fériés.
-We moved the tests of the parser into their own folder.
-오늘 회의는 오후 세 시로 연기되었습니다.
-""".strip().splitlines()
-"""Their mean is subtracted from each vector: else any two texts have a cosine of 0.7 to 0.9, and no question
-is off topic (Mu and Viswanath 2018, arXiv:1702.01417)."""
+_UNRELATED = Path(__file__).with_name("unrelated.txt")
+"""Sentences whose mean is subtracted from each vector. Else any two texts have a cosine of 0.7 to 0.9, and no
+question is off topic (Mu and Viswanath 2018, arXiv:1702.01417)."""
 
 
 class MultilingualEmbedder(LocalEmbedder):
@@ -76,11 +63,11 @@ class MultilingualEmbedder(LocalEmbedder):
             name: OrtValue.ortvalue_from_numpy(_floats(one) if one.dtype == np.uint8 else one)
             for name, one in tensors.items()
         }
-        self._session = open_session(self.name, GRAPH, threads, weights=self._weights)
+        self._session = self._open_session(GRAPH, threads, self._weights)
         self.prefixes = prefixes
-        self._means = dict.fromkeys(prefixes, np.zeros(DIMENSIONS, np.float32))
-        for prefix in prefixes:
-            self._means[prefix] = self._vectors(prefix, _UNRELATED).mean(axis=0)
+        unrelated = _UNRELATED.read_text("utf-8").splitlines()
+        uncentered = super()._vectors
+        self._means = {prefix: uncentered(prefix, unrelated).mean(axis=0) for prefix in prefixes}
 
     def _vectors(self, prefix: str, texts: Sequence[str]) -> NDArray[np.float32]:
         return normalize(super()._vectors(prefix, texts) - self._means[prefix])
@@ -117,13 +104,11 @@ def _read(data: NDArray[np.uint8]) -> tuple[list[tuple[str, float]], dict[str, N
 def _tokenizer(pieces: list[tuple[str, float]]) -> Tokenizer:
     """Return SentencePiece's unigram tokenizer as XLM-RoBERTa has it."""
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3))
-    tokenizer.normalizer = normalizers.Sequence(
-        [normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
-    )
+    spaces = normalizers.Replace(Regex(" {2,}"), " ")
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), spaces])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        "<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
+    ends = [("<s>", 0), ("</s>", 2)]
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=ends)
     return tokenizer
 
 
@@ -132,5 +117,5 @@ def _floats(packed: NDArray[np.uint8]) -> NDArray[np.float32]:
     blocks = packed.reshape(-1, _BLOCK_BYTES)
     scales = blocks[:, :2].copy().view("<f2").astype(np.float32)
     halves = np.concatenate([blocks[:, 2:] & 15, blocks[:, 2:] >> 4], axis=1)
-    floats: NDArray[np.float32] = ((halves.astype(np.float32) - 8) * scales).ravel()
-    return floats
+    floats: NDArray[np.float32] = (halves.astype(np.float32) - 8) * scales
+    return floats.ravel()
