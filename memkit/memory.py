@@ -52,15 +52,21 @@ if TYPE_CHECKING:
     from memkit.recall.client import SearchClient
     from memkit.recall.expand import Section
     from memkit.recall.file_history import FileHistory
+    from memkit.recall.history import SessionPage
     from memkit.recall.names import Entry
     from memkit.recall.overview import PastSession, TopicCount
     from memkit.recall.results import Answer
     from memkit.recall.resume import FoundSession, Resumable
+    from memkit.recall.session_view import SessionView
     from memkit.recall.transcript import Exchange
+    from memkit.service.jobs import JobView
     from memkit.settings.load import Settings
+    from memkit.stats.overview import MemoryOverview
     from memkit.summarize.compaction import CompactionReport
+    from memkit.timeline.events import ChildrenMatches, Events, NodeMatches
     from memkit.timeline.tree import Timeline
-    from memkit.timeline.view import TimelineView
+    from memkit.timeline.view import Calendar, TimelineView
+    from memkit.topics.graph import Graph
     from memkit.topics.topic_list import Topic, TopicList
 
 logger = logging.getLogger(__name__)
@@ -246,7 +252,7 @@ class Memory:
     def session_list(
         self, *, since: str = "", until: str = "", branch: str = "", file: str = "", limit: int = 50,
         after: str = "",
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> SessionPage:  # fmt: skip
         """Return a page of `sessions`: `memory.session_list(limit=20)["sessions"]`.
 
         With `until`, an ISO day, a session has only its days in the period. `after` is the `next` of the page
@@ -257,10 +263,10 @@ class Memory:
         filters = SessionFilters(since, branch, file, until)
         return list_sessions(self._timeline, filters, limit, after, self.announce)
 
-    def session(self, name: str, *, limit: int = 50, offset: int | None = None) -> dict[str, Any]:
+    def session(self, name: str, *, limit: int = 50, offset: int | None = None) -> SessionView:
         """Return a session with its summaries and turns, their parts, files, and marks.
 
-            memory.session("5e550001")["entries"][0]["answer"]
+            memory.session("5e550001").entries[0]["answer"]
 
         `name` may also be a turn of it. `limit` and `offset` are as for
         `memkit.recall.session_view.view_session`.
@@ -285,26 +291,26 @@ class Memory:
 
         return view(self._timeline, node, depth, limit, after, as_rows=as_rows)
 
-    def calendar(self, year: int) -> dict[str, Any]:
+    def calendar(self, year: int) -> Calendar:
         """Return how much each day of a year holds: `memory.calendar(2026)["days"][0]["turns"]`."""
         from memkit.timeline.view import calendar
 
         return calendar(self._timeline, year)
 
-    def overview(self) -> dict[str, Any]:
+    def overview(self) -> MemoryOverview:
         """Return sizes, the last turn, costs, and health: `memory.overview()["counts"]["sessions"]`."""
         from memkit.stats.overview import overview
 
         return overview(self._timeline, self.home, self.settings, self.index_status())
 
-    def scan(self, words: str, node: str = "", *, limit: int = 100, after: str = "") -> dict[str, Any]:
+    def scan(self, words: str, node: str = "", *, limit: int = 100, after: str = "") -> NodeMatches:
         """Return the turns, notes, and bullets of a node with all words: `memory.scan("7443", "2026-11")`."""
         from memkit.timeline.events import find_words
 
         timeline = self._timeline
         return find_words(timeline, timeline.node(node), words, limit, after, self.announce)
 
-    def scan_children(self, words: str, node: str = "", *, limit: int = 20) -> dict[str, Any]:
+    def scan_children(self, words: str, node: str = "", *, limit: int = 20) -> ChildrenMatches:
         """Return the children of a node in which something has all words, with their first matches.
 
             memory.scan_children("7443", "2026")["children"]    # the months of the year
@@ -322,7 +328,7 @@ class Memory:
         after: str = "",
         since: datetime | None = None,
         until: datetime | None = None,
-    ) -> dict[str, Any]:
+    ) -> Events:
         """Return the original messages of a node, page by page: `memory.events("2026-11-20")["events"]`.
 
         `since` and `until` (excluded) leave out what was said before or after.
@@ -375,7 +381,7 @@ class Memory:
             raise MemkitError(f"{self.project.root} has no memory to find topics in")
         return found
 
-    def graph(self, around: str = "", *, limit: int = 200) -> dict[str, Any]:
+    def graph(self, around: str = "", *, limit: int = 200) -> Graph:
         """Return topics, turns, and files as nodes and edges: `memory.graph("topic:5f0c0e0a")["nodes"]`.
 
         `around` is the id of a node, `topic:ID`, `file:PATH`, or `entry:TURN`; "" draws the whole memory, the
@@ -765,7 +771,7 @@ class Memory:
             "model": self.settings.embedding.model,
         }
 
-    def jobs(self) -> dict[str, dict[str, Any]]:
+    def jobs(self) -> dict[str, JobView]:
         """Return the recurring jobs of this memory home by name: purpose, interval, next and last run."""
         from memkit.service.jobs import JOBS, JobBook, JobState
 

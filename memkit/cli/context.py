@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -153,7 +153,7 @@ class Context:
 
         return index_lock(self.home, LOCK_SECONDS, self.say)
 
-    def report(self, value: dict[str, Any], *lines: str) -> None:
+    def report(self, value: Mapping[str, Any], *lines: str) -> None:
         """Print a command's result: `value` with `--json`, else `lines`."""
         if self.as_json:
             self.print_json(value)

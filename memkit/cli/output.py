@@ -79,8 +79,10 @@ def echo(text: str = "", columns: int = 0, **style: Any) -> None:
 
 def json_line(value: Any) -> str:
     """Return `value` as one line of JSON that stdout can encode and that is safe on a terminal."""
+    import msgspec
+
     is_unicode = str(sys.stdout.encoding).lower().startswith("utf")
-    return escaped(json.dumps(value, ensure_ascii=not is_unicode))
+    return escaped(json.dumps(value, ensure_ascii=not is_unicode, default=msgspec.to_builtins))
 
 
 def print_fields(fields: Mapping[str, str]) -> None:

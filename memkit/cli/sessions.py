@@ -74,7 +74,7 @@ def list_sessions(
     )
     shown = list(islice(found, count + 1))
     if context.as_json:
-        context.print_json({"sessions": [one.as_dict() for one in shown[:count]]})
+        context.print_json({"sessions": shown[:count]})
         return
     if not shown:
         is_filtered = bool(since or branch or file)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 Role = Literal["shell", "edit", "read", "list", "search", "agent", "skill", "other"]
 """`list` shows a directory; `search` looks for files or in them; `agent` starts a sub-agent."""
@@ -23,6 +23,28 @@ class ToolUse:
     input: dict[str, Any] = field(default_factory=dict)
     result: str | None = None
     is_error: bool = False
+
+
+class _ToolName(TypedDict):
+    name: str
+
+
+class ToolView(_ToolName, total=False):
+    """A tool call with its input, or the result of one."""
+
+    input: dict[str, Any]
+    result: str
+    is_error: bool
+
+
+class MessageView(TypedDict):
+    """A message as JSON. `time` is in ISO 8601."""
+
+    role: str
+    time: str | None
+    turn: str | None
+    text: str
+    tools: list[ToolView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +67,7 @@ class Message:
             else:
                 yield f"{tool.name} {json.dumps(tool.input, ensure_ascii=False)}"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> MessageView:
         """Return the message as `memkit transcript --json` prints it."""
         return {
             "role": self.role,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 
@@ -64,6 +64,44 @@ class DayLocation:
         return [f"{name}{suffix}.md" for name in names for suffix in ("", ".local")]
 
 
+class ErasedLines(TypedDict):
+    """Lines without an ID, from 1, both ends included."""
+
+    path: str
+    start_line: int
+    end_line: int
+
+
+class SharedCopy(TypedDict):
+    """An entry that the user shared in the repository."""
+
+    path: str
+    line: int
+    key: str
+
+
+class LocationsView(TypedDict):
+    """`Locations` as JSON: IDs, counts, and paths. `grips` are citations.
+
+    `archived` counts turns by session, `projects` turns and notes by root. `team` are the user's own copies
+    in the repository.
+    """
+
+    turns: list[str]
+    grips: list[str]
+    notes: list[str]
+    bullets: int
+    days: list[str]
+    archived: dict[str, int]
+    passages: list[ErasedLines]
+    facts: list[str]
+    files: list[str]
+    old_versions: list[str]
+    projects: dict[str, int]
+    shared: dict[str, int]
+    team: list[SharedCopy]
+
+
 @dataclass(slots=True)
 class Locations:
     """Everything that is to be erased; `forgotten` names every entry of it.
@@ -111,7 +149,7 @@ class Locations:
         """The number of bullets to remove."""
         return sum(day.bullets for day in self.days)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> LocationsView:
         """Return what `memkit forget --json` prints of it: ids, counts, and paths."""
         return {
             "turns": sorted(self.forgotten.turns),

@@ -10,11 +10,11 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from memkit import anchors
 from memkit.bullets import WrittenBullet, read_bullets
-from memkit.conversation.message import Message
+from memkit.conversation.message import Message, MessageView
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.journal.day_file import DayFile
 from memkit.journal.journal import Journal
@@ -26,6 +26,21 @@ EXCERPT_CHARACTERS = 200
 
 _TERM = re.compile(r"[^\W_]{2,}(?:[./_-][^\W_]+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
+
+
+class CitationView(TypedDict):
+    """A `Citation` as JSON."""
+
+    id: str
+    bullet: str
+    date: str
+    session: str
+    turns: list[str]
+    verified: bool
+    excerpt: str
+    source: str
+    place: int
+    events: list[MessageView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +62,7 @@ class Citation:
     events: tuple[Message, ...]
     place: int
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> CitationView:
         """Return the citation as `memkit cite --json` prints it."""
         return {
             "id": self.id,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
 from itertools import dropwhile, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from memkit import anchors
 from memkit.errors import JournalError, MemkitError
@@ -257,9 +257,16 @@ def _read_days(
                     announce(str(error))
 
 
+class SessionPage(TypedDict):
+    """A page of sessions."""
+
+    sessions: list[PastSession]
+    next: str | None
+
+
 def list_sessions(
     timeline: Timeline, filters: SessionFilters, limit: int, after: str, announce: Callable[[str], None]
-) -> dict[str, Any]:
+) -> SessionPage:
     """Return at most `limit` sessions, the last active first, and `next`: `after` of the next page, or None.
 
     Raise `MemkitError` if `after` is none.
@@ -282,6 +289,6 @@ def list_sessions(
     page = list(islice(found, limit + 1))
     is_last = len(page) <= limit
     return {
-        "sessions": [one.as_dict() for one in page[:limit]],
+        "sessions": page[:limit],
         "next": None if is_last else _SEPARATOR.join(activity(page[limit - 1])),
     }

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 from memkit import anchors
 from memkit.errors import AmbiguousIdError, NotFoundError
@@ -23,6 +23,23 @@ _KINDS = {"session": "session", "turn": "turn", "grip": "citation", "note": "not
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _SHOWN = 5
+
+
+class _EntryView(TypedDict):
+    kind: str
+    id: str
+    path: str
+    line: int
+    session: str | None
+    turns: list[str]
+    content: str
+
+
+class EntryView(_EntryView, total=False):
+    """An entry as Markdown without anchors. A note has tags and metadata."""
+
+    tags: list[str]
+    metadata: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +59,9 @@ class Entry:
     turns: tuple[str, ...]
     markdown: str
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> EntryView:
         """Return the entry as `memkit show --json` prints it."""
-        tags, metadata = read_note(self.markdown) if self.kind == "note" else ([], {})
-        return {
+        view: EntryView = {
             "kind": self.kind,
             "id": self.id,
             "path": self.path,
@@ -53,8 +69,10 @@ class Entry:
             "session": self.session or None,
             "turns": list(self.turns),
             "content": anchors.strip(self.markdown),
-            **({"tags": tags, "metadata": metadata} if self.kind == "note" else {}),
         }
+        if self.kind == "note":
+            view["tags"], view["metadata"] = read_note(self.markdown)
+        return view
 
 
 @dataclass(frozen=True, slots=True)

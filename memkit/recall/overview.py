@@ -6,8 +6,8 @@ Imports nothing heavy: a command that asks the service needs no more than this.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+
+from msgspec import Struct, field
 
 from memkit.projects.project import Project
 from memkit.text import defuse, one_line, plural
@@ -17,8 +17,7 @@ _ALL_DAYS = "all days "
 """Before "until" or "since" in the days of a period without a begin or an end."""
 
 
-@dataclass(frozen=True, slots=True)
-class PastSession:
+class PastSession(Struct, frozen=True, rename={"id": "session", "root": "project"}):
     """A session with all its days, or with those of a period.
 
     `begins` and `ends` are the local times (`2026-11-20 14:02`) of its first and last turn, or days alone.
@@ -36,24 +35,8 @@ class PastSession:
     path: str
     line: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the session as `memkit sessions --json` prints it."""
-        return {
-            "session": self.id,
-            "project": self.root,
-            "begins": self.begins,
-            "ends": self.ends,
-            "title": self.title,
-            "outcome": self.outcome,
-            "turns": list(self.turns),
-            "branch": self.branch,
-            "path": self.path,
-            "line": self.line,
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True, omit_defaults=True, rename={"root": "project"}):
     """A note, an open question, a decision, a heading, or a line of a rollup: one line of plain text.
 
     `time` is local (`2026-11-20 14:02`), or the day alone. `id` is for `memkit show`, or "". `session` is ""
@@ -67,20 +50,8 @@ class Line:
     root: str
     citations: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the line as `memkit search --json` prints it."""
-        return {
-            "time": self.time,
-            "text": self.text,
-            "id": self.id,
-            "session": self.session,
-            "project": self.root,
-            **({"citations": list(self.citations)} if self.citations else {}),
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class PeriodNode:
+class PeriodNode(Struct, frozen=True, rename={"id": "node", "root": "project"}):
     """A node of the timeline that a period consists of: `memkit timeline ID` goes on there.
 
     With a rollup it has its `title` and `lines`; `omitted` counts those left out. Without one it has the
@@ -96,19 +67,6 @@ class PeriodNode:
     decided: tuple[Line, ...] = ()
     open: tuple[Line, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the node as `memkit search --json` prints it."""
-        return {
-            "node": self.id,
-            "project": self.root,
-            "title": self.title,
-            "lines": [one.as_dict() for one in self.lines],
-            "omitted": self.omitted,
-            "words": list(self.words),
-            "decided": [one.as_dict() for one in self.decided],
-            "open": [one.as_dict() for one in self.open],
-        }
-
     def parts(self) -> Iterator[tuple[str, Line]]:
         """Yield its lines, each with what it is: "", "decided", or "open"."""
         for kind, lines in (("", self.lines), ("decided", self.decided), ("open", self.open)):
@@ -116,8 +74,7 @@ class PeriodNode:
                 yield kind, line
 
 
-@dataclass(frozen=True, slots=True)
-class TopicCount:
+class TopicCount(Struct, frozen=True, rename={"root": "project"}):
     """A topic with the number of its entries in a period, and the first and last ISO day of these."""
 
     id: str
@@ -127,17 +84,6 @@ class TopicCount:
     first: str
     last: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the topic as `memkit search --json` prints it."""
-        return {
-            "id": self.id,
-            "project": self.root,
-            "label": self.label,
-            "entries": self.entries,
-            "first": self.first,
-            "last": self.last,
-        }
-
 
 FindTopics = Callable[[Project, str, str], list[TopicCount] | None]
 """Returns the topics of a project with entries in a period (ISO days, inclusive), those with the most first;
@@ -145,39 +91,26 @@ None if none were computed yet.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(Struct, frozen=True, omit_defaults=True):
     """The answer to a question about work in general.
 
     `kind` is "period" (sessions in the order of time, and notes as `lines`), "recent" (the newest sessions,
     newest first), "topics" (topics, and the sessions of the period, or the newest), or "open" (open questions
-    as `lines`, newest first). `nodes` are those of the timeline that a period consists of. `omitted` and
-    `omitted_lines` count what is left out. `nearest` are the days (ISO) nearest to the period that hold
-    something, if it holds nothing. `hint` says why there are no topics.
+    as `lines`, newest first). `nodes` are those of the timeline that a period consists of. `omitted` counts
+    what is left out, `omitted_lines` the lines of it. `nearest` are the days (ISO) nearest to the period that
+    hold something, if it holds nothing. `hint` says why there are no topics.
     """
 
     kind: str
-    sessions: tuple[PastSession, ...] = ()
-    lines: tuple[Line, ...] = ()
-    omitted: int = 0
-    nearest: tuple[str, ...] = ()
+    # JSON always has those with a factory.
+    sessions: tuple[PastSession, ...] = field(default_factory=tuple)
+    lines: tuple[Line, ...] = field(default_factory=tuple)
+    omitted: int = field(default_factory=int)
+    nearest: tuple[str, ...] = field(default_factory=tuple)
     omitted_lines: int = 0
     nodes: tuple[PeriodNode, ...] = ()
     topics: tuple[TopicCount, ...] = ()
     hint: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the overview as `memkit search --json` prints it."""
-        return {
-            "kind": self.kind,
-            **({"nodes": [one.as_dict() for one in self.nodes]} if self.nodes else {}),
-            **({"topics": [one.as_dict() for one in self.topics]} if self.topics else {}),
-            **({"hint": self.hint} if self.hint else {}),
-            "sessions": [one.as_dict() for one in self.sessions],
-            "lines": [one.as_dict() for one in self.lines],
-            "omitted": self.omitted + self.omitted_lines,
-            "nearest": list(self.nearest),
-        }
 
     def heading(self, days: str) -> str:
         """Return what follows, or that there is nothing, as one sentence; `days` are those of the period."""
@@ -192,10 +125,11 @@ class Overview:
             near = f" The nearest days that hold something: {', '.join(self.nearest)}." * bool(self.nearest)
             nothing = "Nothing was recorded" if is_open_ended else "The memory holds nothing"
             return f"{nothing}{where}.{near}"
-        total = len(self.sessions) + self.omitted
+        omitted = self.omitted - self.omitted_lines
+        total = len(self.sessions) + omitted
         if self.kind == "topics":
             topics = plural(len(self.topics), "topic") + ", most entries first" * (len(self.topics) > 1)
-            sessions = f"{len(self.sessions)} of " * bool(self.omitted) + plural(total, "session")
+            sessions = f"{len(self.sessions)} of " * bool(omitted) + plural(total, "session")
             order = "" if days else ", newest first"
             return f"{days}: " * bool(days) + f"{topics}; {sessions}{order}."
         if self.kind == "recent":
@@ -206,7 +140,7 @@ class Overview:
             return f"The last {len(self.sessions)} of {plural(total, 'session')}{where}, newest first."
         counts = [plural(total, "session")] if total else []
         counts += [plural(len(self.lines) + self.omitted_lines, "note")] if self.lines else []
-        older = [plural(self.omitted, "session")] if self.omitted else []
+        older = [plural(omitted, "session")] if omitted else []
         older += [plural(self.omitted_lines, "note")] if self.omitted_lines else []
         left_out = f" The oldest are left out: {' and '.join(older)}." if older else ""
         if not counts:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import date
 from itertools import islice
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from memkit.errors import MemkitError
 from memkit.paths import Home
@@ -130,7 +131,9 @@ class OverviewReader:
             nearest += [day for day in days if self._until and day > self._until][:NEAREST_DAYS]
         in_order = sorted(kept, key=lambda one: (one.begins, one.ends, one.id))
         omitted_lines = len(lines) - len(shown)
-        return Overview("period", tuple(in_order), shown, omitted, tuple(nearest), omitted_lines, nodes)
+        return Overview(
+            "period", tuple(in_order), shown, omitted + omitted_lines, tuple(nearest), omitted_lines, nodes
+        )
 
     def recent(self, most: int = RECENT_SESSIONS) -> Overview:
         """Return the newest sessions."""

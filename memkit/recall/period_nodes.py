@@ -7,8 +7,9 @@ timeline keeps of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import date
+
+from msgspec.structs import replace
 
 from memkit.journal.journal import Journal
 from memkit.paths import Home

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.recall.overview import FindTopics, Overview
@@ -124,8 +126,9 @@ def answer(
             lines = searcher().dated(asked.request.filters)
             shown = tuple(lines[:MOST_SESSIONS])
             nearest = () if shown else overview.nearest
-            overview = replace(
-                overview, lines=shown, omitted_lines=len(lines) - len(shown), nearest=nearest
+            omitted = len(lines) - len(shown)
+            overview = structs.replace(
+                overview, lines=shown, omitted=omitted, omitted_lines=omitted, nearest=nearest
             )
     elif asked.kind == "recent":
         overview = reader.recent()

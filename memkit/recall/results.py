@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import date
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from memkit.index.chunk import Chunk
 from memkit.recall.overview import Line, Overview
@@ -88,10 +88,6 @@ class Excerpt:
     def heading(self) -> str:
         """Time and title."""
         return f"{self.time} {self.title}".strip()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the excerpt as JSON."""
-        return {**asdict(self), "words": list(self.words)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +173,9 @@ class Result:
             return []
         return list(dict.fromkeys(one["id"] for one in self.merged if one["kind"] == "turn"))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> SearchResult:
         """Return the result as `memkit search --json` prints it."""
-        return {
+        value: dict[str, Any] = {
             "id": self.id,
             "chunk_id": self.chunk_id,
             "score": self.score,
@@ -198,8 +194,9 @@ class Result:
             **({"changed_by": self.changed_by} if self.changed_by else {}),
             "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
             **({"explanation": self.explanation} if self.explanation else {}),
-            **({"excerpt": self.excerpt.as_dict()} if self.excerpt else {}),
+            **({"excerpt": self.excerpt} if self.excerpt else {}),
         }
+        return cast("SearchResult", value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +230,7 @@ class Answer:
         """The days of the period, or ""."""
         return self.period.days if self.period else ""
 
-    def as_dict(self, *, with_query: bool = True) -> dict[str, Any]:
+    def as_dict(self, *, with_query: bool = True) -> SearchAnswer:
         """Return the answer as `memkit search --json` prints it."""
         period = None
         if self.period is not None:
@@ -241,12 +238,12 @@ class Answer:
             period = {name: str(day) if day else None for name, day in ends.items()}
             if with_query:
                 period |= {"text": self.period.text, "words": self.words}
-        return {
+        value: dict[str, Any] = {
             **({"query": self.query} if with_query else {}),
             **({"period": period} if period else {}),
             **({"outside_period": True} if self.is_outside else {}),
-            **({"overview": self.overview.as_dict()} if self.overview else {}),
-            **({"nearest": [one.as_dict() for one in self.nearest]} if self.nearest else {}),
+            **({"overview": self.overview} if self.overview else {}),
+            **({"nearest": self.nearest} if self.nearest else {}),
             "mode": self.mode,
             "degraded": bool(self.degraded),
             **({"degraded_reason": self.degraded} if self.degraded else {}),
@@ -255,6 +252,101 @@ class Answer:
             "chunks": self.chunks,
             "results": [result.as_dict() for result in self.results],
         }
+        return cast("SearchAnswer", value)
+
+
+class Reference(TypedDict):
+    """Another entry. `text` is the sentence that counts."""
+
+    id: str
+    date: str
+    text: str
+
+
+class MergedResult(TypedDict):
+    """A part of the memory that a result stands for, too."""
+
+    id: str
+    kind: str
+
+
+class ResultScores(TypedDict):
+    """The parts of a score: BM25, the cosine of the vectors, and the score with its surroundings."""
+
+    lexical: float
+    dense: float | None
+    context: float
+
+
+class _SearchResult(TypedDict):
+    id: str
+    chunk_id: str
+    score: float
+    relevance: float
+    project: str
+    root: str
+    source: str
+    start_line: int
+    end_line: int
+    heading: str
+    breadcrumb: str
+    kind: str
+    date: str
+    session: str
+    turns: list[str]
+    citations: list[str]
+    branch: str
+    content: str
+    node: str
+    merged: list[MergedResult]
+    scores: ResultScores
+
+
+class SearchResult(_SearchResult, total=False):
+    """A `Result` as JSON. Lines are those of `source`, from 1, both ends included.
+
+    `chunk_id` changes when the text moves; `id`, of a turn, bullet, fact, or note, stays.
+    """
+
+    author: str
+    superseded: Reference
+    git: dict[str, Any]
+    team: dict[str, Any]
+    changed_by: Reference
+    excerpt: Excerpt
+    explanation: dict[str, Any]
+
+
+class _SearchPeriod(TypedDict):
+    since: str | None
+    until: str | None
+
+
+class SearchPeriod(_SearchPeriod, total=False):
+    """The period that a question names, and its other words."""
+
+    text: str
+    words: str
+
+
+class _SearchAnswer(TypedDict):
+    mode: str
+    degraded: bool
+    took_ms: float
+    best_relevance: float
+    chunks: int
+    results: list[SearchResult]
+
+
+class SearchAnswer(_SearchAnswer, total=False):
+    """An `Answer` as JSON. With `outside_period`, the results are of other days."""
+
+    query: str
+    period: SearchPeriod
+    outside_period: bool
+    overview: Overview
+    nearest: list[Line]
+    degraded_reason: str
 
 
 def _dated(newer: Mapping[str, str]) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
-from typing import Any
+from typing import Any, TypedDict
+
+from msgspec import structs
 
 from memkit import anchors
 from memkit.bullets import read_bullets
@@ -17,12 +19,77 @@ from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.projects.project import Project
 from memkit.recall.git_marks import EntryText, find_marks
 from memkit.recall.history import past_sessions
+from memkit.recall.overview import PastSession
+from memkit.recall.results import Reference
 from memkit.text import encodable
 from memkit.timeline.summary import read_day
 from memkit.timeline.tree import Timeline
 
 GIT_SECONDS = 0.3
 """The time limit for git to find what has changed since the turns."""
+
+
+class Bullet(TypedDict):
+    """A line of a summary, as Markdown, with the turns that prove it. An extract is made without a model."""
+
+    id: str
+    text: str
+    turns: list[str]
+    verified: bool
+    extract: bool
+    superseded: Reference | None
+
+
+class SummaryPart(TypedDict):
+    """The summary of a part of a session."""
+
+    day: str
+    time: str
+    title: str
+    bullets: list[Bullet]
+
+
+class TouchedFile(TypedDict):
+    """A file that a turn read or edited."""
+
+    file: str
+    edited: bool
+
+
+class _TurnParts(TypedDict):
+    id: str
+    day: str
+    time: str
+    title: str
+    branch: str
+    prompt: str
+    tools: list[str]
+    outcome: str
+    answer: str
+    files: list[TouchedFile]
+
+
+class TurnView(_TurnParts):
+    """A turn. `prompt`, `tools`, and `answer` are Markdown; `outcome` is answered, interrupted, or empty.
+
+    `bullets` are those that cite it. `git` has changes of the repository since; `line` describes them.
+    """
+
+    bullets: list[str]
+    superseded: Reference | None
+    git: dict[str, Any] | None
+
+
+class SessionView(PastSession, frozen=True, kw_only=True):
+    """A session with its summaries and a page of its turns.
+
+    `turn` is the one that was asked for. `offset` is the number of the first of the `entries` in `turns`.
+    """
+
+    turn: str | None
+    summaries: list[SummaryPart]
+    offset: int
+    entries: list[TurnView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +107,7 @@ def view_session(
     offset: int | None,
     redact: Callable[[str], str],
     directory: str,
-) -> dict[str, Any]:
+) -> SessionView:
     """Return a session by its id, or the one with a turn, or their first characters.
 
     It has at most `limit` of its turns. The first of them is number `offset`; by default the first of all, or
@@ -54,7 +121,7 @@ def view_session(
     if found is None:
         raise NotFoundError(f"{timeline.project.root} has no session {name!r}; `memkit sessions` lists them")
     superseding = _superseding(timeline)
-    summaries: list[dict[str, Any]] = []
+    summaries: list[SummaryPart] = []
     turns: dict[str, _Turn] = {}
     for day in days:
         content = read_day(timeline.journal, day)
@@ -82,12 +149,12 @@ def view_session(
         for bullet in summary["bullets"]:
             for cited in bullet["turns"]:
                 citing.setdefault(cited, []).append(bullet["id"])
-    return {
-        **found.as_dict(),
-        "turn": turn if turn in turns else None,
-        "summaries": summaries,
-        "offset": offset,
-        "entries": [
+    return SessionView(
+        **structs.asdict(found),
+        turn=turn if turn in turns else None,
+        summaries=summaries,
+        offset=offset,
+        entries=[
             {
                 **_shown_turn(one, text, redact),
                 "bullets": citing.get(one.id, []),
@@ -96,22 +163,22 @@ def view_session(
             }
             for one, text, mark in zip(page, texts, marks, strict=True)
         ],
-    }
+    )
 
 
-def _superseding(timeline: Timeline) -> Mapping[str, dict[str, str]]:
+def _superseding(timeline: Timeline) -> Mapping[str, Reference]:
     """Return the facts because of which entries no longer hold, by the id of the entry."""
     text = encodable(timeline.journal.text(MEMORY_FILE))
 
-    def shown(fact: Fact) -> dict[str, str]:
+    def shown(fact: Fact) -> Reference:
         return {"id": fact.id, "date": fact.date, "text": unescape(fact.text)}
 
     return {name: shown(fact) for name, fact in superseding_facts(text, MEMORY_FILE).items()}
 
 
 def _bullets(
-    content: DayFile, heading: Section, superseding: Mapping[str, dict[str, str]]
-) -> Iterator[dict[str, Any]]:
+    content: DayFile, heading: Section, superseding: Mapping[str, Reference]
+) -> Iterator[Bullet]:
     for _, bullet in read_bullets(content.lines[heading.start + 1 : heading.end]):
         yield {
             "id": bullet.id,
@@ -128,7 +195,7 @@ def _entry(project: Project, turn: _Turn, text: str, branch: str) -> EntryText:
     return EntryText(project.root, text, turn.day, branch, turn.section.minute)
 
 
-def _shown_turn(turn: _Turn, text: str, redact: Callable[[str], str]) -> dict[str, Any]:
+def _shown_turn(turn: _Turn, text: str, redact: Callable[[str], str]) -> _TurnParts:
     parts = read_parts(text)
     files: dict[str, bool] = {}
     for call in read_turn(text).calls:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from memkit import anchors
 from memkit.agents.claude_code.exchange import message_of
@@ -17,7 +17,7 @@ from memkit.agents.claude_code.turn import read_turns
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Sessions
-from memkit.conversation.message import Message
+from memkit.conversation.message import Message, MessageView
 from memkit.conversation.turn import Turn
 from memkit.conversation.values import redacted_again
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
@@ -97,6 +97,20 @@ class Original:
                 yield redacted_again(message, redact)
 
 
+class ExchangeView(TypedDict):
+    """An `Exchange` as JSON. `transcript` is the path of Claude Code's; None for text from the archive."""
+
+    session: str
+    transcript: str | None
+    archived: bool
+    turn: str | None
+    branch: str
+    commit: str
+    damaged_bytes: int
+    missing: list[str]
+    messages: list[MessageView]
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """The messages of a session, or those around one `turn` ("" for all).
@@ -111,7 +125,7 @@ class Exchange:
     commit: str
     missing: list[str]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> ExchangeView:
         """Return the exchange as `memkit transcript --json` prints it."""
         archived = self.original.archive is not None
         return {

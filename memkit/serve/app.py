@@ -12,14 +12,14 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 
 import memkit
 from memkit.serve import browser, jobs, memories, overview, searches, sessions, timeline, topics
-from memkit.serve.answers import Answer
+from memkit.serve.answers import Answer, documented, returns, schemas
 from memkit.serve.auth import Auth
 from memkit.serve.guard import Guard
 from memkit.serve.keys import Keys
 from memkit.serve.limits import Opener, RateLimits, Threads
 from memkit.serve.link import Link
 from memkit.serve.live import Live
-from memkit.serve.problems import Problem, documented, handle_all
+from memkit.serve.problems import handle_all
 from memkit.serve.shapes import Health
 from memkit.text import one_line
 
@@ -72,7 +72,7 @@ def make_app(
     app.state.is_ready = False
     handle_all(app)
 
-    @app.get("/health", response_model=Health, tags=["health"], responses={503: {"model": Health}})
+    @app.get("/health", tags=["health"], responses={**returns(Health), **returns(Health, status=503)})
     async def health(request: Request) -> Response:
         """Return SERVING when the memory is open and its index is up to date."""
         status = "SERVING" if app.state.is_ready else "NOT_SERVING"
@@ -82,7 +82,10 @@ def make_app(
     for module in (memories, sessions, timeline, searches, topics, jobs, overview):
         app.include_router(module.router, responses=failures)
     app.include_router(browser.router)
-    _describe_problems(app)
+    components = app.openapi()["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own errors
+        components.pop(name, None)
+    components.update(schemas())
     return Guard(app, hosts, auth.is_known)
 
 
@@ -106,14 +109,3 @@ def _prepare(app: FastAPI) -> None:
     except Exception as error:  # noqa: BLE001 - an answer names what is missing
         logger.warning("the index is not up to date: %s", one_line(str(error)))
     app.state.is_ready = True
-
-
-def _describe_problems(app: FastAPI) -> None:
-    """Put problems into the OpenAPI document in the place of FastAPI's own errors."""
-    document = app.openapi()
-    schemas = document["components"]["schemas"]
-    for name in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(name, None)
-    described = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-    schemas.update(described.pop("$defs", {}))
-    schemas["Problem"] = described

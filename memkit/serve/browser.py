@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from fastapi import APIRouter, HTTPException, Path, Request, Response
 from fastapi.responses import FileResponse
 
 from memkit.memory import Memory
-from memkit.serve.answers import Answer
+from memkit.serve.answers import Answer, returns
 from memkit.serve.link import LinkError, redeem
-from memkit.serve.problems import documented
-from memkit.serve.schemas import PageKey
 from memkit.serve.shapes import Token
 
 router = APIRouter(tags=["page"])
+
+
+class ProjectName(TypedDict):
+    """A project: the name that its user sees, and its directory."""
+
+    name: str
+    root: str
+
+
+class PageKey(TypedDict):
+    """The key of the page."""
+
+    key: str
+    project: ProjectName
+
+
 
 DIRECTORY = os.path.join(os.path.dirname(__file__), "page")
 """The built page. Its source is in `page/` of the repository."""
@@ -58,7 +72,7 @@ def _file(name: str) -> Response:
     return FileResponse(path, media_type=FILES[name], headers=HEADERS)
 
 
-@router.post("/page/key", response_model=PageKey, responses=documented(400, 403, 413, 421, 422, 429, 503))
+@router.post("/page/key", responses=returns(PageKey, 400, 403, 413, 421, 422, 429, 503))
 async def key(body: Token, request: Request) -> Response:
     """Exchange the token of the link for a key, once. The key ends with the server."""
     state = request.app.state

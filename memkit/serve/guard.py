@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from memkit.serve.problems import TYPE, raw
+from memkit.serve.answers import PROBLEM_TYPE
+from memkit.serve.problems import raw
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -194,6 +195,6 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 async def _refuse(status: int, detail: str, send: Send) -> None:
     body = raw(status, detail)
-    headers = [(b"content-type", TYPE.encode()), (b"content-length", str(len(body)).encode())]
+    headers = [(b"content-type", PROBLEM_TYPE.encode()), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -6,13 +6,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
+from memkit.forget.locations import LocationsView
 from memkit.memory import Memory
-from memkit.recall.results import Filters
-from memkit.serve.answers import Answer
+from memkit.recall.names import EntryView
+from memkit.recall.results import Filters, SearchAnswer
+from memkit.serve.answers import Answer, documented, returns
 from memkit.serve.auth import AdministeringOrPage, Reading, Writing, secret_of
 from memkit.serve.link import LinkError
-from memkit.serve.problems import documented
-from memkit.serve.schemas import EntryView, Erasure, SearchAnswer
 from memkit.serve.shapes import (
     AllProjects,
     Day,
@@ -33,14 +33,24 @@ from memkit.serve.shapes import (
 
 router = APIRouter(tags=["memory"])
 
+
+class _Erased(LocationsView):
+    erased: bool
+
+
+class Erasure(_Erased, total=False):
+    """The entries that were erased, or would be. The page's key erases with `confirmation`, once."""
+
+    confirmation: str
+
+
 _OF_BODIES = documented(400, 413)
 
 
 @router.post(
     "/memory/store",
     status_code=201,
-    response_model=Stored,
-    responses={200: {"model": Stored, "description": "The memory had it already"}, **_OF_BODIES},
+    responses={**returns(Stored), **returns(Stored, status=201), **_OF_BODIES},
 )
 async def store(body: NoteBody, ask: Writing, request: Request) -> Response:
     """Add a note to today's Markdown. Secrets are redacted. The same note is stored once."""
@@ -51,7 +61,7 @@ async def store(body: NoteBody, ask: Writing, request: Request) -> Response:
         if note.is_new:
             memory.index_soon()
         return Answer(
-            Stored(id=note.id, day=note.day, created=note.is_new).model_dump(),
+            Stored(id=note.id, day=note.day, created=note.is_new),
             201 if note.is_new else 200,
             headers={"Location": f"/memory/{note.id}"},
         )
@@ -62,8 +72,7 @@ async def store(body: NoteBody, ask: Writing, request: Request) -> Response:
 @router.post(
     "/events",
     status_code=201,
-    response_model=Taken,
-    responses={200: {"model": Taken, "description": "Nothing was added"}, **_OF_BODIES},
+    responses={**returns(Taken), **returns(Taken, status=201), **_OF_BODIES},
 )
 async def ingest(body: EventBody, ask: Writing) -> Response:
     """Add a message to a session of another agent. The same message at the same time is stored once."""
@@ -76,12 +85,12 @@ async def ingest(body: EventBody, ask: Writing) -> Response:
         taken = Taken(
             session=found.session, turn=found.turn, created=found.is_new, remembered=found.is_remembered
         )
-        return Answer(taken.model_dump(), 201 if found.is_new else 200)
+        return Answer(taken, 201 if found.is_new else 200)
 
     return await ask(take)
 
 
-@router.get("/memory/search", response_model=SearchAnswer)
+@router.get("/memory/search", responses=returns(SearchAnswer))
 async def search(
     ask: Reading,
     query: Text,
@@ -116,13 +125,13 @@ async def search(
     return await ask(find)
 
 
-@router.get("/memory/{id}", response_model=EntryView, responses=documented(404, 409))
+@router.get("/memory/{id}", responses=returns(EntryView, 404, 409))
 async def show(id: Id, ask: Reading) -> Response:
     """Return a note, turn, session, day, citation, fact, or search result. A note has tags and metadata."""
     return await ask(lambda memory: Answer(memory.show(id).as_dict()))
 
 
-@router.patch("/memory/{id}", response_model=EntryView, responses={**documented(404, 409), **_OF_BODIES})
+@router.patch("/memory/{id}", responses={**returns(EntryView, 404, 409), **_OF_BODIES})
 async def edit(id: ErasedId, body: NoteEdit, ask: Writing) -> Response:
     """Give a note new text, and new tags if there are any. It keeps its ID and metadata."""
 
@@ -134,7 +143,7 @@ async def edit(id: ErasedId, body: NoteEdit, ask: Writing) -> Response:
     return await ask(change)
 
 
-@router.delete("/memory/{id}", response_model=Erasure, responses=documented(404, 409))
+@router.delete("/memory/{id}", responses=returns(Erasure, 404, 409))
 async def erase(
     id: ErasedId,
     ask: AdministeringOrPage,

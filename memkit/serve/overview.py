@@ -7,15 +7,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from memkit.serve.answers import Answer
+from memkit.serve.answers import Answer, returns
 from memkit.serve.auth import AdministeringOrPage, Reading, secret_of
-from memkit.serve.problems import documented
-from memkit.serve.schemas import Graph, Overview
+from memkit.stats.overview import MemoryOverview
+from memkit.topics.graph import Graph
 
 router = APIRouter(tags=["overview"])
 
 
-@router.get("/overview", response_model=Overview)
+@router.get("/overview", responses=returns(MemoryOverview))
 async def overview(ask: AdministeringOrPage) -> Response:
     """Return sizes, the last turn, costs, and health, as far as it is quickly checked.
 
@@ -24,7 +24,7 @@ async def overview(ask: AdministeringOrPage) -> Response:
     return await ask(lambda memory: Answer(memory.overview()))
 
 
-@router.get("/graph", response_model=Graph, responses=documented(404, 409))
+@router.get("/graph", responses=returns(Graph, 404, 409))
 async def graph(
     ask: Reading,
     around: Annotated[

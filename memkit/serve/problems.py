@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from memkit.errors import (
@@ -26,12 +24,11 @@ from memkit.errors import (
     NotFoundError,
     OtherProjectsError,
 )
-from memkit.serve.answers import Answer, dumped
+from memkit.serve.answers import PROBLEM_TYPE, Answer, Invalid, Problem, dumped
 from memkit.text import one_line
 
 logger = logging.getLogger(__name__)
 
-TYPE = "application/problem+json"
 RETRY_SECONDS = 2
 DETAIL_CHARACTERS = 1000
 
@@ -55,42 +52,12 @@ class BusyError(MemkitError):
     """Too many listeners already."""
 
 
-class Invalid(BaseModel):
-    """A part of a request that is not as it must be."""
-
-    where: str
-    reason: str
-
-
-class Problem(BaseModel):
-    """A problem as RFC 9457 describes it."""
-
-    type: str = "about:blank"
-    title: str
-    status: int
-    detail: str
-    errors: list[Invalid] = []
-
-
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return how the OpenAPI document describes these statuses."""
-    schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
-    return {
-        status: {"description": HTTPStatus(status).phrase, "content": {TYPE: schema}, "model": None}
-        for status in statuses
-    }
-
-
 def problem(
     status: int, detail: str, errors: list[Invalid] | None = None, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
     """Return the response of a problem."""
-    content = Problem(
-        title=HTTPStatus(status).phrase, status=status, detail=detail, errors=errors or []
-    ).model_dump()
-    if not errors:
-        del content["errors"]
-    return Answer(content, status, headers=dict(headers or {}), media_type=TYPE)
+    content = Problem(HTTPStatus(status).phrase, status, detail, errors=errors or [])
+    return Answer(content, status, headers=dict(headers or {}), media_type=PROBLEM_TYPE)
 
 
 def handle_all(app: FastAPI) -> None:
@@ -128,5 +95,4 @@ def of_error(error: MemkitError) -> JSONResponse:
 
 def raw(status: int, detail: str) -> bytes:
     """Return the body of a problem, for code outside the app."""
-    title = HTTPStatus(status).phrase
-    return dumped({"type": "about:blank", "title": title, "status": status, "detail": detail})
+    return dumped(Problem(HTTPStatus(status).phrase, status, detail))

@@ -3,19 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 from fastapi import APIRouter, Depends, Response
 
 from memkit.errors import MemkitError
 from memkit.memory import Memory
-from memkit.recall.results import Filters
-from memkit.serve.answers import Answer
+from memkit.recall.results import Filters, SearchAnswer
+from memkit.serve.answers import Answer, returns
 from memkit.serve.auth import Reading
-from memkit.serve.schemas import HybridStatus, IndexOfWords, SearchAnswer
 from memkit.serve.shapes import AllProjects, Day, HybridMode, Limit, Text, day_named
 
 router = APIRouter(prefix="/search", tags=["search"])
+
+
+class IndexOfWords(TypedDict):
+    """The state of the index of words. `in_step` means that it has every change of the files."""
+
+    files: int
+    chunks: int
+    in_step: bool
+    language: str
+
+
+class IndexOfVectors(TypedDict):
+    """The state of the vectors, in chunks."""
+
+    provider: str
+    model: str
+    embedded: int
+    missing: int
+
+
+class HybridStatus(TypedDict):
+    """The state of both indexes. `mode` is how a search ranks unless it says otherwise."""
+
+    mode: str
+    lexical: IndexOfWords
+    vector: IndexOfVectors
 
 
 @dataclass
@@ -40,13 +65,13 @@ class Asked:
 Search = Annotated[Asked, Depends()]
 
 
-@router.get("/lexical", response_model=SearchAnswer)
+@router.get("/lexical", responses=returns(SearchAnswer))
 async def lexical(ask: Reading, asked: Search) -> Response:
     """Search by words (BM25)."""
     return await ask(lambda memory: asked.find(memory, "lexical"))
 
 
-@router.get("/vector", response_model=SearchAnswer)
+@router.get("/vector", responses=returns(SearchAnswer))
 async def vector(ask: Reading, asked: Search) -> Response:
     """Search by meaning (vectors). If the model is missing, `degraded_reason` is set."""
 
@@ -58,25 +83,25 @@ async def vector(ask: Reading, asked: Search) -> Response:
     return await ask(find)
 
 
-@router.get("/hybrid", response_model=SearchAnswer)
+@router.get("/hybrid", responses=returns(SearchAnswer))
 async def hybrid(ask: Reading, asked: Search, mode: HybridMode = "context") -> Response:
     """Search by words and vectors together."""
     return await ask(lambda memory: asked.find(memory, mode))
 
 
-@router.get("/lexical/status", response_model=IndexOfWords)
+@router.get("/lexical/status", responses=returns(IndexOfWords))
 async def lexical_status(ask: Reading) -> Response:
     """Return what the index of words holds, and whether it is up to date."""
     return await ask(lambda memory: Answer(_words(memory, memory.index_status())))
 
 
-@router.get("/hybrid/status", response_model=HybridStatus)
+@router.get("/hybrid/status", responses=returns(HybridStatus))
 async def hybrid_status(ask: Reading) -> Response:
     """Return what the indexes of words and vectors hold, and whether they are up to date."""
 
     def read(memory: Memory) -> Response:
         found, embedding = memory.index_status(), memory.settings.embedding
-        vectors = {
+        vectors: IndexOfVectors = {
             "provider": embedding.provider,
             "model": found["model"],
             "embedded": found["chunks"] - found["missing"],
@@ -89,6 +114,10 @@ async def hybrid_status(ask: Reading) -> Response:
     return await ask(read)
 
 
-def _words(memory: Memory, found: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: found[name] for name in ("files", "chunks", "in_step")}
-    return {**kept, "language": memory.settings.search.language}
+def _words(memory: Memory, found: dict[str, Any]) -> IndexOfWords:
+    return {
+        "files": found["files"],
+        "chunks": found["chunks"],
+        "in_step": found["in_step"],
+        "language": memory.settings.search.language,
+    }

@@ -8,10 +8,11 @@ from fastapi import APIRouter, Query, Response
 
 from memkit.errors import MemkitError
 from memkit.memory import Memory
-from memkit.serve.answers import Answer
+from memkit.recall.history import SessionPage
+from memkit.recall.session_view import SessionView
+from memkit.recall.transcript import ExchangeView
+from memkit.serve.answers import Answer, returns
 from memkit.serve.auth import Reading
-from memkit.serve.problems import documented
-from memkit.serve.schemas import SessionPage, SessionView, Transcript
 from memkit.serve.shapes import Cursor, Day, File, Filter, Id, Rows, day_named
 
 router = APIRouter(tags=["sessions"])
@@ -19,7 +20,7 @@ router = APIRouter(tags=["sessions"])
 TEXT_CHARACTERS = 20_000
 
 
-@router.get("/sessions", response_model=SessionPage)
+@router.get("/sessions", responses=returns(SessionPage))
 async def listed(
     ask: Reading,
     day: Day = "",
@@ -44,7 +45,7 @@ async def listed(
     return await ask(read)
 
 
-@router.get("/sessions/{id}", response_model=SessionView, responses=documented(404, 409))
+@router.get("/sessions/{id}", responses=returns(SessionView, 404, 409))
 async def one(
     id: Id,
     ask: Reading,
@@ -58,7 +59,7 @@ async def one(
     return await ask(lambda memory: Answer(memory.session(id, limit=limit, offset=offset)))
 
 
-@router.get("/turns/{id}/transcript", response_model=Transcript, responses=documented(404, 409))
+@router.get("/turns/{id}/transcript", responses=returns(ExchangeView, 404, 409))
 async def transcript(
     id: Id,
     ask: Reading,
@@ -68,7 +69,7 @@ async def transcript(
 
     def read(memory: Memory) -> Response:
         found = memory.session(id, limit=1)
-        exchange = memory.transcript(found["session"], found["turn"], context).as_dict()
+        exchange = memory.transcript(found.id, found.turn, context).as_dict()
         for message in exchange["messages"]:
             message["text"] = _cut(message["text"])
             for tool in message["tools"]:

@@ -6,6 +6,7 @@ from datetime import date, datetime, time, timedelta
 from typing import Annotated, Literal
 
 from fastapi import Path, Query
+from msgspec import Struct
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
 from memkit.errors import MemkitError
@@ -90,21 +91,24 @@ class EventBody(_Body):
     tool: str = Field(default="", max_length=200, description="The name of the tool whose result the text is")
 
 
-class Stored(BaseModel):
-    """The stored note."""
+class Stored(Struct, frozen=True):
+    """The stored note. `created` is false if the memory had it already."""
 
     id: str
     day: str
-    created: bool = Field(description="False if the memory had it already")
+    created: bool
 
 
-class Taken(BaseModel):
-    """The stored message."""
+class Taken(Struct, frozen=True):
+    """The stored message. `created` is false if the memory had it already, or does not remember it.
+
+    `remembered` is false if its turn is private, skipped, excluded, or forgotten.
+    """
 
     session: str
     turn: str
-    created: bool = Field(description="False if the memory had it already, or does not remember it")
-    remembered: bool = Field(description="False if its turn is private, skipped, excluded, or forgotten")
+    created: bool
+    remembered: bool
 
 
 class Token(_Body):
@@ -113,7 +117,7 @@ class Token(_Body):
     token: str = Field(min_length=1, max_length=200)
 
 
-class Health(BaseModel):
+class Health(Struct, frozen=True):
     """Whether the server answers questions."""
 
     status: Literal["SERVING", "NOT_SERVING"]

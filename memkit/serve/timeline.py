@@ -7,18 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from memkit.memory import Memory
-from memkit.serve.answers import Answer
+from memkit.recall.citation import CitationView
+from memkit.serve.answers import Answer, documented, returns
 from memkit.serve.auth import Reading
-from memkit.serve.problems import documented
-from memkit.serve.schemas import (
-    Calendar,
-    ChildrenMatches,
-    CitationView,
-    Events,
-    NodeMatches,
-    TimelineAnswer,
-    TimelineChildren,
-)
 from memkit.serve.shapes import (
     After,
     Depth,
@@ -32,17 +23,19 @@ from memkit.serve.shapes import (
     moment_named,
     node_named,
 )
+from memkit.timeline.events import ChildrenMatches, Events, NodeMatches
+from memkit.timeline.view import Calendar, TimelineChildren, TimelineView
 
 router = APIRouter(tags=["timeline"], responses=documented(404, 409))
 
 
-@router.get("/timeline", response_model=TimelineAnswer)
+@router.get("/timeline", responses=returns(TimelineView))
 async def root(ask: Reading, depth: Depth = 0, limit: Rows = 100, after: After = "") -> Response:
     """Return the years and months, and what the whole memory is about."""
     return await ask(lambda memory: Answer(memory.timeline(depth=depth, limit=limit, after=after)))
 
 
-@router.get("/timeline/{node}", response_model=TimelineAnswer)
+@router.get("/timeline/{node}", responses=returns(TimelineView))
 async def node_of(
     node: Node, ask: Reading, depth: Depth = 0, limit: Rows = 100, after: After = ""
 ) -> Response:
@@ -52,7 +45,7 @@ async def node_of(
     )
 
 
-@router.get("/timeline/{node}/children", response_model=TimelineChildren)
+@router.get("/timeline/{node}/children", responses=returns(TimelineChildren))
 async def children(
     node: Node, ask: Reading, depth: Depth = 1, limit: Rows = 20, after: After = ""
 ) -> Response:
@@ -60,12 +53,15 @@ async def children(
 
     def browse(memory: Memory) -> Response:
         found = memory.timeline(node_named(node), depth=depth, limit=limit, after=after)
-        return Answer({name: found[name] for name in ("path", "children", "next")})
+        page: TimelineChildren = {
+            "path": found["path"], "children": found["children"], "next": found["next"]
+        }  # fmt: skip
+        return Answer(page)
 
     return await ask(browse)
 
 
-@router.get("/timeline/{node}/search", response_model=NodeMatches)
+@router.get("/timeline/{node}/search", responses=returns(NodeMatches))
 async def search(
     node: Node, ask: Reading, query: Text, limit: Rows = 20, after: After = ""
 ) -> Response:
@@ -73,13 +69,13 @@ async def search(
     return await ask(lambda memory: Answer(memory.scan(query, node_named(node), limit=limit, after=after)))
 
 
-@router.get("/timeline/{node}/children/search", response_model=ChildrenMatches)
+@router.get("/timeline/{node}/children/search", responses=returns(ChildrenMatches))
 async def search_children(node: Node, ask: Reading, query: Text, limit: Rows = 20) -> Response:
     """Return the children of a node in which something has all words, with the first matches of each."""
     return await ask(lambda memory: Answer(memory.scan_children(query, node_named(node), limit=limit)))
 
 
-@router.get("/calendar/{year}", response_model=Calendar)
+@router.get("/calendar/{year}", responses=returns(Calendar))
 async def calendar(
     year: Annotated[int, Path(ge=1, le=9999, description="A year of the calendar")], ask: Reading
 ) -> Response:
@@ -87,7 +83,7 @@ async def calendar(
     return await ask(lambda memory: Answer(memory.calendar(year)))
 
 
-@router.get("/events", response_model=Events)
+@router.get("/events", responses=returns(Events))
 async def events(
     ask: Reading,
     since: Since = "",
@@ -106,7 +102,7 @@ async def events(
     return await ask(read)
 
 
-@router.get("/citations/{id}", response_model=CitationView)
+@router.get("/citations/{id}", responses=returns(CitationView))
 async def expand_citation(
     id: Id,
     ask: Reading,

@@ -2,20 +2,59 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from fastapi import APIRouter, Response
 
 from memkit.errors import NotFoundError
 from memkit.memory import Memory
-from memkit.serve.answers import Answer
+from memkit.serve.answers import Answer, documented, returns
 from memkit.serve.auth import Reading
-from memkit.serve.problems import documented
-from memkit.serve.schemas import FoundTopics, RelatedTopics, TopicsStatus, TopTopics
 from memkit.serve.shapes import Id, Limit, Text
+from memkit.topics.files import TopicRelation
+from memkit.topics.topic_list import TopicView
 
 router = APIRouter(prefix="/topics", tags=["topics"], responses=documented(404, 409))
 
 
-@router.get("", response_model=TopTopics)
+
+class TopTopics(TypedDict):
+    """The most important topics, and the number of all."""
+
+    topics: list[TopicView]
+    all: int
+
+
+class ScoredTopic(TopicView):
+    """A topic of what a search found."""
+
+    score: float
+
+
+class FoundTopics(TypedDict):
+    """The topics of what a search found, best first."""
+
+    topics: list[ScoredTopic]
+
+
+class RelatedTopics(TypedDict):
+    """The topics related to one."""
+
+    id: str
+    related: list[TopicRelation]
+
+
+class TopicsStatus(TypedDict):
+    """When topics were computed, in seconds since the epoch, and from what."""
+
+    computed: float | None
+    entries: int
+    in_no_topic: int
+    topics: int
+    relations: int
+
+
+@router.get("", responses=returns(TopTopics))
 async def top(ask: Reading, limit: Limit = 20) -> Response:
     """Return the topics of the project, the most important first."""
 
@@ -26,7 +65,7 @@ async def top(ask: Reading, limit: Limit = 20) -> Response:
     return await ask(read)
 
 
-@router.get("/status", response_model=TopicsStatus)
+@router.get("/status", responses=returns(TopicsStatus))
 async def status(ask: Reading) -> Response:
     """Return when the topics were computed, and from how many entries."""
 
@@ -49,7 +88,7 @@ async def status(ask: Reading) -> Response:
     return await ask(read)
 
 
-@router.get("/search", response_model=FoundTopics)
+@router.get("/search", responses=returns(FoundTopics))
 async def by_query(ask: Reading, query: Text, limit: Limit = 10) -> Response:
     """Return the topics of what a search finds, best first."""
 
@@ -60,7 +99,7 @@ async def by_query(ask: Reading, query: Text, limit: Limit = 10) -> Response:
     return await ask(find)
 
 
-@router.get("/{id}/related", response_model=RelatedTopics)
+@router.get("/{id}/related", responses=returns(RelatedTopics))
 async def related(id: Id, ask: Reading, limit: Limit = 10) -> Response:
     """Return the topics related to one, the strongest relation first."""
 

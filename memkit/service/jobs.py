@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 
@@ -124,6 +124,18 @@ class JobContext:
     index: Callable[[Project], object]
 
 
+class JobView(TypedDict):
+    """A recurring job and its last run. Times are seconds since the epoch, 0 for never."""
+
+    purpose: str
+    every_seconds: float
+    next: float | None
+    last: float
+    seconds: float
+    result: str
+    failed: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A recurring job. `run` returns one line on what it did. The setting `jobs.NAME` turns it off.
@@ -149,13 +161,16 @@ class Job:
             return None
         return state.last + self.every_seconds if 0 < state.last <= now else now
 
-    def as_dict(self, state: JobState, settings: Settings) -> dict[str, Any]:
+    def as_dict(self, state: JobState, settings: Settings) -> JobView:
         """Return the job as `memkit jobs --json` prints it."""
         return {
             "purpose": self.purpose,
             "every_seconds": self.every_seconds,
             "next": self.next_run(state, settings, time.time()),
-            **asdict(state),
+            "last": state.last,
+            "seconds": state.seconds,
+            "result": state.result,
+            "failed": state.failed,
         }
 
 

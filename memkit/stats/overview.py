@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import date
-from typing import Any
+from typing import Any, TypedDict
 
 import memkit
 from memkit.archive.archive import Archive
-from memkit.doctor import open_subject
+from memkit.doctor import Finding, open_subject
 from memkit.doctor.checks import CHECKS, examine
 from memkit.hook.tally import full_tally
 from memkit.ipc import spool
@@ -23,9 +23,90 @@ SHOWN_DAYS = 90
 """The days of costs that are shown, the newest ones."""
 
 
+class Counts(TypedDict):
+    """The size of a memory. `entries` are those of the index: parts of turns, notes, bullets."""
+
+    days: int
+    sessions: int
+    turns: int
+    notes: int
+    entries: int
+
+
+class Sizes(TypedDict):
+    """Bytes on the disk. Archive and index are those of all projects."""
+
+    memory: int
+    archive: int
+    index: int
+
+
+class IndexState(TypedDict):
+    """Whether the index has every change of the files, and how many entries have no vector yet."""
+
+    in_step: bool
+    missing: int
+    model: str
+
+
+class LastTurn(TypedDict):
+    """The last turn that was captured; `title` is that of its part of the session."""
+
+    id: str
+    session: str
+    time: str
+    title: str
+
+
+@dataclass
+class DayCost(Total):
+    """The model calls of a day."""
+
+    day: str = ""
+
+
+@dataclass
+class ModelCost(Total):
+    """The calls of a model."""
+
+    model: str = ""
+
+
+class Cost(TypedDict):
+    """The model calls of the memory home, as `memkit cost` counts them."""
+
+    total: Total
+    today: Total
+    month: Total
+    daily_tokens: int
+    days: list[DayCost]
+    models: list[ModelCost]
+
+
+class MemoryOverview(TypedDict):
+    """Sizes, the last turn, costs, and health.
+
+    `waiting` counts the events that are not captured yet, `failed` those that could not be.
+    """
+
+    version: str
+    project: str
+    off: bool
+    first: str | None
+    last: str | None
+    counts: Counts
+    bytes: Sizes
+    index: IndexState
+    last_turn: LastTurn | None
+    waiting: int
+    failed: int
+    cost: Cost
+    health: list[Finding]
+
+
 def overview(
     timeline: Timeline, home: Home, settings: Settings, index: Mapping[str, Any]
-) -> dict[str, Any]:
+) -> MemoryOverview:
     """Return the overview of the project of `timeline`.
 
     `index` is what `memkit.Memory.index_status` returns. Costs, waiting events, and most of the health are
@@ -52,16 +133,16 @@ def overview(
             "archive": Archive(home).size().bytes,
             "index": directory_bytes(home.index),
         },
-        "index": {name: index[name] for name in ("in_step", "missing", "model")},
+        "index": {"in_step": index["in_step"], "missing": index["missing"], "model": index["model"]},
         "last_turn": _last_turn(timeline),
         "waiting": len(spool.waiting(home)),
         "failed": len(spool.failed(home)),
         "cost": _cost(Ledger(home).calls(), settings.summarize.daily_tokens),
-        "health": [asdict(one) for one in examine(open_subject(home, timeline.project), hourly)],
+        "health": list(examine(open_subject(home, timeline.project), hourly)),
     }
 
 
-def _last_turn(timeline: Timeline) -> dict[str, str] | None:
+def _last_turn(timeline: Timeline) -> LastTurn | None:
     for name in reversed(timeline.names):
         segments = timeline.segments_of(date.fromisoformat(name[:10]))
         for one in sorted(segments, key=lambda one: one.ends, reverse=True):
@@ -71,14 +152,14 @@ def _last_turn(timeline: Timeline) -> dict[str, str] | None:
     return None
 
 
-def _cost(calls: list[Call], daily_tokens: int) -> dict[str, Any]:
+def _cost(calls: list[Call], daily_tokens: int) -> Cost:
     today = date.today()
-    days = totals(calls, "day")
+    days, models = totals(calls, "day"), totals(calls, "model")
     return {
-        "total": asdict(total(calls)),
-        "today": asdict(days.get(today.isoformat(), Total())),
-        "month": asdict(total(one for one in calls if one.day >= today.replace(day=1).isoformat())),
+        "total": total(calls),
+        "today": days.get(today.isoformat(), Total()),
+        "month": total(one for one in calls if one.day >= today.replace(day=1).isoformat()),
         "daily_tokens": daily_tokens,
-        "days": [{"day": day, **asdict(one)} for day, one in sorted(days.items())[-SHOWN_DAYS:]],
-        "models": [{"model": name, **asdict(one)} for name, one in sorted(totals(calls, "model").items())],
+        "days": [DayCost(**asdict(one), day=day) for day, one in sorted(days.items())[-SHOWN_DAYS:]],
+        "models": [ModelCost(**asdict(one), model=name) for name, one in sorted(models.items())],
     }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from functools import lru_cache
 from html import unescape
-from typing import Any
+from typing import TypedDict
 
 from memkit import anchors
 from memkit.archive.archive import Archive
@@ -23,7 +23,7 @@ from memkit.projects.project import Project
 from memkit.text import encodable, estimate_tokens, one_line, shorten
 from memkit.timeline import nodes
 from memkit.timeline.nodes import parse_span
-from memkit.timeline.tree import Node, Timeline
+from memkit.timeline.tree import Node, Timeline, TimelineNode
 from memkit.timeline.view import MOST_TOKENS
 
 LINE_CHARACTERS = 200
@@ -41,6 +41,62 @@ _ENTRY_TOKENS = 40
 """What the names and times of a match or an event take beside its text."""
 
 
+class WordMatch(TypedDict):
+    """A turn, a note, or a bullet that has all words."""
+
+    kind: str
+    id: str
+    time: str
+    session: str | None
+    title: str
+    line: str
+
+
+class ChildMatches(TypedDict):
+    """The first matches in a child."""
+
+    node: TimelineNode
+    matches: list[WordMatch]
+    next: str | None
+
+
+class NodeMatches(ChildMatches):
+    """The matches in a node."""
+
+    search: str
+
+
+class ChildrenMatches(TypedDict):
+    """The children of a node with matches. `more` is whether further children follow the last one."""
+
+    node: TimelineNode
+    search: str
+    children: list[ChildMatches]
+    more: bool
+
+
+class ArchivedEvent(TypedDict):
+    """An original message; `number` counts those of its turn, from 1."""
+
+    turn: str
+    session: str | None
+    time: str | None
+    role: str
+    text: str
+    number: int
+
+
+class Events(TypedDict):
+    """A page of original messages. `missing` are turns without an original."""
+
+    node: TimelineNode
+    events: list[ArchivedEvent]
+    missing: list[str]
+    more_missing: int
+    problems: list[str]
+    next: str | None
+
+
 def find_words(
     timeline: Timeline,
     node: Node,
@@ -48,14 +104,14 @@ def find_words(
     limit: int,
     after: str,
     announce: Callable[[str], None],
-) -> dict[str, Any]:
+) -> NodeMatches:
     """Return the turns, notes, and bullets of a node that have all `words`, in the order of time.
 
     A plain scan: upper and lower case are the same, and parts of words count. `after` is the `next` of an
     earlier answer. A day that cannot be read is reported to `announce`.
     """
     wanted = [word.casefold() for word in words.split()]
-    matches: list[dict[str, Any]] = []
+    matches: list[WordMatch] = []
     room, is_wanted, upcoming = _ROOM, not after, ""
     seen: set[str] = set()
     for match in _matches(timeline, node, wanted, announce) if wanted else ():
@@ -76,12 +132,9 @@ def find_words(
 
 def find_in_children(
     timeline: Timeline, node: Node, words: str, limit: int, announce: Callable[[str], None]
-) -> dict[str, Any]:
-    """Return the children of a node in which something has all `words`, with the first matches of each.
-
-    `more` is whether further children follow the last one.
-    """
-    children: list[dict[str, Any]] = []
+) -> ChildrenMatches:
+    """Return the children of a node in which something has all `words`, with the first matches of each."""
+    children: list[ChildMatches] = []
     has_more = False
     for child in timeline.children(node):
         found = find_words(timeline, child, words, _CHILD_MATCHES, "", announce)
@@ -103,7 +156,7 @@ def _check_cursor(is_found: bool, after: str) -> None:
 
 def _matches(
     timeline: Timeline, node: Node, wanted: list[str], announce: Callable[[str], None]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[WordMatch]:
     for day in _days(timeline, node):
         try:
             text = encodable(timeline.journal.text(f"{day}.md"))
@@ -195,12 +248,12 @@ def events(
     other_projects: bool = True,
     since: datetime | None = None,
     until: datetime | None = None,
-) -> dict[str, Any]:
+) -> Events:
     """Return the original messages of a node from the archive, in the order of its turns.
 
     A message is cut to `EVENT_CHARACTERS`. `after` is the `next` of an earlier answer: a turn, and the number
     of its last message. Without `other_projects`, a turn counts only if the archive assigns it to this
-    project: a memory that came with a repository can name any turn. `missing` are turns without an original.
+    project: a memory that came with a repository can name any turn.
 
     `since` and `until` (excluded) leave out messages of other times, and turns of other days.
     """
@@ -212,7 +265,7 @@ def events(
     def archived(session: str) -> dict[str, ArchivedTurn]:
         return {turn.id: turn for turn in archive.turns(session)}
 
-    found: list[dict[str, Any]] = []
+    found: list[ArchivedEvent] = []
     missing: list[str] = []
     problems: dict[str, None] = {}
     at, _, number = after.partition(".")
@@ -239,12 +292,12 @@ def events(
         for place, message in enumerate(original.messages, start=1):
             if place <= skipped or not _is_within(message.time, since, until):
                 continue
-            shown = _event(redacted_again(message, redact), turn, session)
+            shown = _event(redacted_again(message, redact), turn, session, place)
             room -= _ENTRY_TOKENS + estimate_tokens(shown["text"])
             if len(found) == limit or (room < 0 and found):
                 upcoming = f"{found[-1]['turn']}.{found[-1]['number']}"
                 break
-            found.append({**shown, "number": place})
+            found.append(shown)
         if upcoming:
             break
     _check_cursor(is_wanted, after)
@@ -277,7 +330,7 @@ def _is_within(time: datetime | None, since: datetime | None, until: datetime | 
     return time is None or ((since is None or time >= since) and (until is None or time < until))
 
 
-def _event(message: Message, turn: str, session: str) -> dict[str, Any]:
+def _event(message: Message, turn: str, session: str, number: int) -> ArchivedEvent:
     parts = [message.text] if message.text else []
     for tool in message.tools:
         if tool.result is not None:
@@ -294,4 +347,5 @@ def _event(message: Message, turn: str, session: str) -> dict[str, Any]:
         "time": message.time.isoformat() if message.time else None,
         "role": message.role,
         "text": text,
+        "number": number,
     }

@@ -15,7 +15,7 @@ from datetime import date
 from functools import cached_property
 from html import unescape
 from itertools import groupby
-from typing import Any
+from typing import TypedDict
 
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.journal.day_file import heading_title
@@ -52,6 +52,26 @@ _LEAST_ID = 4
 """The fewest characters of an id: "2026" is a year, and a shorter one would name half of the memory."""
 
 
+class TimelineNode(TypedDict):
+    """A node as JSON: `kind` is all, year, month, week, day, segment, note, or turn."""
+
+    kind: str
+    id: str
+    parent: str | None
+    first: str
+    last: str
+    title: str
+    outcome: str
+    bullets: list[str]
+    words: list[str]
+    session: str | None
+    days: int
+    sessions: int
+    turns: int
+    notes: int
+    failed: int
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A node of the timeline.
@@ -80,8 +100,8 @@ class Node:
         """The name for going on after it in a list. A segment and its first turn have one id."""
         return f"{self.id}.turn" if self.kind == nodes.TURN else self.id
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the node as one line of a list: names and counts."""
+    def as_dict(self) -> TimelineNode:
+        """Return names and counts."""
         return {
             "kind": self.kind,
             "id": self.id,

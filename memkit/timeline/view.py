@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from memkit.text import estimate_tokens, plural, shorten
 from memkit.timeline import nodes
 from memkit.timeline.summary import Entry
-from memkit.timeline.tree import MOST_DEPTH, MOST_NODES, Node, Timeline
+from memkit.timeline.tree import MOST_DEPTH, MOST_NODES, Node, Timeline, TimelineNode
 
 MOST_TOKENS = 4000
 """The most tokens of one answer."""
@@ -26,20 +26,97 @@ _FILE_CHARACTERS = 160
 _SEPARATOR = " · "
 
 
-class TimelineView(TypedDict):
-    """A node of the timeline, as `memkit timeline --json` prints it.
+class _Row(TypedDict):
+    level: int
+    kind: str
+    id: str
+    first: str
 
-    `node` has its id, kind, first and last day, title, and counts. `path` has the ids from the year down to
-    it. `overview` has what it was about: words, titles, files, failures, decisions, and open questions.
-    `children` are the nodes below it, without what they lack. `next` is the `after` of the next page, or
-    None.
+
+class TimelineRow(_Row, total=False):
+    """A node below another one. What it lacks is left out."""
+
+    last: str
+    title: str
+    outcome: str
+    words: list[str]
+    titles: list[str]
+    days: int
+    sessions: int
+    turns: int
+    notes: int
+    failed: int
+
+
+class TimedLine(TypedDict):
+    """A line of an overview."""
+
+    time: str
+    text: str
+    id: str
+
+
+class EditedFile(TypedDict):
+    """A file, and how often it was edited."""
+
+    file: str
+    edits: int
+
+
+class FailedCommand(TypedDict):
+    """A command, and how often it failed."""
+
+    command: str
+    times: int
+
+
+class NodeOverview(TypedDict):
+    """What a node was about; `open` has the open questions."""
+
+    words: list[str]
+    titles: list[TimedLine]
+    files: list[EditedFile]
+    failures: list[FailedCommand]
+    open: list[TimedLine]
+    decided: list[TimedLine]
+    more_open: int
+    more_decided: int
+
+
+class TimelineChildren(TypedDict):
+    """A page of the nodes below a node. `path` has the ids from the year down to it.
+
+    `next` is the `after` of the next page.
     """
 
-    node: dict[str, Any]
     path: list[str]
-    overview: dict[str, Any]
-    children: list[dict[str, Any]]
+    children: list[TimelineRow]
     next: str | None
+
+
+class TimelineView(TimelineChildren):
+    """A node with what it was about, and a page of the nodes below it."""
+
+    node: TimelineNode
+    overview: NodeOverview
+
+
+class CalendarDay(TypedDict):
+    """The counts of a day. `failed` counts commands."""
+
+    day: str
+    turns: int
+    sessions: int
+    notes: int
+    failed: int
+
+
+class Calendar(TypedDict):
+    """A year of the calendar, and the years to choose from."""
+
+    year: int
+    years: list[int]
+    days: list[CalendarDay]
 
 
 def view(
@@ -71,7 +148,7 @@ def view(
     rows = found["children"]
     last = ""
     for level, child in children:
-        row = {"level": level, **_row(child)}
+        row = _row(level, child)
         room -= ROW_TOKENS if as_rows else _tokens(row)
         if room < 0 and rows:
             upcoming = last
@@ -82,7 +159,7 @@ def view(
     return found
 
 
-def calendar(timeline: Timeline, year: int) -> dict[str, Any]:
+def calendar(timeline: Timeline, year: int) -> Calendar:
     """Return how much each day of a calendar year holds, and the years to choose from."""
     return {
         "year": year,
@@ -104,7 +181,7 @@ def _tokens(value: Mapping[str, Any]) -> int:
     return estimate_tokens(json.dumps(value, ensure_ascii=False)) + 1
 
 
-def _overview(timeline: Timeline, node: Node) -> dict[str, Any]:
+def _overview(timeline: Timeline, node: Node) -> NodeOverview:
     held = node.summary
     largest = sorted(held.titles, key=lambda one: -one.weight)[:_TITLES]
     asked, decided = timeline.open_questions(node), timeline.decisions(node)
@@ -125,13 +202,14 @@ def _overview(timeline: Timeline, node: Node) -> dict[str, Any]:
     }
 
 
-def _entry(one: Entry) -> dict[str, str]:
+def _entry(one: Entry) -> TimedLine:
     return {"time": one.time, "text": one.text, "id": one.id}
 
 
-def _row(node: Node) -> dict[str, Any]:
+def _row(level: int, node: Node) -> TimelineRow:
     held = node.summary
-    known = {
+    known: TimelineRow = {
+        "level": level,
         "kind": node.kind,
         "id": node.id,
         "first": node.first,
@@ -146,7 +224,7 @@ def _row(node: Node) -> dict[str, Any]:
         "notes": held.notes,
         "failed": held.failed,
     }
-    return {name: value for name, value in known.items() if value}
+    return cast("TimelineRow", {name: value for name, value in known.items() if value})
 
 
 def about(row: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from memkit.embedding.models import space
 from memkit.errors import NewerFileError
@@ -33,6 +33,16 @@ def key_of(chunk: Chunk) -> str:
     return chunk.turns[0] if chunk.kind == "turn" and chunk.turns else chunk.content_hash
 
 
+class TopicRelation(TypedDict):
+    """A `Relation` as JSON, with the topic's label."""
+
+    id: str
+    label: str
+    strength: float
+    together: float
+    alike: float
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """A related topic. All in [0, 1]: `strength` is the mean of how often both occur on the same days and
@@ -44,7 +54,7 @@ class Relation:
     together: float
     alike: float
 
-    def as_dict(self, label: str) -> dict[str, Any]:
+    def as_dict(self, label: str) -> TopicRelation:
         """Return the relation as `memkit topics related --json` prints it, with the topic's label."""
         return {
             "id": self.id,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from html import unescape
 from itertools import islice
-from typing import Any
+from typing import TypedDict
 
 from memkit.errors import JournalError, NotFoundError
 from memkit.journal.day_file import heading_title
@@ -34,6 +34,36 @@ TOPIC, FILE, ENTRY = "topic", "file", "entry"
 """The kinds of nodes, and the beginnings of their ids."""
 
 
+class GraphNode(TypedDict):
+    """A topic, a turn ("entry"), or a file, with the ID of its topic.
+
+    `size` counts the entries of a topic, and the turns of this graph that touched a file. `day` is the last
+    one.
+    """
+
+    id: str
+    kind: str
+    label: str
+    topic: str
+    size: int
+    day: str
+
+
+GraphEdge = TypedDict("GraphEdge", {"from": str, "to": str, "kind": str, "weight": float})
+"""A turn "in" a topic, a turn that "touches" a file, or two "related" topics.
+
+`weight` is the number of touches, or the strength up to 1.
+"""
+
+
+class Graph(TypedDict):
+    """A part of the memory as a graph. `all` counts the topics and turns of the whole memory."""
+
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+    all: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     id: str
@@ -48,12 +78,11 @@ def graph(
     around: str,
     limit: int,
     announce: Callable[[str], None],
-) -> dict[str, Any]:
+) -> Graph:
     """Return at most `limit` nodes around one, or of the whole memory, and the edges between them.
 
     `around` is the id of a node: `topic:ID`, `file:PATH`, or `entry:TURN`. `topics` is None if none were
-    computed. `all` is the number of topics and turns of the whole memory. A day that cannot be read is
-    reported to `announce`. Raise `NotFoundError`, `AmbiguousIdError`.
+    computed. A day that cannot be read is reported to `announce`. Raise `NotFoundError`, `AmbiguousIdError`.
     """
     drawing = _Drawing(timeline, topics, min(limit, MOST_NODES), announce)
     kind, _, name = around.partition(":")
@@ -62,7 +91,9 @@ def graph(
         raise NotFoundError("the graph has the nodes topic:ID, file:PATH, and entry:ID")
     views[kind](name)
     turns = timeline.node().summary.turns
-    return {**drawing.drawn(), "all": turns + (len(topics.topics) if topics is not None else 0)}
+    nodes, edges = drawing.drawn()
+    every = turns + (len(topics.topics) if topics is not None else 0)
+    return {"nodes": nodes, "edges": edges, "all": every}
 
 
 class _Drawing:
@@ -120,7 +151,7 @@ class _Drawing:
             self._add_members(topic, self._most_entries)
         self._add_topics(self._topics_of_entries())
 
-    def drawn(self) -> dict[str, Any]:
+    def drawn(self) -> tuple[list[GraphNode], list[GraphEdge]]:
         nodes = {
             f"{ENTRY}:{one.id}": _node(ENTRY, one.id, one.title, self._topic_of.get(one.id, ""), 1, one.day)
             for one in self._entries.values()
@@ -134,12 +165,12 @@ class _Drawing:
         days = {path: one.day for one in reversed(self._entries.values()) for path in one.files}
         for path in files[: self._limit - len(nodes)]:
             nodes[f"{FILE}:{path}"] = _node(FILE, path, path, "", touching[path], days[path])
-        edges = [
+        edges: list[GraphEdge] = [
             {"from": one, "to": other, "kind": kind, "weight": weight}
             for one, other, kind, weight in self._edges()
             if one in nodes and other in nodes
         ]
-        return {"nodes": list(nodes.values()), "edges": edges}
+        return list(nodes.values()), edges
 
     def _edges(self) -> Iterator[tuple[str, str, str, float]]:
         for name in self._topics:
@@ -155,7 +186,7 @@ class _Drawing:
             for path, count in entry.files.items():
                 yield node, f"{FILE}:{path}", "touches", float(count)
 
-    def _topic_node(self, name: str) -> dict[str, Any]:
+    def _topic_node(self, name: str) -> GraphNode:
         topic = self._known[name]
         return _node(TOPIC, name, topic.label, name, topic.stored.size, topic.last)
 
@@ -204,5 +235,5 @@ class _Drawing:
                         yield _Entry(turn, name[:10], title, dict(calls.most_common(_FILES_OF_ENTRY)))
 
 
-def _node(kind: str, name: str, label: str, topic: str, size: int, day: str) -> dict[str, Any]:
+def _node(kind: str, name: str, label: str, topic: str, size: int, day: str) -> GraphNode:
     return {"id": f"{kind}:{name}", "kind": kind, "label": label, "topic": topic, "size": size, "day": day}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
+from typing import TypedDict
 
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.paths import Home
@@ -19,6 +19,24 @@ from memkit.topics.topic_store import DatedChange, Kept, KeptTopics, changing_ke
 
 HALF_LIFE_DAYS = 30.0
 SIZE_WEIGHT, RECENCY_WEIGHT, CENTRALITY_WEIGHT = 0.4, 0.4, 0.2
+
+
+class TopicView(TypedDict):
+    """A topic as JSON. Scores are from 0 to 1; `weeks` counts the entries of each."""
+
+    id: str
+    label: str
+    named: bool
+    project: str
+    words: list[str]
+    entries: int
+    first: str
+    last: str
+    importance: float
+    size: float
+    recency: float
+    centrality: float
+    weeks: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +81,7 @@ class Topic:
             found[name] = found.get(name, 0) + count
         return found
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> TopicView:
         """Return the topic as `memkit topics --json` prints it."""
         one = self.stored
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def test_a_week_begins_with_its_rollup(tmp_path: Path) -> None:
     assert text.index("until the commit") < text.index('<entry id="5e550002"')
     assert "`memkit timeline NODE`" in text
     assert msgspec.convert(msgspec.to_builtins(answer), Answer) == answer
-    value = answer.as_dict()["overview"]["nodes"][0]
+    value = json.loads(msgspec.json.encode(answer.overview))["nodes"][0]
     assert (value["node"], value["lines"][0]["citations"]) == ("2026-W14", ["90000002"])
 
 
@@ -230,7 +231,7 @@ def test_topics_of_a_period(tmp_path: Path) -> None:
     assert text.count("<entry ") == text.count("</entry>")
     assert "`memkit topics show TOPIC`" in text
     assert msgspec.convert(msgspec.to_builtins(found), Answer) == found
-    assert found.as_dict()["overview"]["topics"][0]["entries"] == 7
+    assert found.overview.topics[0].entries == 7
 
 
 def test_topics_of_all_time(tmp_path: Path) -> None:

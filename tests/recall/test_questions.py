@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from memkit.projects.project import Project
 from memkit.recall import questions
@@ -324,8 +325,8 @@ def test_as_json(past: Memory) -> None:
     assert "overview" not in value
     assert ask(past, "gateway last week").as_dict(with_query=False)["period"] == {"since": "2026-11-09", "until": "2026-11-15"}
     value = ask(past, "last week").as_dict()
-    assert value["overview"]["kind"] == "period"
-    assert len(value["overview"]["sessions"]) == 6
+    assert value["overview"].kind == "period"
+    assert len(value["overview"].sessions) == 6
     assert "period" not in ask(past, "gateway").as_dict()
     assert ask(past, "ERR_404 last week").as_dict()["outside_period"] is True
 
@@ -401,7 +402,7 @@ def test_notes_that_are_left_out_are_counted(tmp_path: Path) -> None:
     assert answer.overview is not None
     assert len(answer.overview.lines) == MOST_SESSIONS
     assert answer.overview.lines[-1].text == f"Fact {MOST_SESSIONS + 2}"
-    assert answer.overview.as_dict()["omitted"] == 3
+    assert answer.overview.omitted == 3
     heading = "2026-11-19: 53 notes, in the order of time. The oldest are left out: 3 notes."
     assert answer.overview.heading(answer.days) == heading
 
@@ -424,7 +425,7 @@ def test_the_headings_of_overviews(tmp_path: Path) -> None:
     answer = ask(memory, "what topics have we worked on")
     assert answer.overview is not None
     assert answer.overview.heading("") == "There is one session."
-    one_of_five = dataclasses.replace(answer.overview, omitted=4)
+    one_of_five = structs.replace(answer.overview, omitted=4)
     assert one_of_five.heading("") == "The last of 5 sessions."
     nothing = Overview("period")
     assert nothing.heading("all days since 2026-11-20") == "Nothing was recorded since 2026-11-20."

@@ -149,16 +149,6 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         check_packages()
 
 
-def test_raw_bytes_end_no_server(server: RunningServer) -> None:
-    host, port = server.address.removeprefix("http://").split(":")
-    for sent in (b"\x00\xff\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /timeline HTTP/1.1\r\n\r\n", b"\x16\x03\x01"):
-        with socket.create_connection((host, int(port)), timeout=10) as client:
-            client.sendall(sent)
-            client.shutdown(socket.SHUT_WR)
-            assert b" 200 " not in client.recv(4096)
-    assert httpx.get(f"{server.address}/health", timeout=60).status_code == 200
-
-
 def test_with_the_background_service(memory: Memory) -> None:
     own = {"MEMKIT_EMBEDDING_PROVIDER": "none"}
     service = RunningService(memory, **own).start()

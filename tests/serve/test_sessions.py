@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timezone
 from pathlib import Path
 
+import msgspec
 import pytest
 from starlette.testclient import TestClient
 
@@ -32,7 +34,7 @@ def pages(client: TestClient, **parameters: str | int) -> list[list[str]]:
 def test_newest_first_as_the_command_lists_them(admin: TestClient, memory: Memory) -> None:
     found = admin.get("/sessions").json()
     assert found["next"] is None
-    assert found["sessions"] == [one.as_dict() for one in front_door(memory).sessions()]
+    assert found["sessions"] == json.loads(msgspec.json.encode(list(front_door(memory).sessions())))
     assert [one["session"] for one in found["sessions"]] == ["5e550003", "5e550002", "5e550001"]
 
 
@@ -41,7 +43,7 @@ def test_pages_hold_each_session_once(admin: TestClient, memory: Memory, limit: 
     # The first session goes on after the others, and one has no time.
     memory.write("2026-12-24.md", day("2026-12-24", ("And now?", "It still listens on 7443."), session=LATE))
     memory.write("2026-12-24.local.md", "## Work <!-- session:5e550009 -->\n\n### A question <!-- turn:a1b2c3d4 -->\nNo.\n")
-    whole = [one.as_dict() for one in front_door(memory).sessions()]
+    whole = json.loads(msgspec.json.encode(list(front_door(memory).sessions())))
     found = pages(admin, limit=limit)
     assert [name for page in found for name in page] == [one["session"] for one in whole]
     assert all(len(page) == limit for page in found[:-1])
