@@ -1,8 +1,8 @@
 """Make a set of questions about real coding sessions from a repository that keeps them on a branch.
 
 Some repositories keep the transcripts of their coding agents on `entire/checkpoints/v1`, and each commit
-names its checkpoint in a trailer. A commit's subject asks for the sessions behind that commit; a file asks for
-the sessions that edited it. No model chose the labels.
+names its checkpoint in a trailer. A commit's subject asks for the sessions behind that commit; a file asks
+for the sessions that edited it. No model chose the labels.
 """
 
 from __future__ import annotations
