@@ -12,7 +12,6 @@ innocent texts touched; now it is 89.1, 89.2, and 2.1 %.
 `sessions_*.txt` is a third one, by an author who never read the rules. On its first run, 89.5 and 90.4 % of the named
 secrets in its halves were found, 78.7 and 78.9 % of the everyday ones, and 1.1 and 1.5 % of the innocent texts touched.
 Then one cause that `fit` showed was repaired, passwords that are a word and a number: `held` is at 90.7, 84.6, and 1.5 %.
-Some of what counts as missed is hidden, but begins like a text that stays, as in `lin_api_xxx`.
 
 `work_*.txt` is a fourth one, by another author who never read the rules. On its first run, 92.2 and 89.7 % of the named
 secrets in its halves were found, 66.3 and 60.7 % of the everyday ones, and 2.0 and 1.4 % of the innocent texts touched.
