@@ -22,10 +22,7 @@ MIN_ENTROPY = 2.0
 """Bits per character from which a named value counts as a secret. Repeated letters and placeholders have less."""
 
 MIN_CHANGES = 0.25
-"""Changes per character between lower case, capitals, and digits from which letters count as random.
-
-Random hexadecimal has 0.47, base64 0.6. Camel case has 0.15, not counting a word's capital.
-"""
+"""Changes per character between lower case, capitals, and digits from which letters count as random. Camel case has 0.15."""
 
 JUDGED_CHARACTERS = 128
 """The most characters of a value that are judged. A secret is hidden whole."""
@@ -59,7 +56,6 @@ _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
     r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)[_ .-]?\Z"
 )
-"""Words before `key` that mark it as a secret."""
 
 _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0,3}[:(=]))?)(?:
     (?P<pair>\\{0,3}["']?[ \t]{0,4}(?::[ ]?\{|[,{:])?\s{0,40}(?:-[ ])?
@@ -74,7 +70,6 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0
         |\\{0,3}["'`\]})]{0,3}[ \t]{0,4}(?:\|\||\?\?|or)[ \t]{0,4}(?=["'`]))
     )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|)"""
 _IS_UNIQUE = r"(?i)(?:public|pub|publishable|domain|site|host|peer|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
-"""Words before `key` that mark it as no secret."""
 
 # Values of a command's option, an SQL statement, or a line of configuration. Group 1 stays, the
 # last group goes. The first word of the entry must be in the text, in lower case.
@@ -173,10 +168,7 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
 def hide_assigned(text: str, mark: str, there: set[str]) -> str:
-    """Return `text` with `mark` in place of every value that its name makes a secret.
-
-    `there` are the literals of `literals_of_values` that the text contains.
-    """
+    """Return `text` with `mark` in place of every named secret. `there` are the `literals_of_values` in it."""
     lowered = lower(text)
     positions = _positions(lowered, there)
     lines = _lines(text, positions)
@@ -489,8 +481,7 @@ def _compiled(pattern: str) -> Pattern[str]:
 
 def _looks_secret(value: str, is_quoted: bool = False) -> bool:
     """Return whether a named value can be a secret: no placeholder, path, version, word, or name."""
-    if _compiled(_MARK).search(value):
-        value = _compiled(_MARK).sub("", value)
+    value = _compiled(_MARK).sub("", value)
     if len(value) < MIN_LENGTH or entropy(value) < MIN_ENTROPY:
         return False
     if _compiled(_NOT_SECRET).match(value) and not (value[0] in "./-" and is_random(value)):
@@ -520,19 +511,13 @@ def _kinds(value: str) -> int:
 
 def _is_code(value: str, following: str, sign: str) -> bool:
     """Return whether an unquoted value is an expression in code."""
-    if following == "(" or re.match(
-        r"[A-Za-z_$][\w.]*[(\[]|[A-Za-z_$][\w$.]{0,30}\?[\w$.]{1,30}:", value
-    ):
+    if following == "(" or re.match(r"[A-Za-z_$][\w.]*[(\[]|[A-Za-z_$][\w$.]{0,30}\?[\w$.]{1,30}:", value):
         return True
     name = _compiled(_IDENTIFIER).match(value)
     if name is None or 2 * sum(map(len, _words(value))) < len(value):
         return False
-    is_expression = (
-        following in tuple("[;,)}") or "." in name.group() or sign.strip() == "=" != sign
-    )
-    return (
-        (is_expression or "_" in value) if name.end() == len(value) else value[name.end()] in "[{|"
-    )
+    is_expression = following in tuple("[;,)}") or "." in name.group() or sign.strip() == "=" != sign
+    return (is_expression or "_" in value) if name.end() == len(value) else value[name.end()] in "[{|"
 
 
 def _cookie_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
@@ -633,7 +618,6 @@ THRESHOLD = 7
 # Points of the words that name a secret. They are added to those of the evidence and of the shape.
 _NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1, "phrase": 0}
 _CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock)[ -]\Z"
-"""Words before `code` that mark it as a secret."""
 
 _IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|use|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
 # What stands between a name and a value (gap), before the name, or between a value and a name behind it (as).
@@ -648,16 +632,14 @@ _EVIDENCE = (
     ("gap", r"\A[\"'`]?(?:,[ ]?|[ ]?/[ ]?)[\"'`]?\Z|[\w\"'`][ ]?/[ ][\"'`]?\Z", 3),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
     ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
-    ("gap", r";base64,\Z|enc\[", -6),
     ("gap", r"[.!?][\s\"']", -1),
     ("gap", r"\A[_.-]\w", -4),
     ("gap", r"[{}\[\]<>\\].*\w", -1),
     ("gap", r"\).*\w", -1),
     ("gap", r".{60}", -1),
     ("gap", r"[,;|{}\n].*[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
-    ("gap", r"\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
-    ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z", 3),
-    ("gap", r"\A[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?\Z", 3),
+    ("gap", r";base64,\Z|enc\[|\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
+    ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z|\A[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?\Z", 3),
     ("before", r"[?&]\Z", 1),
     ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
     ("as", "", -2),
@@ -702,15 +684,13 @@ _PHRASE = (
     + r"[\s\"'`“「*]{0,5}|(?<=phrase)[\"'`]?[ ]|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)([^\W\d_A-Z]{3,12}(?:[ .-][^\W\d_A-Z]{3,12}){3,23})(?=[\"'`”」,;!?]|\.(?:\s|\Z)|[ ]?\n|\Z)"
 )
 _PHRASED = ("pass", "frase", "phrase", "mnemonic", "seed")
-_FUNCTION_WORDS = frozenset(
-    (
+_FUNCTION_WORDS = frozenset((
         "the this that these those and for not but are was were has have had can cannot will would should must may you your our its their with from into than then when which what "
         "been being does did done only also must need needs needed stored required used set sets wrong missing empty invalid valid correct minimum characters long words word same here there "
         "passphrase password phrase secret key file string value default none null true false enter "
         "der die das den dem ein eine ist sind war nicht und oder mit von aus für auf bei wird werden wurde muss kann "
         "los las una uno con por para que está son del como est sont les des une avec pour dans pas qui que sur não uma dos das com"
-    ).split()
-)
+).split())  # fmt: skip
 
 
 def _passphrases(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
@@ -795,9 +775,8 @@ def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
         if kind == "key" and points < 3 and not lowered[start:end].strip(HEX) and not _compiled("[:=]").search(gap):
             return -THRESHOLD
         places = {"gap": gap, "before": before, "behind": lowered[end : end + 40]}
-    return points + sum(
-        worth for place, pattern, worth in _EVIDENCE if place in places and _compiled(pattern).search(places[place])
-    )
+    rows = (row for row in _EVIDENCE if row[0] in places)
+    return points + sum(worth for place, pattern, worth in rows if _compiled(pattern).search(places[place]))
 
 
 def _shape(value: str) -> int:
