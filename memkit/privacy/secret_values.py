@@ -22,10 +22,7 @@ MIN_ENTROPY = 2.0
 """Bits per character from which a named value counts as a secret. Repeated letters and placeholders have less."""
 
 MIN_CHANGES = 0.25
-"""Changes per character between lower case, capitals, and digits from which letters count as random.
-
-Random hexadecimal has 0.47, base64 0.6. Camel case has 0.15, not counting a word's capital.
-"""
+"""Changes per character between lower case, capitals, and digits from which letters count as random. Camel case has 0.15."""
 
 JUDGED_CHARACTERS = 128
 """The most characters of a value that are judged. A secret is hidden whole."""
@@ -40,7 +37,7 @@ _STEMS = (
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
-    "كلمة_السر סיסמה 密码 密碼 口令 密钥 密鑰 令牌 パスワード 暗証番号 キー 秘密鍵 トークン 비밀번호 암호 키 토큰 비번 인증번호 验证码 驗證碼 コード código"
+    "كلمة_السر סיסמה 密码 密碼 口令 密钥 密鑰 令牌 パスワード 暗証番号 キー 秘密鍵 トークン 비밀번호 암호 키 토큰 비번 合言葉 凭证 パスコード 인증번호 验证码 驗證碼 コード código"
 ).split()
 """Names of secrets in other languages, in lower case. `_` is a space, as above."""
 
@@ -50,7 +47,7 @@ _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|pass[_ -]?cod
     |(?<=root)pw|(?<=bind)pw|credential|authorization|authtok|masterauth|dockerconfigjson
     |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe|securestring|totp|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
     |(?P<key>(?<!user\.signing)key(?![a-z]))
-    |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
+    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
     |(?P<phrase>(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
     |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|jeton|identifiants|credenziali|usuario|benutzer)
@@ -59,7 +56,6 @@ _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
     r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)[_ .-]?\Z"
 )
-"""Words before `key` that mark it as a secret."""
 
 _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0,3}[:(=]))?)(?:
     (?P<pair>\\{0,3}["']?[ \t]{0,4}(?::[ ]?\{|[,{:])?\s{0,40}(?:-[ ])?
@@ -74,7 +70,6 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0
         |\\{0,3}["'`\]})]{0,3}[ \t]{0,4}(?:\|\||\?\?|or)[ \t]{0,4}(?=["'`]))
     )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|)"""
 _IS_UNIQUE = r"(?i)(?:public|pub|publishable|domain|site|host|peer|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
-"""Words before `key` that mark it as no secret."""
 
 # Values of a command's option, an SQL statement, or a line of configuration. Group 1 stays, the
 # last group goes. The first word of the entry must be in the text, in lower case.
@@ -121,6 +116,7 @@ _OPTIONS = (
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
     *((word, _TOTP) for word in ("oathtool", "new secret key")),
+    *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
@@ -172,18 +168,16 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
 def hide_assigned(text: str, mark: str, there: set[str]) -> str:
-    """Return `text` with `mark` in place of every value that its name makes a secret.
-
-    `there` are the literals of `literals_of_values` that the text contains.
-    """
+    """Return `text` with `mark` in place of every named secret. `there` are the `literals_of_values` in it."""
     lowered = lower(text)
     positions = _positions(lowered, there)
+    lines = _lines(text, positions)
     spans = [
         *_option_values(text, lowered, there),
         *_cookie_values(text, lowered),
         *_named_values(text, lowered, positions),
-        *_table_cells(text, _lines(text, positions)),
-        *_values_below(text, lowered, positions),
+        *_table_cells(text, lines),
+        *_values_below(text, lowered, positions, lines),
         *_passphrases(text, lowered, positions),
         *_spoken_values(text, lowered, positions),
     ]
@@ -234,10 +228,10 @@ def prints_secret(command: str) -> bool:
     return _compiled(_THING).search(command) is not None and not _compiled(_LISTS).search(command)
 
 
-def _values_below(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+def _values_below(text: str, lowered: str, positions: list[int], lines: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield what stands alone below a line that announces a secret, or below the command that prints one."""
     done = 0
-    for start, end in _lines(text, positions):
+    for start, end in lines:
         if start < done or end == len(text):
             continue
         at = _compiled(_BLANK).match(text, end + 1).end()  # type: ignore[union-attr]
@@ -398,9 +392,14 @@ def _option_values(text: str, lowered: str, there: set[str]) -> Iterator[tuple[i
 
 
 def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+    sign = _compiled(r"[:=,\"'`(>|→：＝]")
+    next_sign = -1
     done = 0
     for position in positions:
-        if position < done:
+        if next_sign < position:
+            following = sign.search(lowered, position)
+            next_sign = following.start() if following else len(lowered)
+        if position < done or next_sign > position + REACH:
             continue
         name = _name_at(lowered, position)
         if name is None or name.lastgroup not in ("strong", "key", "pin", None):
@@ -482,8 +481,7 @@ def _compiled(pattern: str) -> Pattern[str]:
 
 def _looks_secret(value: str, is_quoted: bool = False) -> bool:
     """Return whether a named value can be a secret: no placeholder, path, version, word, or name."""
-    if _compiled(_MARK).search(value):
-        value = _compiled(_MARK).sub("", value)
+    value = _compiled(_MARK).sub("", value)
     if len(value) < MIN_LENGTH or entropy(value) < MIN_ENTROPY:
         return False
     if _compiled(_NOT_SECRET).match(value) and not (value[0] in "./-" and is_random(value)):
@@ -513,19 +511,13 @@ def _kinds(value: str) -> int:
 
 def _is_code(value: str, following: str, sign: str) -> bool:
     """Return whether an unquoted value is an expression in code."""
-    if following == "(" or re.match(
-        r"[A-Za-z_$][\w.]*[(\[]|[A-Za-z_$][\w$.]{0,30}\?[\w$.]{1,30}:", value
-    ):
+    if following == "(" or re.match(r"[A-Za-z_$][\w.]*[(\[]|[A-Za-z_$][\w$.]{0,30}\?[\w$.]{1,30}:", value):
         return True
     name = _compiled(_IDENTIFIER).match(value)
     if name is None or 2 * sum(map(len, _words(value))) < len(value):
         return False
-    is_expression = (
-        following in tuple("[;,)}") or "." in name.group() or sign.strip() == "=" != sign
-    )
-    return (
-        (is_expression or "_" in value) if name.end() == len(value) else value[name.end()] in "[{|"
-    )
+    is_expression = following in tuple("[;,)}") or "." in name.group() or sign.strip() == "=" != sign
+    return (is_expression or "_" in value) if name.end() == len(value) else value[name.end()] in "[{|"
 
 
 def _cookie_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
@@ -587,6 +579,8 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
 
 def _secret_columns(line: str) -> tuple[set[int], str, int]:
     """Return which columns of a heading hold secrets, what parts them ("" for alignment), and how many there are."""
+    if "  " not in line and not any(sign in line for sign in "|│\t;,"):
+        return set(), "", 0
     copied = _compiled(r"(?i)copy [\w.\"]+ \(([^()]{1,400})\) from stdin;").fullmatch(line)
     if copied:
         line = copied[1].replace(", ", "\t")
@@ -624,9 +618,8 @@ THRESHOLD = 7
 # Points of the words that name a secret. They are added to those of the evidence and of the shape.
 _NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1, "phrase": 0}
 _CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock)[ -]\Z"
-"""Words before `code` that mark it as a secret."""
 
-_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|to|set|use|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|是|为|です。|為|는|은|[:=：→—]|=>|->)"
+_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|use|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
 # What stands between a name and a value (gap), before the name, or between a value and a name behind it (as).
 _EVIDENCE = (
     ("gap", r"\A[\s\"'`*(\[{“「『]{0,40}(?:default[ ])?\Z", 2),
@@ -639,16 +632,14 @@ _EVIDENCE = (
     ("gap", r"\A[\"'`]?(?:,[ ]?|[ ]?/[ ]?)[\"'`]?\Z|[\w\"'`][ ]?/[ ][\"'`]?\Z", 3),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
     ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
-    ("gap", r";base64,\Z|enc\[", -6),
     ("gap", r"[.!?][\s\"']", -1),
     ("gap", r"\A[_.-]\w", -4),
     ("gap", r"[{}\[\]<>\\].*\w", -1),
     ("gap", r"\).*\w", -1),
     ("gap", r".{60}", -1),
     ("gap", r"[,;|{}\n].*[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
-    ("gap", r"\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
-    ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z", 3),
-    ("gap", r"\A[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?\Z", 3),
+    ("gap", r";base64,\Z|enc\[|\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
+    ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z|\A[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?\Z", 3),
     ("before", r"[?&]\Z", 1),
     ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
     ("as", "", -2),
@@ -668,7 +659,8 @@ _OF_DIGITS = r".*(?:pin|puk|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kenn
 def _spoken_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
     """Yield each value that looks like a secret and for which there is enough evidence around it."""
     last = done = 0
-    for found in _compiled(_CANDIDATE).finditer(text) if positions else ():
+    pattern = _compiled(_CANDIDATE)
+    for found in (one for part in _near(positions) for one in pattern.finditer(text, *part)):
         start, end = found.span()
         while last < len(positions) and positions[last] < start:
             last += 1
@@ -691,22 +683,21 @@ _PHRASE = (
     + _IS
     + r"[\s\"'`“「*]{0,5}|(?<=phrase)[\"'`]?[ ]|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)([^\W\d_A-Z]{3,12}(?:[ .-][^\W\d_A-Z]{3,12}){3,23})(?=[\"'`”」,;!?]|\.(?:\s|\Z)|[ ]?\n|\Z)"
 )
-_FUNCTION_WORDS = frozenset(
-    (
+_PHRASED = ("pass", "frase", "phrase", "mnemonic", "seed")
+_FUNCTION_WORDS = frozenset((
         "the this that these those and for not but are was were has have had can cannot will would should must may you your our its their with from into than then when which what "
         "been being does did done only also must need needs needed stored required used set sets wrong missing empty invalid valid correct minimum characters long words word same here there "
         "passphrase password phrase secret key file string value default none null true false enter "
         "der die das den dem ein eine ist sind war nicht und oder mit von aus für auf bei wird werden wurde muss kann "
         "los las una uno con por para que está son del como est sont les des une avec pour dans pas qui que sur não uma dos das com"
-    ).split()
-)
+).split())  # fmt: skip
 
 
 def _passphrases(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
     """Yield what stands behind a word for a passphrase and is four or more words without a function word."""
     done = 0
     for at in positions:
-        name = _name_at(lowered, at) if at >= done else None
+        name = _name_at(lowered, at) if at >= done and lowered.startswith(_PHRASED, at) else None
         if name is None or not _compiled(r"pass[_ -]?phrase|frase|.*(?:phrase|mnemonic|seed)|passw").match(name[0]):
             continue
         found = _compiled(_PHRASE).match(text, name.end())
@@ -719,6 +710,17 @@ def _passphrases(text: str, lowered: str, positions: list[int]) -> Iterator[tupl
         if not _FUNCTION_WORDS.intersection(words) and (name.lastgroup != "phrase" or "phrase" in name[0] or len(words) >= 12):
             yield found.span(1)
             done = found.end()
+
+
+def _near(positions: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a text in which values are near a word at one of `positions`."""
+    low = high = 0
+    for at in positions:
+        if at - 4 * REACH > high:
+            yield low, high
+            low = at - 4 * REACH
+        high = at + 5 * REACH
+    yield low, high
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -773,9 +775,8 @@ def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
         if kind == "key" and points < 3 and not lowered[start:end].strip(HEX) and not _compiled("[:=]").search(gap):
             return -THRESHOLD
         places = {"gap": gap, "before": before, "behind": lowered[end : end + 40]}
-    return points + sum(
-        worth for place, pattern, worth in _EVIDENCE if place in places and _compiled(pattern).search(places[place])
-    )
+    rows = (row for row in _EVIDENCE if row[0] in places)
+    return points + sum(worth for place, pattern, worth in rows if _compiled(pattern).search(places[place]))
 
 
 def _shape(value: str) -> int:

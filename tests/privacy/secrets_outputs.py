@@ -15,8 +15,8 @@ Then one cause that `fit` showed was repaired, passwords that are a word and a n
 
 `work_*.txt` is a fourth one, by another author who never read the rules. On its first run, 92.2 and 89.7 % of the named
 secrets in its halves were found, 66.3 and 60.7 % of the everyday ones, and 2.0 and 1.4 % of the innocent texts touched.
-Then the rules were tuned on its `fit`, and on both halves of the others. `held` stays unseen: only its totals were
-printed. Now they are 92.2 and 90.1, 75.2 and 63.7, 1.2 and 1.0 %.
+Then the rules were tuned on its `fit`, and sentences were scored instead of matched. `held` stays unseen: only its totals
+were printed. Now they are 98.6 and 93.1, 98.4 and 73.1, 0 and 1.0 %.
 
 The templates are in `outputs_*.txt`, in the notation of `secrets_corpus`. `## ` begins a kind, `--` alone ends
 a template. A first line `$$ …` is the command whose result follows.

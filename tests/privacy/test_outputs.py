@@ -22,10 +22,10 @@ from tests.privacy.secrets_made import Maker
 
 HALVES = {"fit": secrets_outputs.fit, "held": secrets_outputs.held}
 FLOORS = {
-    ("outputs", "fit"): (0.99, 0.97, 0), ("outputs", "held"): (0.95, 0.97, 0),
-    ("terminals", "fit"): (0.99, 0.99, 0), ("terminals", "held"): (0.89, 0.89, 0.021),
-    ("sessions", "fit"): (0.89, 0.83, 0), ("sessions", "held"): (0.9, 0.85, 0.008),
-    ("work", "fit"): (0.92, 0.75, 0.013), ("work", "held"): (0.9, 0.63, 0.011),
+    ("outputs", "fit"): (0.99, 0.98, 0), ("outputs", "held"): (0.96, 0.97, 0),
+    ("terminals", "fit"): (0.99, 0.99, 0), ("terminals", "held"): (0.92, 0.92, 0.011),
+    ("sessions", "fit"): (0.93, 0.92, 0), ("sessions", "held"): (0.94, 0.91, 0.008),
+    ("work", "fit"): (0.98, 0.98, 0), ("work", "held"): (0.93, 0.73, 0.011),
 }  # fmt: skip
 """The lowest shares of named and everyday secrets that are found, and the highest share of innocent text that is touched."""
 
