@@ -29,7 +29,7 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,23 +109,31 @@ def product_snapshot(
 
     With `bullets`, its observations are in place as the bullets of summaries.
     """
-    from memkit.capture.capture import Capture
     from memkit.index import open_snapshot, sync_project
     from memkit.journal.journal import Journal
 
-    home = Home(str(directory / "home"))
-    transcripts, root = directory / "transcripts", directory / "project"
+    transcripts = directory / "transcripts"
     transcripts.mkdir(parents=True)
-    root.mkdir()
-    project, settings = Project(str(root)), load.Settings()
-    capture = Capture(home, settings)
-    for path in data.write_transcripts(conversation, transcripts):
-        capture.import_file(path, project)
+    project, home = capture(data.write_transcripts(conversation, transcripts), directory)
+    settings = load.Settings()
     proofs = data.write_bullets(conversation, Journal(project)) if bullets else {}
     sync_project(project, home, settings, embedder=embedder)
     snapshot = open_snapshot(project, home, settings)
     assert snapshot is not None
     return snapshot, ProductHits(conversation, proofs)
+
+
+def capture(transcripts: Iterable[Path], directory: Path) -> tuple[Project, Home]:
+    """Import transcripts into a new project and home below `directory`, without an index."""
+    from memkit.capture.capture import Capture
+
+    root = directory / "project"
+    root.mkdir()
+    project, home = Project(str(root)), Home(str(directory / "home"))
+    importer = Capture(home, load.Settings())
+    for path in transcripts:
+        importer.import_file(path, project)
+    return project, home
 
 
 class ProductHits:

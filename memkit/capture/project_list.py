@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from memkit.capture.sessions import Sessions
 from memkit.hook.tally import full_tally
@@ -21,8 +20,9 @@ class ListedProject:
     """A project and the size of its memory.
 
     Attributes:
-        last: the latest remembered day (ISO), or "".
-        remote: the normalized git remote that the index is named after; "" if it is named after the path.
+        last: the latest remembered day (ISO).
+        remote: the normalized git remote that the index is named after.
+        identity: "remote", or "path" if the index is named after that.
         exists: whether the directory exists.
         folder: where new days go, relative to the root.
         linked: the roots that share the memory.
@@ -34,20 +34,12 @@ class ListedProject:
     days: int
     turns: int
     notes: int
-    last: str
-    remote: str
+    last: str | None
+    remote: str | None
     exists: bool
     folder: str
     linked: list[str]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the project as `memkit projects --json` prints it.
-
-        The name of the index is derived from `identity`.
-        """
-        identity = "remote" if self.remote else "path"
-        empty = {"last": self.last or None, "remote": self.remote or None}
-        return {**asdict(self), **empty, "identity": identity}
+    identity: str
 
 
 def list_projects(home: Home) -> list[ListedProject]:
@@ -61,7 +53,7 @@ def list_projects(home: Home) -> list[ListedProject]:
     found = []
     for root, project in projects.items():
         counted = full_tally(home, project)
-        remote = remote_of(root)
+        remote = normalize_remote(remote_of(root) or "")
         found.append(
             ListedProject(
                 root=root,
@@ -70,14 +62,15 @@ def list_projects(home: Home) -> list[ListedProject]:
                 days=counted.days,
                 turns=counted.turns,
                 notes=counted.notes,
-                last=counted.day,
-                remote=normalize_remote(remote) if remote else "",
+                last=counted.day or None,
+                remote=remote or None,
                 exists=Path(root).is_dir(),
                 folder=project.folder or OWN_FOLDER,
                 linked=sorted(linked.get(root, [])),
+                identity="remote" if remote else "path",
             )
         )
-    return sorted(found, key=lambda one: (one.last, one.root), reverse=True)
+    return sorted(found, key=lambda one: (one.last or "", one.root), reverse=True)
 
 
 def remembered_projects(home: Home) -> list[Project]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -205,8 +206,8 @@ def _print_audit(context: Context, report: AuditReport, fix: bool) -> None:
     remaining = {(finding.where, finding.place) for finding in report.remaining}
     fixed = [one for one in report.found if fix and (one.where, one.place) not in remaining]
     if context.as_json:
-        shown = [{**finding.as_dict(), "fixed": True} for finding in fixed]
-        shown += [{**finding.as_dict(), "fixed": False} for finding in report.remaining]
+        shown = [{**asdict(finding), "fixed": True} for finding in fixed]
+        shown += [{**asdict(finding), "fixed": False} for finding in report.remaining]
         context.print_json(
             {
                 "findings": shown,

@@ -87,7 +87,7 @@ def _list(context: Context) -> None:
     problem = Registry.read(context.home).problem
     projects = list_projects(context.home)
     if context.as_json:
-        context.print_json({"projects": [project.as_dict() for project in projects]})
+        context.print_json({"projects": projects})
     else:
         for project in projects:
             _show(project)

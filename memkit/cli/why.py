@@ -53,7 +53,7 @@ def why_command(context: Context, file: str, count: int) -> None:
                 "file": name,
                 "names": list(found.names),
                 "git": found.has_git,
-                "events": [one.as_dict() for one in shown],
+                "events": shown,
             }
         )
         return

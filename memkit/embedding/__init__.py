@@ -101,7 +101,8 @@ def start_loading(
     from memkit.embedding import weights
 
     find = functools.cache(lambda: find_embedder(home, chosen, announce))
-    if (chosen.provider, chosen.model) != ("local", weights.MODEL) or not weights.is_verified(home):
+    is_local = (chosen.provider, chosen.model) == ("local", weights.MODEL)
+    if not is_local or not weights.is_verified(weights.model_directory(home)):
         return find
     from concurrent.futures import ThreadPoolExecutor
 
@@ -124,8 +125,11 @@ def load_embedder(
     from memkit.embedding import models, remote, weights
 
     provider, model = chosen.provider, chosen.model
-    if provider == "sentence-transformers" or provider in remote.PROVIDERS:
+    if provider != "local":
         prefixes = models.prefixes(model, chosen.query_prefix, chosen.passage_prefix)
+        if provider == "multilingual":
+            from memkit.embedding.multilingual import MultilingualEmbedder
+            return MultilingualEmbedder(prefixes)
         if provider in remote.PROVIDERS:
             return remote.RemoteEmbedder(home, chosen, prefixes)
         from memkit.embedding.sentence_transformers import SentenceTransformersEmbedder
@@ -134,7 +138,7 @@ def load_embedder(
     if model != weights.MODEL:
         raise EmbeddingError(
             f"the local embedding provider runs {weights.MODEL} only; for {model} set "
-            "embedding.provider to sentence-transformers"
+            "embedding.provider to multilingual or sentence-transformers"
         )
     directory = weights.ensure_weights(home, allow_download=chosen.download, announce=announce)
     from memkit.embedding.local import LocalEmbedder
@@ -171,7 +175,7 @@ def check_vectors(
             raise UnusableVectorError(model, position, "gave a vector of zeros")
 
 
-def normalize(vectors: Sequence[Any]) -> NDArray[np.float32]:
+def normalize(vectors: Sequence[Any] | NDArray[Any]) -> NDArray[np.float32]:
     """Return checked vectors as float32 (count, dimensions), each row scaled to length 1."""
     import numpy as np
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state
 from tokenizers import Tokenizer
 
-from memkit.embedding.models import Token, cut_into_windows
+from memkit.embedding.models import NO_PREFIXES, Prefixes, Token, cut_into_windows
 from memkit.embedding.weights import MODEL, TOKENIZER
 from memkit.errors import EmbeddingError
 from memkit.text import encodable, one_line
@@ -51,55 +51,73 @@ class LocalEmbedder:
 
     name = MODEL
     dimensions = DIMENSIONS
+    max_tokens = MAX_TOKENS
+    separator_id = _SEPARATOR_ID
+    prefixes: Prefixes = NO_PREFIXES
 
     def __init__(self, directory: Path, *, threads: int | None = None) -> None:
-        """Load the model. Raise `EmbeddingError` if that fails.
-
-        `threads` is for one computation; the default is all cores that this process may use.
-        """
+        """Load the model; compute with `threads`, by default on all cores. Raise `EmbeddingError`."""
         self._directory = directory
         self._tokenizer = Tokenizer.from_file(str(directory / TOKENIZER))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._session = _open_session(directory, threads or _available_cores())
+        self._session = self._open_session(GRAPH, threads, {})
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of `texts`, float32 (len(texts), 384), each of length 1, in their order.
+        """Return the vectors of passages; see `Embedder.embed`."""
+        return self._vectors(self.prefixes.passage, texts)
 
-        Ignore what a text has beyond 256 tokens; see `windows`. Raise `EmbeddingError`.
-        """
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Return the vector of a query, float32 (384,)."""
+        vector: NDArray[np.float32] = self._vectors(self.prefixes.query, [text])[0]
+        return vector
+
+    def windows(self, text: str) -> list[str]:
+        """Return `text` in pieces that fit the model's limit; see `cut_into_windows`."""
+        limit = self.max_tokens - _SPECIAL_TOKENS - len(self._tokenize(self.prefixes.passage))
+        return cut_into_windows(text, limit, self._tokenize)
+
+    def _vectors(self, prefix: str, texts: Sequence[str]) -> NDArray[np.float32]:
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
-        encodings = self._tokenizer.encode_batch([encodable(text) for text in texts])
+        encodings = self._tokenizer.encode_batch([encodable(prefix + text) for text in texts])
         by_length: defaultdict[int, list[int]] = defaultdict(list)
         for index, encoding in enumerate(encodings):
-            by_length[min(len(encoding.ids), MAX_TOKENS)].append(index)
+            by_length[min(len(encoding.ids), self.max_tokens)].append(index)
         for length, indexes in sorted(by_length.items()):
             size = max(1, _BATCH_TOKENS // length)
             for start in range(0, len(indexes), size):
                 batch = indexes[start : start + size]
                 ids = np.array([encodings[index].ids[:length] for index in batch], dtype=np.int64)
-                ids[:, -1] = _SEPARATOR_ID  # missing where a longer text was cut
+                ids[:, -1] = self.separator_id  # missing where a longer text was cut
                 vectors[batch] = self._run(ids)
         return vectors
 
-    def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Return the vector of a query, float32 (384,); the model was trained without prefixes."""
-        vector: NDArray[np.float32] = self.embed([text])[0]
-        return vector
+    def _open_session(self, graph: Path, threads: int | None, weights: Mapping[str, Any]) -> Any:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or _available_cores()
+        options.log_severity_level = 3  # errors only; users can do nothing about warnings
+        # Threads that spin while they wait for work take the cores from everything else on the machine.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        folder = "session.model_external_initializers_file_folder_path"
+        options.add_session_config_entry(folder, str(self._directory))
+        options.add_external_initializers(list(weights), list(weights.values()))
+        try:
+            return onnxruntime.InferenceSession(graph.read_bytes(), options, ["CPUExecutionProvider"])
+        except _RUNTIME_ERRORS as error:
+            raise EmbeddingError(f"{self.name} cannot be loaded: {one_line(str(error))}") from error
 
-    def windows(self, text: str) -> list[str]:
-        """Return `text` in pieces that fit the model's limit; see `cut_into_windows`."""
-        return cut_into_windows(text, MAX_TOKENS - _SPECIAL_TOKENS, self._tokenize)
+    def _input(self, ids: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        return {"input_ids": ids}
 
     def _run(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        inputs = {**self._input(ids), "attention_mask": np.ones_like(ids)}
         try:
             vectors: NDArray[np.float32] = self._session.run(["sentence_embedding"], inputs)[0]
         except _RUNTIME_ERRORS as error:
-            raise EmbeddingError(f"{MODEL} failed: {one_line(str(error))}") from error
+            raise EmbeddingError(f"{self.name} failed: {one_line(str(error))}") from error
         if not np.isfinite(vectors).all():
             raise EmbeddingError(
-                f"{MODEL} gave vectors that are not finite; move {self._directory} away and "
+                f"{self.name} gave vectors that are not finite; move {self._directory} away and "
                 "run `memkit doctor --fix` to fetch the model again"
             )
         return vectors
@@ -110,23 +128,6 @@ class LocalEmbedder:
             Token(start, end, word)
             for (start, end), word in zip(encoding.offsets, encoding.word_ids, strict=True)
         ]
-
-
-def _open_session(directory: Path, threads: int) -> Any:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3  # errors only; users can do nothing about warnings
-    # Threads that spin while they wait for work take the cores from everything else on the machine.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.add_session_config_entry(
-        "session.model_external_initializers_file_folder_path", str(directory)
-    )
-    try:
-        return onnxruntime.InferenceSession(
-            GRAPH.read_bytes(), sess_options=options, providers=["CPUExecutionProvider"]
-        )
-    except _RUNTIME_ERRORS as error:
-        raise EmbeddingError(f"{MODEL} cannot be loaded: {one_line(str(error))}") from error
 
 
 def _available_cores() -> int:

@@ -146,11 +146,6 @@ def changed_files(home: Home) -> list[str]:
     return changed
 
 
-def is_verified(home: Home) -> bool:
-    """Return whether the model directory has files that were verified and have not changed since."""
-    return _was_verified(model_directory(home))
-
-
 def is_on_this_machine(home: Home) -> bool:
     """Return whether this machine has the files, without hashing them."""
     directories = [model_directory(home)]
@@ -162,7 +157,7 @@ def is_on_this_machine(home: Home) -> bool:
 def _find(
     directory: Path, allow_download: bool, announce: Callable[[str], None], retry: bool
 ) -> Path:
-    if _was_verified(directory):
+    if is_verified(directory):
         return directory
     tried: list[str] = []
     if _take("the model directory", lambda: directory, directory, tried):
@@ -172,7 +167,7 @@ def _find(
     if not allow_download:
         raise _unavailable(directory, [*tried, "downloads: not allowed"])
     with _download_lock(directory, announce):
-        if _was_verified(directory):  # by the process that held the lock
+        if is_verified(directory):  # by the process that held the lock
             return directory
         elapsed = time.time() - _last_failure(directory)  # negative if the clock was set back
         if not retry and 0 <= elapsed < RETRY_AFTER_SECONDS:
@@ -228,8 +223,8 @@ def _stamp(path: Path) -> list[int]:
     return [status.st_size, status.st_mtime_ns]
 
 
-def _was_verified(directory: Path) -> bool:
-    """Hashing 91 MB takes longer (0.14 s) than loading the model. Git's index trusts the same two numbers."""
+def is_verified(directory: Path) -> bool:
+    """Return whether the files were verified and are unchanged. Hashing takes longer than loading them."""
     try:
         stamps = parse_json((directory / _VERIFIED_FILE).read_bytes())
         return bool(stamps == {file.name: _stamp(directory / file.name) for file in FILES})

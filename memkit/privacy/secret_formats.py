@@ -26,7 +26,6 @@ from memkit.privacy.secret_values import (
 MAX_KEY_BLOCK = 20_000
 """Characters of the longest private key block. An RSA key of 16,384 bits has 13,000."""
 
-
 SHORTEST_KEY_LINE = 16
 """Characters from which a line counts as part of a key; a key's last line may be shorter."""
 

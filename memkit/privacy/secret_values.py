@@ -1,15 +1,15 @@
 """Secrets known by their context: `password = …`, `"apiKey": "…"`, `--token …`, "the key is …".
 
-The search finds the name of a secret, then judges whether its value is random: names, paths, versions, calls,
-and placeholders are not. The name can be a column's heading, a command's option, the nearest name before the
-value on its line, or a word in the same sentence. The words of a command tell whether it prints a secret.
+A value counts as a secret if the points of its shape, of the word that names it, and of what stands between and
+around them reach `THRESHOLD`; a new context is a row of `_EVIDENCE`. Assignments and the options of commands have
+rules of their own, because their values need not look like secrets.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator
 from functools import cache
 from re import Match, Pattern
@@ -19,17 +19,10 @@ MIN_LENGTH = 8
 """Characters of the shortest value that counts as a secret."""
 
 MIN_ENTROPY = 2.0
-"""Bits per character from which the value of a secret-looking assignment counts as a secret.
-
-Repeated letters and placeholders have less, passwords and random keys more (hexadecimal up to 4.0, base64 up
-to 6.0). The value must also contain a digit or symbol, which rules out words.
-"""
+"""Bits per character from which a named value counts as a secret. Repeated letters and placeholders have less."""
 
 MIN_CHANGES = 0.25
-"""Changes per character between lower case, capitals, and digits from which letters count as random.
-
-Random hexadecimal has 0.47, base64 0.6. Camel case has 0.15, not counting a word's capital.
-"""
+"""Changes per character between lower case, capitals, and digits from which letters count as random. Camel case has 0.15."""
 
 JUDGED_CHARACTERS = 128
 """The most characters of a value that are judged. A secret is hidden whole."""
@@ -38,32 +31,34 @@ HEX = "0123456789abcdef"
 
 # Every name of a secret contains one of these words. A search for words is much faster than a regular expression.
 _STEMS = (
-    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom salt "
+    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom securestring salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer"
+    "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
-    "كلمة_السر סיסמה 密码 密碼 口令 密钥 密鑰 令牌 パスワード 暗証番号 キー 秘密鍵 トークン 비밀번호 암호 키 토큰"
+    "كلمة_السر סיסמה 密码 密碼 口令 密钥 密鑰 令牌 パスワード 暗証番号 キー 秘密鍵 トークン 비밀번호 암호 키 토큰 비번 合言葉 凭证 パスコード 인증번호 验证码 驗證碼 コード código"
 ).split()
 """Names of secrets in other languages, in lower case. `_` is a space, as above."""
 
 # A name, beginning at one of its words. Words without a group count only in a sentence.
-_NAME = r"""(?x)(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
+_NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
+    |(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
     |(?<=root)pw|(?<=bind)pw|credential|authorization|authtok|masterauth|dockerconfigjson
-    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe)
+    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe|securestring|totp|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
     |(?P<key>(?<!user\.signing)key(?![a-z]))
-    |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z]))
-    |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|jeton|identifiants|credenziali|usuario|benutzer)"""
+    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
+    |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
+    |(?P<phrase>(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
+    |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|jeton|identifiants|credenziali|usuario|benutzer)
+    |(?P<place>(?<![\w/.-])(?:root|admin)(?![\w-])|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
 _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
     r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)[_ .-]?\Z"
 )
-"""Words before `key` that mark it as a secret."""
 
 _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0,3}[:(=]))?)(?:
-    (?P<block>(?:["']?[ \t]{0,4}:[ \t]{0,4})(?:[|>][+-]?\d?[ \t]{0,4})?\n(?:[+-]|[ ]{0,8}\d{1,6}[\t→:|-])?[ \t]{1,40}(?=[^\s:\#-][^\s:]{7,2000}[ \t]{0,4}(?:\n|\Z)))
-    |(?P<pair>\\{0,3}["']?[ \t]{0,4}(?::[ ]?\{|[,{:])?\s{0,40}(?:-[ ])?
+    (?P<pair>\\{0,3}["']?[ \t]{0,4}(?::[ ]?\{|[,{:])?\s{0,40}(?:-[ ])?
         (?:(?:\\{0,3}"\w{1,30}\\{0,3}"[ ]?:[ ]?|\w{1,30}(?:[ ]{1,20}=|:)[ ])(?:\\{0,3}"[^"\n]{0,200}"|[\w.-]{1,30}|\{\}),?\s{1,40}|"\w{1,30}":(?:"[^"\n]{0,200}"|\w{1,30}|\{\}),){0,6}
         \\{0,3}["']?(?:[Vv]alue|VALUE|[Dd]efault|result)\\{0,3}["']?[ \t]{0,20}[:=][ \t]{0,4})
     |(?P<given>(?:\\{0,7}["'`][\]}]?|\}|\]|\*\*|[ ]?[(\[][^()\[\]\n]{1,30}[)\]])?[ \t]{0,12}
@@ -73,13 +68,8 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0
         |["'][^<>\n]{0,60}?[ \t](?:\w{1,20}:)?value=(?=["'])
         |(?:["']?[ \t][^<>\n]{1,60}|["'])?/?>(?:\s{0,20}<value>|<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
         |\\{0,3}["'`\]})]{0,3}[ \t]{0,4}(?:\|\||\?\?|or)[ \t]{0,4}(?=["'`]))
-    |(?P<cell>[ \t]{0,2}(?:</\w{1,12}>\s{0,20}(?:<\w{1,12}(?:[ ][^<>]{0,60})?>\s{0,20}){1,3})(?=[^<\s]{1,200}<)
-        |[*`]{0,2}[ \t]{0,30}[|│][ \t]{0,4}[*`]{0,2}
-        |[ \t]{1,30}REG_\w{2,9}[ \t]{1,8}(?:/d[ \t]{1,4})?)
-    |(?P<said>[ \t]{1,30}(?:(?:is|was|to|as|with|ist|est|es|è|é|are)(?:[ \t]now)?:?[ \t]{1,4}|[=-][ \t])?|[ \t]{0,2}(?:是|为|為|は|는|은)[ \t]{0,2}[「“]?)
     )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|)"""
-_IS_UNIQUE = r"(?i)(?:public|pub|publishable|site|host|peer|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|routing|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
-"""Words before `key` that mark it as no secret."""
+_IS_UNIQUE = r"(?i)(?:public|pub|publishable|domain|site|host|peer|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
 
 # Values of a command's option, an SQL statement, or a line of configuration. Group 1 stays, the
 # last group goes. The first word of the entry must be in the text, in lower case.
@@ -95,20 +85,13 @@ _CALL = r"((?i:(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|
 _A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|[a-z0-9]{8,12}(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
-_FOUR_TIMES = r"((?:[a-z]{4} ){3}[a-z]{4}(?![ ]?\w)|[a-z0-9]{4}(?:-[a-z0-9]{4}){3})"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
-_FILLED = r"((?i:passw|secret|token|api.?key)[^\n(){}]{0,40}\)?(?:\.(?:fill|type|send_keys|sendKeys|setValue|fill_in)\(|,)[ ]{0,3}[\"'])(?=[^\s\"']{0,60}\d)([^\s\"'$][^\s\"']{7,200})(?=[\"']\))"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
-_PAIR = r"((?i:value)\\{0,3}[\"']?[ ]{0,3}[:=][ ]{0,3}\\{0,3}[\"']?)([^\s\"',\\{}\[\]]{8,200})(?=\\{0,3}[\"']?,?\s{1,40}(?i:where )?\\{0,3}[\"']?(?i:\w{0,20}name|key)\\{0,3}[\"']?[ ]{0,3}[:=][ ]{0,3}\\{0,3}[\"']?[\w.-]{0,40}?(?i:pass|secret|token|api[_-]?key|credential|pwd))"
 _FLAG_VALUE = (
     r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
     r"((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
 )
-# A user and a password, as people write them: `admin / …`, `(admin, …)`.
-_LOGIN = r"((?<![\w/.-])(?:{0})[\"'`]?(?: /|[,:/]) ?[\"'`]?)(?P<judged>(?=[^\s\"'`<>|,;()]{{0,60}}\d)[^\s\"'`<>|,;()，。；、/]{{8,100}})"
 _OPTIONS = (
-    *((user, _LOGIN.format(f"(?i:{user})")) for user in ("admin", "root")),
-    (" / ", _LOGIN.format(r"(?i:[a-z][\w.@+-]{1,40}(?= /|[\"'`] /))")),
     *((tool, r"(\b(?:curl|https?|ab)\b[^\n|;]{0,200}?[ \t](?:-[uUaAP]|--user|--proxy-user|--auth)[ =]?" + _USER) for tool in ("curl", "http -a", "ab -")),
     *((tool, _ATTACHED) for tool in ("mysql", "mariadb", "sshpass", "7z", "rar ")),
     *((tool, _APART) for tool in ("login ", "redis-cli", "zip -", "ldap", "openssl", "plink", "sshpass", "mongo", "cqlsh", "useradd")),
@@ -118,40 +101,28 @@ _OPTIONS = (
     *((word, r"(\b(?:sqlplus\b[^\n|;]{0,60}?[ \t][\"']?|oracle:thin:)[\w.$]{1,60}/)([^\s\"'@/]{6,200})") for word in ("sqlplus", "oracle:thin:")),
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
     ("net use", r"(\bnet[ ](?:user[ ]\S{1,60}|use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100})[ ])([^\s/*\"'][^\s\"']{5,200})"),
-    ("-securestring", r"((?i:-SecureString[ ](?:-String[ ])?)[\"'])([^\s\"'$]{6,200})"),
-    ("secret set", r"(\bsecret[ ]set\b[^\n|;]{0,100}?--body[ =][\"']?)([^\s\"'$]{6,200})"),
     # Any command: the letters distinguish a password from a file, port, or name.
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ", " -storepass", " -keypass")),
     ("echo", r"(\becho[ ](?:-\w{1,3}[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN),
-    ("printf", r"(\bprintf[ ](?:[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?)([^\s\"'$|]{6,200})" + _TO_STDIN),
-    ("<<<", r"((?i:secret|token|pass|login|auth|kinit|crypt)[^\n|;]{0,100}?<<<[ ]{0,3}[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
     *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for")),
     *((word + "(", _CALL) for word in ("login", "auth", "connect", "account", "begin", "pdo", "connection", "credential", "credentials", "user", "fernet", "hmac", "hmac.new", "totp", "crypt", "sign_in", "signin", "auth=", "auth = ", "auth: ")),
     *((word, _CALL) for word in ("jwt.", "bcrypt.")),
     ("community", r"(\b(?i:(?=\S{1,60}[ ]\S{1,60}[ ]r[ow]\b|r)(?:r[ow])?community)[ ])([^\s\"'<]{6,60})(?=\s)"),
-    *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
-    ("AUTH ", r"((?:\A|\n)[ \t]{0,8}AUTH[ ](?:[\w-]{1,30}[ ])?)([^\s\"']{8,200})(?=\s|\Z)"),
-    (" on >", r"((?i:\buser)[ ][\w-]{1,40}[ ]on[ ][^\n>]{0,40}>)([^\s\"']{6,200})"),
-    ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
-    ("sasl", r"((?:\A|\s)[\w.@-]{1,60}:)([^\s:/]{8,100})(?=[^\n]{0,40}sasl)"),
     (":*:", _PGPASS),
     *((f":{port}", _PGPASS) for port in ("543", "643", "654")),
     ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
-    *((word, r"((?i:(?:seed|recovery|mnemonic|secret|backup)[ _-]?phrase|mnemonic)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?\s{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)") for word in ("phrase", "mnemonic")),
     *((word + sign + "code", _CODE) for word in ("recovery", "backup") for sign in " _-"),
-    *((sign, _PAIR) for sign in ('value":', "value: ", 'value\\":', "value=")),
     *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
     *((word, _TOTP) for word in ("oathtool", "new secret key")),
-    ("result", r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)"),
+    *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
+    ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
-    ("app password", r"((?i:app password)[^\n:=]{0,40}[:= ]{1,3}[\"']?)" + _FOUR_TIMES),
-    *((word, _FILLED) for word in (".fill(", ".type(", ".send_keys(", ".sendkeys(", ".setvalue(")),
+    ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
+    ("result", r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)"),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
     *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
-    ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
-    ("generated token ", r"((?i:generated token) )([0-9a-f]{40}\b)"),
 )  # fmt: skip
 _COOKIE = r"(?i)cookie\b[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?|\s-b[ =]?[\"']|cookie[ =][\"']?"
 _COOKIE_VALUE = r"([\w.-]{1,60}=)([^\s;,\"'\\]{16,2000})"
@@ -161,14 +132,11 @@ _INSIDE = {
     '"': r'(?:[^\s"\\]|\\[^\s])',
     "'": r"(?:[^\s'\\]|\\[^\s])",
     "`": r"(?:[^\s`\\]|\\[^\s])",
-    '"' * 3: r'(?:[^\s"\\]|\\[^\s])',
-    "'" * 3: r"(?:[^\s'\\]|\\[^\s])",
     '\\"': r'(?:[^\s"\\]|\\(?!"))',
     "\\'": r"(?:[^\s'\\]|\\(?!'))",
     "\\`": r"(?:[^\s`\\]|\\(?!`))",
     "escaped": r"(?:[^\s\"'`\\]|\\(?![\"'`\\]))",
     "line": r"[^\s\"'`<>\[\]]",
-    "cell": r"[^\s\"'`<>|]",
     "": r"(?:[^\s\"'`,;<>(){}\[\]\\，。；、」“”]|\\(?![\"'nrt]))",
 }  # fmt: skip
 
@@ -196,30 +164,38 @@ _NOT_VALUE = (
 _WORD_AND_NUMBER = r"[^\W\d_]{3,20}\d{2,12}[!#$%&*?+]"
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
-_FLAG = r"(?:^|[\s\"'(\[])--?(?:[A-Za-z][\w-]{0,30})?\Z"
-_APP_PASSWORD = r"[a-z]{4}(?: [a-z]{4}){3}(?![ ]?\w)"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
 def hide_assigned(text: str, mark: str, there: set[str]) -> str:
-    """Return `text` with `mark` in place of every value that its name makes a secret.
-
-    `there` are the literals of `literals_of_values` that the text contains.
-    """
+    """Return `text` with `mark` in place of every named secret. `there` are the `literals_of_values` in it."""
     lowered = lower(text)
-    shown = text
-    shown = _hide_options(text, lowered, mark, there)
-    if " " in text or ":" in text:
-        shown = hide_spans(shown, _cookie_values(shown), mark)
-    if shown is not text:
-        lowered = lower(shown)
-        there = there | {"secret"}  # in the mark
     positions = _positions(lowered, there)
-    text, positions = _replaced(shown, positions, _named_values(shown, lowered, positions), mark)
-    cells = _table_cells(text, _lines(text, positions))
-    text, positions = _replaced(text, positions, cells, mark)
-    text, positions = _replaced(text, positions, _values_below(text, positions), mark)
-    return hide_spans(text, _spoken_values(text, positions, _lines(text, positions)), mark)
+    lines = _lines(text, positions)
+    spans = [
+        *_option_values(text, lowered, there),
+        *_cookie_values(text, lowered),
+        *_named_values(text, lowered, positions),
+        *_table_cells(text, lines),
+        *_values_below(text, lowered, positions, lines),
+        *_passphrases(text, lowered, positions),
+        *_spoken_values(text, lowered, positions),
+    ]
+    found: list[tuple[int, int]] = []
+    for start, end in sorted([*spans, *_again(text, spans)]):
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return hide_spans(text, found, mark)
+
+
+def _again(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield where the first `REPEATED` random values of `spans` are in the text."""
+    values = sorted({text[start:end] for start, end in spans if end - start >= MIN_REPEATED})
+    for value in values[:REPEATED]:
+        if is_random(value[:JUDGED_CHARACTERS]):
+            yield from ((at, at + len(value)) for at in occurrences(text, value))
 
 
 # What precedes a command in a shell, a statement in a database's client, and an expression in a REPL.
@@ -252,15 +228,10 @@ def prints_secret(command: str) -> bool:
     return _compiled(_THING).search(command) is not None and not _compiled(_LISTS).search(command)
 
 
-def _is_printed(command: str) -> bool:
-    """Return whether a command that can print a secret also says that it prints it."""
-    return _compiled(_PRINTS).search(command) is not None or _compiled(_MAKES).search(command) is not None
-
-
-def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+def _values_below(text: str, lowered: str, positions: list[int], lines: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield what stands alone below a line that announces a secret, or below the command that prints one."""
     done = 0
-    for start, end in _lines(text, positions):
+    for start, end in lines:
         if start < done or end == len(text):
             continue
         at = _compiled(_BLANK).match(text, end + 1).end()  # type: ignore[union-attr]
@@ -270,27 +241,21 @@ def _values_below(text: str, positions: list[int]) -> Iterator[tuple[int, int]]:
         if below is None or (_compiled(_CHAT).match(text, at) and not is_chat):
             continue
         prompt = _compiled(_PROMPT).match(line)
-        printed = prompt is not None and prints_secret(line[prompt.end() :])
-        is_label = len(line) < 40 and line.strip("#*> ").replace(" ", "").isalpha()
+        command = line[prompt.end() :] if prompt else ""
+        printed = prints_secret(command)
         is_asked = _compiled(_CONSOLE).match(line) is not None
-        is_announced = line.rstrip().endswith(":")
-        is_heading = is_label or is_asked or is_announced or is_chat or "copy" in line
-        if not printed and not (is_heading and _names_secret(line)):
+        names = (_name_at(lowered, at) for at in positions[bisect(positions, start - 1) : bisect(positions, end)])
+        is_named = any(name is not None and name.lastgroup in ("strong", "key") for name in names)
+        if not printed and not ((is_asked or is_chat) and is_named):
             continue
-        is_sure = is_asked or is_announced or (prompt is not None and _is_printed(line[prompt.end() :]))
+        is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
         while below:
-            if _stands_alone(below[1], is_sure):
+            value = below[1]
+            is_printed = is_sure and _looks_secret(value, True) and not _compiled(r"[\w.]+[(\[]|.*[/=]|\d+→").match(value)
+            if not value.isdigit() and (_shape(value) >= (1 if is_sure else 3) or (is_printed and not _is_name(value))):
                 yield below.span(1)
             done = below.end()
             below = _compiled(_BARE).match(text, below.end()) if printed else None
-
-
-def _stands_alone(value: str, is_printed: bool) -> bool:
-    if value.isdigit() or not _looks_secret(value, True) or _compiled(r"[\w.]+[(\[]|[A-Za-z_]\w*=[^=]|\d+→").match(value):
-        return False
-    if is_random(value):
-        return is_printed or _is_said(value) or _is_hex_key(value)
-    return "/" not in value and not _is_name(value) and (is_printed or _is_said(value))
 
 
 def hide_spans(text: str, spans: Iterable[tuple[int, int]], mark: str) -> str:
@@ -314,7 +279,7 @@ def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
 
 
 SHORT = 150
-"""Characters up to which it is faster to look literals up by their first two characters."""
+"""Characters up to which it is faster to search for each literal."""
 
 
 def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
@@ -324,9 +289,7 @@ def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
     all there are searched for.
     """
     if len(lowered) <= SHORT:
-        starts = _starts(literals)
-        pairs = starts.keys() & {*map(operator.add, lowered, lowered[1:]), *lowered}
-        maybe = [literal for pair in pairs for literal in starts[pair]]
+        maybe = [*literals]
     else:
         import numpy as np
 
@@ -336,14 +299,6 @@ def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
         rows = np.flatnonzero(is_there[hashes[0]])
         maybe = [literals[row] for row in rows[is_there[hashes[:, rows]].all(axis=0)]]
     return {literal for literal in maybe if literal in lowered}
-
-
-@cache
-def _starts(literals: tuple[str, ...]) -> dict[str, list[str]]:
-    starts: dict[str, list[str]] = {}
-    for literal in literals:
-        starts.setdefault(literal[:2], []).append(literal)
-    return starts
 
 
 @cache
@@ -404,17 +359,6 @@ def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
     return lines
 
 
-def _hide_options(text: str, lowered: str, mark: str, there: set[str]) -> str:
-    numbers = _option_numbers()
-    for number in sorted(n for literal in numbers.keys() & there for n in numbers[literal]):
-        literal, pattern = _OPTIONS[number]
-        found = text if literal.isupper() else lowered
-        shown = hide_spans(text, _option_values(text, found, literal, pattern), mark)
-        if shown is not text:
-            text, lowered = shown, lower(shown)
-    return text
-
-
 @cache
 def _option_numbers() -> dict[str, list[int]]:
     return numbers_of(tuple((literal,) for literal, _ in _OPTIONS))
@@ -429,59 +373,43 @@ def numbers_of(rules: Iterable[tuple[str, ...]]) -> dict[str, list[int]]:
     return numbers
 
 
-def _option_values(text: str, found: str, literal: str, pattern: str) -> Iterator[tuple[int, int]]:
-    stop = 0
-    for at in occurrences(found, literal):
-        if at < stop:
-            continue
-        start = max(stop, text.rfind("\n", max(0, at - MAX_LINE), at), at - MAX_LINE, 0)
-        end = at + 600 if "\\s{" in pattern else text.find("\n", at, at + MAX_LINE)
-        stop = min(len(text), end if end >= 0 else at + MAX_LINE)
-        for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
-            value = match.group(2)
-            if _is_option_secret(value) and (match.lastgroup is None or _is_argument(value)):
-                yield match.end(1), match.end()
-                stop = max(stop, match.end())
+def _option_values(text: str, lowered: str, there: set[str]) -> Iterator[tuple[int, int]]:
+    numbers = _option_numbers()
+    for number in sorted(n for literal in numbers.keys() & there for n in numbers[literal]):
+        literal, pattern = _OPTIONS[number]
+        stop = 0
+        for at in occurrences(lowered, literal):
+            if at < stop:
+                continue
+            start = max(stop, text.rfind("\n", max(0, at - MAX_LINE), at), at - MAX_LINE, 0)
+            end = at + 600 if "\\s{" in pattern else text.find("\n", at, at + MAX_LINE)
+            stop = min(len(text), end if end >= 0 else at + MAX_LINE)
+            for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
+                value = match.group(2)
+                if _is_option_secret(value) and (match.lastgroup is None or _shape(value)):
+                    yield match.end(1), match.end()
+                    stop = max(stop, match.end())
 
 
 def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+    sign = _compiled(r"[:=,\"'`(>|→：＝]")
+    next_sign = -1
     done = 0
     for position in positions:
-        if position < done:
+        if next_sign < position:
+            following = sign.search(lowered, position)
+            next_sign = following.start() if following else len(lowered)
+        if position < done or next_sign > position + REACH:
             continue
         name = _name_at(lowered, position)
-        if name is None or name.lastgroup == "talk":
+        if name is None or name.lastgroup not in ("strong", "key", "pin", None):
             continue
-        is_weak = name.lastgroup == "weak"
-        if name.lastgroup == "key":
-            is_weak = _compiled(_OPENS).search(lowered, max(0, position - 16), position) is None
-        value = _value(text, name, is_weak)
+        if name.lastgroup == "key" and not _compiled(_OPENS).search(lowered, max(0, position - 16), position):
+            continue
+        value = _value(text, name)
         if value is not None:
             yield value
             done = value[1]
-
-
-def _replaced(
-    text: str, positions: list[int], spans: Iterable[tuple[int, int]], mark: str
-) -> tuple[str, list[int]]:
-    spans = list(spans)
-    if not spans:
-        return text, positions
-    in_mark = _positions(lower(mark), set(_stems()))
-    moved: list[int] = []
-    done = at = length = 0
-    for start, end in spans:
-        while at < len(positions) and positions[at] < start:
-            moved.append(positions[at] - done + length)
-            at += 1
-        while at < len(positions) and positions[at] < end:
-            at += 1
-        length += start - done
-        moved += [one + length for one in in_mark]
-        length += len(mark)
-        done = end
-    moved += [one - done + length for one in positions[at:]]
-    return hide_spans(text, spans, mark), moved
 
 
 def lower(text: str) -> str:
@@ -498,59 +426,30 @@ def _is_option_secret(value: str) -> bool:
     return not value.startswith(references)
 
 
-def _is_argument(value: str) -> bool:
-    return _looks_secret(value, True) and not _is_name(value) and not _compiled(_NO_PASSWORD).match(value)
-
-
-def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None:
+def _value(text: str, name: Match[str]) -> tuple[int, int] | None:
     """Return the span of the secret that belongs to this name, if there is one."""
     behind = _compiled(_BEHIND).match(text, name.end())
     if behind is None:
         return None
     quote, start = behind.group("quote"), behind.end()
-    if is_weak and not (behind.group("given") or behind.group("pair") or behind.group("passed")):
-        return None
     if quote[:1] == "\\":
         inside = quote if quote in _INSIDE else "escaped"
-    elif not quote and (behind.group("cell") or behind.group("block")):
-        inside = "cell"
     elif not quote and behind.group("given") == "=" and text[name.start() : name.end()].isupper():
         inside = "line"
     else:
-        inside = quote
+        inside = quote[-1:]
     found = _compiled(_INSIDE[inside] + f"{{{MIN_LENGTH},{JUDGED_CHARACTERS}}}").match(text, start)
     if found is None:
-        words = None if is_weak else _compiled(_APP_PASSWORD).match(text, start)
-        return words.span() if words and behind.group("given") else None
+        return None
     before = text[max(0, name.start() - 80) : name.start()]
     if _compiled(r"\barn:[\w:/-]{0,70}\Z").search(before):
         return None
     value, end = found.group(), found.end()
     is_cut = len(value) == JUDGED_CHARACTERS
-    if behind.group("said") and not quote and value.endswith((".", ":", "!", "?")):
-        value, end = value[:-1], end - 1
     is_closed = bool(quote) and (is_cut or text.startswith(quote, end))
     if _is_no_value(text[name.start() : name.end()], behind.group("suffix"), value, is_closed):
         return None
-    if is_weak:
-        is_unique = name.lastgroup == "key" and _compiled(_IS_UNIQUE).search(before)
-        is_secret = _is_key(value) and not is_unique
-    elif behind.group("cell") is not None:
-        is_secret = _is_said(value) or _is_hex_key(value)
-    elif behind.group("block") is not None:
-        is_secret = "|" in behind.group("block") or ">" in behind.group("block") or _is_said(value)
-    elif behind.group("said") is not None:
-        is_secret = _compiled(_FLAG).search(before) is not None
-        is_secret = is_secret or (is_random(value) if is_closed else _is_said(value) and not quote)
-        # A word and a number, or letters at random, behind "the password is", or in quotes.
-        is_secret = is_secret or (
-            text[name.start() : name.end()].lower().startswith("pass" if behind.group("said").strip() else "passw")
-            and (is_closed or bool(behind.group("said").strip()))
-            and (is_random(value) or (_kinds(value) == 3 and not _is_name(value)))
-        )
-        is_word = _compiled(_WORD_AND_NUMBER + "{0,3}").fullmatch(value) is not None
-        is_secret = is_secret or (name.group().startswith("pass") and is_word)
-    elif behind.group("passed") is not None:
+    if behind.group("passed") is not None:
         is_secret = not _compiled(_LIST_ITEM).fullmatch(value) or is_random(value)
     else:
         sign = behind.group("given") or ":"
@@ -582,8 +481,7 @@ def _compiled(pattern: str) -> Pattern[str]:
 
 def _looks_secret(value: str, is_quoted: bool = False) -> bool:
     """Return whether a named value can be a secret: no placeholder, path, version, word, or name."""
-    if _compiled(_MARK).search(value):
-        value = _compiled(_MARK).sub("", value)
+    value = _compiled(_MARK).sub("", value)
     if len(value) < MIN_LENGTH or entropy(value) < MIN_ENTROPY:
         return False
     if _compiled(_NOT_SECRET).match(value) and not (value[0] in "./-" and is_random(value)):
@@ -592,7 +490,8 @@ def _looks_secret(value: str, is_quoted: bool = False) -> bool:
         if _compiled(_PLACEHOLDER).match(value):
             return False
         return is_random(value) or not _compiled(_REFERENCE).match(value)
-    return _has_digit_or_symbol(value) or is_random(value)
+    is_dotted_name = all(letter.isalpha() or letter in "._-/$" for letter in value)
+    return not is_dotted_name or is_random(value)
 
 
 def _is_said(value: str) -> bool:
@@ -610,35 +509,18 @@ def _kinds(value: str) -> int:
     return sum(re.search(kind, value) is not None for kind in ("[a-z]", "[A-Z]", "[0-9]"))
 
 
-def _is_hex_key(value: str) -> bool:
-    return len(value) >= 32 and len(value) not in (40, 64) and not value.strip(HEX)
-
-
-def _is_key(value: str) -> bool:
-    if len(value) < 16 or not is_random(value) or _compiled(r"(?:[A-Za-z]{2,20}[-_.]){2}|.{0,40}" + _UUID).match(value):
-        return False
-    return _kinds(value) == 3 if value.strip(HEX) else _is_hex_key(value)
-
-
 def _is_code(value: str, following: str, sign: str) -> bool:
     """Return whether an unquoted value is an expression in code."""
-    if following == "(" or re.match(
-        r"[A-Za-z_$][\w.]*[(\[]|[A-Za-z_$][\w$.]{0,30}\?[\w$.]{1,30}:", value
-    ):
+    if following == "(" or re.match(r"[A-Za-z_$][\w.]*[(\[]|[A-Za-z_$][\w$.]{0,30}\?[\w$.]{1,30}:", value):
         return True
     name = _compiled(_IDENTIFIER).match(value)
     if name is None or 2 * sum(map(len, _words(value))) < len(value):
         return False
-    is_expression = (
-        following in tuple("[;,)}") or "." in name.group() or sign.strip() == "=" != sign
-    )
-    return (
-        (is_expression or "_" in value) if name.end() == len(value) else value[name.end()] in "[{|"
-    )
+    is_expression = following in tuple("[;,)}") or "." in name.group() or sign.strip() == "=" != sign
+    return (is_expression or "_" in value) if name.end() == len(value) else value[name.end()] in "[{|"
 
 
-def _cookie_values(text: str) -> Iterator[tuple[int, int]]:
-    lowered = lower(text)
+def _cookie_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
     stop = 0
     for at in sorted(at for word in ("cookie", " -b") for at in occurrences(lowered, word)):
         if at < stop:  # already searched with the previous one
@@ -653,6 +535,9 @@ def _cookie_values(text: str) -> Iterator[tuple[int, int]]:
             if is_random(value[:JUDGED_CHARACTERS]) and not _compiled(_MARK).search(value):
                 yield pair.span(2)
 
+
+REPEATED, MIN_REPEATED = 20, 12
+"""How many values are searched for again in their text, and characters of the shortest."""
 
 MAX_LINE = 2000
 """Characters of a line that are searched around a word."""
@@ -669,132 +554,258 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
     for start, end in headings:
         if start < done or text[end : end + 1] != "\n":
             continue
-        columns, delimiter = _secret_columns(text[start:end])
+        columns, delimiter, count = _secret_columns(text[start:end])
         if not columns:
             continue
-        cells = text.count(delimiter, start, end)
         for _ in range(MAX_ROWS):
             start = end + 1
             end = text.find("\n", start, start + MAX_LINE)
             end = end if end >= 0 else min(len(text), start + MAX_LINE)
-            row = text[start:end]
-            if row.count(delimiter) == cells:
-                for value_start, value_end in _secret_cells(row, delimiter, columns):
-                    yield start + value_start, start + value_end
-                    done = end
-            elif not row or row.strip("-+| \t"):
+            row = text[start:end].replace("│", "|")
+            cells = _cells(row, delimiter)
+            if len(cells) == count or (not delimiter and len(cells) > 1):
+                for position, cell in cells:
+                    value = cell.strip(" \t\r*`\"'")
+                    if position[0] in columns and " " not in value and _shape(value) > 1:
+                        begin = start + position[1] + cell.index(value)
+                        yield begin, begin + len(value)
+                        done = end
+            elif not row or row.strip("-+| \t─┼├┤"):
                 break
             if end >= len(text):
                 break
         done = max(done, start)
 
 
-def _secret_columns(line: str) -> tuple[list[int], str]:
-    if len(line) > 2000:
-        return [], ""
-    for delimiter in "|\t;,":
-        if delimiter in line:
-            cells = line.split(delimiter)
-            if max(map(len, cells)) >= 60 or _compiled(r"[=(]|\d\.\d").search(line):
-                return [], ""
-            found = [at for at, cell in enumerate(cells) if _compiled(_HEADING).fullmatch(cell)]
-            return found, delimiter
-    return [], ""
+def _secret_columns(line: str) -> tuple[set[int], str, int]:
+    """Return which columns of a heading hold secrets, what parts them ("" for alignment), and how many there are."""
+    if "  " not in line and not any(sign in line for sign in "|│\t;,"):
+        return set(), "", 0
+    copied = _compiled(r"(?i)copy [\w.\"]+ \(([^()]{1,400})\) from stdin;").fullmatch(line)
+    if copied:
+        line = copied[1].replace(", ", "\t")
+    if len(line) > MAX_LINE or _compiled(r"[=(]|\d\.\d").search(line):
+        return set(), "", 0
+    line = line.replace("│", "|").lstrip("#")
+    delimiter = next((one for one in "|\t;," if one in line), "")
+    cells = _cells(line, delimiter)
+    if len(cells) < 2 or max(len(cell) for _, cell in cells) >= 60:
+        return set(), "", 0
+    return {at[0] for at, cell in cells if _compiled(_HEADING).fullmatch(cell)}, delimiter, len(cells)
 
 
-def _secret_cells(row: str, delimiter: str, columns: list[int]) -> Iterator[tuple[int, int]]:
-    start = 0
-    for column, cell in enumerate(row.split(delimiter)):
-        value = cell.strip(" \t\r*`\"'")
-        if column in columns and _is_cell_secret(value, _is_hex_key(value)):
-            begin = start + cell.index(value)
-            yield begin, begin + len(value)
-        start += len(cell) + len(delimiter)
+def _cells(line: str, delimiter: str) -> list[tuple[tuple[int, int], str]]:
+    """Return the cells of a line, each with its column (its offset if cells are aligned) and its offset."""
+    if not delimiter:
+        return [((cell.start(), cell.start()), cell[0]) for cell in _compiled(r"\S+(?: \S+)*").finditer(line)]
+    pattern = r"[^\t]+" if delimiter == "\t" and "\t\t" in line else rf"(?:(?<=\{delimiter})|^)[^{delimiter}]*"
+    cells = _compiled(pattern).finditer(line)
+    return [((number, cell.start()), cell[0]) for number, cell in enumerate(cells)]
 
 
-def _is_cell_secret(value: str, is_hex_key: bool = False) -> bool:
-    if not value or " " in value or not _looks_secret(value, True):
-        return False
-    return is_hex_key or _is_said(value) or ((_kinds(value) == 3 or bool(set(value) & set(_SYMBOLS))) and not _is_name(value))
+# A word with a digit, as long as a password, after a space, quote, or sign; the digits of a PIN; an app password.
+_END = r"\s\"'`<>|,;=，。；、”」』\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
+_CANDIDATE = (
+    rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{8}})(?:[^{_END}\d]{{0,60}}\d(?:[^{_END}&]|&(?!\w{{1,30}}=)){{0,300}}|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}&]|&(?!\w{{1,30}}=)|=[\w\"'])={{0,2}}"
+    r"|(?<![\w.,:/#+-])\d{4,24}(?![\w.,:/%+-]*\w|→)"
+)
+REACH = 100
+"""Characters between a value and a word that names it."""
+
+THRESHOLD = 7
+"""Points that make a value a secret: those of its name, of what stands around it, and of its shape."""
+
+# Points of the words that name a secret. They are added to those of the evidence and of the shape.
+_NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1, "phrase": 0}
+_CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock)[ -]\Z"
+
+_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|use|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
+# What stands between a name and a value (gap), before the name, or between a value and a name behind it (as).
+_EVIDENCE = (
+    ("gap", r"\A[\s\"'`*(\[{“「『]{0,40}(?:default[ ])?\Z", 2),
+    ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}(?:[ ]string(?:\(\d{1,4}\))?)?[\s\"'`*(“「『:$>]{0,4}\Z", 3),
+    ("gap", r"\A[\"']?(?:</\w{1,12})?>\s*(?:<(?:value|string)>)?\Z", 3),
+    ("gap", r"\A(?:[\s|│*`]|</?\w[^<>]{0,60}>){1,40}\Z", 1),
+    ("gap", r"\A(?:[\s*`]|</?\w[^<>]{0,60}>){0,40}(?:[|│]|</?\w|reg_\w+[ ])(?:[\s|│*`]|</?\w[^<>]{0,60}>){0,40}\Z", 3),
+    ("gap", r"--(?:body|value|data)[ =][\"']?\Z|<<<[ ]{0,3}[\"']?\Z|\A[ ][05789][ ]\Z|\.(?:fill|type|send_?keys|setvalue|fill_in)\([\"']\Z", 4),
+    ("gap", r"<\((?:echo|printf)[ ][\"']?\Z", 7),
+    ("gap", r"\A[\"'`]?(?:,[ ]?|[ ]?/[ ]?)[\"'`]?\Z|[\w\"'`][ ]?/[ ][\"'`]?\Z", 3),
+    ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
+    ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
+    ("gap", r"[.!?][\s\"']", -1),
+    ("gap", r"\A[_.-]\w", -4),
+    ("gap", r"[{}\[\]<>\\].*\w", -1),
+    ("gap", r"\).*\w", -1),
+    ("gap", r".{60}", -1),
+    ("gap", r"[,;|{}\n].*[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
+    ("gap", r";base64,\Z|enc\[|\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
+    ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z|\A[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?\Z", 3),
+    ("before", r"[?&]\Z", 1),
+    ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
+    ("as", "", -2),
+    ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,1}\Z", 6),
+    ("as", r"\A[\"'`]?[);,]{0,4}\s{1,8}(?://|\#|/\*|<!--)[ ][^\n]{0,30}\Z", 5),
+    ("as", r"\A[\"'`!?)]{0,2}[ ]\((?:[\w']{1,15}[ ]){0,3}\Z", 5),
+)  # fmt: skip
 
 
-def _names_secret(text: str) -> bool:
-    lowered = lower(text)
-    for at in _positions(lowered, set(_stems())):
-        name = _name_at(lowered, at)
-        if name is not None and name.lastgroup in ("strong", "key"):
-            return True
-    return False
+# Between a line that names a secret and the value on the next one.
+_NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?(?:[>+|*#-]{1,3}[ \t]|\d{1,6}[→:)\t|]|=>|<\w{1,12}>|string\(\d{1,3}\)|[ \t])*[\"'`]{0,3}\Z"
+_AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
+# Names whose value can be digits alone.
+_OF_DIGITS = r".*(?:pin|puk|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
 
 
-# A word with a digit, as long as a password, after a space, quote, or sign.
-_CANDIDATE = r"(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,100}"
-_BEFORE_CANDIDATE = r"[\s\"'`“「『:：→是为為はと,，]"
-_COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
-_TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}(?:[ ]\(|\?)?[ \"'`]{0,2}"
-# A word that says that the value is something else.
-_OTHER = r"(?i)\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|from|branch|tag|run|version|file|image|hashed with|using)[ :#\"'`]{1,4}\Z"
-# A label that is nearer to a value than the name of a secret.
-_NEARER = r"[\w\])][\"']?(?<!default)(?<!value)\s?[:=]\s?[\"']?\Z"
-_AS = r"(?i)[\"'`!?)]{0,2}[ ](?:are[ ]the[ ]|\((?:(?!passw|secret|token|key|api)[\w']{1,15}[ ]){0,3}|(?:as|for|is|als|comme|como|come)[ ])(?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:(?!passw|secret|token|key|api)[\w-]{1,20}[ ]){0,2}(?:api[ _-]|access[ _-])?"
+def _spoken_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield each value that looks like a secret and for which there is enough evidence around it."""
+    last = done = 0
+    pattern = _compiled(_CANDIDATE)
+    for found in (one for part in _near(positions) for one in pattern.finditer(text, *part)):
+        start, end = found.span()
+        while last < len(positions) and positions[last] < start:
+            last += 1
+        is_near = last and positions[last - 1] >= start - REACH
+        if not is_near and (last == len(positions) or positions[last] > end + REACH):
+            continue
+        before = start
+        start, end = _trimmed(text, start, end)
+        shape = _shape(text[start:end])
+        if start < done or not shape:
+            continue
+        around = [at for at in positions[max(0, last - 4) : last + 2] if start - 2 * REACH < at < start or end <= at < end + REACH]
+        if any(_points(lowered, at, before, start, end) + shape >= THRESHOLD for at in around):
+            yield start, end
+            done = end
 
 
-def _spoken_values(
-    text: str, positions: list[int], lines: list[tuple[int, int]]
-) -> Iterator[tuple[int, int]]:
-    """Yield what looks like a password in a sentence that mentions one."""
-    done = last = 0
-    for start, end in lines:
-        for begin, candidate in _candidates(text, max(start, done), end):
-            while last < len(positions) and positions[last] < begin:
-                last += 1
-            value = candidate.rstrip(".:!?)]}）」").removesuffix("**")
-            stop = begin + len(value)
-            begin += len(_compiled(r"[({]?(?:\*\*)?(?:(?!arn:|urn:)[a-z][\w.@-]{1,40}[:/](?!/))?").match(value)[0])  # type: ignore[index]
-            value = text[begin:stop]
-            near = positions[max(0, last - 100) : last]
-            if len(value) < MIN_LENGTH or not _is_spoken_of(text, near, start, begin, stop):
-                continue
-            if _is_password(value) or _is_hex_key(value):
-                yield begin, stop
-                done = stop
+_PHRASE = (
+    r"[^\n]{0,60}?(?:"
+    + _IS
+    + r"[\s\"'`“「*]{0,5}|(?<=phrase)[\"'`]?[ ]|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)([^\W\d_A-Z]{3,12}(?:[ .-][^\W\d_A-Z]{3,12}){3,23})(?=[\"'`”」,;!?]|\.(?:\s|\Z)|[ ]?\n|\Z)"
+)
+_PHRASED = ("pass", "frase", "phrase", "mnemonic", "seed")
+_FUNCTION_WORDS = frozenset((
+        "the this that these those and for not but are was were has have had can cannot will would should must may you your our its their with from into than then when which what "
+        "been being does did done only also must need needs needed stored required used set sets wrong missing empty invalid valid correct minimum characters long words word same here there "
+        "passphrase password phrase secret key file string value default none null true false enter "
+        "der die das den dem ein eine ist sind war nicht und oder mit von aus für auf bei wird werden wurde muss kann "
+        "los las una uno con por para que está son del como est sont les des une avec pour dans pas qui que sur não uma dos das com"
+).split())  # fmt: skip
 
 
-def _candidates(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
-    candidate = _compiled(_CANDIDATE).match(text, 0, end) if start == 0 else None
-    if candidate is not None:
-        yield 0, candidate.group()
-        start = candidate.end()
-    pattern = _compiled(_BEFORE_CANDIDATE + "(" + _CANDIDATE + ")")
-    found = pattern.search(text, max(0, start - 1), end)
-    while found is not None:
-        yield found.start(1), found.group(1)
-        found = pattern.search(text, found.end() - 1, end)
+def _passphrases(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield what stands behind a word for a passphrase and is four or more words without a function word."""
+    done = 0
+    for at in positions:
+        name = _name_at(lowered, at) if at >= done and lowered.startswith(_PHRASED, at) else None
+        if name is None or not _compiled(r"pass[_ -]?phrase|frase|.*(?:phrase|mnemonic|seed)|passw").match(name[0]):
+            continue
+        found = _compiled(_PHRASE).match(text, name.end())
+        if found is None:
+            continue
+        words = re.split("[ .-]", found[1])
+        is_app_password = [len(word) for word in words] == [4] * 4 and len(_words(found[1])) < 3
+        if name[0].startswith("passw") and not is_app_password and text[found.start(1) - 1] not in "\"'`":
+            continue
+        if not _FUNCTION_WORDS.intersection(words) and (name.lastgroup != "phrase" or "phrase" in name[0] or len(words) >= 12):
+            yield found.span(1)
+            done = found.end()
 
 
-def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: int) -> bool:
-    """Return whether the sentence names a secret before the value, or has `as the password` after it."""
-    lowest = max(line, start - 100)
-    near = [at for at in positions if at >= lowest]
-    before = lower(text[lowest:start]) if near else ""
-    for at in reversed(near):
-        name = _name_at(before, at - lowest)
-        if name is not None:
-            gap = before[name.end() :]
-            if _compiled(_OTHER).search(gap):
-                break
-            is_labeled = name.lastgroup in ("talk", "weak") and _compiled(r".*\"\w+\": ?\"?\Z").match(gap)
-            if is_labeled or (name.lastgroup == "key" and _compiled(_IS_UNIQUE).search(before, 0, name.start())):
-                break
-            if _is_hex_key(text[start:end]) and not _compiled(_COPULA).search(gap):
-                break
-            if _compiled(_TALK_GAP).fullmatch(gap) and ". " not in gap and gap[:1] not in ("_", "-", "."):
-                return True
-            is_near = name.lastgroup == "strong" or (name.lastgroup == "key" and _compiled(_OPENS).search(before, 0, name.start()))
-            return bool(is_near) and is_random(text[start:end]) and ";" not in gap and not _compiled(_NEARER).search(gap)
-    behind = _compiled(_AS).match(text, end)
-    following = lower(text[behind.end() : behind.end() + 30]) if behind else ""
-    return bool(following) and _kinds(text[start:end]) == 3 and _name_at(following, 0) is not None
+def _near(positions: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a text in which values are near a word at one of `positions`."""
+    low = high = 0
+    for at in positions:
+        if at - 4 * REACH > high:
+            yield low, high
+            low = at - 4 * REACH
+        high = at + 5 * REACH
+    yield low, high
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """Cut punctuation from the end of a value, and a user and emphasis from its beginning."""
+    value = text[start:end].rstrip(".:?)]}）」\\").removesuffix("**")
+    end = start + len(value)
+    before = _compiled(r"[({]?(?:\*\*)?(?:(?!arn:|urn:|data:|(?i:sha\d|md5)|h1:)(?:[a-z][a-z0-9_.@-]{1,40}[:/]|[A-Z][A-Za-z]{1,15}:)(?!/))?").match(value)
+    if before is None or text[start + len(before[0]) : end].isdigit():
+        return start, end
+    return start + len(before[0]), end
+
+
+def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
+    """Return the points that the word at `at` and what stands around give to the value from `start` to `end`.
+
+    `outer` is where the value begins with what was cut from it.
+    """
+    name = _name_at(lowered, at)
+    if name is None:
+        return 0
+    kind = name.lastgroup or "strong"
+    points = _NAME_POINTS[kind]
+    before = lowered[max(0, at - 30) : at]
+    name_end = _compiled(r"[a-z\xdf-\xff]{0,20}").match(lowered, name.end()).end()  # type: ignore[union-attr]
+    if lowered[start:end].isdigit() and not _compiled(_OF_DIGITS).fullmatch(lowered[at:name_end]):
+        return -THRESHOLD
+    if kind not in ("strong", "key") and _compiled(_UUID).fullmatch(lowered, start, end):
+        return -THRESHOLD
+    if kind == "key":
+        points += (_compiled(_OPENS).search(before) is not None) - 4 * (_compiled(_IS_UNIQUE).search(before) is not None)
+    if kind == "code":
+        if not _compiled(r"\d+|(?:[a-z0-9]{4,6}-)+[a-z0-9]{4,6}").fullmatch(lowered, start, end):
+            return -THRESHOLD
+        points += 2 * (_compiled(_CODES).search(before) is not None)
+    if at >= start:
+        places = {"as": lowered[end:at]}
+        if "\n" in places["as"]:
+            return -THRESHOLD
+    else:
+        gap = lowered[name_end : outer if name_end <= outer else start]
+        if "\n" in gap and not _compiled(r"[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?").fullmatch(gap):
+            below = _compiled(_NEXT_LINE).search(gap)
+            if below is None:
+                return -THRESHOLD
+            gap = gap[: below.start()]
+            is_alone = _compiled(r"[\"'`*]{0,3}[ \t]*(?:\n|\Z)").match(lowered, end) is not None
+            if not gap.rstrip().endswith((":", "=", ">", "：", "。")) and not (is_alone and _compiled(_AS_HEADING).fullmatch(gap)):
+                return -THRESHOLD
+            points += is_alone
+        if len(gap) > REACH:
+            return -THRESHOLD
+        if kind == "key" and points < 3 and not lowered[start:end].strip(HEX) and not _compiled("[:=]").search(gap):
+            return -THRESHOLD
+        places = {"gap": gap, "before": before, "behind": lowered[end : end + 40]}
+    rows = (row for row in _EVIDENCE if row[0] in places)
+    return points + sum(worth for place, pattern, worth in rows if _compiled(pattern).search(places[place]))
+
+
+def _shape(value: str) -> int:
+    """Return how much a value looks like a secret, from 0 (a name, a path, a version, …) to 4 points."""
+    if value.isdigit():
+        return 1
+    if _compiled(_GROUPS).fullmatch(value):
+        return 2
+    if "=" in value.rstrip("=") or (_compiled(_NO_PASSWORD).match(value) and not (len(value) >= 20 and is_random(value) and not _words(value[:12]))):
+        return 0
+    if _compiled(_UUID).fullmatch(value):
+        return 2 if entropy(value) > MIN_ENTROPY else 0
+    if _compiled(r"(?i)0x[0-9a-f]{1,40}").fullmatch(value):
+        return 0
+    if len(value) < MIN_LENGTH or not _looks_secret(value) or _is_name(value):
+        return 0
+    if not value.lower().strip(HEX + "-"):
+        is_digest = len(value) in (40, 64)
+        return (len(value) >= 16) + (len(value) >= 32) * (2 - is_digest) if "-" not in value else 0
+    if _is_said(value):
+        if _kinds(value) == 3 and not _compiled(_WORD_AND_NUMBER).match(value):
+            return 5 if len(value) >= 14 and is_random(value) else 4
+        return 4 if len(value) >= 20 and is_random(value) else 3
+    if _compiled(_WORD_AND_NUMBER + r"{0,3}\w{0,3}").fullmatch(value):
+        return 2
+    return 1 if is_random(value) else 0
+
+
+_GROUPS = r"(?=.*\d)(?=.*[A-Z])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){1,5}|[a-z0-9]{4}(?:-[a-z0-9]{4}){3}|[a-z0-9]{6}\.[a-z0-9]{16}"
 
 
 def _name_at(lowered: str, position: int) -> Match[str] | None:
@@ -809,13 +820,7 @@ def _foreign_names() -> str:
     return "|".join(re.escape(word.replace("_", " ")) for word in ("kata_sandi", *_FOREIGN))
 
 
-_NO_PASSWORD = r"[a-z]+[/.-]|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
-
-
-def _is_password(value: str) -> bool:
-    if "=" in value or _compiled(_UUID).fullmatch(value) or not value.strip("0123456789abcdefABCDEF-"):
-        return False
-    return _looks_secret(value) and _is_said(value) and not _is_name(value) and not _compiled(_NO_PASSWORD).match(value)
+_NO_PASSWORD = r"[a-z]+[/.-][^!#%^*+~?&]*\Z|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
 
 
 # The letters that often follow a letter, behind it, counted in English and in code.
@@ -871,11 +876,6 @@ def is_random(value: str) -> bool:
         changes += bool(before and kind and kind != before and ((before, kind) != ("A", "a") or last == "A"))
         last, before = before, kind
     return changes / len(value) >= MIN_CHANGES and changes >= 3
-
-
-def _has_digit_or_symbol(value: str) -> bool:
-    """Return whether `value` is neither a plain word nor a dotted name such as `config.tokenProvider`."""
-    return any(not (letter.isalpha() or letter in "._-/$") for letter in value)
 
 
 def entropy(value: str) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from html import unescape
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memkit import anchors
 from memkit.bullets import DECIDED, read_bullet
@@ -45,20 +45,8 @@ class FileEvent:
     title: str
     outcome: str
     id: str
-    session: str = ""
+    session: str | None = None
     commits: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the event as `memkit why --json` prints it."""
-        return {
-            "kind": self.kind,
-            "time": self.time,
-            "title": self.title,
-            "outcome": self.outcome,
-            "id": self.id,
-            "session": self.session or None,
-            "commits": list(self.commits),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +110,7 @@ def most_telling(events: Sequence[FileEvent], count: int) -> list[FileEvent]:
     last, of both the newest.
     """
     ranks: dict[int, int] = {}
-    sessions: set[str] = set()
+    sessions: set[str | None] = set()
     for number in reversed(range(len(events))):
         event = events[number]
         is_last_edit = event.kind == "edit" and event.session not in sessions
@@ -194,7 +182,7 @@ def _turn_event(
         title=unescape(heading_title(turn)),
         outcome=unescape(turn_outcome(text)),
         id=turn.pairs["turn"],
-        session=heading.pairs.get("session", "") if heading else "",
+        session=(heading.pairs.get("session") or None) if heading else None,
         commits=tuple(made),
     )
 
@@ -215,7 +203,7 @@ def _bullets(name: str, text: str, names: list[str], turns: set[str]) -> Iterato
             # An extract's other lines repeat what its turns show.
             is_new = not bullet.is_extract or shown.startswith(DECIDED)
             if is_new and _tells(shown, names, not turns.isdisjoint(bullet.turns)):
-                yield FileEvent("bullet", name[:10], unescape(shown), "", bullet.lasting_id, session)
+                yield FileEvent("bullet", name[:10], unescape(shown), "", bullet.lasting_id, session or None)
 
 
 def _tells(text: str, names: list[str], cites: bool) -> bool:

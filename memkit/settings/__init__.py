@@ -27,6 +27,7 @@ AUTO = "auto"
 
 _LOCAL_MODEL = "all-MiniLM-L6-v2"
 _DEFAULT_MODELS = {
+    "multilingual": "multilingual-e5-small",
     "openai": "text-embedding-3-small",
     "google": "gemini-embedding-001",
     "voyage": "voyage-3.5",
@@ -124,10 +125,12 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The model that turns text into vectors."""
 
     provider: Annotated[
-        Literal["local", "sentence-transformers", "openai", "google", "voyage", "ollama", "none"],
+        Literal[
+            "local", "multilingual", "sentence-transformers", "openai", "google", "voyage", "ollama", "none"
+        ],
         Meta(
-            description="local (MiniLM on ONNX), sentence-transformers, openai, google, voyage, "
-            "ollama, or none"
+            description="local (MiniLM on ONNX), multilingual (E5 on ONNX), sentence-transformers, "
+            "openai, google, voyage, ollama, or none"
         ),
     ] = "local"
     model: Annotated[str, Meta(description="the model's name; empty: the provider's default")] = ""
@@ -164,7 +167,8 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.base_url and self.provider in ("google", "voyage"):
             raise SettingError("base_url is for the providers openai and ollama only")
         is_at_azure = self.provider == "openai" and self.base_url
-        if self.azure_deployment and self.provider in _DEFAULT_MODELS and not is_at_azure:
+        is_a_service = self.provider in _DEFAULT_MODELS.keys() - {"multilingual"}
+        if self.azure_deployment and is_a_service and not is_at_azure:
             raise SettingError("azure_deployment needs provider = openai and base_url = your Azure endpoint")
         # The local model's name is the default. With another provider it means that none was chosen.
         if self.model in ("", _LOCAL_MODEL):

