@@ -69,14 +69,19 @@ def join_arrays(parts: Sequence[tuple[Mapping[str, NDArray[Any]], NDArray[np.int
     Each part has arrays, and for each of its slots the new slot, or -1 for a document that is left out.
     """
     terms: list[list[bytes]] = []  # of each part, those of documents that stay
-    postings: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # term there, slot, frequency
+    postings: list[
+        tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+    ] = []  # term there, slot, frequency
     lengths = np.zeros(sum(int(np.count_nonzero(places >= 0)) for _, places in parts), np.int32)
     for arrays, places in parts:
         found = places[arrays["slots"]]
         live = np.flatnonzero(found >= 0)
         rows = np.searchsorted(arrays["posting_offsets"], live, side="right") - 1
         used, own = np.unique(rows, return_inverse=True)
-        starts, ends = arrays["term_offsets"][used].tolist(), arrays["term_offsets"][used + 1].tolist()
+        starts, ends = (
+            arrays["term_offsets"][used].tolist(),
+            arrays["term_offsets"][used + 1].tolist(),
+        )
         letters = arrays["terms"].data
         terms.append([bytes(letters[start:end]) for start, end in zip(starts, ends, strict=True)])
         postings.append((own, found[live], arrays["frequencies"][live]))
@@ -262,7 +267,9 @@ class JoinedPostings:
     def items(self) -> Iterator[tuple[bytes, NDArray[Any]]]:
         """Yield each term and its slots, in the order of the bytes."""
 
-        def of_part(postings: Postings, places: NDArray[np.int32]) -> Iterator[tuple[bytes, NDArray[Any]]]:
+        def of_part(
+            postings: Postings, places: NDArray[np.int32]
+        ) -> Iterator[tuple[bytes, NDArray[Any]]]:
             return ((term, places[slots]) for term, slots in postings.items())
 
         merged = heapq.merge(*(of_part(*part) for part in self._parts), key=itemgetter(0))
@@ -395,7 +402,9 @@ class DocumentBM25:
         lengths = np.asarray(np.bincount(numbers, bm25.doc_len), np.float64)
         known = lengths[lengths > 0]
         self._count = len(known)
-        self._norms = self.K1 * (1 - self.B + self.B * lengths / (known.mean() if len(known) else 1.0))
+        self._norms = self.K1 * (
+            1 - self.B + self.B * lengths / (known.mean() if len(known) else 1.0)
+        )
 
     def scores(self, query: Mapping[str, float]) -> NDArray[np.float64]:
         """Return the scores of the documents of all chunks, by slot."""
@@ -403,7 +412,9 @@ class DocumentBM25:
         for term, share in sorted(query.items()):
             slots, frequencies = self._postings.find(term)
             if len(slots):
-                found = np.asarray(np.bincount(self._numbers[slots], frequencies, len(scores)), np.float64)
+                found = np.asarray(
+                    np.bincount(self._numbers[slots], frequencies, len(scores)), np.float64
+                )
                 idf = math.log((self._count + 1) / int(np.count_nonzero(found)))
                 scores += share * idf * found * (self.K1 + 1) / (self._norms + found)
         return scores[self._numbers]

@@ -119,7 +119,9 @@ class Corpus:
         start = position - inside
 
         own = snapshot.vectors_at(inside)
-        likenesses = (float((own @ snapshot.vectors_at(n - start).T).max(initial=0.0)) for n in others)
+        likenesses = (
+            float((own @ snapshot.vectors_at(n - start).T).max(initial=0.0)) for n in others
+        )
         return max(likenesses, default=0.0)
 
     def lexical_of(self, position: int) -> LexicalIndex:
@@ -153,7 +155,9 @@ class Corpus:
         in [0, 1].
         """
         found = [part.lexical(query) for part in self._parts]
-        scores, passages, documents, coverage = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        scores, passages, documents, coverage = (
+            np.concatenate(arrays) for arrays in zip(*found, strict=True)
+        )
         return scores, passages, documents, coverage
 
     def coverage(self, query: str) -> Scores:

@@ -21,7 +21,7 @@ from memkit.summarize.bullets import Bullet
 from tests.ci import examples
 from tests.memory import CountingEmbedder, Memory, make_memory
 
-STORY = "We looked at the logs, tried three things, read the manual, and talked about lunch. " * 12
+STORY = "We looked at the logs, tried three things, read the manual, and talked about lunch. " * 10
 PORT, CACHE, BOTH = "aaaaaaaa", "bbbbbbbb", "cccccccc"
 QUESTION = "which port does the staging gateway use"
 
@@ -110,7 +110,7 @@ def test_the_turn_is_shown_if_only_it_has_the_name(memory: Memory) -> None:
 
 
 def test_the_turn_is_shown_if_it_matches_much_better(memory: Memory) -> None:
-    first = found(memory, "we talked about lunch, read the manual, tried three things, and looked at the logs")[0]
+    first = found(memory, "we talked about lunch and read the manual and looked at the logs")[0]
     assert first.chunk.kind == "turn"
 
 

@@ -31,7 +31,9 @@ def problems(draw: st.DrawFn) -> Problem:
 
     cosines: list[float | None] | None = None
     if draw(st.booleans()):
-        cosines = [None if draw(st.integers(0, 4)) == 0 else value for value in column(rounded(-1, 1))]
+        cosines = [
+            None if draw(st.integers(0, 4)) == 0 else value for value in column(rounded(-1, 1))
+        ]
     of_entry: dict[int, int] = {}
     weight = rounded(0, 1)
     sessions = numbers(-1, 3)
@@ -86,7 +88,12 @@ def test_a_worked_example_of_rrf() -> None:
             dense=np.array([0.5, 0.6, np.nan, 0.8, -0.1]),  # ranks 3, 2, none, 1, none
             recency=np.zeros(5),
         ),
-        Layout(np.full(5, 100, np.int32), np.arange(5, dtype=np.int32), np.full(5, -1, np.int32), np.zeros(5, np.int32)),
+        Layout(
+            np.full(5, 100, np.int32),
+            np.arange(5, dtype=np.int32),
+            np.full(5, -1, np.int32),
+            np.zeros(5, np.int32),
+        ),
         "rrf",
         fusion.WEIGHTS,
     )
@@ -165,7 +172,11 @@ def test_the_short_last_piece_of_a_long_entry_does_not_borrow() -> None:
     def last_piece(*, alone: bool) -> float:
         """The long piece is the first chunk, the short one the second; the third matches, and many are short."""
         size = 400
-        columns = [5_000, *[300] * (size - 1)], [0, 0 if alone else size, *range(1, size - 1)], [0] * size
+        columns = (
+            [5_000, *[300] * (size - 1)],
+            [0, 0 if alone else size, *range(1, size - 1)],
+            [0] * size,
+        )
         lengths, entries, sessions = (np.array(column, np.int32) for column in columns)
         nothing, bm25 = np.zeros(size), np.zeros(size)
         bm25[2] = 9.0
