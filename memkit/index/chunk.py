@@ -73,11 +73,11 @@ class Chunk:
 
     @property
     def text(self) -> str:
-        """The text to embed: the breadcrumb, then the content; for a whole turn and a bullet only its own words.
+        """The text to embed: the breadcrumb, then the content; of a whole turn or a bullet only its words.
 
         A whole turn starts with its prompt. Headings that only repeat it are left out: the model reads 256
-        tokens and ranks better without them (LoCoMo, fused: session @1 76.3 % with, 77.2 % without). The title
-        over a bullet is the session's: with its words, bullets about something else came first.
+        tokens and ranks better without them (LoCoMo, fused: session @1 76.3 % with, 77.2 % without). The
+        title over a bullet is the session's: with its words, bullets about something else came first.
 
         A heading at the start of a piece occurs twice on purpose: its words weigh a little more there
         than in the later pieces of the section.

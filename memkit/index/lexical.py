@@ -147,7 +147,7 @@ class LexicalIndex:
         return lambda text: bm25.scores(self._tokenizer.question(text))
 
     def documents(self, numbers: NDArray[np.int32]) -> Callable[[str], NDArray[np.float64]]:
-        """As `passages`, for the whole documents that chunks are parts of; `numbers` are those of their documents."""
+        """As `passages`, for whole documents; `numbers` has the document of each chunk."""
         bm25 = DocumentBM25(self._bm25, numbers)
         return lambda text: bm25.scores(self._tokenizer.question(text))
 
@@ -389,8 +389,8 @@ class PassageBM25:
 class DocumentBM25:
     """BM25 of whole documents, such as sessions: each is scored as the text of all its chunks.
 
-    A long session is about many things, so repeated words say more than in a chunk: k1 is higher. Of 1.5, 5,
-    20, and 100 for k1, and 0.75, 0.9, and 1 for b, these ranked coding sessions best together with the chunks.
+    A long session is about many things, so repeated words say more than in a chunk: k1 is higher. Of 1.5,
+    5, 20, and 100 for k1, and 0.75, 0.9, and 1 for b, these ranked coding sessions and chats best.
     """
 
     K1 = 5.0

@@ -151,13 +151,12 @@ class Corpus:
         return self._find(position)[0].root
 
     def lexical(self, query: str) -> tuple[Scores, Scores, Scores, Scores]:
-        """Return BM25 of the chunks, of the passages around them, and of their documents, and the query's coverage
-        in [0, 1].
+        """Return BM25 of the chunks, of the passages around them, and of their documents, and the query's
+        coverage in [0, 1].
         """
         found = [part.lexical(query) for part in self._parts]
-        scores, passages, documents, coverage = (
-            np.concatenate(arrays) for arrays in zip(*found, strict=True)
-        )
+        arms = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        scores, passages, documents, coverage = arms
         return scores, passages, documents, coverage
 
     def coverage(self, query: str) -> Scores:

@@ -1,9 +1,9 @@
 """Ranking: from the scores of each arm to one order. Pure arithmetic over arrays aligned to the chunks.
 
-The default mode, `context`, ranks entries of every length. Short remarks between people are judged together with
-what stands around them. A turn of a coding session has hundreds of words and neighbors about something else, so it
-is judged by itself and by how well its whole session matches. A document is a session, or a file outside of
-sessions. z is the standard score, and minmax stretches to [0, 1]:
+The default mode, `context`, ranks entries of every length. Short remarks between people are judged together
+with what stands around them. A turn of a coding session has hundreds of words and neighbors about something
+else, so it is judged by itself and by how well its whole session matches. A document is a session, or a
+file outside of sessions. z is the standard score, and minmax stretches to [0, 1]:
 
     w  = min(1, (own_length / characters of the entry)^2)
     v  = min(1, (own_length / characters of the entry that a usual character of the document is in)^2)
@@ -16,11 +16,11 @@ sessions. z is the standard score, and minmax stretches to [0, 1]:
        + session_weight * w * (minmax(sum of the three best s in the session) - neutral)
        + document_weight * (1 - v) * (minmax(D) - neutral)
 
-Steps and passages stay inside one session. Details that were measured: standard scores replace min-max before the
-sum, so that one outlier does not flatten an arm. The passage and the document have a BM25 of their own. The length
-of the whole entry counts, so that the short last piece of a long answer does not borrow like a short remark.
-`neutral` keeps the two bonuses from preferring an entry only because of its length. `docs/benchmarks.md` has the
-figures.
+Steps and passages stay inside one session. Details that were measured: standard scores replace min-max
+before the sum, so that one outlier does not flatten an arm. The passage and the document have a BM25 of
+their own. The length of the whole entry counts, so that the short last piece of a long answer does not
+borrow like a short remark. `neutral` keeps the two bonuses from preferring an entry only because of its
+length. `docs/benchmarks.md` has the figures.
 """
 
 from __future__ import annotations
@@ -154,8 +154,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Arms:
-    """The scores of one query by arm: BM25 of chunks, of the passages around them, and of whole documents, cosine,
-    recency.
+    """The scores of one query by arm: BM25 of chunks, of passages, and of documents, cosine, recency.
 
     A cosine is NaN for a chunk without a vector; `dense` is None if there is no dense side. Recency is
     in [0, 1].

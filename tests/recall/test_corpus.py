@@ -96,7 +96,7 @@ def test_words_are_weighed_project_by_project(both: list[Snapshot]) -> None:
     apart = [Corpus([snapshot]).lexical("port gateway") for snapshot in both]
     for arm, (first, second) in zip(found, zip(*apart, strict=True), strict=True):
         assert arm.tolist() == [*first.tolist(), *second.tolist()]
-    scores, passages, documents, coverage = found
+    scores, passages, _, coverage = found
     chunks = [*both[0].chunks(), *both[1].chunks()]
     for position, chunk in enumerate(chunks):
         held = "port" in chunk.content or "gateway" in chunk.content
