@@ -22,7 +22,7 @@ from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 8
+FORMAT = 9
 
 MANIFEST = "manifest"
 """The file: a line with the name of the state and a checksum, then JSON."""

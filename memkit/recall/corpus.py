@@ -46,7 +46,10 @@ class Corpus:
         )
         self._renumber()
         self.layout = Layout(
-            self.columns["length"], self.columns["entry"], self.columns["session"]
+            self.columns["length"],
+            self.columns["entry"],
+            self.columns["session"],
+            _documents(self.columns, len(self.names["session"])),
         )
         self._derived: dict[Any, Any] = {}
         self._parts = [_LexicalPart(one) for one in self.snapshots]
@@ -116,7 +119,9 @@ class Corpus:
         start = position - inside
 
         own = snapshot.vectors_at(inside)
-        likenesses = (float((own @ snapshot.vectors_at(n - start).T).max(initial=0.0)) for n in others)
+        likenesses = (
+            float((own @ snapshot.vectors_at(n - start).T).max(initial=0.0)) for n in others
+        )
         return max(likenesses, default=0.0)
 
     def lexical_of(self, position: int) -> LexicalIndex:
@@ -145,11 +150,14 @@ class Corpus:
         """Return the root directory of the project of the chunk at `position`."""
         return self._find(position)[0].root
 
-    def lexical(self, query: str) -> tuple[Scores, Scores, Scores]:
-        """Return BM25 of the chunks, BM25 of the passages around them, and the query's coverage in [0, 1]."""
+    def lexical(self, query: str) -> tuple[Scores, Scores, Scores, Scores]:
+        """Return BM25 of the chunks, of the passages around them, and of their documents, and the query's
+        coverage in [0, 1].
+        """
         found = [part.lexical(query) for part in self._parts]
-        scores, passages, coverage = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-        return scores, passages, coverage
+        arms = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        scores, passages, documents, coverage = arms
+        return scores, passages, documents, coverage
 
     def coverage(self, query: str) -> Scores:
         """Return the share of the query's words that each chunk holds, rare ones first, in [0, 1]."""
@@ -218,16 +226,25 @@ def _use_one_thread() -> None:
     ThreadpoolController().select(user_api="blas").limit(limits=1)
 
 
+def _documents(columns: NDArray[Any], sessions: int) -> NDArray[np.int32]:
+    """Return the number of each chunk's document: its session, or its file if it is in none."""
+    of_file = sessions + columns["source"]
+    numbers: NDArray[np.int32] = np.where(columns["session"] >= 0, columns["session"], of_file)
+    return numbers
+
+
 class _LexicalPart:
     def __init__(self, snapshot: Snapshot) -> None:
         self._index = snapshot.lexical
         sessions = snapshot.columns["session"]
         reading = np.argsort(sessions, kind="stable")
         self._passages = snapshot.lexical.passages(ReadingOrder(reading, sessions[reading]))
+        documents = _documents(snapshot.columns, len(snapshot.names["session"]))
+        self._documents = snapshot.lexical.documents(documents)
 
-    def lexical(self, query: str) -> tuple[Scores, Scores, Scores]:
+    def lexical(self, query: str) -> tuple[Scores, Scores, Scores, Scores]:
         match = self._index.query(query)
-        return match.scores, self._passages(query), match.coverage
+        return match.scores, self._passages(query), self._documents(query), match.coverage
 
     def coverage(self, query: str) -> Scores:
         return self._index.query(query).coverage

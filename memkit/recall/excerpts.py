@@ -12,14 +12,11 @@ from collections.abc import Iterator
 from memkit.bullets import bullet_words
 from memkit.hook.entries import heading_words
 from memkit.hook.phrases import EMOJI, sentences
-from memkit.index.chunk import LABEL, LEADING_HEADINGS, Chunk
+from memkit.index.chunk import BULLETS, LABEL, LEADING_HEADINGS, Chunk
 from memkit.index.lexical import LexicalIndex
 from memkit.journal import sessions
 from memkit.recall.results import Excerpt
 from memkit.text import one_line
-
-BULLETS = frozenset({"summary", "unverified", "fact"})
-"""The kinds of chunks that are bullets. They are their own titles."""
 
 _TIME = re.compile(r"(\d\d:\d\d) +(.*)")
 _WORD = re.compile(r"\w+")

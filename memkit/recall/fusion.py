@@ -1,22 +1,26 @@
 """Ranking: from the scores of each arm to one order. Pure arithmetic over arrays aligned to the chunks.
 
-The default mode, `context`, judges a chunk together with the passage around it and its session, while a
-long entry is judged by itself. z is the standard score, m the mean over a chunk's entry (the pieces of
-one turn), and w how much an entry needs context:
+The default mode, `context`, ranks entries of every length. Short remarks between people are judged together
+with what stands around them. A turn of a coding session has hundreds of words and neighbors about something
+else, so it is judged by itself and by how well its whole session matches. A document is a session, or a
+file outside of sessions. z is the standard score, and minmax stretches to [0, 1]:
 
     w  = min(1, (own_length / characters of the entry)^2)
-    l  = z(bm25) + passage_weight * w * z(bm25 of the passage)
-    d  = (1 - entry_weight) * z(cosine) + entry_weight * z(m(cosine))
+    v  = min(1, (own_length / characters of the entry that a usual character of the document is in)^2)
+    l  = z(bm25) + passage_weight * v * z(bm25 of the passage)
     a  = min(1, dense_weight + long_weight * (1 - w))
-    s  = (1 - a) * l + a * d
-    s' = s + w * (near_weight * sum of s one step away + far_weight * sum of s two steps away)
-    S  = minmax(s') + session_weight * w * minmax(sum of the three best s in the session)
+    s  = (1 - a) * l + a * z(cosine)
+    s' = s + min(w, v) * (near_weight * sum of s one step away + far_weight * sum of s two steps away)
+    D  = (1 - mean_weight) * z(bm25 of the document) + mean_weight * z(mean cosine of the document)
+    S  = minmax(s')
+       + session_weight * w * (minmax(sum of the three best s in the session) - neutral)
+       + document_weight * (1 - v) * (minmax(D) - neutral)
 
-Steps and passages stay inside one session. Three details were measured on both development sets, short
-chats and long assistant sessions. Standard scores replace min-max before the sum, so that one outlier
-does not flatten an arm. The passage has its own BM25. The length of the whole entry counts, so that the
-short last piece of a long answer does not borrow like a short remark. `docs/benchmarks.md` has the
-figures.
+Steps and passages stay inside one session. Details that were measured: standard scores replace min-max
+before the sum, so that one outlier does not flatten an arm. The passage and the document have a BM25 of
+their own. The length of the whole entry counts, so that the short last piece of a long answer does not
+borrow like a short remark. `neutral` keeps the two bonuses from preferring an entry only because of its
+length. `docs/benchmarks.md` has the figures.
 """
 
 from __future__ import annotations
@@ -33,17 +37,19 @@ Scores = NDArray[np.float64]
 class Weights:
     """The constants of all modes.
 
-    Those of `context` were tuned on LoCoMo and BEAM (development halves) together: each is near the best
-    value for both. Those of `weighted` are the usual shares.
+    Those of `context` were tuned on real coding sessions, DevMemBench, LoCoMo, and BEAM (development halves)
+    together. Those of `weighted` are the usual shares.
     """
 
     dense_weight: float = 0.5  # share of the cosine, next to BM25
     long_weight: float = 0.2  # additional share of the cosine for long entries
-    entry_weight: float = 0.4  # share of the whole entry in the cosine of a piece
     passage_weight: float = 0.75
     near_weight: float = 0.2
     far_weight: float = 0.05
     session_weight: float = 0.25
+    document_weight: float = 0.4
+    mean_weight: float = 0.6  # share of the cosine in a document's match
+    neutral: float = 0.4  # the stretched match of a session that neither helps nor harms
     own_length: int = 700  # characters from which an entry needs less context
     repeat_cost: float = 0.1  # the loss of each further piece of an entry
     rrf_k: int = 60
@@ -66,17 +72,27 @@ set.
 
 
 class Layout:
-    """The chunks' entries and sessions. All arrays are aligned to the chunks."""
+    """The chunks' entries, sessions, and documents. All arrays are aligned to the chunks."""
 
     def __init__(
-        self, lengths: NDArray[np.int32], entries: NDArray[np.int32], sessions: NDArray[np.int32]
+        self,
+        lengths: NDArray[np.int32],
+        entries: NDArray[np.int32],
+        sessions: NDArray[np.int32],
+        documents: NDArray[np.int32],
     ) -> None:
-        """`lengths` are in characters. Entries are numbered from 0, sessions too, -1 for none."""
-        self.entries = entries
-        self.entry_sizes = np.bincount(entries)
+        """`lengths` are in characters. All are numbered from 0; a session of -1 is none."""
         # With weights, `bincount` adds up floats; its type hints do not know.
         characters = np.asarray(np.bincount(entries, lengths), np.float64)
         self.entry_lengths = np.maximum(characters[entries], 1)
+        _, self._firsts, self._documents = np.unique(
+            documents, return_index=True, return_inverse=True
+        )
+        self._document_sizes = np.bincount(self._documents)
+        # Each entry weighs its length, so that many bullets do not make a session of long turns a chat.
+        weights = np.maximum(lengths, 1)
+        sums = np.bincount(self._documents, self.entry_lengths * weights)
+        self.document_lengths = (sums / np.bincount(self._documents, weights))[self._documents]
         # Sorted by session, in the order of the text inside it: neighbors are next to each other.
         self.order = np.argsort(sessions, kind="stable")
         self.ordered_sessions = sessions[self.order]
@@ -85,10 +101,14 @@ class Layout:
             np.r_[True, self.ordered_sessions[1:] != self.ordered_sessions[:-1]][: len(sessions)]
         )
 
-    def entry_means(self, scores: Scores) -> Scores:
-        """Return for each chunk the mean score of its entry."""
-        means: Scores = np.bincount(self.entries, scores) / self.entry_sizes
-        return means[self.entries]
+    def document_means(self, scores: Scores) -> Scores:
+        """Return for each chunk the mean score of its document."""
+        means: Scores = np.bincount(self._documents, scores) / self._document_sizes
+        return means[self._documents]
+
+    def standard_documents(self, scores: Scores) -> Scores:
+        """Return the standard score of each chunk's document, whose chunks all have the same score."""
+        return standard(scores[self._firsts])[self._documents]
 
     def neighbors(self, scores: Scores, near: float, far: float) -> Scores:
         """Return for each chunk the weighted sum of the scores one and two steps away in its session."""
@@ -134,7 +154,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Arms:
-    """The scores of one query by arm: BM25 of chunks and of the passages around them, cosine, recency.
+    """The scores of one query by arm: BM25 of chunks, of passages, and of documents, cosine, recency.
 
     A cosine is NaN for a chunk without a vector; `dense` is None if there is no dense side. Recency is
     in [0, 1].
@@ -142,6 +162,7 @@ class Arms:
 
     lexical: Scores
     passages: Scores
+    documents: Scores
     dense: Scores | None
     recency: Scores
 
@@ -215,18 +236,24 @@ def fuse(arms: Arms, layout: Layout, mode: str, weights: Weights) -> Ranking:
 
 def context(arms: Arms, layout: Layout, weights: Weights) -> Ranking:
     """Return the `context` ranking; the module's docstring has the formula."""
-    needs = np.minimum(1.0, (weights.own_length / layout.entry_lengths) ** 2)
-    own = standard(arms.lexical) + weights.passage_weight * needs * standard(arms.passages)
+    short = np.minimum(1.0, (weights.own_length / layout.entry_lengths) ** 2)
+    chatty = np.minimum(1.0, (weights.own_length / layout.document_lengths) ** 2)
+    own = standard(arms.lexical) + weights.passage_weight * chatty * standard(arms.passages)
+    document = layout.standard_documents(arms.documents)
     if arms.dense is not None:
         dense = standard(arms.dense)
-        of_entry = standard(layout.entry_means(dense))
-        dense = (1 - weights.entry_weight) * dense + weights.entry_weight * of_entry
-        share = np.minimum(1.0, weights.dense_weight + weights.long_weight * (1 - needs))
+        share = np.minimum(1.0, weights.dense_weight + weights.long_weight * (1 - short))
         own = (1 - share) * own + share * dense
-    neighbors = needs * layout.neighbors(own, weights.near_weight, weights.far_weight)
-    session = weights.session_weight * needs * minmax(layout.session_sums(own))
-    scores = minmax(own + neighbors, equal=1.0) + session
-    parts = {"own": own, "neighbors": neighbors, "session": session}
+        mean = layout.standard_documents(layout.document_means(dense))
+        document = (1 - weights.mean_weight) * document + weights.mean_weight * mean
+    lent = layout.neighbors(own, weights.near_weight, weights.far_weight)
+    neighbors = np.minimum(short, chatty) * lent
+    best = minmax(layout.session_sums(own), equal=weights.neutral) - weights.neutral
+    session = weights.session_weight * short * best
+    match = minmax(document, equal=weights.neutral) - weights.neutral
+    whole = weights.document_weight * (1 - chatty) * match
+    scores = minmax(own + neighbors, equal=1.0) + session + whole
+    parts = {"own": own, "neighbors": neighbors, "session": session, "document": whole}
     return Ranking(scores, np.ones(len(scores), bool), parts)
 
 

@@ -132,7 +132,7 @@ class Moments:
         for name in {*paths, *(path.rpartition("/")[2] for path in paths)}:
             found = corpus.holders(name)
             # A name with a space or of another script is not one word.
-            held |= corpus.lexical(name)[2] >= 1 if found is None else found
+            held |= corpus.coverage(name) >= 1 if found is None else found
         return held
 
     def _age(self, position: int) -> tuple[int, int]:

@@ -17,14 +17,13 @@ import numpy as np
 from memkit.bullets import bullet_words
 from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
 from memkit.hook.phrases import first_sentence, sentences
-from memkit.index.chunk import LEADING_HEADINGS, Chunk
+from memkit.index.chunk import BULLETS, LEADING_HEADINGS, Chunk
 from memkit.index.subject import subject_of
 from memkit.journal.sessions import outcome_of
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.projects.team_files import is_trusted
-from memkit.recall.excerpts import BULLETS
 from memkit.recall.fusion import Scores
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher

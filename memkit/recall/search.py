@@ -23,7 +23,7 @@ from memkit.agents.claude_code.omitted import asks_memory
 from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescriptorsError
 from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
 from memkit.index.catalog import also_searched, project_names
-from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
+from memkit.index.chunk import BULLETS, SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.colleagues import ColleagueRows
 from memkit.index.memory_files import CurrentFiles
 from memkit.index.snapshot import Snapshot
@@ -35,7 +35,7 @@ from memkit.projects.project import Project
 from memkit.recall import fusion
 from memkit.recall.colleagues import SharedMemory, interleaved, shared_memory
 from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of
-from memkit.recall.excerpts import BULLETS, make_excerpt, outcome_of
+from memkit.recall.excerpts import make_excerpt, outcome_of
 from memkit.recall.fusion import Scores
 from memkit.recall.later import NewestFirst
 from memkit.recall.overview import Line
@@ -216,7 +216,7 @@ class Searcher:
 
     def _find(self, request: SearchRequest) -> _Found:
         corpus, query, mode = self.corpus, request.query, self.settings.mode
-        lexical, passages, coverage = corpus.lexical(query)
+        lexical, passages, documents, coverage = corpus.lexical(query)
         if request.subject:
             coverage = corpus.coverage(request.subject)
         dense, nearest, problem = None, None, ""
@@ -229,7 +229,7 @@ class Searcher:
         recency = np.zeros(len(corpus))
         if mode == "weighted" or self.settings.recency_boost:
             recency = recency_of(corpus, self.settings.half_life_days, date.today())
-        arms = fusion.Arms(lexical, passages, dense, recency)
+        arms = fusion.Arms(lexical, passages, documents, dense, recency)
         ranking = fusion.fuse(arms, corpus.layout, mode, self.weights)
         context = ranking
         if mode != "context":

@@ -314,7 +314,7 @@ def test_a_day_of_the_journal() -> None:
     assert summary.heading == "14:02 Staging gateway port"
     assert (asked.kind, asked.turns, asked.level) == ("turn", ("8ad3df7f",), 3)
     assert asked.breadcrumb == f"{summary.breadcrumb} > {asked.heading}"
-    assert summary.text == f"{summary.breadcrumb}\n{summary.content}"
+    assert summary.text == summary.content.removeprefix("# 2026-11-20\n\n").removeprefix("## 14:02 Staging gateway port\n\n")
     assert asked.text == asked.content.removeprefix(f"### {asked.heading}\n")  # a whole turn
     assert asked.lexical_text == f"2026-11-20\n{asked.text.replace('**Asked**', '').replace('**Did**', '').replace('**Answered**', '')}"
     assert (agreed.kind, agreed.turns, agreed.session) == ("turn", ("77c1e09b",), "fd0aee29")

@@ -20,11 +20,15 @@ class Problem:
 
     bm25: Values
     passages: Values
+    documents: Values
     cosines: list[float | None] | None
     recency: Values
     lengths: list[int]
     entries: list[int]
     sessions: list[int]
+    numbers: list[int]
+    """The document of each chunk."""
+
     weights: Weights
 
     @property
@@ -35,11 +39,17 @@ class Problem:
     def arms(self) -> Arms:
         dense = None if self.cosines is None else np.array(self.cosines, np.float64)
         recency = np.array(self.recency, np.float64)
-        return Arms(np.array(self.bm25, np.float64), np.array(self.passages, np.float64), dense, recency)
+        words = (np.array(arm, np.float64) for arm in (self.bm25, self.passages, self.of_documents))
+        return Arms(*words, dense, recency)
+
+    @property
+    def of_documents(self) -> Values:
+        """BM25 of each chunk's document: the same for all its chunks."""
+        return [self.documents[self.numbers.index(number)] for number in self.numbers]
 
     @property
     def layout(self) -> Layout:
-        columns = (self.lengths, self.entries, self.sessions)
+        columns = (self.lengths, self.entries, self.sessions, self.numbers)
         return Layout(*(np.array(column, dtype=np.int32) for column in columns))
 
     def ranked(self, mode: str) -> Values:
@@ -77,25 +87,39 @@ def stretch(values: Values, equal: float = 0.0) -> Values:
 
 def context(problem: Problem) -> Values:
     """Mode `context`, line by line."""
-    chosen, everyone = problem.weights, range(problem.size)
-    w = []
+    chosen, everyone, documents = problem.weights, range(problem.size), problem.numbers
+    members = {number: [j for j in everyone if documents[j] == number] for number in documents}
+    sizes, w, v = [], [], []
     for i in everyone:
-        characters = sum(problem.lengths[j] for j in everyone if problem.entries[j] == problem.entries[i])
-        w.append(min(1.0, (chosen.own_length / max(characters, 1)) ** 2))
-    own, passage = z([*problem.bm25]), z([*problem.passages])
-    s = [own[i] + chosen.passage_weight * w[i] * passage[i] for i in everyone]
+        characters = sum(
+            problem.lengths[j] for j in everyone if problem.entries[j] == problem.entries[i]
+        )
+        sizes.append(max(characters, 1))
+        w.append(min(1.0, (chosen.own_length / sizes[i]) ** 2))
+    for i in everyone:
+        own = members[documents[i]]
+        weights = [max(problem.lengths[j], 1) for j in own]
+        usual = math.fsum(sizes[j] * weight for j, weight in zip(own, weights, strict=True)) / sum(
+            weights
+        )
+        v.append(min(1.0, (chosen.own_length / usual) ** 2))
+    lexical, passage = z([*problem.bm25]), z([*problem.passages])
+    s = [lexical[i] + chosen.passage_weight * v[i] * passage[i] for i in everyone]
+    match = of_documents(
+        members, {number: problem.of_documents[own[0]] for number, own in members.items()}
+    )
     if problem.cosines is not None:
         cosine = z(problem.cosines)
-        of_entry = []
         for i in everyone:
-            entry = [cosine[j] for j in everyone if problem.entries[j] == problem.entries[i]]
-            of_entry.append(math.fsum(entry) / len(entry))
-        of_entry = z([*of_entry])
-        for i in everyone:
-            d = (1 - chosen.entry_weight) * cosine[i] + chosen.entry_weight * of_entry[i]
             # No share is more than all of it.
             a = min(1.0, chosen.dense_weight + chosen.long_weight * (1 - w[i]))
-            s[i] = (1 - a) * s[i] + a * d
+            s[i] = (1 - a) * s[i] + a * cosine[i]
+        means = {
+            number: math.fsum(cosine[j] for j in own) / len(own) for number, own in members.items()
+        }
+        mean = of_documents(members, means)
+        share = chosen.mean_weight
+        match = {number: (1 - share) * match[number] + share * mean[number] for number in members}
 
     borrowed, sums = [], {}
     for i in everyone:
@@ -112,9 +136,20 @@ def context(problem: Problem) -> Values:
         borrowed.append(total)
     # A chunk without a session is supported like the worst session, or by nothing if that is less.
     lowest = min([0.0, *sums.values()])
-    support = stretch([sums.get(i, lowest) for i in everyone])
-    first = stretch([s[i] + w[i] * borrowed[i] for i in everyone], equal=1.0)
-    return [first[i] + chosen.session_weight * w[i] * support[i] for i in everyone]
+    support = stretch([sums.get(i, lowest) for i in everyone], equal=chosen.neutral)
+    first = stretch([s[i] + min(w[i], v[i]) * borrowed[i] for i in everyone], equal=1.0)
+    whole = stretch([match[documents[i]] for i in everyone], equal=chosen.neutral)
+    return [
+        first[i]
+        + chosen.session_weight * w[i] * (support[i] - chosen.neutral)
+        + chosen.document_weight * (1 - v[i]) * (whole[i] - chosen.neutral)
+        for i in everyone
+    ]
+
+
+def of_documents(members: dict[int, list[int]], values: dict[int, float]) -> dict[int, float]:
+    """The standard score of each document."""
+    return dict(zip(members, z([values[number] for number in members]), strict=True))
 
 
 def reciprocal(scores: Values, k: int) -> Values:

@@ -53,7 +53,7 @@ def problem(searcher: Searcher, query: str) -> Problem:
     """What a search for `query` knows, for the formulas."""
     corpus = searcher.corpus
     assert corpus is not None
-    bm25, passages, _ = corpus.lexical(query)
+    bm25, passages, documents, _ = corpus.lexical(query)
     cosines = None
     if searcher.embedder is not None:
         means, _ = corpus.cosines(searcher.embedder.embed_query(query))
@@ -64,11 +64,16 @@ def problem(searcher: Searcher, query: str) -> Problem:
     return Problem(
         bm25=bm25.tolist(),
         passages=passages.tolist(),
+        documents=documents.tolist(),
         cosines=cosines,
         recency=[0.0 if age is None else 0.5 ** (max(age, 0) / life) for age in ages],
         lengths=corpus.columns["length"].tolist(),
         entries=corpus.columns["entry"].tolist(),
         sessions=corpus.columns["session"].tolist(),
+        numbers=[
+            session if session >= 0 else 1000 + source
+            for session, source in corpus.columns[["session", "source"]].tolist()
+        ],
         weights=searcher.weights,
     )
 
@@ -188,10 +193,11 @@ def test_an_explanation_adds_up(memory: Memory) -> None:
         assert said["lexical"]["score"] == result.lexical
         assert said["dense"]["score"] == result.dense
         assert said["boost"] == 1
-        assert {"passage", "own", "neighbors", "session"} <= said.keys()
+        assert {"passage", "own", "neighbors", "session", "document"} <= said.keys()
     # What is stretched to [0, 1] is the own score and what the neighbours lend.
     lent = [r.explanation["own"] + r.explanation["neighbors"] for r in results]
-    first = [r.score - r.explanation["session"] - r.explanation["place"] for r in results]
+    added = ("session", "document", "place")
+    first = [r.score - sum(r.explanation[name] for name in added) for r in results]
     repeated = sorted({round(r.explanation["place"], 6) for r in results}, reverse=True)
     assert repeated == [round(-0.1 * n, 6) for n in range(len(repeated))]
     assert [lent.index(x) for x in sorted(lent)] == [first.index(x) for x in sorted(first)]
@@ -232,11 +238,11 @@ def test_a_budget_in_place_of_a_number(memory: Memory, tokens: int) -> None:
     query = "how was the gateway built"
     everything = memory.searcher().answer(SearchRequest(query, k=1000, minimum=0)).results
     ranked = [result.id for result in everything]
-    pieces = {one["id"] for result in everything for one in result.merged}
+    pieces = {one["id"] for result in everything for one in result.merged} - set(ranked)
     found = memory.searcher().answer(SearchRequest(query, budget=tokens, minimum=0)).results
     assert 0 < sum(len(r.chunk.content) for r in found) <= tokens * CHARACTERS_PER_TOKEN
-    places = [ranked.index(result.id) for result in found if result.id not in pieces]
-    assert places == sorted(set(places))
+    places = [ranked.index(name) for name in dict.fromkeys(one.id for one in found) if name not in pieces]
+    assert places == sorted(places)
     assert not any(result.merged for result in found)  # the rest of a turn follows by itself
     assert places[0] == 0
     lines = [(r.chunk.source, n) for r in found for n in range(r.chunk.start_line, r.chunk.end_line + 1)]

@@ -21,7 +21,7 @@ from memkit.summarize.bullets import Bullet
 from tests.ci import examples
 from tests.memory import CountingEmbedder, Memory, make_memory
 
-STORY = "We looked at the logs, tried three things, read the manual, and talked about lunch. " * 12
+STORY = "We looked at the logs, tried three things, read the manual, and talked about lunch. " * 10
 PORT, CACHE, BOTH = "aaaaaaaa", "bbbbbbbb", "cccccccc"
 QUESTION = "which port does the staging gateway use"
 

@@ -75,7 +75,7 @@ def test_numbers_stand_for_the_names_of_their_own_project(both: list[Snapshot]) 
 
 def test_equal_sessions_and_turns_of_two_projects_do_not_mix(both: list[Snapshot]) -> None:
     layout = Corpus(both).layout
-    assert sorted(set(layout.entries.tolist())) == list(range(8))
+    assert sorted(set(Corpus(both).columns["entry"].tolist())) == list(range(8))
     alone = [Corpus([snapshot]).layout for snapshot in both]
     score = np.arange(1.0, 9.0) ** 2
     for weights in ((1, 0), (0, 1)):
@@ -96,7 +96,7 @@ def test_words_are_weighed_project_by_project(both: list[Snapshot]) -> None:
     apart = [Corpus([snapshot]).lexical("port gateway") for snapshot in both]
     for arm, (first, second) in zip(found, zip(*apart, strict=True), strict=True):
         assert arm.tolist() == [*first.tolist(), *second.tolist()]
-    scores, passages, coverage = found
+    scores, passages, _, coverage = found
     chunks = [*both[0].chunks(), *both[1].chunks()]
     for position, chunk in enumerate(chunks):
         held = "port" in chunk.content or "gateway" in chunk.content
@@ -109,7 +109,7 @@ def test_passages_follow_the_text_and_not_the_ids(tmp_path: Path) -> None:
     remarks = [f"a remark on {letter * 5}" for letter in ascii_lowercase]
     corpus = Corpus([snapshot_of(tmp_path, conversation(*remarks))])
     for asked in (0, 7, 25):
-        _, passages, _ = corpus.lexical(ascii_lowercase[asked] * 5)
+        _, passages, _, _ = corpus.lexical(ascii_lowercase[asked] * 5)
         near = [n for n in range(26) if abs(n - asked) <= 2]
         assert np.flatnonzero(passages).tolist() == near
         chunks = [corpus.chunk(n).content for n in near]
@@ -177,7 +177,7 @@ def test_no_chunks(tmp_path: Path) -> None:
     empty = [snapshot_of(tmp_path / name, []) for name in ("1", "2")]
     corpus = Corpus(empty)
     assert (len(corpus), corpus.has_vectors) == (0, False)
-    assert [len(arm) for arm in corpus.lexical("port")] == [0, 0, 0]
+    assert [len(arm) for arm in corpus.lexical("port")] == [0, 0, 0, 0]
     assert Searcher(empty, SearchSettings(), FakeEmbedder()).search("port").results == []
     assert Searcher([], SearchSettings(), FakeEmbedder()).search("port").results == []
 
