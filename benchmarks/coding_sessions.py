@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import sys
 import tempfile
@@ -69,6 +68,7 @@ class SessionWords:
             self.sessions.append(path.stem)
             self.began[path.stem] = min(times, default="")
             documents.append(_words("\n".join(f"{turn.prompt}\n{turn.answer}" for turn in turns)))
+        self._middle = sorted(self.began.values())[len(self.began) // 2]
         self._index = BM25Plus(documents)
 
     def __call__(self, question: str) -> list[str]:
@@ -76,8 +76,7 @@ class SessionWords:
         return [name for _, name in sorted(zip(scores, self.sessions, strict=True), reverse=True)]
 
     def half(self, gold: Sequence[str]) -> str:
-        middle = sorted(self.began.values())[len(self.began) // 2]
-        return HALVES[max(self.began[name] for name in gold) >= middle]
+        return HALVES[max(self.began[name] for name in gold) >= self._middle]
 
 
 def _words(text: str) -> list[str]:
@@ -125,14 +124,16 @@ def file_shares(asked: list[dict[str, Any]], project: Project, words: SessionWor
     return {name: 100 * count / pairs for name, count in found.items()}
 
 
-def measure(folder: Path, project: Project, home: Home, modes: Sequence[str]) -> dict[str, Any]:
+def measure(
+    folder: Path, project: Project, home: Home, embedder: Any, modes: Sequence[str]
+) -> dict[str, Any]:
     """Return the figures of commits by ranking and half, and those of files."""
     questions = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
     words = SessionWords(folder)
     halves: dict[str, list[dict[str, Any]]] = {half: [] for half in HALVES}
     for one in questions["commits"]:
         halves[words.half(one["sessions"])].append(one)
-    embedder = locomo.CachedEmbedder(load_embedder(home, EmbeddingSettings()))
+    embedder = locomo.CachedEmbedder(embedder)
     rankings: dict[str, Ranking] = {
         f"memkit, {mode}": ModeRanking(project, home, embedder, mode) for mode in modes
     }
@@ -178,20 +179,18 @@ def main() -> int:
         parser.error("--home needs --project")
     if arguments.clone:
         checkpoints.write_questions(arguments.clone, arguments.data)
+    present = Home(str(arguments.home)) if arguments.home else Home.from_environment()  # has the model
+    embedder = load_embedder(present, EmbeddingSettings())
     with tempfile.TemporaryDirectory(prefix="memkit-coding-") as place:
         if arguments.home:
-            project, home = Project(str(arguments.project)), Home(str(arguments.home))
+            project, home = Project(str(arguments.project)), present
         else:
-            present = Home.from_environment()  # has the model
             transcripts = sorted((arguments.data / "sessions").glob("*.jsonl"))
             project, home = locomo.capture(transcripts, Path(place).resolve())
-            embedder = load_embedder(present, EmbeddingSettings())
             sync_project(project, home, load.Settings(), embedder=embedder)
-            os.symlink(present.models, home.models)
-        figures = measure(arguments.data, project, home, arguments.modes.split(","))
-    print(json.dumps(figures) if arguments.json else markdown(figures))
-    if arguments.write:
-        document.replace_section("coding-sessions", markdown(figures))
+        figures = measure(arguments.data, project, home, embedder, arguments.modes.split(","))
+    text = markdown(figures)
+    document.publish("coding-sessions", figures, text, as_json=arguments.json, write=arguments.write)
     return 0
 
 

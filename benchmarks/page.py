@@ -311,9 +311,7 @@ def main() -> int:
     arguments = parser.parse_args()
     found = measure(arguments.chunks, arguments.nodes, arguments.place and arguments.place.resolve())
     figures = {"machine": report.machine(), **found}
-    print(json.dumps(figures) if arguments.json else markdown(figures))
-    if arguments.write:
-        report.replace_section("page", markdown(figures))
+    report.publish("page", figures, markdown(figures), as_json=arguments.json, write=arguments.write)
     return 0 if all(bar.is_held for bar in bars(figures)) else 1
 
 

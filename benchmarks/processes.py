@@ -295,9 +295,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     figures = measure_years(arguments.days, arguments.runs, arguments.place)
-    print(json.dumps(figures) if arguments.json else years_markdown(figures))
-    if arguments.write:
-        report.replace_section("years", years_markdown(figures))
+    report.publish("years", figures, years_markdown(figures), as_json=arguments.json, write=arguments.write)
     return 0
 
 

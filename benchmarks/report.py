@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import platform
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCUMENT = REPOSITORY / "docs" / "benchmarks.md"
@@ -32,6 +34,13 @@ def replace_section(name: str, text: str, document: Path = DOCUMENT) -> None:
         raise ValueError(f"{document}: the markers of {name} are {found}, expected one pair")
     document.parent.mkdir(exist_ok=True)
     document.write_text(new, encoding="utf-8")
+
+
+def publish(name: str, figures: Any, text: str, *, as_json: bool, write: bool) -> None:
+    """Print figures, as JSON or as `text`; with `write`, `text` becomes the section `name`, too."""
+    print(json.dumps(figures) if as_json else text)
+    if write:
+        replace_section(name, text)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

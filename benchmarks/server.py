@@ -16,7 +16,6 @@ for each chunk.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
@@ -305,9 +304,7 @@ def main() -> int:
     figures = {
         "machine": report.machine(), "authors": arguments.authors, "sizes": sizes, "away": away(),
     }  # fmt: skip
-    print(json.dumps(figures) if arguments.json else markdown(figures))
-    if arguments.write:
-        report.replace_section("server", markdown(figures))
+    report.publish("server", figures, markdown(figures), as_json=arguments.json, write=arguments.write)
     return 0 if all(seconds <= AWAY_LIMIT for seconds in figures["away"].values()) else 1
 
 

@@ -391,9 +391,7 @@ def main() -> int:
             print(json.dumps(load(service, questions, arguments.requests)))
         return 0
     figures = {"machine": report.machine(), **measure(arguments.chunks, arguments.runs)}
-    print(json.dumps(figures) if arguments.json else markdown(figures))
-    if arguments.write:
-        report.replace_section("service", markdown(figures))
+    report.publish("service", figures, markdown(figures), as_json=arguments.json, write=arguments.write)
     return 0 if all(bar.is_held for bar in bars(figures)) else 1
 
 

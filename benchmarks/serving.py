@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import re
 import signal
 import statistics
@@ -228,9 +227,7 @@ def main() -> int:
     arguments = parser.parse_args()
     found = measure(arguments.chunks, arguments.clients, arguments.seconds)
     figures = {"machine": report.machine(), **found}
-    print(json.dumps(figures) if arguments.json else markdown(figures))
-    if arguments.write:
-        report.replace_section("serving", markdown(figures))
+    report.publish("serving", figures, markdown(figures), as_json=arguments.json, write=arguments.write)
     return 0 if all(bar.is_held for bar in bars(figures)) else 1
 
 

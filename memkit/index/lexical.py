@@ -22,6 +22,13 @@ from memkit.index.tokens import tokenizer_of
 PASSAGE_REACH = 2
 """A passage is a document with this many documents before and after it."""
 
+DOCUMENT_K1, DOCUMENT_B = 5.0, 0.9
+"""For BM25 of whole sessions and files.
+
+A long session is about many things, so repeated words say more than in a chunk: k1 is higher. Of 1.5, 5, 20,
+and 100 for k1, and 0.75, 0.9, and 1 for b, these ranked coding sessions and chats best.
+"""
+
 Arrays = dict[str, NDArray[Any]]
 """The postings of some documents, see `make_arrays`."""
 
@@ -69,19 +76,14 @@ def join_arrays(parts: Sequence[tuple[Mapping[str, NDArray[Any]], NDArray[np.int
     Each part has arrays, and for each of its slots the new slot, or -1 for a document that is left out.
     """
     terms: list[list[bytes]] = []  # of each part, those of documents that stay
-    postings: list[
-        tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-    ] = []  # term there, slot, frequency
+    postings: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # term there, slot, frequency
     lengths = np.zeros(sum(int(np.count_nonzero(places >= 0)) for _, places in parts), np.int32)
     for arrays, places in parts:
         found = places[arrays["slots"]]
         live = np.flatnonzero(found >= 0)
         rows = np.searchsorted(arrays["posting_offsets"], live, side="right") - 1
         used, own = np.unique(rows, return_inverse=True)
-        starts, ends = (
-            arrays["term_offsets"][used].tolist(),
-            arrays["term_offsets"][used + 1].tolist(),
-        )
+        starts, ends = arrays["term_offsets"][used].tolist(), arrays["term_offsets"][used + 1].tolist()
         letters = arrays["terms"].data
         terms.append([bytes(letters[start:end]) for start, end in zip(starts, ends, strict=True)])
         postings.append((own, found[live], arrays["frequencies"][live]))
@@ -148,7 +150,7 @@ class LexicalIndex:
 
     def documents(self, numbers: NDArray[np.int32]) -> Callable[[str], NDArray[np.float64]]:
         """As `passages`, for whole documents; `numbers` has the document of each chunk."""
-        bm25 = DocumentBM25(self._bm25, numbers)
+        bm25 = GroupBM25(self._bm25, numbers, DOCUMENT_K1, DOCUMENT_B)
         return lambda text: bm25.scores(self._tokenizer.question(text))
 
     def terms(self, text: str) -> list[str]:
@@ -267,9 +269,7 @@ class JoinedPostings:
     def items(self) -> Iterator[tuple[bytes, NDArray[Any]]]:
         """Yield each term and its slots, in the order of the bytes."""
 
-        def of_part(
-            postings: Postings, places: NDArray[np.int32]
-        ) -> Iterator[tuple[bytes, NDArray[Any]]]:
+        def of_part(postings: Postings, places: NDArray[np.int32]) -> Iterator[tuple[bytes, NDArray[Any]]]:
             return ((term, places[slots]) for term, slots in postings.items())
 
         merged = heapq.merge(*(of_part(*part) for part in self._parts), key=itemgetter(0))
@@ -335,48 +335,61 @@ class PostingsBM25(BM25Plus):  # type: ignore[misc]  # rank-bm25 has no type hin
         return LexicalMatch(scores, coverage)
 
     def idf_of(self, term: str, holders: int) -> float:
-        """Return BM25Plus's idf of a term that `holders` documents, or passages, hold."""
+        """Return BM25Plus's idf of a term that `holders` documents hold."""
         self._calc_idf({term: holders})
         return float(self.idf[term])
 
 
-class PassageBM25:
-    """BM25 of the passages around the documents of a `PostingsBM25`.
+class GroupBM25:
+    """BM25 of groups of the documents of a `PostingsBM25`.
 
-    A passage is scored as one document made of its documents; the number of passages that hold a term
-    decides its idf. Two short remarks that share the words of a question answer it together.
+    A group is scored as one document made of its documents. The number of groups that hold a term decides
+    its idf, by BM25Plus's formula.
+    """
+
+    def __init__(self, bm25: PostingsBM25, groups: NDArray[Any], k1: float, b: float) -> None:
+        """`groups` has the number of each document's group, by slot."""
+        self._postings = bm25.postings
+        self._groups = groups
+        self._k1 = k1
+        sizes = np.bincount(groups)
+        self._count = int(np.count_nonzero(sizes))
+        lengths = self._sums(np.asarray(np.bincount(groups, bm25.doc_len), np.float64))
+        mean = lengths[sizes > 0].mean() if self._count else 1.0
+        self._norms = k1 * (1 - b + b * lengths / (mean or 1.0))
+
+    def scores(self, query: Mapping[str, float]) -> NDArray[np.float64]:
+        """Return the scores of the groups of all documents, by slot."""
+        scores = np.zeros(len(self._norms))
+        for term, share in sorted(query.items()):
+            slots, frequencies = self._postings.find(term)
+            if not len(slots):
+                continue
+            found = np.asarray(np.bincount(self._groups[slots], frequencies, len(scores)), np.float64)
+            sums = self._sums(found)
+            weight = share * math.log((self._count + 1) / int(np.count_nonzero(sums)))
+            scores += weight * (self._k1 + 1) * sums / (self._norms + sums)
+        aligned: NDArray[np.float64] = scores[self._groups]
+        return aligned
+
+    def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values
+
+
+class PassageBM25(GroupBM25):
+    """BM25 of the passages around the documents.
+
+    Two short remarks that share the words of a question answer it together.
     """
 
     def __init__(self, bm25: PostingsBM25, order: ReadingOrder) -> None:
-        self._bm25 = bm25
-        self._documents = order.documents
-        size = len(order.documents)
-        self._places = np.full(bm25.corpus_size, -1, np.intp)  # by slot, in reading order
-        self._places[order.documents] = np.arange(size)
+        places = np.full(bm25.corpus_size, -1, np.intp)  # by slot, in reading order
+        places[order.documents] = np.arange(len(order.documents))
         self._neighbors = [
             (shift, _has_neighbor(order.sessions, shift).astype(np.float64))
             for shift in range(1, PASSAGE_REACH + 1)
         ]
-        lengths = self._sums(bm25.doc_len[order.documents].astype(np.float64))
-        mean = lengths.mean() if size else 1.0
-        self._norms = bm25.k1 * (1 - bm25.b + bm25.b * lengths / (mean or 1.0))
-
-    def scores(self, query: Mapping[str, float]) -> NDArray[np.float64]:
-        """Return the scores of the passages around all documents, by slot."""
-        bm25 = self._bm25
-        size = len(self._documents)
-        scores = np.zeros(size)
-        for term, share in sorted(query.items()):
-            slots, frequencies = bm25.postings.find(term)
-            if not len(slots):
-                continue
-            found = np.asarray(np.bincount(self._places[slots], frequencies, size), np.float64)
-            sums = self._sums(found)
-            weight = share * bm25.idf_of(term, int(np.count_nonzero(sums)))
-            scores += weight * (bm25.k1 + 1) * sums / (self._norms + sums)
-        aligned = np.empty_like(scores)
-        aligned[self._documents] = scores
-        return aligned
+        super().__init__(bm25, places, bm25.k1, bm25.b)
 
     def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         sums: NDArray[np.float64] = values.copy()
@@ -384,40 +397,6 @@ class PassageBM25:
             sums[shift:] += values[:-shift] * has_neighbor
             sums[:-shift] += values[shift:] * has_neighbor
         return sums
-
-
-class DocumentBM25:
-    """BM25 of whole documents, such as sessions: each is scored as the text of all its chunks.
-
-    A long session is about many things, so repeated words say more than in a chunk: k1 is higher. Of 1.5,
-    5, 20, and 100 for k1, and 0.75, 0.9, and 1 for b, these ranked coding sessions and chats best.
-    """
-
-    K1 = 5.0
-    B = 0.9
-
-    def __init__(self, bm25: PostingsBM25, numbers: NDArray[np.int32]) -> None:
-        self._postings = bm25.postings
-        self._numbers = numbers
-        lengths = np.asarray(np.bincount(numbers, bm25.doc_len), np.float64)
-        known = lengths[lengths > 0]
-        self._count = len(known)
-        self._norms = self.K1 * (
-            1 - self.B + self.B * lengths / (known.mean() if len(known) else 1.0)
-        )
-
-    def scores(self, query: Mapping[str, float]) -> NDArray[np.float64]:
-        """Return the scores of the documents of all chunks, by slot."""
-        scores = np.zeros(len(self._norms))
-        for term, share in sorted(query.items()):
-            slots, frequencies = self._postings.find(term)
-            if len(slots):
-                found = np.asarray(
-                    np.bincount(self._numbers[slots], frequencies, len(scores)), np.float64
-                )
-                idf = math.log((self._count + 1) / int(np.count_nonzero(found)))
-                scores += share * idf * found * (self.K1 + 1) / (self._norms + found)
-        return scores[self._numbers]
 
 
 def _has_neighbor(sessions: NDArray[np.int32], shift: int) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
-from memkit.index.lexical import LexicalIndex, ReadingOrder
+from memkit.index.lexical import LexicalIndex, LexicalMatch, ReadingOrder
 from memkit.index.segment import DTYPE, NAMED
 from memkit.index.snapshot import Snapshot
 from memkit.recall.fusion import Layout, Scores, window_means
@@ -119,9 +119,7 @@ class Corpus:
         start = position - inside
 
         own = snapshot.vectors_at(inside)
-        likenesses = (
-            float((own @ snapshot.vectors_at(n - start).T).max(initial=0.0)) for n in others
-        )
+        likenesses = (float((own @ snapshot.vectors_at(n - start).T).max(initial=0.0)) for n in others)
         return max(likenesses, default=0.0)
 
     def lexical_of(self, position: int) -> LexicalIndex:
@@ -159,9 +157,11 @@ class Corpus:
         scores, passages, documents, coverage = arms
         return scores, passages, documents, coverage
 
-    def coverage(self, query: str) -> Scores:
-        """Return the share of the query's words that each chunk holds, rare ones first, in [0, 1]."""
-        return np.concatenate([part.coverage(query) for part in self._parts])
+    def match(self, query: str) -> LexicalMatch:
+        """Return BM25 of the chunks, and the share of the query's words that each holds, rare ones first."""
+        found = [one.lexical.query(query) for one in self.snapshots]
+        scores = np.concatenate([one.scores for one in found])
+        return LexicalMatch(scores, np.concatenate([one.coverage for one in found]))
 
     def terms(self, query: str) -> set[str]:
         """Return the terms of a question, or of a sentence."""
@@ -245,9 +245,6 @@ class _LexicalPart:
     def lexical(self, query: str) -> tuple[Scores, Scores, Scores, Scores]:
         match = self._index.query(query)
         return match.scores, self._passages(query), self._documents(query), match.coverage
-
-    def coverage(self, query: str) -> Scores:
-        return self._index.query(query).coverage
 
     def holders(self, query: str) -> NDArray[np.bool_] | None:
         return self._index.holders(query)

@@ -85,9 +85,7 @@ class Layout:
         # With weights, `bincount` adds up floats; its type hints do not know.
         characters = np.asarray(np.bincount(entries, lengths), np.float64)
         self.entry_lengths = np.maximum(characters[entries], 1)
-        _, self._firsts, self._documents = np.unique(
-            documents, return_index=True, return_inverse=True
-        )
+        _, self._firsts, self._documents = np.unique(documents, return_index=True, return_inverse=True)
         self._document_sizes = np.bincount(self._documents)
         # Each entry weighs its length, so that many bullets do not make a session of long turns a chat.
         weights = np.maximum(lengths, 1)

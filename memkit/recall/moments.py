@@ -66,7 +66,7 @@ class Moments:
         """Return how the newest turn outside of `session` and `shown` got past the failure `met`, or None."""
         if not met.tells:
             return None
-        scores = self._corpus.lexical(f"{met.reason} {command}")[0]
+        scores = self._corpus.match(f"{met.reason} {command}").scores
         scores = np.where(self._corpus.where("kind", lambda kind: kind == "turn"), scores, 0.0)
         best = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
         candidates = [n for n in best.tolist() if scores[n] > 0 and self._is_here(n, session)]
@@ -132,7 +132,7 @@ class Moments:
         for name in {*paths, *(path.rpartition("/")[2] for path in paths)}:
             found = corpus.holders(name)
             # A name with a space or of another script is not one word.
-            held |= corpus.coverage(name) >= 1 if found is None else found
+            held |= corpus.match(name).coverage >= 1 if found is None else found
         return held
 
     def _age(self, position: int) -> tuple[int, int]:

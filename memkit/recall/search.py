@@ -218,7 +218,7 @@ class Searcher:
         corpus, query, mode = self.corpus, request.query, self.settings.mode
         lexical, passages, documents, coverage = corpus.lexical(query)
         if request.subject:
-            coverage = corpus.coverage(request.subject)
+            coverage = corpus.match(request.subject).coverage
         dense, nearest, problem = None, None, ""
         if self.embedder is not None and corpus.has_vectors:
             try:

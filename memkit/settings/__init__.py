@@ -25,6 +25,9 @@ AUTO = "auto"
 """The value of `embedding.query_prefix` and `passage_prefix` for the prefix that the model expects, and of
 `summarize.provider` for the user's own Claude Code."""
 
+LOCAL_PROVIDERS = ("local", "multilingual", "sentence-transformers")
+"""Embedding providers that send nothing and cost nothing."""
+
 _LOCAL_MODEL = "all-MiniLM-L6-v2"
 _DEFAULT_MODELS = {
     "multilingual": "multilingual-e5-small",
@@ -167,7 +170,7 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.base_url and self.provider in ("google", "voyage"):
             raise SettingError("base_url is for the providers openai and ollama only")
         is_at_azure = self.provider == "openai" and self.base_url
-        is_a_service = self.provider in _DEFAULT_MODELS.keys() - {"multilingual"}
+        is_a_service = self.provider not in (*LOCAL_PROVIDERS, "none")
         if self.azure_deployment and is_a_service and not is_at_azure:
             raise SettingError("azure_deployment needs provider = openai and base_url = your Azure endpoint")
         # The local model's name is the default. With another provider it means that none was chosen.

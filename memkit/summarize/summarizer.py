@@ -26,7 +26,7 @@ from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
 from memkit.projects.project import Project
-from memkit.settings import EmbeddingSettings, SummarizeSettings
+from memkit.settings import LOCAL_PROVIDERS, EmbeddingSettings, SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.answer import SegmentSummary, read_answer
 from memkit.summarize.bullets import instructions, make_task, read_evidence, turn_numbers
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
     FindEmbedder = Callable[[EmbeddingSettings], tuple[Embedder | None, str]]
 
 logger = logging.getLogger(__name__)
-
-LOCAL_PROVIDERS = ("local", "multilingual", "sentence-transformers")
-"""Embedding providers that send nothing and cost nothing."""
 
 MINUTE, HOUR = 60.0, 3600.0
 
