@@ -333,6 +333,7 @@ class Searcher:
             allowed=allowed,
             lengths=corpus.columns["length"],
             entries=corpus.columns["entry"],
+            days=corpus.columns["day"],
             repeat_cost=self.weights.repeat_cost if self.settings.mode == "context" else 0.0,
             about=found.relevance >= self.settings.best_relevance,
             raisable=found.raisable,
