@@ -37,7 +37,7 @@ from memkit.recall.colleagues import SharedMemory, interleaved, shared_memory
 from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of
 from memkit.recall.excerpts import make_excerpt, outcome_of
 from memkit.recall.fusion import Scores
-from memkit.recall.later import NewestFirst
+from memkit.recall.later import LIKE_RELEVANCE, NewestFirst
 from memkit.recall.overview import Line
 from memkit.recall.pieces import fill, joined
 from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
@@ -140,8 +140,7 @@ class Searcher:
             found = self._find(request)
             best = found.best
             notes = [*notes, found.problem] if found.problem else notes
-            least = self.settings.best_relevance if request.minimum is None else request.minimum
-            if best >= least:
+            if best >= self._least(request):
                 results = list(self._results(found, request))
             if not results:
                 nearest = list(self._nearest(found, request))
@@ -162,6 +161,12 @@ class Searcher:
             chunks=size,
             nearest=[] if results else nearest,
         )
+
+    def _least(self, request: SearchRequest) -> float:
+        """Return the relevance that the best match needs. Who asks for vectors alone gets the nearest."""
+        if request.minimum is not None:
+            return request.minimum
+        return 0.0 if self.settings.mode == "dense" else self.settings.best_relevance
 
     def _of_colleagues(self, shared: SharedMemory, request: SearchRequest) -> tuple[Answer, str]:
         nothing = Answer(request.query, self.settings.mode, "", 0.0, [])
@@ -318,7 +323,8 @@ class Searcher:
     def _ordered(self, found: _Found, request: SearchRequest) -> Iterator[tuple[Place, Chunk]]:
         # A change is found even if it matches less than results must.
         about = found.raisable & (found.relevance >= self.settings.best_relevance)
-        return NewestFirst(self.corpus, request.query).ordered(
+        near = found.relevance >= LIKE_RELEVANCE * found.best
+        return NewestFirst(self.corpus, request.query, near).ordered(
             self._places(found, request, found.allowed), self._places(found, request, about)
         )
 

@@ -57,6 +57,8 @@ class BulletIndex:
         # Not a reference: a cycle would keep the files of an old snapshot open.
         self._corpus = weakref.proxy(corpus)
         self._sessions = corpus.columns["session"]
+        self._order = np.argsort(self._sessions, kind="stable")
+        self._ordered = self._sessions[self._order]
         in_session = self._sessions >= 0
         self.is_unverified = corpus.where("kind", lambda kind: kind == "unverified")
         self._is_bullet = self.is_unverified | corpus.where("kind", lambda kind: kind == "summary")
@@ -74,10 +76,12 @@ class BulletIndex:
             self._known[session] = self._read(session)
         return self._known[session].get(position, ())
 
+    def _of_session(self, session: int) -> NDArray[np.intp]:
+        first, last = np.searchsorted(self._ordered, [session, session + 1])
+        return self._order[first:last]
+
     def _read(self, session: int) -> dict[int, list[CitedTurn]]:
-        layout = self._corpus.layout
-        first, last = np.searchsorted(layout.ordered_sessions, [session, session + 1])
-        own = layout.order[first:last]
+        own = self._of_session(session)
         turns: dict[str, CitedTurn] = {}
         for position in own[self._is_turn[own]].tolist():
             for name in self._corpus.turns(position):
@@ -99,8 +103,7 @@ class BulletIndex:
         session, entries = int(corpus.columns["session"][position]), corpus.columns["entry"]
         if session < 0:
             return
-        first, last = np.searchsorted(corpus.layout.ordered_sessions, [session, session + 1])
-        own = corpus.layout.order[first:last]
+        own = self._of_session(session)
         own = own[corpus.is_turn[own]].tolist()
         cited = self.turns(position)
         reached = {entries[n] for turn in cited for n in turn.pieces} or {entries[position]}
