@@ -270,7 +270,7 @@ _FORMS = (
     Form("basic-auth", ("asic", "ASIC"), r"([Bb](?:asic|ASIC)[ \t]{1,3})[A-Za-z0-9+/]{8,}={0,2}", (1,), _is_credentials),
     Form("basic-auth", ("auth",), r"(_auth[ \t]{0,3}=[ \t]{0,3}|\"auth\"[ \t]{0,3}:[ \t]{0,3}\")[A-Za-z0-9+/]{8,}={0,2}", (1,), _is_credentials),
     Form("url-token", ("://",), r"(://)[0-9a-f]{32}(?::[0-9a-f]{32})?(?=@)"),
-    Form("url-password", ("@tcp(",), r"([\"'\s]\w{1,40}:)[^\s/\"'`<>:@]{1,200}(?=@tcp\()", is_secret=_is_password),
+    Form("url-password", ("@tcp(",), r"([\"'\s][\w.-]{1,40}:)[^\s/\"'`<>:@]{1,200}(?=@tcp\()", is_secret=_is_password),
     Form("url-password", ("://",), r"(://[^\s:/@\"'`<>\[\]]{0,100}:)[^\s/\"'`<>]{1,200}(?=@[\w.\[-])", is_secret=_is_password),
 )  # fmt: skip
 

@@ -120,6 +120,9 @@ _OPTIONS = (
     *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
+    ("htpasswd -", r"(\bhtpasswd[ ]-\w*b\w*[ ]\S{1,200}[ ]\S{1,60}[ ][\"']?)([^\s\"'$]{6,200})"),
+    ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{20})(?=\s|\Z)"),  # elasticsearch-reset-password
+    ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
     ("result", r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)"),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
@@ -163,6 +166,9 @@ _NOT_VALUE = (
     r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|fields?|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
 )
 _WORD_AND_NUMBER = r"[^\W\d_]{3,20}\d{2,12}[!#$%&*?+]"
+# What people make up: a word, a sign, and a number; two words and a number, which can be a name too.
+_WORD_SIGN_NUMBER = r"[^\W\d_]{3,20}[@_#*+~]\d{2,12}[!?]?"
+_WORDS_AND_NUMBER = r"[a-z]{3,12}-[a-z]{3,12}-\d{2,6}"
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -567,6 +573,7 @@ _NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3
 _LINE_AND_NEXT = r"[^\n]*(?:\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?[^\n]*)?"
 _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
 # Names whose value can be digits alone.
+_IS_PASSWORD = r"pass(?:w|e?(?![a-z]))|pwd|pw|psk|kennwort|senha|contrase|clave|has[lł]o|пароль|[\u3040-\ud7af]"
 _OF_DIGITS = r".*(?:pin|puk|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
 
 
@@ -674,6 +681,8 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int) ->
     name_end = _compiled(r"[a-z\xdf-\xff]{0,20}").match(lowered, name.end()).end()  # type: ignore[union-attr]
     if lowered[start:end].isdigit() and not _compiled(_OF_DIGITS).fullmatch(lowered[at:name_end]):
         return -THRESHOLD
+    if _compiled(_WORDS_AND_NUMBER).fullmatch(lowered, start, end) and not _compiled(_IS_PASSWORD).match(lowered, at):
+        return -THRESHOLD
     if kind not in ("strong", "key") and _compiled(_UUID).fullmatch(lowered, start, end):
         return -THRESHOLD
     if kind == "key":
@@ -712,12 +721,16 @@ def _shape(value: str) -> int:
         return 1
     if _compiled(_GROUPS).fullmatch(value):
         return 2
+    if _compiled(_WORDS_AND_NUMBER).fullmatch(value):
+        return 1
     if "=" in value.rstrip("=") or (_compiled(_NO_PASSWORD).match(value) and not (len(value) >= 20 and is_random(value) and not _words(value[:12]))):
         return 0
     if _compiled(_UUID).fullmatch(value):
         return 2 if entropy(value) > MIN_ENTROPY else 0
     if _compiled(r"(?i)0x[0-9a-f]{1,40}").fullmatch(value):
         return 0
+    if _compiled(_WORD_SIGN_NUMBER).fullmatch(value) and not (value.islower() or value.isupper()):
+        return 2
     if len(value) < MIN_LENGTH or not _looks_secret(value) or _is_name(value):
         return 0
     if not value.lower().strip(HEX + "-"):
@@ -749,7 +762,7 @@ def _foreign_names() -> str:
     return "|".join(re.escape(word.replace("_", " ")) for word in ("kata_sandi", *_FOREIGN))
 
 
-_NO_PASSWORD = r"[a-z]+[/.-][^!#%^*+~?&]*\Z|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
+_NO_PASSWORD = r"[A-Za-z][\w.-]*-(?:[0-9a-f]{40}|[0-9a-f]{64})\Z|[a-z]+[/.-][^!#%^*+~?&]*\Z|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
 
 
 # The letters that often follow a letter, behind it, counted in English and in code.
