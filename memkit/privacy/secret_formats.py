@@ -12,7 +12,7 @@ from functools import cache
 from re import Match, Pattern
 from typing import NamedTuple
 
-from memkit.privacy.literals import Places, find
+from memkit.privacy.literals import Literals, Places
 from memkit.privacy.secret_values import HEX, is_random, literals_of_values
 
 MAX_KEY_BLOCK = 20_000
@@ -327,12 +327,12 @@ def _forms() -> tuple[list[Form], dict[str, list[int]]]:
 
 def of_literals(text: str) -> Places:
     """Return where the literals of all rules are in `text`."""
-    return find(text, _literals())
+    return _literals().find(text)
 
 
 @cache
-def _literals() -> tuple[str, ...]:
-    return tuple({*literals_of_values(), *_forms()[1]} - {""})
+def _literals() -> Literals:
+    return Literals({*literals_of_values(), *_forms()[1]} - {""})
 
 
 def _spans(text: str, form: Form, places: Places) -> Iterator[tuple[int, int]]:

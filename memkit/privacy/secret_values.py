@@ -179,7 +179,8 @@ def assigned(text: str, places: Places) -> list[tuple[int, int]]:
     lowered = lower(text)
     positions = sorted({at for stem in _stems() & places.keys() for at in places[stem]})
     names = _names(lowered, positions)
-    lines = _lines(text, positions)
+    quiet = {name.start() for name in names if name.lastgroup in _QUIET}
+    lines = _lines(text, [at for at in positions if at not in quiet])
     spans = [
         *_option_values(text, places),
         *_cookie_values(text, places),
@@ -465,9 +466,10 @@ _HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|p
 def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the values in the secret columns of each table or CSV text."""
     done = 0
-    has_cells = _compiled(r"  |[|│\t;,]")
+    no_code = _compiled(r"[^\n=(]*\n|(?i:copy) ")
+    has_cells = _compiled(r"(?<=\S)(?:  | ?[|│\t;,])|(?i:copy)")
     for start, end in headings:
-        if start < done or text[end : end + 1] != "\n" or not has_cells.search(text, start, end):
+        if start < done or text[end : end + 1] != "\n" or not no_code.match(text, start) or not has_cells.search(text, start, end):
             continue
         columns, delimiter, count = _secret_columns(text[start:end])
         if not columns:
@@ -534,6 +536,9 @@ REACH = 100
 THRESHOLD = 7
 """Points that make a value a secret: those of its name, of what stands around it, and of its shape."""
 
+_QUIET = ("weak", "place", "code", "talk")
+"""Kinds of names that head no table, and no value that stands alone."""
+
 # Points of the words that name a secret. They are added to those of the evidence and of the shape.
 _NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1, "phrase": 0}
 _CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock)[ -]\Z"
@@ -581,7 +586,7 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
     """Yield each value that looks like a secret and for which there is enough evidence around it."""
     last = done = 0
     starts = [name.start() for name in names]
-    for start, end in _candidates(text, starts):
+    for start, end in _candidates(text, names):
         if start < done:
             continue
         last = bisect(starts, start - 1, last)
@@ -596,8 +601,8 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
             done = end
 
 
-def _candidates(text: str, names: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield what can be a value near one of the `names`, given by their positions."""
+def _candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
+    """Yield what can be a value near one of the `names`."""
     run, might_be, candidate = _compiled(_RUN), _compiled(_MIGHT_BE), _compiled(_CANDIDATE)
     for low, high in _near(text, names):
         for found in run.finditer(text, low, high):
@@ -643,11 +648,12 @@ def _passphrases(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
             done = found.end()
 
 
-def _near(text: str, names: list[int]) -> Iterator[tuple[int, int]]:
+def _near(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield the parts of a text in which values are near a name: its line and the next."""
     next_line = _compiled(_LINE_AND_NEXT)
     low = high = known = 0
-    for at in names:
+    for name in names:
+        at = name.start()
         if at >= known:
             start = max(at - 3 * REACH, text.rfind("\n", max(0, at - 3 * REACH), at) + 1)
             if start > high:
