@@ -18,9 +18,9 @@ file outside of sessions. z is the standard score, and minmax stretches to [0, 1
 
 Steps and passages stay inside one session, and leave bullets out. Details that were measured: standard
 scores replace min-max before the sum, so that one outlier does not flatten an arm. The passage and the
-document have a BM25 of their own. The length of the whole entry counts, so that the short last piece of a long answer does not
-borrow like a short remark. `neutral` keeps the two bonuses from preferring an entry only because of its
-length. `docs/benchmarks.md` has the figures.
+document have a BM25 of their own. The length of the whole entry counts, so that the short last piece of a
+long answer does not borrow like a short remark. `neutral` keeps the two bonuses from preferring an entry
+only because of its length. `docs/benchmarks.md` has the figures.
 """
 
 from __future__ import annotations
