@@ -10,10 +10,6 @@ The point of the earlier entry is its sentences that match the question. A later
   chance.
 
 So a test, a bug, or a question about the same subject changes nothing. `docs/benchmarks.md` has the figures.
-
-Two short entries of different sessions may also say the same of different things without a word of change:
-"We deploy with Ansible", "Deployments run through Argo CD". If both are among the first `MOST_LIKE`, match
-the question about equally well, and name different things, the later one counts as a change.
 """
 
 from __future__ import annotations
@@ -44,12 +40,6 @@ LEAST_SHARED = 2.0
 USUAL_LENGTH = 700
 """Characters of a turn. A turn of twice as many must share twice as much."""
 
-MOST_LIKE = 3
-MOST_SHORT = 400
-LIKE_RELEVANCE = 0.75
-LIKE_COSINE = 0.35
-"""Entries that may answer alike: the most characters, the least share of the best relevance and cosine."""
-
 NEAR_POINT = 0.7
 MOST_POINTS = 4
 """The point: at most this many sentences, with at least this share of the best one's match."""
@@ -75,14 +65,6 @@ _PAST = re.compile(
     re.IGNORECASE,
 )
 _WORD_OR_NUMBER = re.compile(r"[^\W\d_]+|\d[\d.,:]*(?: ?%)?")
-_NAME = re.compile(
-    r"""(?<![\w`])(?:[A-Za-z]*[a-z][A-Z0-9]\w*  # camelCase, flake8
-    |[^\W_]+(?:[./_-][^\W_]+)+  # a.path
-    |\d[\d.,:]*\d|[A-Z]{2,}\w*  # 443, SES
-    |(?<=[\w,;)]\ )[A-Z]\w+|[A-Z]\w+(?=\ [A-Z]))  # a capital inside a sentence, or two
-    |(?<=`)[^`\s]+(?=`)""",
-    re.VERBOSE,
-)
 _NUMBERS = {
     word: str(number)
     for number, word in enumerate(
@@ -104,17 +86,13 @@ class _Entry(NamedTuple):
     root: str
     vector: NDArray[np.float64]
     length: float
-    is_near: bool
 
 
 class NewestFirst:
     """Puts the places of one question in order."""
 
-    def __init__(self, corpus: Corpus, question: str, near: NDArray[np.bool_]) -> None:
-        """`near` are the chunks that match about as well as the best one, see `LIKE_RELEVANCE`."""
+    def __init__(self, corpus: Corpus, question: str) -> None:
         self._corpus = corpus
-        self._near = near
-        self._asked = _names(question)
         # A question about the past is answered by what was said then.
         self._moves = not _PAST.search(question)
         # By position. The same entry is compared with many others.
@@ -159,11 +137,7 @@ class NewestFirst:
         target = None
         for number, other in enumerate(placed):
             first, second = (other, new) if other.time < new.time else (new, other)
-            if not _may_change(first, second):
-                continue
             later = self._change(first, second)
-            if later is None and max(number, len(placed)) < MOST_LIKE:
-                later = self._other_answer(first, second)
             if later is None:
                 continue
             marked = first._replace(place=_newest(first.place, later))
@@ -187,11 +161,16 @@ class NewestFirst:
             corpus.root(position),
             corpus.direction(position),
             float(corpus.layout.entry_lengths[position]),
-            bool(self._near[position]),
         )
 
     def _change(self, earlier: _Entry, later: _Entry) -> ChangingEntry | None:
-        if earlier.vector @ later.vector < LEAST_COSINE:
+        if (
+            not {earlier.chunk.kind, later.chunk.kind} <= {"turn", "summary"}
+            or earlier.root != later.root
+            or not set(earlier.chunk.turns).isdisjoint(later.chunk.turns)
+            or not earlier.time[0]
+            or earlier.vector @ later.vector < LEAST_COSINE
+        ):
             return None
         needed = LEAST_SHARED * max(1.0, max(earlier.length, later.length) / USUAL_LENGTH)
         position = earlier.place.position
@@ -206,20 +185,6 @@ class NewestFirst:
                     if shared >= best:
                         best, text = shared, sentence.text
         return ChangingEntry(later.place.position, later.chunk.date, text) if text else None
-
-    def _other_answer(self, earlier: _Entry, later: _Entry) -> ChangingEntry | None:
-        if (
-            earlier.chunk.session == later.chunk.session
-            or max(earlier.length, later.length) > MOST_SHORT
-            or not (earlier.is_near and later.is_near)
-            or earlier.vector @ later.vector < LIKE_COSINE
-        ):
-            return None
-        before, after = (_names(one.chunk.content) - self._asked for one in (earlier, later))
-        if not before or not after or before & after:
-            return None
-        named = (one for one in sentences_of(later.chunk.content) if _names(one) & after)
-        return ChangingEntry(later.place.position, later.chunk.date, next(named, ""))
 
     def _match(self, position: int, content: str) -> list[_Sentence]:
         if position in self._points:
@@ -243,20 +208,6 @@ class NewestFirst:
             )
             for text in islice(sentences_of(content), MOST_SENTENCES)
         ]
-
-
-def _may_change(earlier: _Entry, later: _Entry) -> bool:
-    return (
-        {earlier.chunk.kind, later.chunk.kind} <= {"turn", "summary"}
-        and earlier.root == later.root
-        and set(earlier.chunk.turns).isdisjoint(later.chunk.turns)
-        and bool(earlier.time[0])
-    )
-
-
-def _names(text: str) -> set[str]:
-    """Return what a text names: `Argo`, `MapLibre`, `main.py`, `443`, in lowercase."""
-    return {name.lower() for sentence in sentences_of(text) for name in _NAME.findall(sentence)}
 
 
 def _raised(new: _Entry, changed: _Entry) -> _Entry:

@@ -142,7 +142,7 @@ class Result:
         """The line that says that it is out of date, or ""."""
         if self.superseded:
             return f"superseded {self.now}"
-        return f"older; {self.newer}" if self.changed_by else ""
+        return f"earlier; {self.newer}" if self.changed_by else ""
 
     @property
     def git_line(self) -> str:

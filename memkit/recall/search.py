@@ -37,7 +37,7 @@ from memkit.recall.colleagues import SharedMemory, interleaved, shared_memory
 from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of
 from memkit.recall.excerpts import make_excerpt, outcome_of
 from memkit.recall.fusion import Scores
-from memkit.recall.later import LIKE_RELEVANCE, NewestFirst
+from memkit.recall.later import NewestFirst
 from memkit.recall.overview import Line
 from memkit.recall.pieces import fill, joined
 from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
@@ -323,8 +323,7 @@ class Searcher:
     def _ordered(self, found: _Found, request: SearchRequest) -> Iterator[tuple[Place, Chunk]]:
         # A change is found even if it matches less than results must.
         about = found.raisable & (found.relevance >= self.settings.best_relevance)
-        near = found.relevance >= LIKE_RELEVANCE * found.best
-        return NewestFirst(self.corpus, request.query, near).ordered(
+        return NewestFirst(self.corpus, request.query).ordered(
             self._places(found, request, found.allowed), self._places(found, request, about)
         )
 
