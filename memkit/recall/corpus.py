@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
+from memkit.index.chunk import BULLETS, SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.lexical import LexicalIndex, LexicalMatch, ReadingOrder
 from memkit.index.segment import DTYPE, NAMED
 from memkit.index.snapshot import Snapshot
@@ -48,7 +48,7 @@ class Corpus:
         self.layout = Layout(
             self.columns["length"],
             self.columns["entry"],
-            self.columns["session"],
+            _sessions_without_bullets(self.columns, self.names["kind"]),
             _documents(self.columns, len(self.names["session"])),
         )
         self._derived: dict[Any, Any] = {}
@@ -226,6 +226,13 @@ def _use_one_thread() -> None:
     ThreadpoolController().select(user_api="blas").limit(limits=1)
 
 
+def _sessions_without_bullets(columns: NDArray[Any], kinds: Sequence[str]) -> NDArray[np.int32]:
+    """Return the session of each chunk, and -1 for a bullet: it repeats turns, and is judged by itself."""
+    bullets = [number for number, kind in enumerate(kinds) if kind in BULLETS]
+    sessions: NDArray[np.int32] = np.where(np.isin(columns["kind"], bullets), -1, columns["session"])
+    return sessions
+
+
 def _documents(columns: NDArray[Any], sessions: int) -> NDArray[np.int32]:
     """Return the number of each chunk's document: its session, or its file if it is in none."""
     of_file = sessions + columns["source"]
@@ -236,7 +243,7 @@ def _documents(columns: NDArray[Any], sessions: int) -> NDArray[np.int32]:
 class _LexicalPart:
     def __init__(self, snapshot: Snapshot) -> None:
         self._index = snapshot.lexical
-        sessions = snapshot.columns["session"]
+        sessions = _sessions_without_bullets(snapshot.columns, snapshot.names["kind"])
         reading = np.argsort(sessions, kind="stable")
         self._passages = snapshot.lexical.passages(ReadingOrder(reading, sessions[reading]))
         documents = _documents(snapshot.columns, len(snapshot.names["session"]))

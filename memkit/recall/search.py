@@ -140,8 +140,7 @@ class Searcher:
             found = self._find(request)
             best = found.best
             notes = [*notes, found.problem] if found.problem else notes
-            least = self.settings.best_relevance if request.minimum is None else request.minimum
-            if best >= least:
+            if best >= self._least(request):
                 results = list(self._results(found, request))
             if not results:
                 nearest = list(self._nearest(found, request))
@@ -162,6 +161,12 @@ class Searcher:
             chunks=size,
             nearest=[] if results else nearest,
         )
+
+    def _least(self, request: SearchRequest) -> float:
+        """Return the relevance that the best match needs. Who asks for vectors alone gets the nearest."""
+        if request.minimum is not None:
+            return request.minimum
+        return 0.0 if self.settings.mode == "dense" else self.settings.best_relevance
 
     def _of_colleagues(self, shared: SharedMemory, request: SearchRequest) -> tuple[Answer, str]:
         nothing = Answer(request.query, self.settings.mode, "", 0.0, [])
@@ -333,6 +338,7 @@ class Searcher:
             allowed=allowed,
             lengths=corpus.columns["length"],
             entries=corpus.columns["entry"],
+            days=corpus.columns["day"],
             repeat_cost=self.weights.repeat_cost if self.settings.mode == "context" else 0.0,
             about=found.relevance >= self.settings.best_relevance,
             raisable=found.raisable,

@@ -57,6 +57,8 @@ class BulletIndex:
         # Not a reference: a cycle would keep the files of an old snapshot open.
         self._corpus = weakref.proxy(corpus)
         self._sessions = corpus.columns["session"]
+        self._order = np.argsort(self._sessions, kind="stable")
+        self._ordered = self._sessions[self._order]
         in_session = self._sessions >= 0
         self.is_unverified = corpus.where("kind", lambda kind: kind == "unverified")
         self._is_bullet = self.is_unverified | corpus.where("kind", lambda kind: kind == "summary")
@@ -74,10 +76,12 @@ class BulletIndex:
             self._known[session] = self._read(session)
         return self._known[session].get(position, ())
 
+    def _of_session(self, session: int) -> NDArray[np.intp]:
+        first, last = np.searchsorted(self._ordered, [session, session + 1])
+        return self._order[first:last]
+
     def _read(self, session: int) -> dict[int, list[CitedTurn]]:
-        layout = self._corpus.layout
-        first, last = np.searchsorted(layout.ordered_sessions, [session, session + 1])
-        own = layout.order[first:last]
+        own = self._of_session(session)
         turns: dict[str, CitedTurn] = {}
         for position in own[self._is_turn[own]].tolist():
             for name in self._corpus.turns(position):
@@ -99,8 +103,7 @@ class BulletIndex:
         session, entries = int(corpus.columns["session"][position]), corpus.columns["entry"]
         if session < 0:
             return
-        first, last = np.searchsorted(corpus.layout.ordered_sessions, [session, session + 1])
-        own = corpus.layout.order[first:last]
+        own = self._of_session(session)
         own = own[corpus.is_turn[own]].tolist()
         cited = self.turns(position)
         reached = {entries[n] for turn in cited for n in turn.pieces} or {entries[position]}
@@ -147,6 +150,7 @@ class Selection:
     allowed: NDArray[np.bool_]
     lengths: NDArray[np.int32]
     entries: NDArray[np.int32]
+    days: NDArray[np.int32]
     repeat_cost: float
     about: NDArray[np.bool_]
     raisable: NDArray[np.bool_]
@@ -155,12 +159,12 @@ class Selection:
     with_rest: bool = False
 
     def places(self) -> Iterator[Place]:
-        """Yield the places, best first. Equal scores keep the order of the text."""
+        """Yield the places, best first. Of equal scores the newer entry comes first."""
         candidates = np.flatnonzero(self.allowed)
         count, yielded = FIRST_CANDIDATES, 0
         joint: dict[CitedTurn, list[Place]] = {}
         while True:
-            best, least = _best(candidates, self.scores, count)
+            best, least = self._best(candidates, count)
             is_all = len(best) == len(candidates)
             found = self._ranked(best.tolist(), joint)
             for place in found[yielded:]:
@@ -171,6 +175,15 @@ class Selection:
             if is_all:
                 return
             count *= CANDIDATES_FACTOR
+
+    def _best(self, places: NDArray[np.intp], size: int) -> tuple[NDArray[np.intp], float]:
+        """Return the `size` best of `places` and those that equal the last of them, and the least score."""
+        scores, least = self.scores[places], -np.inf
+        if len(places) > size:
+            least = float(np.partition(scores, len(scores) - size)[len(scores) - size])
+            places, scores = places[scores >= least], scores[scores >= least]
+        order = np.lexsort((places, -self.entries[places], -self.days[places], -scores))
+        return places[order], least
 
     def _ranked(self, best: list[int], joint: dict[CitedTurn, list[Place]]) -> list[Place]:
         """Return the places of the `best` chunks in order. More chunks change only lower ones.
@@ -244,12 +257,3 @@ class Selection:
             pieces = sorted(np.flatnonzero(own).tolist(), key=score, reverse=True)
         bullets = sorted({n for one in turns for n in one.bullets}, key=score, reverse=True)
         return [n for n in (*pieces, *bullets) if n != shown][:MOST_MERGED]
-
-
-def _best(places: NDArray[np.intp], scores: Scores, size: int) -> tuple[NDArray[np.intp], float]:
-    known = scores[places]
-    least = -np.inf
-    if len(places) > size:
-        least = float(np.partition(known, len(known) - size)[len(known) - size])
-        places = places[known >= least]
-    return places[np.argsort(-scores[places], kind="stable")], least

@@ -114,6 +114,15 @@ def test_the_turn_is_shown_if_it_matches_much_better(memory: Memory) -> None:
     assert first.chunk.kind == "turn"
 
 
+def test_a_bullet_is_judged_by_itself(memory: Memory) -> None:
+    corpus = memory.searcher().corpus
+    bullets = corpus.where("kind", lambda kind: kind == "summary")
+    assert bullets.any()
+    assert not corpus.layout.neighbors(bullets.astype(float), 1.0, 1.0).any()
+    lent = corpus.layout.neighbors((~bullets).astype(float), 1.0, 1.0)
+    assert lent.any() and not lent[bullets].any()
+
+
 def test_the_turn_is_shown_if_the_bullet_is_not_verified(
     tmp_path: Path, real_embedder: Embedder
 ) -> None:
@@ -230,8 +239,8 @@ def test_every_allowed_turn_has_one_place(
     selection = Selection(
         scores=np.array(scores, float), own=np.array(scores, float) / 10, exact=None,
         allowed=np.array(allowed), lengths=np.where(np.arange(80) < 40, 900, 90).astype(np.int32),
-        entries=np.arange(80, dtype=np.int32), repeat_cost=0.1, about=np.ones(80, bool),
-        raisable=np.array(allowed), bullets=links,
+        entries=np.arange(80, dtype=np.int32), days=np.zeros(80, np.int32), repeat_cost=0.1,
+        about=np.ones(80, bool), raisable=np.array(allowed), bullets=links,
     )  # fmt: skip
     places = list(selection.places())
     assert list(islice(selection.places(), size)) == places[:size]

@@ -63,6 +63,12 @@ def test_a_question_off_the_topic_finds_nothing(memory: Memory) -> None:
     assert "gateway" in searcher.search(KNOWN).results[0].chunk.heading
 
 
+def test_vectors_alone_return_the_nearest(memory: Memory) -> None:
+    searcher = memory.searcher(mode="dense", best_relevance=1.0)
+    assert searcher.search(UNKNOWN).results
+    assert searcher.answer(SearchRequest(UNKNOWN, minimum=1.0)).results == []
+
+
 def test_off_topic_results_are_shown_if_everything_may_pass(memory: Memory) -> None:
     answer = cutting(memory).answer(SearchRequest(UNKNOWN, minimum=0))
     assert answer.results

@@ -13,13 +13,15 @@ from memkit.recall.selection import Selection
 from tests.ci import examples
 
 CHUNKS = st.lists(
-    st.tuples(st.integers(0, 20).map(lambda n: n / 10), st.integers(0, 6), st.booleans()),
+    st.tuples(
+        st.integers(0, 20).map(lambda n: n / 10), st.integers(0, 6), st.booleans(), st.integers(0, 2)
+    ),
     max_size=60,
 )
 
 
 def select(
-    scores: list[float], entries: list[int], allowed: list[bool], size: int, cost: float
+    scores: list[float], entries: list[int], allowed: list[bool], days: list[int], size: int, cost: float
 ) -> list[tuple[float, int]]:
     found = Selection(
         scores=np.array(scores, float),
@@ -28,6 +30,7 @@ def select(
         allowed=np.array(allowed, bool),
         lengths=np.zeros(len(scores), np.int32),
         entries=np.array(entries, np.int32),
+        days=np.array(days, np.int32),
         repeat_cost=cost,
         about=np.zeros(len(scores), bool),
         raisable=np.array(allowed, bool),
@@ -38,28 +41,27 @@ def select(
 @settings(max_examples=examples(100))
 @given(CHUNKS, st.integers(1, 60), st.sampled_from([0.0, 0.1, 0.5]))
 def test_repeats_of_an_entry_cost(
-    chunks: list[tuple[float, int, bool]], size: int, cost: float
+    chunks: list[tuple[float, int, bool, int]], size: int, cost: float
 ) -> None:
+    """Of equal scores the newer entry comes first; its pieces keep the order of the text."""
     seen: Counter[int] = Counter()
     expected = []
-    for score, place in sorted((-score, n) for n, (score, _, ok) in enumerate(chunks) if ok):
-        entry = chunks[place][1]
-        expected.append((-score - cost * seen[entry], place))
+    rows = [(-score, -day, -entry, n) for n, (score, entry, ok, day) in enumerate(chunks) if ok]
+    for negated, _, entry, place in sorted(rows):
+        expected.append((-negated - cost * seen[entry], place))
         seen[entry] += 1
     expected = sorted(expected, key=lambda pair: -pair[0])[:size]
-    scores, entries, allowed = (
-        (list(column) for column in zip(*chunks, strict=True)) if chunks else ([], [], [])
-    )
-    assert select(scores, entries, allowed, size, cost) == expected
+    columns = zip(*chunks, strict=True) if chunks else ([], [], [], [])
+    assert select(*map(list, columns), size, cost) == expected
 
 
 def test_repeats_of_many_equal_scores_are_not_lost() -> None:
-    found = select([0.0] * 30, [0] * 30, [True] * 30, 30, 0.1)
+    found = select([0.0] * 30, [0] * 30, [True] * 30, [0] * 30, 30, 0.1)
     assert [place for _, place in found] == list(range(30))
 
 
 def test_one_long_answer_does_not_fill_all_places() -> None:
     """Forty pieces of one entry, a little better than all others."""
-    found = select([1.0] * 40 + [0.7, 0.6], [0] * 40 + [1, 2], [True] * 42, 5, 0.1)
+    found = select([1.0] * 40 + [0.7, 0.6], [0] * 40 + [1, 2], [True] * 42, [0] * 42, 5, 0.1)
     assert sorted(place for _, place in found) == [0, 1, 2, 3, 40]
     assert np.allclose([score for score, _ in found], [1.0, 0.9, 0.8, 0.7, 0.7])
