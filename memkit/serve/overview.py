@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 
 from memkit.serve.answers import Answer, returns
 from memkit.serve.auth import AdministeringOrPage, Reading, secret_of
-from memkit.stats.overview import MemoryOverview
+from memkit.stats import MemoryOverview
 from memkit.topics.graph import Graph
 
 router = APIRouter(tags=["overview"])

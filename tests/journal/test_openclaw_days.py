@@ -25,7 +25,7 @@ from memkit.hook.tally import tally
 from memkit.journal.day_edits import Removal
 from memkit.journal.digest import Digest, Note, make_digest
 from memkit.journal.journal import Journal
-from memkit.maintenance.folder import choose_folder
+from memkit.maintenance import choose_folder
 from memkit.paths import OPENCLAW_DAYS, Home
 from memkit.privacy.redact import redact
 from memkit.projects.git import EXCLUDED, EXCLUDED_DAYS
