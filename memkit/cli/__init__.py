@@ -85,7 +85,7 @@ _INTERNAL = {
     "recall": ("recall", "Search and format the results for a model (used by the skill)."),
     "mcp": ("recall", "Serve the memory to other agents (started by MCP clients)."),
     "statusline": ("status", "Print a line for Claude Code's status line."),
-    "work": ("work", "Process pending events (used by hooks)."),
+    "work": ("jobs", "Process pending events (used by hooks)."),
 }
 """Commands that programs start. They work, and the manual has them, but help does not list them."""
 

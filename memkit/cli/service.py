@@ -159,7 +159,7 @@ def _run(context: Context) -> None:
             context.say("the service is already running")
             return
     except CannotListenError as error:
-        from memkit.cli.work import work_here
+        from memkit.cli.jobs import work_here
 
         logging.getLogger(__name__).warning("%s", error)
         context.say(f"{error}; working without a service")

@@ -24,8 +24,8 @@ from memkit.files import read_head
 from memkit.index.catalog import COLLECTION_PREFIX, collection_name, holder_of
 from memkit.index.chunk import CHUNK_FIELDS, KINDS, SHOWN_ID_CHARACTERS, Chunk, harmless_id
 from memkit.index.lexical import LexicalIndex
+from memkit.index.quotas import fit_document, fit_metadata
 from memkit.index.segment import Columns, Names, make_columns
-from memkit.index.server import fit_document, fit_metadata
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.projects.project import Project

@@ -29,7 +29,7 @@ from memkit.embedding import import_chroma
 from memkit.errors import IndexStoreError
 from memkit.files import make_private_directory, write_durably
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
-from memkit.index.server import MOST_ROWS, fit_document, fit_list, fit_metadata
+from memkit.index.quotas import MOST_ROWS, fit_document, fit_list, fit_metadata
 from memkit.paths import Home
 from memkit.settings import CLOUD, is_server
 from memkit.text import one_line, shorten

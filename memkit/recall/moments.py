@@ -24,8 +24,7 @@ from memkit.hook.entries import (
     sections_of,
 )
 from memkit.index.chunk import LEADING_HEADINGS
-from memkit.journal.outcomes import COUNTED, LOOKS
-from memkit.journal.tool_lines import CallLine, names_file, read_call
+from memkit.journal.tool_lines import COUNTED, LOOKS, CallLine, names_file, read_call
 from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.paths import Home
 from memkit.projects.project import Project

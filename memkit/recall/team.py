@@ -10,9 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from memkit.index.chunk import LEADING_HEADINGS, Chunk
 from memkit.paths import Home
 from memkit.projects.project import Project
@@ -22,6 +19,9 @@ from memkit.settings import is_server
 from memkit.settings.load import Settings
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from memkit.index.colleagues import ColleagueRow, Colleagues
     from memkit.recall.expand import Section
 

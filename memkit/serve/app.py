@@ -12,14 +12,13 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 
 import memkit
 from memkit.serve import browser, jobs, memories, overview, searches, sessions, timeline, topics
-from memkit.serve.answers import Answer, documented, returns, schemas
+from memkit.serve.answers import Answer, documented, handle_all, returns, schemas
 from memkit.serve.auth import Auth
 from memkit.serve.guard import Guard
 from memkit.serve.keys import Keys
 from memkit.serve.limits import Opener, RateLimits, Threads
 from memkit.serve.link import Link
 from memkit.serve.live import Live
-from memkit.serve.problems import handle_all
 from memkit.serve.shapes import Health
 from memkit.text import one_line
 
