@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from re import Match, Pattern
 
-from memkit.privacy.secret_formats import hide_known, literals_in
-from memkit.privacy.secret_values import hide_assigned
+from memkit.privacy.secret_formats import known, of_literals, without_wrapped_lines
+from memkit.privacy.secret_values import assigned
 
 MAX_PASSES = 5
 """Passes of the search. Hiding one secret can give another a new neighbor; two passes are usual."""
@@ -22,7 +22,7 @@ MAX_PASSES = 5
 SHORTEST = 8
 """Characters of the shortest text with a secret, and half of those of the shortest key without a name."""
 
-NEAR = 1000
+NEAR = 400
 """Characters around a mark in which another pass searches."""
 
 SKIP = "#skip"
@@ -50,6 +50,7 @@ _ESCAPES = (
 )
 _OVERSTRUCK = r"([^\n])\x08(?=\1)"
 _CONTROLS = r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]"
+_PRINTABLE = bytes([*b"\t\n\r", *range(32, 127)])
 _LINE_ENDS = r"[\r\x0b\x0c\x85\u2028\u2029](?!(?<=\r)\n)"
 _BIDI = r"[\u202a-\u202e\u2066-\u2069]"
 # Between letters of other scripts, and in emoji, these have a meaning.
@@ -66,7 +67,9 @@ def visible(text: str, instead: str = "") -> str:
 
     Line ends and tabs stay. `instead` replaces each removed part.
     """
-    if text.isascii() and text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable():
+    if text.isascii() and not text.encode().translate(None, _PRINTABLE):
+        return text
+    if not _compiled(f"{_CONTROLS}|{_BIDI}|{_NO_WIDTH}").search(text):
         return text
     letters = "".join(set(text))
     if _compiled(_CONTROLS).search(letters):  # each escape sequence begins with one
@@ -122,12 +125,28 @@ def _hide(text: str, patterns: list[Pattern[str]]) -> str:
 
 def _hide_once(text: str, patterns: list[Pattern[str]]) -> str:
     if len(text) >= SHORTEST and not (len(text) < 2 * SHORTEST and text.isidentifier()):
-        there = literals_in(text)
-        known = hide_known(text, _mark, there)
-        text = hide_assigned(known, _mark("secret"), there if known is text else literals_in(known))
+        places = of_literals(text)
+        found = [*known(text, places), *((span, "secret") for span in assigned(text, places))]
+        text = without_wrapped_lines(_hide_kinds(text, found)) if found else text
     for pattern in patterns:
         text = _hide_custom(text, pattern)
     return text
+
+
+def _hide_kinds(text: str, found: list[tuple[tuple[int, int], str]]) -> str:
+    """Hide each span as its kind. Spans that overlap become one, of the kind that was found first."""
+    united: list[list[int]] = []
+    for (start, end), order in sorted((span, order) for order, (span, _) in enumerate(found)):
+        if united and start < united[-1][1]:
+            united[-1][1:] = max(united[-1][1], end), min(united[-1][2], order)
+        else:
+            united.append([start, end, order])
+    kept: list[str] = []
+    done = 0
+    for start, end, order in united:
+        kept += [text[done:start], _mark(found[order][1])]
+        done = end
+    return "".join([*kept, text[done:]])
 
 
 def _hide_near_marks(text: str, patterns: list[Pattern[str]]) -> str:

@@ -12,16 +12,8 @@ from functools import cache
 from re import Match, Pattern
 from typing import NamedTuple
 
-from memkit.privacy.secret_values import (
-    HEX,
-    held,
-    hide_spans,
-    is_random,
-    literals_of_values,
-    lower,
-    numbers_of,
-    occurrences,
-)
+from memkit.privacy.literals import Places, find
+from memkit.privacy.secret_values import HEX, is_random, literals_of_values
 
 MAX_KEY_BLOCK = 20_000
 """Characters of the longest private key block. An RSA key of 16,384 bits has 13,000."""
@@ -59,7 +51,6 @@ _PREFIXED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("pypi-token", ("pypi-",), r"[\w-]{50,}"),
     ("huggingface-token", ("hf_", "api_org_"), r"[A-Za-z0-9]{30,}"),
     ("sendgrid-key", ("SG.",), r"[\w-]{16,}\.[\w-]{16,}"),
-    ("twilio-key", ("SK",), r"[0-9a-f]{32}(?![A-Za-z0-9])"),
     ("mailgun-key", ("key-",), r"[0-9a-f]{32}(?![A-Za-z0-9])"),
     ("digitalocean-token", ("dop_v1_", "doo_v1_", "dor_v1_"), r"[0-9a-f]{60,}"),
     ("discord-webhook", ("https://discord.com/api/", "https://discordapp.com/api/"), r"(?:v\d{1,2}/)?webhooks/\d{15,22}/[\w-]{50,}"),
@@ -180,7 +171,7 @@ _RESTS = (
     ("whsec_", r"[A-Za-z0-9+/]{24,}={0,2}"),
 )  # fmt: skip
 # A token of an unknown provider: words, delimiters, and a tail of random letters and digits.
-_TAIL = r"[_-]([A-Za-z0-9]{20,200})(?![A-Za-z0-9+/=])[\w-]*"
+_TAIL = r"[_-](?:([A-Za-z0-9]{20,200})(?![A-Za-z0-9+/=])[\w-]*|[0-9a-f]{8}-[0-9a-f]{8}(?![\w-]))"
 _BEFORE_TAIL = (
     r"(?:(?<![\w+/.%-])|(?<=\\[nrt])|(?<=^-)|(?<=%[0-9A-F][0-9A-F]))"
     r"(?:[a-z]{2,12}|[A-Z]{2,12}|[A-Z][a-z]{1,11})\d{0,2}(?:[_-][A-Za-z0-9]{1,12}){0,3}[_-]\Z"
@@ -210,7 +201,7 @@ _LINE_END = r"\\n|\n"
 
 
 class Form(NamedTuple):
-    """A form of a secret, which text can have only if it contains one of `literals`.
+    """A form of a secret, which text can have only if it contains one of `literals`, if there are any.
 
     The first group of a match stays visible, and `is_secret` judges the rest. With `ahead`, a match begins that
     many characters before a literal.
@@ -251,16 +242,15 @@ _FORMS = (
     Form("token", ("pat",), r"p" + _ALONE + r"at[A-Za-z0-9]{14}\.[0-9a-f]{60,}", (0,)),
     Form("token", ("_mmk",), r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{5}_[A-Za-z0-9]{29}_mmk(?![\w-])", (36,)),
     Form("token", ("-us",), r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-us\d{1,2}(?!\w)", (32,)),
-    Form("token", ("/1",), r"[0-2]" + _ALONE + r"/1\d{14,15}(?:/1\d{14,15})?:[0-9a-f]{32}(?!\w)", (1,)),
-    Form("mailgun-key", ("-",), r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}(?:-[0-9a-f]{8}){2}(?![\w-])", (32,)),
+    Form("token", ("0/1", "1/1", "2/1"), r"[0-2]" + _ALONE + r"/1\d{14,15}(?:/1\d{14,15})?:[0-9a-f]{32}(?!\w)", (0,)),
+    Form("twilio-key", tuple("SK" + digit for digit in HEX), r"SK" + _AT_START.replace("{0}", "SK") + r"[0-9a-f]{32}(?![A-Za-z0-9])", (0,)),
     Form("webhook", ("://hooks.zapier.com/",), r"https?://hooks\.zapier\.com/hooks/catch/[\w/]{8,80}"),
     Form("webhook", (".webhook.office.com/",), r"https?://[\w-]{1,60}\.webhook\.office\.com/[\w@/-]{40,400}"),
-    Form("password-hash", ("$2",), r"\$2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}"),
-    Form("password-hash", ("$",), r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|5|P|H)\$[\w./,=$+-]{20,400}"),
-    Form("password-hash", ("$B", "$9"), r"\$[PH]\$[B-H9][A-Za-z0-9./]{30}"),
+    Form("password-hash", (), r"\$(?:2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}|[PH]\$[B-H9][A-Za-z0-9./]{30})"),
+    Form("password-hash", (), r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|P|H)\$[\w./,=$+-]{20,400}"),
     Form("password-hash", _HASHES, r"\b(?:pbkdf2|scrypt|argon2|bcrypt)\w{0,12}[:$][\d:]{1,30}[:$][^\s\"']{20,300}", (0,)),
-    Form("password-hash", ("*",), r"\*(?<![\w*]\*)[0-9A-F]{40}(?![0-9A-Za-z])", (0,)),
-    Form("token", (">{",), r"(>)\{(?:[A-Za-z0-9+/]{40,500}=|AQAAAB[A-Za-z0-9+/]{20,500})={0,2}\}(?=<)", (0,)),
+    Form("password-hash", (), r"\*(?<![\w*]\*)[0-9A-F]{40}(?![0-9A-Za-z])"),
+    Form("token", ("}</",), r"(>)\{(?:[A-Za-z0-9+/]{40,500}=|AQAAAB[A-Za-z0-9+/]{20,500})={0,2}\}(?=</)"),
     Form("azure-key", ("FULL", "Full"), r"(F(?:ULL|ull)[\",\s]{1,40}(?:\"value\": ?\")?)[A-Za-z0-9+/]{80,}={0,2}", (0,)),
     Form("password-hash", ("md5",), r"md5(?<![\w/]md5)[0-9a-f]{32}(?!\w)", (0,)),
     Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}"),
@@ -270,11 +260,11 @@ _FORMS = (
     Form("private-key", ("Private-Lines:",), r"(Private-Lines: {0,4}\d{1,4}(?:\n|\\n))(?:[\s>+|]{0,8}[A-Za-z0-9+/=]{4,80}(?:\\n|\n|\Z)){1,400}"),
     Form("private-key", ('"kty"', '"kty\\"'), r"(\"(?:d|p|q|dp|dq|qi|k)\\*\"[ \t]{0,3}:[ \t]{0,3}\\*\")[\w-]{20,2000}"),
     Form("azure-key", ("AccountKey=", "SharedAccessKey="), r"((?:Account|SharedAccess)Key=)[A-Za-z0-9+/]{40,}={0,2}", (0,)),
-    Form("azure-key", ("Q~",), r"[A-Za-z0-9_~.]" + _ALONE + r"[\w~.]{2}\dQ~[\w~.-]{31,40}", (4,)),
+    Form("azure-key", tuple(digit + "Q~" for digit in HEX[:10]), r"[A-Za-z0-9_~.]" + _ALONE + r"[\w~.]{2}\dQ~[\w~.-]{31,40}", (3,)),
     Form("azure-key", ("sig=", "ignature="), r"([?&;][\w-]{0,20}[Ss]ig(?:nature)?=)[A-Za-z0-9%+/]{40,}={0,2}"),
     Form("telegram-token", (":AA",), r"\d(?:(?<![A-Za-z0-9:].)|(?<=\\[nrt].))\d{7,9}:AA[\w-]{32,}", (8, 9, 10)),
     Form("telegram-token", ("/bot",), r"(/bot)\d{8,10}:[\w-]{34,}"),
-    Form("discord-token", (".",), r"[MNO]" + _ALONE + r"[\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,}"),
+    Form("discord-token", (), r"[MNO]" + _ALONE + r"[\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,}"),
     Form("terraform-token", (".atlasv1.",), r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{13}\.atlasv1\.[\w-]{60,}", (14,)),
     Form("bearer-token", ("earer", "EARER"), r"([Bb](?:earer|EARER)(?:[ \t:]|%20|\+){1,3})[A-Za-z0-9._~+/-]{20,}=*", (1,), lambda text: any(map(str.isdigit, text))),
     Form("basic-auth", ("asic", "ASIC"), r"([Bb](?:asic|ASIC)[ \t]{1,3})[A-Za-z0-9+/]{8,}={0,2}", (1,), _is_credentials),
@@ -285,20 +275,24 @@ _FORMS = (
 )  # fmt: skip
 
 
-def hide_known(text: str, mark: Callable[[str], str], there: set[str]) -> str:
-    """Return `text` with `mark(kind)` in place of every secret known by its form.
-
-    `there` are the `literals_in` the text.
-    """
+def known(text: str, places: Places) -> list[tuple[tuple[int, int], str]]:
+    """Return the span and the kind of every secret known by its form. `places` are those `of_literals`."""
+    found = []
     if _BEGIN in text or _END in text:
-        text = _compiled(_KEY_BLOCK).sub(mark("private-key"), text)
-        text = hide_spans(text, _cut_key_blocks(text), mark("private-key"))
+        spans = [match.span() for match in _compiled(_KEY_BLOCK).finditer(text)]
+        found += [(span, "private-key") for span in (*spans, *_cut_key_blocks(text))]
     forms, numbers = _forms()
-    for number in sorted({number for literal in numbers.keys() & there for number in numbers[literal]}):
+    for number in sorted({number for literal in numbers.keys() & ["", *places] for number in numbers[literal]}):
         form = forms[number]
-        text = hide_spans(text, _spans(text, form), mark(form.kind))
-    text = hide_spans(text, _random_tails(text), mark("token"))
-    return hide_spans(text, _wrapped_lines(text), "") if "]\n" in text else text
+        found += [(span, form.kind) for span in _spans(text, form, places)]
+    return found + [(span, "token") for span in _random_tails(text)]
+
+
+def without_wrapped_lines(text: str) -> str:
+    """Return `text` without the lines that continue a token whose first line is hidden."""
+    for start, end in reversed([*_wrapped_lines(text)] if "]\n" in text else []):
+        text = text[:start] + text[end:]
+    return text
 
 
 def _wrapped_lines(text: str) -> Iterator[tuple[int, int]]:
@@ -322,31 +316,35 @@ def _forms() -> tuple[list[Form], dict[str, list[int]]]:
         for word in words.split():
             start = re.sub("[a-z]", lambda letter: f"[{letter[0]}{letter[0].upper()}]", re.escape(word))
             pattern = start + _AT_START.replace("0-9]{0}", r"0-9\\]{0}").replace("{0}", start) + rest
-            forms.append(Form("token", (word, word.upper(), word.title()), pattern, (0,)))
+            forms.append(Form("token", (word,), pattern, (0,)))
     forms += _FORMS
-    return forms, numbers_of(form.literals for form in forms)
+    numbers: dict[str, list[int]] = {}
+    for number, form in enumerate(forms):
+        for literal in {literal.lower() for literal in form.literals or ("",)}:
+            numbers.setdefault(literal, []).append(number)
+    return forms, numbers
 
 
-def literals_in(text: str) -> set[str]:
-    """Return which literals of all rules, in lower case, `text` contains."""
-    return held(lower(text), _literals())
+def of_literals(text: str) -> Places:
+    """Return where the literals of all rules are in `text`."""
+    return find(text, _literals())
 
 
 @cache
 def _literals() -> tuple[str, ...]:
-    return tuple({*literals_of_values(), *_forms()[1]})
+    return tuple({*literals_of_values(), *_forms()[1]} - {""})
 
 
-def _spans(text: str, form: Form) -> Iterator[tuple[int, int]]:
+def _spans(text: str, form: Form, places: Places) -> Iterator[tuple[int, int]]:
     pattern = _compiled(form.pattern)
-    for match in _matches_near(text, pattern, form) if form.ahead else pattern.finditer(text):
+    for match in _matches_near(text, pattern, form, places) if form.ahead else pattern.finditer(text):
         start, end = match.end(1) if pattern.groups else match.start(), match.end()
         if form.is_secret is None or form.is_secret(text[start:end]):
             yield start, end
 
 
-def _matches_near(text: str, pattern: Pattern[str], form: Form) -> Iterator[Match[str]]:
-    literals = [at for literal in form.literals for at in occurrences(text, literal, 1)]
+def _matches_near(text: str, pattern: Pattern[str], form: Form, places: Places) -> Iterator[Match[str]]:
+    literals = [at for literal in form.literals for at in places.get(literal.lower(), ())]
     done = 0
     for start in sorted(at - ahead for at in literals for ahead in form.ahead):
         match = pattern.match(text, start) if start >= done else None
@@ -357,7 +355,11 @@ def _matches_near(text: str, pattern: Pattern[str], form: Form) -> Iterator[Matc
 
 def _random_tails(text: str) -> Iterator[tuple[int, int]]:
     for match in _compiled(_TAIL).finditer(text):
-        start = _start_of_token(text, match.start(1), match.group(1))
+        if match[1]:
+            start = _start_of_token(text, match.start(1), match[1])
+        else:
+            mailgun = _compiled(r"[0-9a-f](?<![\w-].)[0-9a-f]{31}-").match(text, max(0, match.start() - 32))
+            start = mailgun.start() if mailgun else None
         if start is not None:
             yield start, match.end()
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from re import Match, Pattern
-from typing import Any
+
+from memkit.privacy.literals import Places, lower, occurrences
 
 MIN_LENGTH = 8
 """Characters of the shortest value that counts as a secret."""
@@ -93,7 +94,7 @@ _FLAG_VALUE = (
 )
 _OPTIONS = (
     *((tool, r"(\b(?:curl|https?|ab)\b[^\n|;]{0,200}?[ \t](?:-[uUaAP]|--user|--proxy-user|--auth)[ =]?" + _USER) for tool in ("curl", "http -a", "ab -")),
-    *((tool, _ATTACHED) for tool in ("mysql", "mariadb", "sshpass", "7z", "rar ")),
+    *((tool, _ATTACHED) for tool in ("mysql", "mariadb", "sshpass", "7z ", "7za ", "7zz ", "rar ")),
     *((tool, _APART) for tool in ("login ", "redis-cli", "zip -", "ldap", "openssl", "plink", "sshpass", "mongo", "cqlsh", "useradd")),
     *((tool, _TOOL.format("(?:smb|rpc)client", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")) for tool in ("smbclient", "rpcclient")),
     ("freerdp", _TOOL.format("[wx]?freerdp", "/p:")),
@@ -167,27 +168,22 @@ _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
-def hide_assigned(text: str, mark: str, there: set[str]) -> str:
-    """Return `text` with `mark` in place of every named secret. `there` are the `literals_of_values` in it."""
+def assigned(text: str, places: Places) -> list[tuple[int, int]]:
+    """Return the spans of all named secrets in `text`. `places` are those of the `literals_of_values`."""
     lowered = lower(text)
-    positions = _positions(lowered, there)
+    positions = sorted({at for stem in _stems() & places.keys() for at in places[stem]})
+    names = _names(lowered, positions)
     lines = _lines(text, positions)
     spans = [
-        *_option_values(text, lowered, there),
-        *_cookie_values(text, lowered),
-        *_named_values(text, lowered, positions),
+        *_option_values(text, places),
+        *_cookie_values(text, places),
+        *_named_values(text, lowered, names),
         *_table_cells(text, lines),
-        *_values_below(text, lowered, positions, lines),
-        *_passphrases(text, lowered, positions),
-        *_spoken_values(text, lowered, positions),
+        *_values_below(text, names, lines),
+        *_passphrases(text, names),
+        *_spoken_values(text, lowered, names),
     ]
-    found: list[tuple[int, int]] = []
-    for start, end in sorted([*spans, *_again(text, spans)]):
-        if found and start < found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
-        else:
-            found.append((start, end))
-    return hide_spans(text, found, mark)
+    return [*spans, *_again(text, spans)]
 
 
 def _again(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -228,24 +224,26 @@ def prints_secret(command: str) -> bool:
     return _compiled(_THING).search(command) is not None and not _compiled(_LISTS).search(command)
 
 
-def _values_below(text: str, lowered: str, positions: list[int], lines: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield what stands alone below a line that announces a secret, or below the command that prints one."""
     done = 0
+    starts = [name.start() for name in names]
     for start, end in lines:
         if start < done or end == len(text):
             continue
-        at = _compiled(_BLANK).match(text, end + 1).end()  # type: ignore[union-attr]
-        below = _compiled(_BARE).match(text, at)
+        below = _compiled(_BLANK + _BARE).match(text, end + 1)
+        if below is None:
+            continue
         line = text[start:end]
         is_chat = _compiled(_CHAT).match(line) is not None
-        if below is None or (_compiled(_CHAT).match(text, at) and not is_chat):
+        if _compiled(_CHAT).match(text, text.rfind("\n", end, below.start(1)) + 1) and not is_chat:
             continue
         prompt = _compiled(_PROMPT).match(line)
         command = line[prompt.end() :] if prompt else ""
         printed = prints_secret(command)
         is_asked = _compiled(_CONSOLE).match(line) is not None
-        names = (_name_at(lowered, at) for at in positions[bisect(positions, start - 1) : bisect(positions, end)])
-        is_named = any(name is not None and name.lastgroup in ("strong", "key") for name in names)
+        on_line = names[bisect(starts, start - 1) : bisect(starts, end)]
+        is_named = any(name.lastgroup in ("strong", "key") for name in on_line)
         if not printed and not ((is_asked or is_chat) and is_named):
             continue
         is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
@@ -258,93 +256,23 @@ def _values_below(text: str, lowered: str, positions: list[int], lines: list[tup
             below = _compiled(_BARE).match(text, below.end()) if printed else None
 
 
-def hide_spans(text: str, spans: Iterable[tuple[int, int]], mark: str) -> str:
-    """Return `text` with `mark` in place of each span. Leave out a span that begins in the previous one."""
-    kept = []
-    done = 0
-    for start, end in spans:
-        if start >= done:
-            kept += [text[done:start], mark]
-            done = end
-    return "".join([*kept, text[done:]]) if kept else text
-
-
-def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
-    """Yield the positions of `word` in `text`. A `step` of 1 includes overlapping ones."""
-    step = step or len(word)
-    at = text.find(word)
-    while at >= 0:
-        yield at
-        at = text.find(word, at + step)
-
-
-SHORT = 150
-"""Characters up to which it is faster to search for each literal."""
-
-
-def held(lowered: str, literals: tuple[str, ...]) -> set[str]:
-    """Return which of `literals` (in lower case) a lower-case text contains.
-
-    In a long text, one pass collects the hashes of three characters in a row. Only the literals whose hashes are
-    all there are searched for.
-    """
-    if len(lowered) <= SHORT:
-        maybe = [*literals]
-    else:
-        import numpy as np
-
-        is_there = np.zeros(2**16, dtype=bool)
-        is_there[_hashed(lowered)] = is_there[0] = True
-        hashes = _hashes(literals)
-        rows = np.flatnonzero(is_there[hashes[0]])
-        maybe = [literals[row] for row in rows[is_there[hashes[:, rows]].all(axis=0)]]
-    return {literal for literal in maybe if literal in lowered}
-
-
-@cache
-def _hashes(literals: tuple[str, ...]) -> Any:
-    """Return a column of hashes for each literal, repeated to the same length; zeros for the shortest."""
-    import numpy as np
-
-    return np.array([np.resize(_hashed(one), max(map(len, literals))) for one in literals]).T.copy()
-
-
-def _hashed(text: str) -> Any:
-    import numpy as np
-
-    codes = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), dtype=np.uint16)
-    return codes[:-2] * np.uint16(40503) + codes[1:-1] * np.uint16(769) + codes[2:]
-
-
 @cache
 def literals_of_values() -> tuple[str, ...]:
     """Return the literals, in lower case, one of which is in every text with a named value."""
-    return (*_stems(), *_option_numbers())
-
-
-def _positions(lowered: str, there: set[str]) -> list[int]:
-    """Return the positions in a lower-case text of words that may belong to a secret's name."""
-    found: list[int] = []
-    for stem in there & _stems().keys():
-        found.extend(occurrences(lowered, stem))
-    if not lowered.isascii():
-        letters = set(lowered)
-        for stem, needed in _foreign_stems():
-            if needed <= letters:
-                found.extend(occurrences(lowered, stem))
-    return sorted(found)
+    return (*_stems(), *_options(), "cookie", " -b")
 
 
 @cache
-def _stems() -> dict[str, None]:
-    return {stem.replace("_", " "): None for stem in _STEMS}
+def _stems() -> frozenset[str]:
+    return frozenset(stem.replace("_", " ") for stem in (*_STEMS, *_FOREIGN))
 
 
 @cache
-def _foreign_stems() -> list[tuple[str, set[str]]]:
-    """Return each word with its non-ASCII letters; a text without them cannot contain the word."""
-    stems = [stem.replace("_", " ") for stem in _FOREIGN]
-    return [(stem, {letter for letter in stem if letter > "\x7f"}) for stem in stems]
+def _options() -> dict[str, list[str]]:
+    patterns: dict[str, list[str]] = {}
+    for literal, pattern in _OPTIONS:
+        patterns.setdefault(literal, []).append(pattern)
+    return patterns
 
 
 def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
@@ -359,26 +287,11 @@ def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
     return lines
 
 
-@cache
-def _option_numbers() -> dict[str, list[int]]:
-    return numbers_of(tuple((literal,) for literal, _ in _OPTIONS))
-
-
-def numbers_of(rules: Iterable[tuple[str, ...]]) -> dict[str, list[int]]:
-    """Return the numbers of the rules that have each literal, by literal in lower case."""
-    numbers: dict[str, list[int]] = {}
-    for number, literals in enumerate(rules):
-        for literal in literals:
-            numbers.setdefault(literal.lower(), []).append(number)
-    return numbers
-
-
-def _option_values(text: str, lowered: str, there: set[str]) -> Iterator[tuple[int, int]]:
-    numbers = _option_numbers()
-    for number in sorted(n for literal in numbers.keys() & there for n in numbers[literal]):
-        literal, pattern = _OPTIONS[number]
+def _option_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
+    options = _options()
+    for places_of, pattern in ((places[word], pattern) for word in options.keys() & places for pattern in options[word]):
         stop = 0
-        for at in occurrences(lowered, literal):
+        for at in places_of:
             if at < stop:
                 continue
             start = max(stop, text.rfind("\n", max(0, at - MAX_LINE), at), at - MAX_LINE, 0)
@@ -391,18 +304,18 @@ def _option_values(text: str, lowered: str, there: set[str]) -> Iterator[tuple[i
                     stop = max(stop, match.end())
 
 
-def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+def _named_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     sign = _compiled(r"[:=,\"'`(>|→：＝]")
     next_sign = -1
     done = 0
-    for position in positions:
+    for name in names:
+        position = name.start()
+        if position < done or name.lastgroup not in ("strong", "key", "pin", None):
+            continue
         if next_sign < position:
             following = sign.search(lowered, position)
             next_sign = following.start() if following else len(lowered)
-        if position < done or next_sign > position + REACH:
-            continue
-        name = _name_at(lowered, position)
-        if name is None or name.lastgroup not in ("strong", "key", "pin", None):
+        if next_sign > position + REACH:
             continue
         if name.lastgroup == "key" and not _compiled(_OPENS).search(lowered, max(0, position - 16), position):
             continue
@@ -410,11 +323,6 @@ def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tup
         if value is not None:
             yield value
             done = value[1]
-
-
-def lower(text: str) -> str:
-    """Return `text` in lower case with the same length: one capital letter would become two characters."""
-    return text.replace("\u0130", "I").lower()
 
 
 def _is_option_secret(value: str) -> bool:
@@ -520,9 +428,9 @@ def _is_code(value: str, following: str, sign: str) -> bool:
     return (is_expression or "_" in value) if name.end() == len(value) else value[name.end()] in "[{|"
 
 
-def _cookie_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
+def _cookie_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
     stop = 0
-    for at in sorted(at for word in ("cookie", " -b") for at in occurrences(lowered, word)):
+    for at in sorted([*places.get("cookie", ()), *places.get(" -b", ())]):
         if at < stop:  # already searched with the previous one
             continue
         head = _compiled(_COOKIE).match(text, at)
@@ -551,8 +459,9 @@ _HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|p
 def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the values in the secret columns of each table or CSV text."""
     done = 0
+    has_cells = _compiled(r"  |[|│\t;,]")
     for start, end in headings:
-        if start < done or text[end : end + 1] != "\n":
+        if start < done or text[end : end + 1] != "\n" or not has_cells.search(text, start, end):
             continue
         columns, delimiter, count = _secret_columns(text[start:end])
         if not columns:
@@ -579,12 +488,12 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
 
 def _secret_columns(line: str) -> tuple[set[int], str, int]:
     """Return which columns of a heading hold secrets, what parts them ("" for alignment), and how many there are."""
-    if "  " not in line and not any(sign in line for sign in "|│\t;,"):
-        return set(), "", 0
-    copied = _compiled(r"(?i)copy [\w.\"]+ \(([^()]{1,400})\) from stdin;").fullmatch(line)
+    copied = _compiled(r"(?i)copy [\w.\"]+ \(([^()]{1,400})\) from stdin;").fullmatch(line) if "(" in line else None
     if copied:
         line = copied[1].replace(", ", "\t")
-    if len(line) > MAX_LINE or _compiled(r"[=(]|\d\.\d").search(line):
+    if "=" in line or "(" in line or len(line) > MAX_LINE:
+        return set(), "", 0
+    if _compiled(r"\d\.\d").search(line):
         return set(), "", 0
     line = line.replace("│", "|").lstrip("#")
     delimiter = next((one for one in "|\t;," if one in line), "")
@@ -604,11 +513,15 @@ def _cells(line: str, delimiter: str) -> list[tuple[tuple[int, int], str]]:
 
 
 # A word with a digit, as long as a password, after a space, quote, or sign; the digits of a PIN; an app password.
-_END = r"\s\"'`<>|,;=，。；、”」』\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
+# Spaces one by one: a set with `\s` is slow.
+_END = r" \t-\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\"'`<>|,;=，。；、”」』\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
 _CANDIDATE = (
     rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{8}})(?:[^{_END}\d]{{0,60}}\d(?:[^{_END}&]|&(?!\w{{1,30}}=)){{0,300}}|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}&]|&(?!\w{{1,30}}=)|=[\w\"'])={{0,2}}"
     r"|(?<![\w.,:/#+-])\d{4,24}(?![\w.,:/%+-]*\w|→)"
 )
+# What can hold a candidate: no short word in small letters, and a digit, many letters, or capitals inside.
+_RUN = rf"(?<![^{_END}])(?![A-Za-z]?[a-z]{{0,10}}[.:]?[{_END}])(?:[^{_END}]{{8,}}|[^{_END}\w]{{0,3}}[0-9]{{4}}[^{_END}]*)"
+_MIGHT_BE = r"[0-9]|[a-z]{12}|[A-Za-z][A-Z]{2}|[a-z]{4}-[a-z]{4}-"
 REACH = 100
 """Characters between a value and a word that names it."""
 
@@ -651,39 +564,50 @@ _EVIDENCE = (
 
 # Between a line that names a secret and the value on the next one.
 _NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?(?:[>+|*#-]{1,3}[ \t]|\d{1,6}[→:)\t|]|=>|<\w{1,12}>|string\(\d{1,3}\)|[ \t])*[\"'`]{0,3}\Z"
+_LINE_AND_NEXT = r"[^\n]*(?:\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?[^\n]*)?"
 _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
 # Names whose value can be digits alone.
 _OF_DIGITS = r".*(?:pin|puk|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
 
 
-def _spoken_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield each value that looks like a secret and for which there is enough evidence around it."""
     last = done = 0
-    pattern = _compiled(_CANDIDATE)
-    for found in (one for part in _near(positions) for one in pattern.finditer(text, *part)):
-        start, end = found.span()
-        while last < len(positions) and positions[last] < start:
-            last += 1
-        is_near = last and positions[last - 1] >= start - REACH
-        if not is_near and (last == len(positions) or positions[last] > end + REACH):
+    starts = [name.start() for name in names]
+    for start, end in _candidates(text, starts):
+        if start < done:
             continue
+        last = bisect(starts, start - 1, last)
         before = start
         start, end = _trimmed(text, start, end)
         shape = _shape(text[start:end])
-        if start < done or not shape:
+        if not shape:
             continue
-        around = [at for at in positions[max(0, last - 4) : last + 2] if start - 2 * REACH < at < start or end <= at < end + REACH]
-        if any(_points(lowered, at, before, start, end) + shape >= THRESHOLD for at in around):
+        around = [name for name in names[max(0, last - 4) : last + 2] if start - 2 * REACH < name.start() < start or end <= name.start() < end + REACH]
+        if any(_points(lowered, name, before, start, end) + shape >= THRESHOLD for name in around):
             yield start, end
             done = end
 
 
+def _candidates(text: str, names: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield what can be a value near one of the `names`, given by their positions."""
+    run, might_be, candidate = _compiled(_RUN), _compiled(_MIGHT_BE), _compiled(_CANDIDATE)
+    for low, high in _near(text, names):
+        for found in run.finditer(text, low, high):
+            start, end = found.span()
+            if might_be.search(text, start, end):
+                yield from (value.span() for value in candidate.finditer(text, start, end + 2) if value.start() < end)
+
+
+_WORDS = r"([^\W\d_A-Z]{3,12}(?:[ .-][^\W\d_A-Z]{3,12}){3,23})"
 _PHRASE = (
     r"[^\n]{0,60}?(?:"
     + _IS
-    + r"[\s\"'`“「*]{0,5}|(?<=phrase)[\"'`]?[ ]|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)([^\W\d_A-Z]{3,12}(?:[ .-][^\W\d_A-Z]{3,12}){3,23})(?=[\"'`”」,;!?]|\.(?:\s|\Z)|[ ]?\n|\Z)"
+    + r"[\s\"'`“「*]{0,5}|(?<=phrase)[\"'`]?[ ]|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)" + _WORDS + r"(?=[\"'`”」,;!?]|\.(?:\s|\Z)|[ ]?\n|\Z)"
 )
-_PHRASED = ("pass", "frase", "phrase", "mnemonic", "seed")
+_QUOTED_WORDS = r"[^\n\"'`“「]{0,60}[\"'`“「]{1,3}" + _WORDS + r"(?=[\"'`”」])"
+_APP_PASSWORD = r"(?<![\w-])((?:[a-z]{4}[ -]){3}[a-z]{4})(?![\w-]| \w)"
+_PHRASED = r"pass[_ -]?phrase|frase|.*(?:phrase|mnemonic|seed)|passw"
 _FUNCTION_WORDS = frozenset((
         "the this that these those and for not but are was were has have had can cannot will would should must may you your our its their with from into than then when which what "
         "been being does did done only also must need needs needed stored required used set sets wrong missing empty invalid valid correct minimum characters long words word same here there "
@@ -693,33 +617,38 @@ _FUNCTION_WORDS = frozenset((
 ).split())  # fmt: skip
 
 
-def _passphrases(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+def _passphrases(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield what stands behind a word for a passphrase and is four or more words without a function word."""
     done = 0
-    for at in positions:
-        name = _name_at(lowered, at) if at >= done and lowered.startswith(_PHRASED, at) else None
-        if name is None or not _compiled(r"pass[_ -]?phrase|frase|.*(?:phrase|mnemonic|seed)|passw").match(name[0]):
+    for name in names:
+        if name.start() < done or name.lastgroup not in ("strong", "phrase") or not _compiled(_PHRASED).match(name[0]):
             continue
-        found = _compiled(_PHRASE).match(text, name.end())
-        if found is None:
+        end = name.end()
+        if name[0].startswith("passw"):
+            found = _compiled(_QUOTED_WORDS).match(text, end) or _compiled(_APP_PASSWORD).search(text, end, end + REACH)
+        else:
+            found = _compiled(_PHRASE).match(text, end)
+        if found is None or (found.re.pattern == _APP_PASSWORD and len(_words(found[1])) > 2):
             continue
         words = re.split("[ .-]", found[1])
-        is_app_password = [len(word) for word in words] == [4] * 4 and len(_words(found[1])) < 3
-        if name[0].startswith("passw") and not is_app_password and text[found.start(1) - 1] not in "\"'`":
-            continue
         if not _FUNCTION_WORDS.intersection(words) and (name.lastgroup != "phrase" or "phrase" in name[0] or len(words) >= 12):
             yield found.span(1)
             done = found.end()
 
 
-def _near(positions: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a text in which values are near a word at one of `positions`."""
-    low = high = 0
-    for at in positions:
-        if at - 4 * REACH > high:
-            yield low, high
-            low = at - 4 * REACH
-        high = at + 5 * REACH
+def _near(text: str, names: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a text in which values are near a name: its line and the next."""
+    next_line = _compiled(_LINE_AND_NEXT)
+    low = high = known = 0
+    for at in names:
+        if at >= known:
+            start = max(at - 3 * REACH, text.rfind("\n", max(0, at - 3 * REACH), at) + 1)
+            if start > high:
+                yield low, high
+                low = start
+            high = next_line.match(text, at, at + 5 * REACH).end()  # type: ignore[union-attr]
+            line_end = text.find("\n", at, at + 2 * REACH)
+            known = line_end if line_end >= 0 else at + 2 * REACH
     yield low, high
 
 
@@ -733,14 +662,12 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     return start + len(before[0]), end
 
 
-def _points(lowered: str, at: int, outer: int, start: int, end: int) -> int:
-    """Return the points that the word at `at` and what stands around give to the value from `start` to `end`.
+def _points(lowered: str, name: Match[str], outer: int, start: int, end: int) -> int:
+    """Return the points that the word `name` and what stands around give to the value from `start` to `end`.
 
     `outer` is where the value begins with what was cut from it.
     """
-    name = _name_at(lowered, at)
-    if name is None:
-        return 0
+    at = name.start()
     kind = name.lastgroup or "strong"
     points = _NAME_POINTS[kind]
     before = lowered[max(0, at - 30) : at]
@@ -808,11 +735,13 @@ def _shape(value: str) -> int:
 _GROUPS = r"(?=.*\d)(?=.*[A-Z])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){1,5}|[a-z0-9]{4}(?:-[a-z0-9]{4}){3}|[a-z0-9]{6}\.[a-z0-9]{16}"
 
 
-def _name_at(lowered: str, position: int) -> Match[str] | None:
-    name = _compiled(_NAME).match(lowered, position)
-    if name is None and (not lowered.isascii() or lowered.startswith("kata", position)):
-        name = _compiled(_foreign_names()).match(lowered, position)
-    return name
+def _names(lowered: str, positions: list[int]) -> list[Match[str]]:
+    """Return the names of secrets that begin at `positions` of a lower-case text."""
+    match = _compiled(_NAME).match
+    foreign = _compiled(_foreign_names()).match
+    if lowered.isascii() and "kata" not in lowered:
+        return [name for at in positions if (name := match(lowered, at))]
+    return [name for at in positions if (name := match(lowered, at) or foreign(lowered, at))]
 
 
 @cache

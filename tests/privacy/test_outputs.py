@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.privacy import secret_values
+from memkit.privacy import literals, secret_formats, secret_values
 from memkit.privacy.redact import redact, visible
-from memkit.privacy.secret_formats import _literals, literals_in
+from memkit.privacy.secret_formats import _forms, _literals, of_literals
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
 from tests.ci import examples
 from tests.privacy import secrets_outputs
-from tests.privacy.secrets_made import Maker
+from tests.privacy.secrets_made import Maker, secrets
 
 HALVES = {"fit": secrets_outputs.fit, "held": secrets_outputs.held}
 FLOORS = {
@@ -52,27 +52,21 @@ def test_twice_is_as_once(half: str) -> None:
 
 @settings(max_examples=examples(100))
 @given(parts=st.lists(st.sampled_from(_literals()) | st.text(max_size=4), max_size=40))
-def test_one_pass_finds_the_same_literals_as_a_search_for_each(parts: list[str]) -> None:
-    lowered = "".join(parts).lower() + " " * secret_values.SHORT
-    assert secret_values.held(lowered, _literals()) == {one for one in _literals() if one in lowered}
+def test_one_scan_finds_the_same_literals_as_a_search_for_each(parts: list[str]) -> None:
+    text = "".join(parts)
+    assert literals.find(text, _literals()) == {
+        one: [*literals.occurrences(literals.lower(text), one)] for one in _literals() if one in literals.lower(text)
+    }
 
 
-def test_rules_without_a_literal_in_the_text_would_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [one.text for group in secrets_outputs.fit().values() for one in group[::3]]
-    texts.append("\n".join(texts))
-    shown = [redact(text) for text in texts]
-    everything = set(_literals())
-    monkeypatch.setattr("memkit.privacy.redact.literals_in", lambda text: everything)
-    assert [redact(text) for text in texts] == shown
-    assert literals_in("") == set()
-
-
-def test_a_short_and_a_long_text_are_searched_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "\n".join(one.text for one in secrets_outputs.fit()["named"])
-    assert len(text) > secret_values.SHORT
-    shown = redact(text)
-    monkeypatch.setattr(secret_values, "SHORT", len(text))
-    assert redact(text) == shown
+def test_a_form_is_found_only_near_its_literals() -> None:
+    text = "\n".join([one.text for group in secrets_outputs.fit().values() for one in group] + [one.text for one in secrets(3, 500)])
+    for form in _forms()[0]:
+        pattern = secret_formats._compiled(form.pattern)
+        spans = [match.span() for match in pattern.finditer(text)]
+        near = secret_formats._matches_near(text, pattern, form, of_literals(text))
+        assert not form.ahead or [match.span() for match in near] == spans
+        assert all(any(one.lower() in text[start : end + 2].lower() for one in form.literals or ("",)) for start, end in spans), form
 
 
 @pytest.mark.parametrize("text", ["${DB_PASSWORD:?missing}", "TOKEN=${GITHUB_TOKEN:?GITHUB_TOKEN is not set}"])
