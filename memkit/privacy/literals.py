@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
-from re import Pattern
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 Places = dict[str, list[int]]
@@ -25,52 +23,49 @@ def occurrences(text: str, word: str) -> Iterator[int]:
         at = text.find(word, at + 1)
 
 
-def find(text: str, literals: tuple[str, ...]) -> Places:
-    """Return where each of `literals` (in lower case, without duplicates) is in `text`, whatever its case.
+class Literals:
+    """Literals in lower case, which one scan of a text finds.
 
-    A hash of the characters from a position on tells whether one may begin there.
+    A hash of the characters from a position on tells whether one may begin there. One pattern for all with
+    the same first characters finds the longest; the others there are among what the longest begins with.
     """
-    import numpy as np
 
-    lowered = lower(text)
-    single, groups, beginnings, tables = _tables(literals)
-    places = {one: [*occurrences(lowered, one)] for one in single if one in lowered}
-    hashes = _hashes(lowered)
-    begins_2, begins_3, begins_4 = (table[hashes[size]] for size, table in enumerate(tables))
-    begins_3 |= begins_4
-    for length, may_begin in ((2, begins_2), (3, begins_3)):
-        for at in np.flatnonzero(may_begin).tolist():
-            pattern = groups.get(lowered[at : at + length])
-            longest = pattern.match(lowered, at) if pattern else None
-            if longest:
-                for literal in beginnings[longest[0]]:
-                    places.setdefault(literal, []).append(at)
-    return places
+    def __init__(self, literals: Iterable[str]) -> None:
+        import numpy as np
 
-
-@cache
-def _tables(
-    literals: tuple[str, ...],
-) -> tuple[list[str], dict[str, Pattern[str]], dict[str, list[str]], list[Any]]:
-    """Return the literals of one character, a pattern for the others with the same first characters, for each
-    literal all that it begins with, and tables of which hashes begin one.
-    """
-    import numpy as np
-
-    tables = [np.zeros(2**16, dtype=bool) for _ in range(3)]
-    groups: dict[str, list[str]] = {}
-    for literal in sorted(literals, key=len, reverse=True):
-        if len(literal) > 1:
+        self.all = sorted(set(literals), key=len, reverse=True)
+        self._tables = [np.zeros(2**16, dtype=bool) for _ in range(3)]
+        groups: dict[str, list[str]] = {}
+        for literal in self.all:
             groups.setdefault(literal[:3], []).append(literal)
             size = min(len(literal), 4) - 2
-            tables[size][_hashes(literal)[size][0]] = True
-    patterns = {start: re.compile("|".join(map(re.escape, group))) for start, group in groups.items()}
-    beginnings = {
-        literal: [other for other in group if literal.startswith(other)]
-        for group in groups.values()
-        for literal in group
-    }
-    return [literal for literal in literals if len(literal) == 1], patterns, beginnings, tables
+            if size >= 0:
+                self._tables[size][_hashes(literal)[size][0]] = True
+        self._single = [literal for literal in self.all if len(literal) == 1]
+        self._patterns = {start: re.compile("|".join(map(re.escape, all_))) for start, all_ in groups.items()}
+        self._beginnings = {
+            literal: [other for other in group if literal.startswith(other)]
+            for group in groups.values()
+            for literal in group
+        }
+
+    def find(self, text: str) -> Places:
+        """Return where each of the literals is in `text`, whatever its case."""
+        import numpy as np
+
+        lowered = lower(text)
+        places = {one: [*occurrences(lowered, one)] for one in self._single if one in lowered}
+        hashes = _hashes(lowered)
+        begins_2, begins_3, begins_4 = (table[hashes[size]] for size, table in enumerate(self._tables))
+        begins_3 |= begins_4
+        for length, may_begin in ((2, begins_2), (3, begins_3)):
+            for at in np.flatnonzero(may_begin).tolist():
+                pattern = self._patterns.get(lowered[at : at + length])
+                longest = pattern.match(lowered, at) if pattern else None
+                if longest:
+                    for literal in self._beginnings[longest[0]]:
+                        places.setdefault(literal, []).append(at)
+        return places
 
 
 def _hashes(text: str) -> tuple[Any, Any, Any]:

@@ -12,7 +12,7 @@ from functools import cache
 from re import Match, Pattern
 from typing import NamedTuple
 
-from memkit.privacy.literals import Places, find
+from memkit.privacy.literals import Literals, Places
 from memkit.privacy.secret_values import HEX, is_random, literals_of_values
 
 MAX_KEY_BLOCK = 20_000
@@ -270,7 +270,7 @@ _FORMS = (
     Form("basic-auth", ("asic", "ASIC"), r"([Bb](?:asic|ASIC)[ \t]{1,3})[A-Za-z0-9+/]{8,}={0,2}", (1,), _is_credentials),
     Form("basic-auth", ("auth",), r"(_auth[ \t]{0,3}=[ \t]{0,3}|\"auth\"[ \t]{0,3}:[ \t]{0,3}\")[A-Za-z0-9+/]{8,}={0,2}", (1,), _is_credentials),
     Form("url-token", ("://",), r"(://)[0-9a-f]{32}(?::[0-9a-f]{32})?(?=@)"),
-    Form("url-password", ("@tcp(",), r"([\"'\s]\w{1,40}:)[^\s/\"'`<>:@]{1,200}(?=@tcp\()", is_secret=_is_password),
+    Form("url-password", ("@tcp(",), r"([\"'\s][\w.-]{1,40}:)[^\s/\"'`<>:@]{1,200}(?=@tcp\()", is_secret=_is_password),
     Form("url-password", ("://",), r"(://[^\s:/@\"'`<>\[\]]{0,100}:)[^\s/\"'`<>]{1,200}(?=@[\w.\[-])", is_secret=_is_password),
 )  # fmt: skip
 
@@ -327,12 +327,12 @@ def _forms() -> tuple[list[Form], dict[str, list[int]]]:
 
 def of_literals(text: str) -> Places:
     """Return where the literals of all rules are in `text`."""
-    return find(text, _literals())
+    return _literals().find(text)
 
 
 @cache
-def _literals() -> tuple[str, ...]:
-    return tuple({*literals_of_values(), *_forms()[1]} - {""})
+def _literals() -> Literals:
+    return Literals({*literals_of_values(), *_forms()[1]} - {""})
 
 
 def _spans(text: str, form: Form, places: Places) -> Iterator[tuple[int, int]]:

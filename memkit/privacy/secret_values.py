@@ -120,6 +120,9 @@ _OPTIONS = (
     *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
+    ("htpasswd -", r"(\bhtpasswd[ ]-\w*b\w*[ ]\S{1,200}[ ]\S{1,60}[ ][\"']?)([^\s\"'$]{6,200})"),
+    ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{20})(?=\s|\Z)"),  # elasticsearch-reset-password
+    ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
     ("result", r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)"),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
@@ -163,6 +166,9 @@ _NOT_VALUE = (
     r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|fields?|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
 )
 _WORD_AND_NUMBER = r"[^\W\d_]{3,20}\d{2,12}[!#$%&*?+]"
+# What people make up: a word, a sign, and a number; two words and a number, which can be a name too.
+_WORD_SIGN_NUMBER = r"[^\W\d_]{3,20}[@_#*+~]\d{2,12}[!?]?"
+_WORDS_AND_NUMBER = r"[a-z]{3,12}-[a-z]{3,12}-\d{2,6}"
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -173,7 +179,8 @@ def assigned(text: str, places: Places) -> list[tuple[int, int]]:
     lowered = lower(text)
     positions = sorted({at for stem in _stems() & places.keys() for at in places[stem]})
     names = _names(lowered, positions)
-    lines = _lines(text, positions)
+    quiet = {name.start() for name in names if name.lastgroup in _QUIET}
+    lines = _lines(text, [at for at in positions if at not in quiet])
     spans = [
         *_option_values(text, places),
         *_cookie_values(text, places),
@@ -459,9 +466,10 @@ _HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|p
 def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the values in the secret columns of each table or CSV text."""
     done = 0
-    has_cells = _compiled(r"  |[|│\t;,]")
+    no_code = _compiled(r"[^\n=(]*\n|(?i:copy) ")
+    has_cells = _compiled(r"(?<=\S)(?:  | ?[|│\t;,])|(?i:copy)")
     for start, end in headings:
-        if start < done or text[end : end + 1] != "\n" or not has_cells.search(text, start, end):
+        if start < done or text[end : end + 1] != "\n" or not no_code.match(text, start) or not has_cells.search(text, start, end):
             continue
         columns, delimiter, count = _secret_columns(text[start:end])
         if not columns:
@@ -528,6 +536,9 @@ REACH = 100
 THRESHOLD = 7
 """Points that make a value a secret: those of its name, of what stands around it, and of its shape."""
 
+_QUIET = ("weak", "place", "code", "talk")
+"""Kinds of names that head no table, and no value that stands alone."""
+
 # Points of the words that name a secret. They are added to those of the evidence and of the shape.
 _NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1, "phrase": 0}
 _CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock)[ -]\Z"
@@ -567,6 +578,7 @@ _NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3
 _LINE_AND_NEXT = r"[^\n]*(?:\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?[^\n]*)?"
 _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
 # Names whose value can be digits alone.
+_IS_PASSWORD = r"pass(?:w|e?(?![a-z]))|pwd|pw|psk|kennwort|senha|contrase|clave|has[lł]o|пароль|[\u3040-\ud7af]"
 _OF_DIGITS = r".*(?:pin|puk|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
 
 
@@ -574,7 +586,7 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
     """Yield each value that looks like a secret and for which there is enough evidence around it."""
     last = done = 0
     starts = [name.start() for name in names]
-    for start, end in _candidates(text, starts):
+    for start, end in _candidates(text, names):
         if start < done:
             continue
         last = bisect(starts, start - 1, last)
@@ -589,8 +601,8 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
             done = end
 
 
-def _candidates(text: str, names: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield what can be a value near one of the `names`, given by their positions."""
+def _candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
+    """Yield what can be a value near one of the `names`."""
     run, might_be, candidate = _compiled(_RUN), _compiled(_MIGHT_BE), _compiled(_CANDIDATE)
     for low, high in _near(text, names):
         for found in run.finditer(text, low, high):
@@ -636,11 +648,12 @@ def _passphrases(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
             done = found.end()
 
 
-def _near(text: str, names: list[int]) -> Iterator[tuple[int, int]]:
+def _near(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield the parts of a text in which values are near a name: its line and the next."""
     next_line = _compiled(_LINE_AND_NEXT)
     low = high = known = 0
-    for at in names:
+    for name in names:
+        at = name.start()
         if at >= known:
             start = max(at - 3 * REACH, text.rfind("\n", max(0, at - 3 * REACH), at) + 1)
             if start > high:
@@ -673,6 +686,8 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int) ->
     before = lowered[max(0, at - 30) : at]
     name_end = _compiled(r"[a-z\xdf-\xff]{0,20}").match(lowered, name.end()).end()  # type: ignore[union-attr]
     if lowered[start:end].isdigit() and not _compiled(_OF_DIGITS).fullmatch(lowered[at:name_end]):
+        return -THRESHOLD
+    if _compiled(_WORDS_AND_NUMBER).fullmatch(lowered, start, end) and not _compiled(_IS_PASSWORD).match(lowered, at):
         return -THRESHOLD
     if kind not in ("strong", "key") and _compiled(_UUID).fullmatch(lowered, start, end):
         return -THRESHOLD
@@ -712,12 +727,16 @@ def _shape(value: str) -> int:
         return 1
     if _compiled(_GROUPS).fullmatch(value):
         return 2
+    if _compiled(_WORDS_AND_NUMBER).fullmatch(value):
+        return 1
     if "=" in value.rstrip("=") or (_compiled(_NO_PASSWORD).match(value) and not (len(value) >= 20 and is_random(value) and not _words(value[:12]))):
         return 0
     if _compiled(_UUID).fullmatch(value):
         return 2 if entropy(value) > MIN_ENTROPY else 0
     if _compiled(r"(?i)0x[0-9a-f]{1,40}").fullmatch(value):
         return 0
+    if _compiled(_WORD_SIGN_NUMBER).fullmatch(value) and not (value.islower() or value.isupper()):
+        return 2
     if len(value) < MIN_LENGTH or not _looks_secret(value) or _is_name(value):
         return 0
     if not value.lower().strip(HEX + "-"):
@@ -749,7 +768,7 @@ def _foreign_names() -> str:
     return "|".join(re.escape(word.replace("_", " ")) for word in ("kata_sandi", *_FOREIGN))
 
 
-_NO_PASSWORD = r"[a-z]+[/.-][^!#%^*+~?&]*\Z|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
+_NO_PASSWORD = r"[A-Za-z][\w.-]*-(?:[0-9a-f]{40}|[0-9a-f]{64})\Z|[a-z]+[/.-][^!#%^*+~?&]*\Z|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
 
 
 # The letters that often follow a letter, behind it, counted in English and in code.
