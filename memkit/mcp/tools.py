@@ -8,15 +8,68 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
-from typing import Annotated, Any, ClassVar
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
 
-from memkit.errors import MemkitError
+from memkit import anchors
+from memkit.errors import MemkitError, NotFoundError
 from memkit.memory import Memory
+from memkit.recall.names import find_entry
+from memkit.text import one_line
 from memkit.typed import typed
+
+if TYPE_CHECKING:
+    from memkit.memory import Memory
+
+SCHEME = "memkit://"
+TYPE = "text/markdown"
+MOST_DAYS, MOST_SESSIONS = 30, 20
+
+TEMPLATES = {"A day": "memkit://day/{day}", "A session": "memkit://session/{session}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A resource in the list."""
+
+    uri: str
+    name: str
+    title: str
+
+
+def known(memory: Memory) -> list[Listed]:
+    """Return the newest days and sessions, newest first. The templates reach all others."""
+    days = [
+        Listed(f"{SCHEME}day/{day}", day, f"The day {day}")
+        for day in reversed(memory.days[-MOST_DAYS:])
+    ]
+    sessions = [
+        Listed(f"{SCHEME}session/{one.id}", one.id, one_line(one.title, 100))
+        for one in islice(memory.sessions(), MOST_SESSIONS)
+    ]
+    return days + sessions
+
+
+def read(uri: str, memory: Memory) -> str:
+    """Return the Markdown of a day or session, marked as quotations. Raise `NotFoundError`, `MemkitError`."""
+    kind, _, name = uri.removeprefix(SCHEME).partition("/")
+    if not uri.startswith(SCHEME) or kind not in ("day", "session") or not name:
+        known_kinds = ", ".join(TEMPLATES.values())
+        raise NotFoundError(f"there is no resource {one_line(uri, 200)}; there are {known_kinds}")
+    if kind == "day":
+        text = memory.day(name) if name in memory.days else ""
+    else:
+        found = find_entry(memory.journal, name)
+        text = found.markdown if found is not None and found.kind == "session" else ""
+    if not text:
+        raise NotFoundError(f"{memory.project.root} has no {kind} {one_line(name, 100)}")
+    return cut(f"{QUOTED}\n\n{anchors.strip(text)}")
+
 
 MOST_RESULTS = 10
 MOST_IDS = 20
@@ -204,12 +257,22 @@ def cut(text: str) -> str:
     return f"{text[:MOST_CHARACTERS]}\n… {left_out:,} more characters are left out; ask for less."
 
 
-def schema_of(tool: type[Arguments]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments."""
-    _, components = msgspec.json.schema_components([tool])
-    schema: dict[str, Any] = components[tool.__name__]
-    schema.pop("title")
-    return schema
+def described() -> list[dict[str, Any]]:
+    """Return the tools as the protocol describes them, with the JSON schemas of their arguments."""
+    _, schemas = msgspec.json.schema_components(TOOLS.values())
+    return [
+        {
+            "name": name,
+            "description": tool.description,
+            "inputSchema": {key: part for key, part in schemas[tool.__name__].items() if key != "title"},
+            "annotations": {
+                "readOnlyHint": tool.is_read_only,
+                "destructiveHint": tool.is_destructive,
+                "openWorldHint": False,
+            },
+        }
+        for name, tool in TOOLS.items()
+    ]
 
 
 def _day(text: str) -> date | None:
