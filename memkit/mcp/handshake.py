@@ -50,8 +50,7 @@ def reply_to(line: bytes) -> tuple[Any, bytes] | None:
     A request that the SDK might refuse is not answered: the client would get two replies, or lose one.
     """
     message = message_of(line)
-    name = message.get("id")
-    params: Any = message.get("params")
+    name, params = message.get("id"), message.get("params")
     if message.get("jsonrpc") != "2.0" or isinstance(name, bool) or not isinstance(name, (str, int)):
         return None
     result: dict[str, Any]
@@ -79,13 +78,13 @@ def reply_to(line: bytes) -> tuple[Any, bytes] | None:
         return None
 
 
-def message_of(line: bytes) -> dict[str, Any]:
+def message_of(line: bytes) -> Any:
     """Return the JSON object of a line, or an empty one."""
     try:
         found = parse_json(line.decode())
+        return found if isinstance(found, dict) else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _is_complete(params: Any) -> bool:

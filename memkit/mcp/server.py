@@ -71,7 +71,9 @@ def _greet(source: BinaryIO, replies: _Output) -> list[bytes]:
         method = handshake.message_of(line).get("method")
         answered = handshake.reply_to(line)
         if answered is not None:
-            replies.send_early(*answered)
+            name, data = answered
+            replies.answered.append(name)
+            replies.send(data)
         if method == "tools/list" or (answered is None and method != "notifications/initialized"):
             break
     return lines
@@ -203,27 +205,21 @@ class _Input:
 class _Output:
     def __init__(self, target: BinaryIO) -> None:
         self._target = target
-        self._answered: list[Any] = []
+        self.answered: list[Any] = []  # requests whose answers by the SDK are dropped
 
     async def write(self, text: str) -> None:
         """Write one message. A client that has gone gets nothing: the end of stdin ends the server."""
         from anyio import to_thread
 
         data = text.encode("utf-8")
-        if self._answered:
-            message = handshake.message_of(data)
-            if "method" not in message and message.get("id") in self._answered:
-                self._answered.remove(message["id"])
-                return
+        message = handshake.message_of(data) if self.answered else {}
+        if "method" not in message and message.get("id") in self.answered:
+            self.answered.remove(message["id"])
+            return
         await to_thread.run_sync(self.send, data, abandon_on_cancel=True)
 
     async def flush(self) -> None:
         """Do nothing: each message is flushed when it is written."""
-
-    def send_early(self, name: Any, data: bytes) -> None:
-        """Answer a request before the SDK does, whose answer is then dropped."""
-        self._answered.append(name)
-        self.send(data)
 
     def send(self, data: bytes) -> None:
         try:

@@ -25,8 +25,6 @@ from memkit.projects.project import Project, Registry, digest16
 from memkit.state import read_state, read_state_or_none, write_state
 from memkit.topics.files import drop_outdated, key_of
 
-# Give clusters the ids of earlier topics, by the members that they share.
-#
 # A topic keeps its id as long as a cluster shares at least half of its members, or half of the cluster's own.
 # Where several clusters or topics compete, the pair that shares most comes first. A topic with the user's own
 # label comes before those without, if it makes up a quarter of the cluster.
@@ -38,9 +36,7 @@ LABEL_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to an earlier topic: it was split `into` others, merged into one, or is gone (`into`
-    none).
-    """
+    """What happened to an earlier topic: it was split or merged `into` others, or is gone (`into` none)."""
 
     kind: str
     id: str
