@@ -108,7 +108,7 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
     from mcp.shared.exceptions import MCPError
 
     # Not before the handshake: they import half of memkit.
-    from memkit.mcp import tools
+    from memkit.mcp import resources
     from memkit.mcp.tools import call, described
 
     limiter = anyio.CapacityLimiter(MOST_CALLS)
@@ -133,10 +133,10 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
 
     async def list_resources(context: Any, params: Any) -> types.ListResourcesResult:
-        found = await in_thread(lambda: tools.known(open_memory()))
+        found = await in_thread(lambda: resources.known(open_memory()))
         return types.ListResourcesResult(
             resources=[
-                types.Resource(uri=one.uri, name=one.name, title=one.title, mime_type=tools.TYPE)
+                types.Resource(uri=one.uri, name=one.name, title=one.title, mime_type=resources.TYPE)
                 for one in found
             ]
         )
@@ -144,8 +144,8 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
     async def list_templates(context: Any, params: Any) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(
             resource_templates=[
-                types.ResourceTemplate(uri_template=uri, name=name, mime_type=tools.TYPE)
-                for name, uri in tools.TEMPLATES.items()
+                types.ResourceTemplate(uri_template=uri, name=name, mime_type=resources.TYPE)
+                for name, uri in resources.TEMPLATES.items()
             ]
         )
 
@@ -154,10 +154,10 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
         try:
-            text = await in_thread(lambda: tools.read(uri, open_memory()))
+            text = await in_thread(lambda: resources.read(uri, open_memory()))
         except Exception as error:
             raise MCPError(types.INVALID_PARAMS, _reason(uri, error)) from error
-        contents = types.TextResourceContents(uri=uri, mime_type=tools.TYPE, text=text)
+        contents = types.TextResourceContents(uri=uri, mime_type=resources.TYPE, text=text)
         return types.ReadResourceResult(contents=[contents])
 
     return Server(
