@@ -1,10 +1,11 @@
 """Measure retrieval on real coding sessions, from a repository that keeps them on a branch.
 
-    python benchmarks/coding_sessions.py --data FOLDER [--clone REPOSITORY] [--modes …] [--json] [--write]
+    python benchmarks/coding_sessions.py --data FOLDER [--clone REPOSITORY] [--deja FILE] [--json] [--write]
 
 `--clone` makes FOLDER from a clone that has the branch `entire/checkpoints/v1` (see checkpoints.py). The
 sessions are imported into a temporary project, or were imported before into the project `--project` of the
-home `--home`. Transcripts hold real names and paths: publish the figures, never the text.
+home `--home`. Transcripts hold real names and paths: publish the figures, never the text. `--deja` also asks
+deja-vu, which indexes the same transcripts in a home of its own.
 
 Commits: a commit's subject asks for the sessions behind it, through the public search. Sessions are ranked by
 their first result. BM25 sees each session, its prompts and answers, as one document of plain words. Sessions
@@ -18,7 +19,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -33,6 +36,7 @@ import locomo  # noqa: E402
 import metrics  # noqa: E402
 import msgspec  # noqa: E402
 import report as document  # noqa: E402
+import resources  # noqa: E402
 
 from memkit.agents.claude_code.transcript import Transcript  # noqa: E402
 from memkit.agents.claude_code.turn import read_turns  # noqa: E402
@@ -99,6 +103,35 @@ class ModeRanking:
         return list(dict.fromkeys(result.chunk.session for result in results))
 
 
+class Deja:
+    """The program `deja`, with its own order of sessions. It lists at most 50."""
+
+    def __init__(self, program: Path, transcripts: Path, home: Path) -> None:
+        shutil.copytree(transcripts, home / ".claude" / "projects" / "-coding-sessions")
+        self._program = str(program.resolve())
+        self._environment = {"HOME": str(home), "PATH": os.environ["PATH"]}
+        self.index = self._run("index")
+        self.index_mb = resources.disk(home / ".cache" / "deja")
+        self.searches: list[resources.Finished] = []
+
+    def __call__(self, question: str) -> list[str]:
+        self.searches.append(self._run("search", "--json", question))
+        return [hit["session"]["id"] for hit in json.loads(self.searches[-1].output)["hits"]]
+
+    def costs(self) -> str:
+        """Return what the index and a search took, in one sentence."""
+        times = resources.percentiles([search.seconds for search in self.searches])
+        return (
+            f"deja-vu: index {self.index.seconds:.0f} s, {self.index.peak:.0f} MB of memory, "
+            f"{self.index_mb:.0f} MB on disk; search p50 {times['p50_ms']:.0f} ms, "
+            f"p95 {times['p95_ms']:.0f} ms, "
+            f"{max(search.peak for search in self.searches):.0f} MB."
+        )
+
+    def _run(self, *arguments: str) -> resources.Finished:
+        return resources.run([self._program, *arguments], environment=self._environment)
+
+
 def commit_means(asked: Sequence[dict[str, Any]], ranking: Ranking) -> dict[str, float]:
     """Return the means of the questions' metrics, with a session for a hit."""
     rows = []
@@ -125,7 +158,7 @@ def file_shares(asked: list[dict[str, Any]], project: Project, words: SessionWor
 
 
 def measure(
-    folder: Path, project: Project, home: Home, embedder: Any, modes: Sequence[str]
+    folder: Path, project: Project, home: Home, embedder: Any, modes: Sequence[str], deja: Deja | None
 ) -> dict[str, Any]:
     """Return the figures of commits by ranking and half, and those of files."""
     questions = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
@@ -138,6 +171,8 @@ def measure(
         f"memkit, {mode}": ModeRanking(project, home, embedder, mode) for mode in modes
     }
     rankings[BASELINE] = words
+    if deja:
+        rankings["deja-vu"] = deja
     return {
         "sessions": len(words.sessions),
         "questions": {half: len(asked) for half, asked in halves.items()},
@@ -172,6 +207,7 @@ def main() -> int:
     parser.add_argument("--home", type=Path, help="where the sessions were imported before")
     parser.add_argument("--project", type=Path, help="their project in that home")
     parser.add_argument("--modes", default=",".join(locomo.MODES))
+    parser.add_argument("--deja", type=Path, metavar="FILE", help="the program of deja-vu")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/benchmarks.md")
     arguments = parser.parse_args()
@@ -188,8 +224,13 @@ def main() -> int:
             transcripts = sorted((arguments.data / "sessions").glob("*.jsonl"))
             project, home = locomo.capture(transcripts, Path(place).resolve())
             sync_project(project, home, load.Settings(), embedder=embedder)
-        figures = measure(arguments.data, project, home, embedder, arguments.modes.split(","))
+        deja = None
+        if arguments.deja:
+            deja = Deja(arguments.deja, arguments.data / "sessions", Path(place).resolve() / "deja")
+        figures = measure(arguments.data, project, home, embedder, arguments.modes.split(","), deja)
     text = markdown(figures)
+    if deja:
+        text += f"\n\n{deja.costs()}"
     document.publish("coding-sessions", figures, text, as_json=arguments.json, write=arguments.write)
     return 0
 
