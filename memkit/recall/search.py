@@ -33,7 +33,6 @@ from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.recall import fusion
-from memkit.recall.colleagues import SharedMemory, interleaved, shared_memory
 from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of
 from memkit.recall.excerpts import make_excerpt, outcome_of
 from memkit.recall.fusion import Scores
@@ -43,7 +42,7 @@ from memkit.recall.pieces import fill, joined
 from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
 from memkit.recall.selection import BulletIndex, ChangingEntry, Place, Selection
 from memkit.recall.superseded import SupersededIndex, SupersedingFact
-from memkit.recall.team import shared_by
+from memkit.recall.team import SharedMemory, interleaved, shared_by, shared_memory
 from memkit.settings import SearchSettings, Settings, load
 from memkit.text import one_line
 
