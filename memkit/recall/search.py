@@ -36,7 +36,7 @@ from memkit.recall import fusion
 from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of
 from memkit.recall.excerpts import make_excerpt, outcome_of
 from memkit.recall.fusion import Scores
-from memkit.recall.later import NewestFirst
+from memkit.recall.later import NewestFirst, decided_first
 from memkit.recall.overview import Line
 from memkit.recall.pieces import fill, joined
 from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
@@ -323,7 +323,8 @@ class Searcher:
         # A change is found even if it matches less than results must.
         about = found.raisable & (found.relevance >= self.settings.best_relevance)
         return NewestFirst(self.corpus, request.query).ordered(
-            self._places(found, request, found.allowed), self._places(found, request, about)
+            decided_first(self.corpus, self._places(found, request, found.allowed)),
+            self._places(found, request, about),
         )
 
     def _places(
