@@ -194,7 +194,7 @@ def write_home(memory: SyntheticMemory, root: Path, home: str, days: int, states
     from memkit.archive.archive import Archive
     from memkit.archive.turn import ArchivedTurn
     from memkit.capture.sessions import Session, Sessions
-    from memkit.conversation.message import Message
+    from memkit.conversation.turn import Message
     from memkit.journal.day_file import DayFile
     from memkit.paths import Home
 

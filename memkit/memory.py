@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from memkit.recall.transcript import Exchange
     from memkit.service.jobs import JobView
     from memkit.settings.load import Settings
-    from memkit.stats.overview import MemoryOverview
+    from memkit.stats import MemoryOverview
     from memkit.summarize.compaction import CompactionReport
     from memkit.timeline.events import ChildrenMatches, Events, NodeMatches
     from memkit.timeline.tree import Timeline
@@ -299,7 +299,7 @@ class Memory:
 
     def overview(self) -> MemoryOverview:
         """Return sizes, the last turn, costs, and health: `memory.overview()["counts"]["sessions"]`."""
-        from memkit.stats.overview import overview
+        from memkit.stats import overview
 
         return overview(self._timeline, self.home, self.settings, self.index_status())
 

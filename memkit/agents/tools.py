@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memkit.agents.claude_code import tools as claude_code
-from memkit.conversation.message import Role
+from memkit.conversation.turn import Role
 
 _ROLES: dict[str, Role] = {**claude_code.ROLES}
 

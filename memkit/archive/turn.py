@@ -10,8 +10,7 @@ from pathlib import Path
 
 from memkit.agents.claude_code.exchange import messages_of
 from memkit.agents.claude_code.transcript import TranscriptEntry
-from memkit.conversation.message import Message
-from memkit.conversation.turn import INTERRUPTED, Turn
+from memkit.conversation.turn import INTERRUPTED, Message, Turn
 from memkit.conversation.values import redacted_again
 
 PIECE_CHARACTERS = 16_000

@@ -16,8 +16,7 @@ from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, bounded
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Session
-from memkit.conversation.message import Message, ToolUse
-from memkit.conversation.turn import INTERRUPTED, ToolCall, Turn, excerpt, turn_id
+from memkit.conversation.turn import INTERRUPTED, Message, ToolCall, ToolUse, Turn, excerpt, turn_id
 from memkit.conversation.values import clean
 from memkit.errors import MemkitError
 from memkit.paths import Home

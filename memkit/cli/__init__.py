@@ -35,7 +35,7 @@ _GROUPS = {
         "import": ("importing", "Import existing Claude Code sessions."),
         "summarize": ("summarize", "Summarize sessions with a model."),
         "compact": ("summarize", "Condense the memory into lasting facts."),
-        "share": ("share", "Share entries with everybody who has the repository."),
+        "share": ("remember", "Share entries with everybody who has the repository."),
         "forget": ("forget", "Erase something permanently."),
         "on": ("projects", "Remember this project's sessions again."),
         "off": ("projects", "Stop remembering this project's sessions."),
@@ -45,7 +45,7 @@ _GROUPS = {
         "expand": ("expand", "Show the whole section around a result."),
         "cite": ("expand", "Show the proof of a summary bullet."),
         "transcript": ("expand", "Show the original exchange."),
-        "resume": ("resume", "Find a session, and resume it in Claude Code."),
+        "resume": ("sessions", "Find a session, and resume it in Claude Code."),
         "why": ("why", "Show what was decided and changed about a file."),
         "topics": ("topics", "List what the project is about."),
     },
@@ -56,7 +56,7 @@ _GROUPS = {
         "status": ("status", "Show what is remembered, what is pending, and what failed."),
         "stats": ("stats", "Show statistics of the memory: days, turns, use, cost, size."),
         "cost": ("stats", "Show what model calls cost."),
-        "export": ("export", "Export the memory as Markdown, JSON lines, or HTML."),
+        "export": ("backup", "Export the memory as Markdown, JSON lines, or HTML."),
     },
     "Maintain": {
         "doctor": ("doctor", "Find and fix problems."),
@@ -67,7 +67,7 @@ _GROUPS = {
         "audit": ("forget", "Search the memory for secrets."),
         "service": ("service", "Control the background service."),
         "jobs": ("jobs", "List and run recurring jobs."),
-        "logs": ("logs", "Show memkit's logs."),
+        "logs": ("service", "Show memkit's logs."),
         "uninstall": ("uninstall", "Remove memkit from this machine."),
     },
     "Configure": {
@@ -83,14 +83,14 @@ _GROUPS = {
 
 _INTERNAL = {
     "recall": ("recall", "Search and format the results for a model (used by the skill)."),
-    "mcp": ("mcp", "Serve the memory to other agents (started by MCP clients)."),
+    "mcp": ("recall", "Serve the memory to other agents (started by MCP clients)."),
     "statusline": ("status", "Print a line for Claude Code's status line."),
-    "work": ("work", "Process pending events (used by hooks)."),
+    "work": ("jobs", "Process pending events (used by hooks)."),
 }
 """Commands that programs start. They work, and the manual has them, but help does not list them."""
 
 _LISTED = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
-_RELATED = {"unshare": ("share", "Take back what you shared.")}
+_RELATED = {"unshare": ("remember", "Take back what you shared.")}
 """Commands that the help of another one names. They work, and the manual has them."""
 
 _COMMANDS = _LISTED | _RELATED | _INTERNAL

@@ -16,7 +16,7 @@ from memkit.cli.sessions import list_sessions
 from memkit.text import one_line
 
 if TYPE_CHECKING:
-    from memkit.conversation.message import Message
+    from memkit.conversation.turn import Message
     from memkit.recall.expand import Section
     from memkit.recall.transcript import Exchange
 

@@ -153,7 +153,7 @@ def _rename(context: Context, name: str) -> None:
 
 
 def _choose_folder(context: Context, folder: str) -> None:
-    from memkit.maintenance.folder import choose_folder
+    from memkit.maintenance import choose_folder
 
     folder, shared = folder.rstrip("/").removeprefix("./"), context.settings().memory.shared
     with context.capture_lock():

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
-from memkit.conversation.message import Message
+from memkit.conversation.turn import Message
 from memkit.privacy.secret_values import prints_secret
 from memkit.text import encodable
 

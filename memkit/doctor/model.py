@@ -16,9 +16,8 @@ from memkit.embedding.remote import PROVIDERS
 from memkit.environment import install_command
 from memkit.errors import ConfigError, DamagedFileError, EmbeddingError, MemkitError
 from memkit.llm import NotConfiguredError, RateLimitedError, UnavailableError
-from memkit.llm.calls import is_budget_reached
+from memkit.llm.calls import end_of, is_budget_reached
 from memkit.llm.ledger import OK, Ledger
-from memkit.llm.models import end_of
 from memkit.settings import AUTO, CLOUD, is_server, load
 from memkit.settings.load import KEY_VARIABLES, find_key, with_keys
 from memkit.text import plural

@@ -132,7 +132,7 @@ def load_embedder(
             return MultilingualEmbedder(prefixes)
         if provider in remote.PROVIDERS:
             return remote.RemoteEmbedder(home, chosen, prefixes)
-        from memkit.embedding.sentence_transformers import SentenceTransformersEmbedder
+        from memkit.embedding.local import SentenceTransformersEmbedder
 
         return SentenceTransformersEmbedder(model, prefixes, allow_download=chosen.download)
     if model != weights.MODEL:

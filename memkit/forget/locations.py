@@ -17,9 +17,8 @@ from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.capture.project_list import remembered_projects
 from memkit.errors import MemkitError
-from memkit.forget.mentions import Mentioned
 from memkit.forget.old_versions import FactLocation, find_facts, find_old_versions
-from memkit.forget.selection import ForgetSelection, Passage
+from memkit.forget.selection import ForgetSelection, Mentioned, Passage
 from memkit.hook.entries import days
 from memkit.index.sections import is_iso_date
 from memkit.journal.day_edits import Removal, removed_bullets

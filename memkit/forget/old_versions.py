@@ -17,8 +17,7 @@ import msgspec
 
 from memkit.archive.archive import Archive
 from memkit.errors import ArchiveError
-from memkit.forget.mentions import Mentions
-from memkit.forget.selection import Passage, read_facts
+from memkit.forget.selection import Mentions, Passage, read_facts
 from memkit.index.catalog import snapshots_of
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.reader import ChunkReader, open_current

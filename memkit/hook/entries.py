@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Container, Iterator
-from typing import NamedTuple
 
 from memkit import anchors
 from memkit.bullets import bullet_words
@@ -34,13 +33,6 @@ _BLOCK = 65_536
 _HEADING = re.compile(r"^#{2,3} [^\n]*", re.MULTILINE)
 _LABEL = re.compile(r"^\*\*(Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
 _ORDER = {"Asked": 0, "Did": 1, "Answered": 2, "Interrupted": 2}
-
-class SessionEntry(NamedTuple):
-    """One remembered turn or note: its day, its heading ("14:02 Which port …"), the answer's start."""
-
-    day: str
-    heading: str
-    answer: str
 
 
 def is_copy(name: str) -> bool:
@@ -73,15 +65,6 @@ def _is_day(entry: os.DirEntry[str], memory: str) -> bool:
         return entry.is_symlink() and os.path.isfile(inside(entry.path, memory))
     except OSError:
         return False
-
-
-def newest_entries(
-    project: Project, names: list[str], most: int = HOOK_BYTES
-) -> Iterator[SessionEntry]:
-    """Yield the turns and notes of these days, newest first; of each day those in its last `most` bytes."""
-    for day, text in read_days(project, names, most):
-        for heading, body in sorted(entries_of(text), key=lambda entry: entry[0][:5], reverse=True):
-            yield SessionEntry(day, heading, answer_of(body))
 
 
 def read_days(project: Project, names: list[str], most: int) -> Iterator[tuple[str, str]]:

@@ -31,8 +31,8 @@ from memkit.forget.selection import ForgetSelection
 from memkit.index.memory_files import move_paths
 from memkit.ipc import unindexed
 from memkit.journal.journal import Journal
+from memkit.maintenance import has_folders
 from memkit.maintenance.backup import PROJECT_MEMBERS, BackedUpProject, Unpacked, unpack
-from memkit.maintenance.folder import has_folders
 from memkit.paths import OPENCLAW_DAYS, Home
 from memkit.privacy.tombstones import Forgotten, Tombstones, read_forgotten
 from memkit.projects.project import OWN_FOLDER, Project, Registry, is_bare_place

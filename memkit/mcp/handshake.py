@@ -1,6 +1,6 @@
-"""Answer the client's first message at once: importing the SDK takes longer than a client likes to wait.
+"""Answer the client's first messages at once: importing the SDK takes longer than a client likes to wait.
 
-The SDK gets the message as well, so that it knows the client; its own reply is dropped.
+The SDK gets the messages as well, so that it knows the client; its own replies are dropped.
 """
 
 from __future__ import annotations
@@ -45,40 +45,51 @@ forget: only when the user asks. First with dry_run, show what it lists, then wi
 
 
 def reply_to(line: bytes) -> tuple[Any, bytes] | None:
-    """Return the id of an `initialize` request and the line that answers it; None for any other message.
+    """Return the id of an `initialize` or `tools/list` request and the line that answers it; else None.
 
     A request that the SDK might refuse is not answered: the client would get two replies, or lose one.
     """
-    try:
-        message = parse_json(line.decode())
-    except ValueError:
-        return None
-    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-        return None
-    if message.get("method") != "initialize":
-        return None
+    message = message_of(line)
     name, params = message.get("id"), message.get("params")
-    if isinstance(name, bool) or not isinstance(name, (str, int)) or not isinstance(params, dict):
+    if message.get("jsonrpc") != "2.0" or isinstance(name, bool) or not isinstance(name, (str, int)):
         return None
-    client = params.get("clientInfo")
-    if not isinstance(client, dict) or not isinstance(params.get("capabilities"), dict):
+    result: dict[str, Any]
+    if message.get("method") == "tools/list" and params in (None, {}):
+        from memkit.mcp.tools import described
+
+        result = {"tools": described()}
+    elif message.get("method") == "initialize" and _is_complete(params):
+        asked = params["protocolVersion"]
+        result = {
+            "protocolVersion": asked if asked in VERSIONS else VERSIONS[-1],
+            "capabilities": {
+                "resources": {"listChanged": False, "subscribe": False},
+                "tools": {"listChanged": False},
+            },
+            "serverInfo": {"name": NAME, "version": memkit.__version__},
+            "instructions": INSTRUCTIONS,
+        }
+    else:
         return None
-    if not isinstance(client.get("name"), str) or not isinstance(client.get("version"), str):
-        return None
-    asked = params.get("protocolVersion")
-    if not isinstance(asked, str):
-        return None
-    result = {
-        "protocolVersion": asked if asked in VERSIONS else VERSIONS[-1],
-        "capabilities": {
-            "resources": {"listChanged": False, "subscribe": False},
-            "tools": {"listChanged": False},
-        },
-        "serverInfo": {"name": NAME, "version": memkit.__version__},
-        "instructions": INSTRUCTIONS,
-    }
     reply = {"jsonrpc": "2.0", "id": name, "result": result}
     try:
         return name, json.dumps(reply, ensure_ascii=False).encode() + b"\n"
     except UnicodeEncodeError:  # half a character, which the SDK does not read
         return None
+
+
+def message_of(line: bytes) -> Any:
+    """Return the JSON object of a line, or an empty one."""
+    try:
+        found = parse_json(line.decode())
+        return found if isinstance(found, dict) else {}
+    except ValueError:
+        return {}
+
+
+def _is_complete(params: Any) -> bool:
+    if not isinstance(params, dict) or not isinstance(params.get("capabilities"), dict):
+        return False
+    client = params.get("clientInfo")
+    texts = (client.get("name"), client.get("version")) if isinstance(client, dict) else (None,)
+    return all(isinstance(text, str) for text in (*texts, params.get("protocolVersion")))

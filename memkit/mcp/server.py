@@ -52,18 +52,31 @@ def serve(open_memory: Opener) -> NoReturn:
     signal.signal(signal.SIGINT, lambda *_: _end(calls, 130))
     status = 1
     try:
-        first = source.readline()
-        answered = handshake.reply_to(first)
-        replies = _Output(target, answered)
-        if answered is not None:
-            replies.send(answered[1])
+        replies = _Output(target)
+        lines = _greet(source, replies)
         import anyio
 
-        anyio.run(_serve, _server(open_memory, calls), _Input(first, source), replies)
+        anyio.run(_serve, _server(open_memory, calls), _Input(lines, source), replies)
         status = 0
     except Exception:
         logger.exception("memkit mcp failed")
     _end(calls, status)
+
+
+def _greet(source: BinaryIO, replies: _Output) -> list[bytes]:
+    """Answer messages until one is for the SDK, or the client has the tools. Return what was read."""
+    lines = []
+    for line in iter(source.readline, b""):
+        lines.append(line)
+        method = handshake.message_of(line).get("method")
+        answered = handshake.reply_to(line)
+        if answered is not None:
+            name, data = answered
+            replies.answered.append(name)
+            replies.send(data)
+        if method == "tools/list" or (answered is None and method != "notifications/initialized"):
+            break
+    return lines
 
 
 def _end(calls: _Calls, status: int) -> NoReturn:
@@ -96,7 +109,7 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
 
     # Not before the handshake: they import half of memkit.
     from memkit.mcp import resources
-    from memkit.mcp.tools import TOOLS, call, schema_of
+    from memkit.mcp.tools import call, described
 
     limiter = anyio.CapacityLimiter(MOST_CALLS)
 
@@ -110,21 +123,7 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
         return await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=limiter)
 
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(
-            tools=[
-                types.Tool(
-                    name=name,
-                    description=tool.description,
-                    input_schema=schema_of(tool),
-                    annotations=types.ToolAnnotations(
-                        read_only_hint=tool.is_read_only,
-                        destructive_hint=tool.is_destructive,
-                        open_world_hint=False,
-                    ),
-                )
-                for name, tool in TOOLS.items()
-            ]
-        )
+        return types.ListToolsResult.model_validate({"tools": described()})
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
@@ -181,19 +180,19 @@ def _reason(what: str, error: Exception) -> str:
 
 
 class _Input:
-    """The lines of stdin for the SDK, the one that was read already first."""
+    """The lines of stdin for the SDK, those that were read already first."""
 
-    def __init__(self, first: bytes, source: BinaryIO) -> None:
-        self._first = first
+    def __init__(self, lines: list[bytes], source: BinaryIO) -> None:
+        self._lines = lines
         self._source = source
 
     async def __aiter__(self) -> AsyncIterator[str]:
         from anyio import to_thread
 
-        line = self._first
-        while line:
+        for line in self._lines:
             yield line.decode("utf-8", "replace")
-            line = await to_thread.run_sync(self._read, abandon_on_cancel=True)
+        while line := await to_thread.run_sync(self._read, abandon_on_cancel=True):
+            yield line.decode("utf-8", "replace")
 
     def _read(self) -> bytes:
         try:
@@ -204,18 +203,20 @@ class _Input:
 
 
 class _Output:
-    def __init__(self, target: BinaryIO, answered: tuple[Any, bytes] | None) -> None:
+    def __init__(self, target: BinaryIO) -> None:
         self._target = target
-        self._dropped = answered
+        self.answered: list[Any] = []  # requests whose answers by the SDK are dropped
 
     async def write(self, text: str) -> None:
         """Write one message. A client that has gone gets nothing: the end of stdin ends the server."""
         from anyio import to_thread
 
-        if self._dropped is not None and _answers(text, self._dropped[0]):
-            self._dropped = None
+        data = text.encode("utf-8")
+        message = handshake.message_of(data) if self.answered else {}
+        if "method" not in message and message.get("id") in self.answered:
+            self.answered.remove(message["id"])
             return
-        await to_thread.run_sync(self.send, text.encode("utf-8"), abandon_on_cancel=True)
+        await to_thread.run_sync(self.send, data, abandon_on_cancel=True)
 
     async def flush(self) -> None:
         """Do nothing: each message is flushed when it is written."""
@@ -226,13 +227,6 @@ class _Output:
             self._target.flush()
         except OSError as error:
             logger.info("the client has gone: %s", error)
-
-
-def _answers(text: str, name: Any) -> bool:
-    from memkit.state import parse_json
-
-    message = parse_json(text)
-    return isinstance(message, dict) and message.get("id") == name and "method" not in message
 
 
 class _Calls:

@@ -9,14 +9,16 @@ import json
 import os
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
 
 from memkit.errors import MemkitError
-from memkit.memory import Memory
 from memkit.typed import typed
+
+if TYPE_CHECKING:
+    from memkit.memory import Memory
 
 MOST_RESULTS = 10
 MOST_IDS = 20
@@ -204,12 +206,22 @@ def cut(text: str) -> str:
     return f"{text[:MOST_CHARACTERS]}\n… {left_out:,} more characters are left out; ask for less."
 
 
-def schema_of(tool: type[Arguments]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments."""
-    _, components = msgspec.json.schema_components([tool])
-    schema: dict[str, Any] = components[tool.__name__]
-    schema.pop("title")
-    return schema
+def described() -> list[dict[str, Any]]:
+    """Return the tools as the protocol describes them, with the JSON schemas of their arguments."""
+    _, schemas = msgspec.json.schema_components(TOOLS.values())
+    return [
+        {
+            "name": name,
+            "description": tool.description,
+            "inputSchema": {key: part for key, part in schemas[tool.__name__].items() if key != "title"},
+            "annotations": {
+                "readOnlyHint": tool.is_read_only,
+                "destructiveHint": tool.is_destructive,
+                "openWorldHint": False,
+            },
+        }
+        for name, tool in TOOLS.items()
+    ]
 
 
 def _day(text: str) -> date | None:

@@ -14,7 +14,7 @@ from typing import TypedDict
 
 from memkit import anchors
 from memkit.bullets import WrittenBullet, read_bullets
-from memkit.conversation.message import Message, MessageView
+from memkit.conversation.turn import Message, MessageView
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.journal.day_file import DayFile
 from memkit.journal.journal import Journal

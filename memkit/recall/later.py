@@ -10,6 +10,10 @@ The point of the earlier entry is its sentences that match the question. A later
   chance.
 
 So a test, a bug, or a question about the same subject changes nothing. `docs/benchmarks.md` has the figures.
+
+Inside a session, a question has the words that somebody searches for, and the answer to "ok, the second" says
+what was done. So a turn that asked comes after a later one that edited files on a short word, if that one
+matches at least `DECIDED_SHARE` as well.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.index.chunk import Chunk
+from memkit.journal.tool_lines import file_calls
+from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.recall.excerpts import sentences_of
 from memkit.recall.selection import BulletIndex, ChangingEntry, Place
 
@@ -46,6 +52,11 @@ MOST_POINTS = 4
 
 MOST_SENTENCES = 60
 
+DECIDED_SHARE = 0.4
+MOST_WORDS = 15
+"""The most words of a prompt that goes on with what was talked about."""
+
+_ASKS = re.compile(r"\?|\b(?:how|what|which|where|should|could)\b", re.IGNORECASE)
 _CHANGES = re.compile(
     r"""\b(?:instead\ of|in\ place\ of|no\ longer|any\ longer|not\ \w+\ any\ ?more|back\ to|from\ now\ on|now
     |rid\ of|gone|history|wrong|replac(?:es?|ed|ing)|switch(?:ed|es|ing)?|migrat(?:es?|ed|ing)|moved
@@ -71,6 +82,47 @@ _NUMBERS = {
         "zero one two three four five six seven eight nine ten eleven twelve".split()
     )
 }
+
+
+def decided_first(
+    corpus: Corpus, ranked: Iterator[tuple[Place, Chunk]]
+) -> Iterator[tuple[Place, Chunk]]:
+    """Yield the `ranked` places, with the turn that decided before the first of its session if that asked."""
+    first = list(islice(ranked, MOST_PLACES))
+    parts = functools.cache(lambda position: read_parts(corpus.turn_text(position)))
+    seen: set[tuple[str, str]] = set()
+    for number, (place, chunk) in enumerate(first):
+        session = (corpus.root(place.position), chunk.session)
+        if chunk.kind != "turn" or session in seen:
+            continue
+        seen.add(session)
+        if not _asks(parts(place.position)):
+            continue
+        for later, (other, text) in enumerate(first[number + 1 :], start=number + 1):
+            if (
+                text.kind == "turn"
+                and (corpus.root(other.position), text.session) == session
+                and (text.date, other.position) > (chunk.date, place.position)
+                and other.score >= DECIDED_SHARE * place.score
+                and _decides(parts(other.position))
+            ):
+                first.insert(number, (other._replace(score=place.score), text))
+                del first[later + 1]
+                break
+    yield from first
+    yield from ranked
+
+
+def _asks(turn: TurnParts) -> bool:
+    return bool(_ASKS.search(turn.prompt)) and not _edits(turn)
+
+
+def _decides(turn: TurnParts) -> bool:
+    return len(turn.prompt.split()) <= MOST_WORDS and _edits(turn)
+
+
+def _edits(turn: TurnParts) -> bool:
+    return any(call.is_edit for line in turn.tools for call in file_calls(line))
 
 
 class _Sentence(NamedTuple):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memkit.recall.period_days import days_of, search, shift
 
 if TYPE_CHECKING:
-    from memkit.recall.period_words import Language
+    from memkit.recall.period_days import Language
 
 MOST_CHARACTERS = 200
 """A longer question is a pasted text, whose dates are not those of the question."""
@@ -121,7 +121,7 @@ def _is_join(point: _Point, gap: str) -> bool:
 
 def is_about_work(text: str) -> bool:
     """Return whether a question has no words but those of questions about work as such, or none."""
-    from memkit.recall.period_words import LANGUAGES
+    from memkit.recall.period_days import LANGUAGES
 
     return any(_is_generic(text, one) for one in LANGUAGES)
 
@@ -132,7 +132,7 @@ def without_work_words(text: str, more: Collection[str]) -> str:
     Return the same text if nothing is left. Only in languages with spaces, and in the one with the most of
     these words.
     """
-    from memkit.recall.period_words import LANGUAGES
+    from memkit.recall.period_days import LANGUAGES
 
     tokens = [one for one in text.split() if one.strip(_PUNCTUATION).casefold() not in more]
     kept = (
@@ -279,7 +279,7 @@ def _may_stand_alone(point: _Point, rest: str) -> bool:
 
 
 def _points(text: str, today: date) -> Iterator[_Point]:
-    from memkit.recall.period_words import LANGUAGES
+    from memkit.recall.period_days import LANGUAGES
 
     for language in LANGUAGES:
         if language.is_spaced or not text.isascii():
@@ -302,7 +302,7 @@ def _without_overlaps(points: Iterator[_Point]) -> list[_Point]:
 
 @functools.cache
 def _compiled(number: int) -> list[tuple[str, bool, re.Pattern[str]]]:
-    from memkit.recall.period_words import LANGUAGES
+    from memkit.recall.period_days import LANGUAGES
 
     language = LANGUAGES[number]
     digits = r"\d{1,3}" if language.is_spaced else r"\d{1,3}|[一二三四五六七八九十]{1,3}"
@@ -338,13 +338,13 @@ def _group(name: str, words: Iterable[str]) -> str:
 
 @functools.cache
 def _generic(number: int) -> frozenset[str]:
-    from memkit.recall.period_words import LANGUAGES
+    from memkit.recall.period_days import LANGUAGES
 
     return frozenset(LANGUAGES[number].generic)
 
 
 def _is_generic(text: str, language: Language) -> bool:
-    from memkit.recall.period_words import LANGUAGES
+    from memkit.recall.period_days import LANGUAGES
 
     words = _generic(LANGUAGES.index(language))
     tokens = [token.strip(_PUNCTUATION + "'’") for token in text.split()]

@@ -18,7 +18,7 @@ from memkit.bullets import bullet_words
 from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
 from memkit.hook.phrases import first_sentence, sentences
 from memkit.index.chunk import BULLETS, LEADING_HEADINGS, Chunk
-from memkit.index.subject import subject_of
+from memkit.index.tokens import subject_of
 from memkit.journal.sessions import outcome_of
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home

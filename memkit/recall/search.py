@@ -33,17 +33,16 @@ from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.recall import fusion
-from memkit.recall.colleagues import SharedMemory, interleaved, shared_memory
 from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of
 from memkit.recall.excerpts import make_excerpt, outcome_of
 from memkit.recall.fusion import Scores
-from memkit.recall.later import NewestFirst
+from memkit.recall.later import NewestFirst, decided_first
 from memkit.recall.overview import Line
 from memkit.recall.pieces import fill, joined
 from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
 from memkit.recall.selection import BulletIndex, ChangingEntry, Place, Selection
 from memkit.recall.superseded import SupersededIndex, SupersedingFact
-from memkit.recall.team import shared_by
+from memkit.recall.team import SharedMemory, interleaved, shared_by, shared_memory
 from memkit.settings import SearchSettings, Settings, load
 from memkit.text import one_line
 
@@ -324,7 +323,8 @@ class Searcher:
         # A change is found even if it matches less than results must.
         about = found.raisable & (found.relevance >= self.settings.best_relevance)
         return NewestFirst(self.corpus, request.query).ordered(
-            self._places(found, request, found.allowed), self._places(found, request, about)
+            decided_first(self.corpus, self._places(found, request, found.allowed)),
+            self._places(found, request, about),
         )
 
     def _places(

@@ -17,8 +17,7 @@ from memkit.agents.claude_code.turn import read_turns
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Sessions
-from memkit.conversation.message import Message, MessageView
-from memkit.conversation.turn import Turn
+from memkit.conversation.turn import Message, MessageView, Turn
 from memkit.conversation.values import redacted_again
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
 from memkit.hook.entries import OwnEntries, heading_words

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 
 import memkit
-from memkit.serve import browser, jobs, memories, overview, searches, sessions, timeline, topics
-from memkit.serve.answers import Answer, documented, returns, schemas
+from memkit.serve import browser, memories, overview, searches, sessions, timeline, topics
+from memkit.serve.answers import Answer, documented, handle_all, returns, schemas
 from memkit.serve.auth import Auth
 from memkit.serve.guard import Guard
 from memkit.serve.keys import Keys
 from memkit.serve.limits import Opener, RateLimits, Threads
 from memkit.serve.link import Link
 from memkit.serve.live import Live
-from memkit.serve.problems import handle_all
 from memkit.serve.shapes import Health
 from memkit.text import one_line
 
@@ -79,8 +78,10 @@ def make_app(
         return Answer({"status": status}, 200 if app.state.is_ready else 503)
 
     failures = documented(401, 403, 421, 422, 429, 503)
-    for module in (memories, sessions, timeline, searches, topics, jobs, overview):
+    for module in (memories, sessions, timeline, searches, topics):
         app.include_router(module.router, responses=failures)
+    for router in (overview.job_router, overview.router):
+        app.include_router(router, responses=failures)
     app.include_router(browser.router)
     components = app.openapi()["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own errors

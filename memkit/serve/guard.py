@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from memkit.serve.answers import PROBLEM_TYPE
-from memkit.serve.problems import raw
+from memkit.serve.answers import PROBLEM_TYPE, raw
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

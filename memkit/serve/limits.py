@@ -18,7 +18,7 @@ from limits.strategies import MovingWindowRateLimiter
 
 from memkit.memory import Memory
 from memkit.serve import link
-from memkit.serve.problems import RETRY_SECONDS
+from memkit.serve.answers import RETRY_SECONDS
 
 Opener = Callable[[], Memory]
 """Opens the memory for one request: its settings may have changed since the last one."""

@@ -13,7 +13,7 @@ from weakref import WeakSet
 import anyio.to_thread
 
 from memkit.memory import Memory
-from memkit.serve.problems import BusyError
+from memkit.serve.answers import BusyError
 from memkit.service.watcher import Watcher
 from memkit.text import one_line
 

@@ -1,18 +1,24 @@
-"""The whole memory: at a glance, as a graph, and what changes in it."""
+"""The whole memory: at a glance, as a graph, and what changes in it; and the recurring jobs."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from memkit.errors import NotFoundError
 from memkit.serve.answers import Answer, returns
-from memkit.serve.auth import AdministeringOrPage, Reading, secret_of
-from memkit.stats.overview import MemoryOverview
+from memkit.serve.auth import Administering, AdministeringOrPage, Reading, secret_of
+from memkit.serve.shapes import JobName
+from memkit.service.jobs import JobView
+from memkit.stats import MemoryOverview
 from memkit.topics.graph import Graph
 
 router = APIRouter(tags=["overview"])
+job_router = APIRouter(prefix="/jobs", tags=["jobs"])
+
+_ELSEWHERE = "failed; `memkit jobs` says why"
 
 
 @router.get("/overview", responses=returns(MemoryOverview))
@@ -50,3 +56,35 @@ async def live(request: Request, ask: Reading) -> Response:
     queue = state.live.join()
     events = state.live.events(queue, lambda: state.auth.is_known(secret))  # it may be revoked
     return StreamingResponse(events, media_type="text/event-stream")
+
+
+class Jobs(TypedDict):
+    """All jobs by name."""
+
+    jobs: dict[str, JobView]
+
+
+# Jobs work on all projects, so only an admin sees them.
+@job_router.get("", responses=returns(Jobs))
+async def listed(ask: Administering) -> Response:
+    """Return all jobs by name, each with its interval, its last run, and its next one."""
+    return await ask(
+        lambda memory: Answer({"jobs": {name: _shown(one) for name, one in memory.jobs().items()}})
+    )
+
+
+@job_router.get("/{name}", responses=returns(JobView, 404))
+async def one(name: JobName, ask: Administering) -> Response:
+    """Return a job."""
+    return await ask(lambda memory: Answer(_shown(_named(memory.jobs(), name))))
+
+
+def _named(jobs: dict[str, JobView], name: str) -> JobView:
+    if name not in jobs:
+        raise NotFoundError(f"there is no such job; there are {', '.join(jobs)}")
+    return jobs[name]
+
+
+def _shown(job: JobView) -> JobView:
+    """Return a job without its error, which may name other projects and their files."""
+    return {**job, "result": _ELSEWHERE} if job["failed"] else job

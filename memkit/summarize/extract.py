@@ -25,7 +25,9 @@ from memkit.journal.day_summaries import extracted
 from memkit.journal.extracts import extract_line
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import (
+from memkit.journal.sentences import accepts, decisions, last_proposal, last_question, plan
+from memkit.journal.titles import says_nothing
+from memkit.journal.tool_lines import (
     COMMITTED,
     COUNTED,
     LOOKS,
@@ -33,8 +35,6 @@ from memkit.journal.outcomes import (
     REASONS,
     telling_lines,
 )
-from memkit.journal.sentences import accepts, decisions, last_proposal, last_question, plan
-from memkit.journal.titles import says_nothing
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.summarize.segments import Segment, archived_turns

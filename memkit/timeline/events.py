@@ -13,7 +13,7 @@ from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.bullets import read_bullet
-from memkit.conversation.message import Message
+from memkit.conversation.turn import Message
 from memkit.conversation.values import redacted_again
 from memkit.errors import ArchiveError, JournalError, NotFoundError
 from memkit.journal.day_file import DayFile, heading_title

@@ -6,22 +6,157 @@ has a limit, so that a year takes no more room than a month.
 
 from __future__ import annotations
 
+import logging
+import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from html import unescape
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from memkit import anchors
 from memkit.agents.tools import role_of
 from memkit.bullets import DECIDED, read_bullets
+from memkit.errors import JournalError
 from memkit.journal.day_file import DayFile, Section, heading_title
+from memkit.journal.facts import FactFile
 from memkit.journal.journal import Journal
 from memkit.journal.sessions import open_lines, shown_bullet, stretch
 from memkit.journal.tool_lines import read_call, split_count
 from memkit.journal.turn_parts import read_parts, read_turn
+from memkit.privacy.tombstones import NOTHING, Forgotten
 from memkit.text import encodable, one_line
-from memkit.timeline.words import words_of
+from memkit.timeline.nodes import MONTH, WEEK, YEAR, Span
+
+if TYPE_CHECKING:
+    from memkit.index.tokens import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+MOST_LINES, LINE_CHARACTERS = 12, 560
+"""The most lines of a rollup to show, and of characters of each. A model writes fewer and shorter ones, but a
+repository may bring a file of any size.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RollupLine:
+    """A line of a rollup, as the user may have edited it.
+
+    `id` and `citations` (bullets first, then turns) are for `memkit show`; `date` is an ISO day, or "".
+    """
+
+    id: str
+    text: str
+    date: str
+    citations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rollup:
+    """The title, or "", and the lines that a model wrote about a period."""
+
+    title: str
+    lines: tuple[RollupLine, ...]
+
+
+def read_rollup(journal: Journal, span: Span, forgotten: Forgotten = NOTHING) -> Rollup | None:
+    """Return the rollup of a period without `forgotten` lines, or None if it has no line."""
+    if span.kind not in (YEAR, MONTH, WEEK):
+        return None
+    for name in (f"{span.name}.md", f"{span.name}.local.md"):
+        try:
+            file = FactFile(encodable(journal.text(name)), name)
+        except JournalError as error:
+            logger.warning("%s", error)
+            continue
+        lines = []
+        for one in file.facts():
+            cited = one.fact.citations
+            if forgotten.covers_fact(one.id, cited.turns, cited.grips):
+                continue
+            text = one_line(unescape(one.fact.shown.removeprefix("- ")), LINE_CHARACTERS)
+            lines.append(RollupLine(one.id, text, one.fact.date, (*cited.grips, *cited.turns)))
+        if lines:
+            return Rollup(one_line(unescape(file.title), TITLE_CHARACTERS), tuple(lines[:MOST_LINES]))
+    return None
+
+
+LEAST_TURNS = 2
+"""A word of one turn characterizes that turn, not a stretch of several."""
+
+_LONGEST, _SHORTEST = 40, 3
+_AROUND = ".,;:!?…()[]{}<>\"'`“”‘’«»*_|→·—–-=~#/\\"
+_NAME = re.compile(r"[^\W\d_]")
+_FEW_LETTERS = 0.4
+_UNSPACED = re.compile("[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7fb]")
+
+
+def words_of(text: str) -> set[str]:
+    """Return the words of a text that may name its subject, in lowercase; a name in code keeps its case.
+
+    Of Chinese and Japanese, which have no spaces, return pairs of characters.
+    """
+    found: set[str] = set()
+    for word in text.split():
+        found.update(_terms(word))
+    return found
+
+
+@lru_cache(32_768)
+def _terms(raw: str) -> tuple[str, ...]:
+    from memkit.index.tokens import STOP_WORDS, subject_of
+
+    word = raw.strip(_AROUND)
+    if not _SHORTEST <= len(word) <= _LONGEST and not _UNSPACED.search(word):
+        return ()
+    if _UNSPACED.search(word):
+        return tuple(one for one in _tokenizer().tokenize(word) if _UNSPACED.search(one))
+    letters = len(_NAME.findall(word))
+    if letters < len(word) * _FEW_LETTERS or word.casefold() in STOP_WORDS["english"]:
+        return ()
+    if not subject_of(word):
+        return ()
+    is_name = any(not letter.isalpha() for letter in word) or word[1:] != word[1:].lower()
+    return (word if is_name else word.casefold(),)
+
+
+@lru_cache(1)
+def _tokenizer() -> Tokenizer:
+    from memkit.index.tokens import Tokenizer
+
+    return Tokenizer()
+
+
+def telling(
+    words: Mapping[str, int], turns: int, all_words: Mapping[str, int], all_turns: int, most: int
+) -> list[str]:
+    """Return the words of some turns that set them apart from all others, the most telling first.
+
+    `words` and `all_words` count the turns that have a word; `turns` and `all_turns` are the numbers of all
+    turns. The measure is the log-likelihood ratio of the two counts (Rayson and Garside 2000, "Comparing
+    corpora using frequency profiling"). Where there are no other turns, the most frequent words come first.
+    """
+    others = all_turns - turns
+    scores: dict[str, float] = {}
+    for word, count in words.items():
+        if count < min(LEAST_TURNS, turns):
+            continue
+        elsewhere = max(0, all_words.get(word, 0) - count)
+        if others <= 0:
+            scores[word] = count
+        elif count * others > elsewhere * turns:
+            share = (count + elsewhere) / all_turns
+            score = count * math.log(count / (turns * share))
+            if elsewhere:
+                score += elsewhere * math.log(elsewhere / (others * share))
+            scores[word] = score
+    return sorted(scores, key=lambda word: (-scores[word], word))[:most]
+
 
 TITLE_CHARACTERS = 120
 FAILURE_CHARACTERS = 160

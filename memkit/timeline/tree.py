@@ -28,7 +28,6 @@ from memkit.text import encodable, one_line
 from memkit.timeline import nodes
 from memkit.timeline.cache import Day, Month, MonthCache, Stamp
 from memkit.timeline.nodes import Span, parse_span, path_of
-from memkit.timeline.rollups import read_rollup
 from memkit.timeline.summary import (
     QUESTION_CHARACTERS,
     TITLE_CHARACTERS,
@@ -38,10 +37,11 @@ from memkit.timeline.summary import (
     Summary,
     joined,
     read_day,
+    read_rollup,
     same_day,
     summarize,
+    telling,
 )
-from memkit.timeline.words import telling
 
 logger = logging.getLogger(__name__)
 

@@ -21,8 +21,8 @@ from memkit.processes import TooMuchOutputError, run_to_end
 from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from memkit.text import one_line, plural
+from memkit.topics.clusters import count_points
 from memkit.topics.files import derived_path, read_derived
-from memkit.topics.points import count_points
 
 if TYPE_CHECKING:
     from memkit.llm import Provider

@@ -20,6 +20,7 @@ from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from memkit.topics import clusters as clustering
+from memkit.topics.clusters import Points, read_points
 from memkit.topics.files import (
     Relation,
     StoredTopic,
@@ -29,9 +30,7 @@ from memkit.topics.files import (
     write_derived,
 )
 from memkit.topics.labels import phrases, words_of_topics
-from memkit.topics.matching import match
-from memkit.topics.points import Points, read_points
-from memkit.topics.topic_store import Kept, KeptTopics, changing_kept, read_kept
+from memkit.topics.topic_store import Kept, KeptTopics, changing_kept, match, read_kept
 
 SHOWN_ENTRIES = 20
 MOST_RELATED = 8

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from memkit.index.snapshot import Snapshot
 from memkit.index.tokens import Tokenizer, tokenizer_of
 from memkit.text import one_line
-from memkit.topics.points import Points
+from memkit.topics.clusters import Points
 
 LABEL_CHARACTERS = 50
 MOST_WORDS = 12

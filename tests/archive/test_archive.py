@@ -26,7 +26,7 @@ from memkit.archive import turn as archived
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, bounded
 from memkit.capture.capture import Capture
-from memkit.conversation.message import Message, ToolUse
+from memkit.conversation.turn import Message, ToolUse
 from memkit.conversation.values import MAX_DEPTH
 from memkit.errors import AmbiguousIdError, ArchiveError, ArchiveVersionError
 from memkit.paths import Home
@@ -233,7 +233,7 @@ sys.path.insert(0, sys.argv[1])
 from memkit.archive import turn as archived
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.conversation.message import Message
+from memkit.conversation.turn import Message
 from memkit.paths import Home
 archive = Archive(Home(sys.argv[2]))
 print("ready", flush=True)

@@ -11,12 +11,10 @@ import pytest
 
 from memkit.conversation.turn import ToolCall
 from memkit.embedding import load_embedder
-from memkit.llm import Task, find_provider
 from memkit.paths import Home
-from memkit.settings import EmbeddingSettings, SummarizeSettings
+from memkit.settings import EmbeddingSettings
 from memkit.summarize import wording
 from tests.ci import AT_NIGHT, only_at_night
-from tests.llm.chat_server import Answer, Received, called, completion, running
 
 
 @pytest.mark.parametrize("name", ["fit", "test"])
@@ -45,14 +43,6 @@ def test_the_sets_share_neither_topics_nor_claims() -> None:
         for groups in (fit, test)
     )
     assert not first & second
-
-
-def test_each_reference_of_a_session_has_a_paraphrase() -> None:
-    import claim_sets
-
-    for group in claim_sets.read(claim_sets.DIRECTORY / "sessions.txt"):
-        assert len(group.reworded) == len(group.true) > 0
-        assert not set(group.reworded) & set(group.true)
 
 
 def test_a_group_reads_as_memkit_keeps_it(tmp_path: Path) -> None:
@@ -125,70 +115,6 @@ def test_scripted_models_get_what_they_deserve(
     assert lying["unverified"] > good["unverified"]
     assert obedient["lies_written"] <= 2
     assert good["tokens"] > 0
-
-
-def test_a_marked_bullet_covers_nothing(home_with_model: Path) -> None:
-    import claim_sets
-    import summaries
-
-    group = claim_sets.read(claim_sets.DIRECTORY / "sessions.txt")[0]
-    embedder = load_embedder(Home.from_environment(), EmbeddingSettings())
-    lie = group.lies[0][1]
-    bullets = [
-        (group.reworded[0], False),
-        (group.reworded[1], True),
-        (lie, True),
-        (lie.upper(), False),
-    ]
-    found = summaries.judge(group, summaries.Summary(bullets, 5, None, []), embedder)
-    assert (found["found"], found["unverified"]) == (1, 2)
-    assert (found["lies_written"], found["lies_accepted"]) == (2, 1)
-
-
-def test_a_real_provider_is_asked_once_per_session(
-    home_with_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import claim_sets
-    import summaries
-
-    shorten(monkeypatch, 2)
-    groups = claim_sets.read(claim_sets.DIRECTORY / "sessions.txt")
-    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-    with running() as server:
-
-        def answer(received: Received) -> Answer:
-            model = summaries.ScriptedModel("m", groups[len(server.requests) - 1].reworded)
-            task = Task("", received.body["messages"][-1]["content"], "", {})
-            name = received.body["tools"][0]["function"]["name"]
-            usage = {"prompt_tokens": 2_000, "completion_tokens": 20, "total_tokens": 2_020}
-            return completion(called(model.ask(task).value, name), usage=usage)
-
-        server.script = answer
-        found = summaries.measure_model(
-            groups,
-            SummarizeSettings(provider="openai", model="m", base_url=server.url),
-            lambda _, settings, home: find_provider(settings, home=home),
-            load_embedder(Home.from_environment(), EmbeddingSettings()),
-        )
-    assert len(server.requests) == len(groups)
-    assert found["failures"] == []
-    assert found["tokens"] == len(groups) * 2_020
-    assert found["found"] >= 0.8 * found["references"]
-
-
-def test_a_failed_call_is_reported(
-    home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import summaries
-
-    shorten(monkeypatch, 2)
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(summaries, "SCRIPTS", {})
-    monkeypatch.setattr(sys, "argv", ["summaries.py", "--provider", "openai"])
-    assert summaries.main() == 1
-    captured = capsys.readouterr()
-    assert "OPENAI_API_KEY" in captured.err
-    assert "| openai | 0 % |" in captured.out
 
 
 @pytest.mark.parametrize("with_vectors", [pytest.param(True, marks=only_at_night), False])

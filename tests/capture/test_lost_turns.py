@@ -12,7 +12,7 @@ from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.claude_code.turn import read_turns
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.capture.lost import lost_turns
+from memkit.doctor.capture import lost_turns
 from memkit.errors import MemkitError
 from memkit.journal.journal import Journal
 from memkit.projects.project import Project
@@ -127,6 +127,6 @@ def test_without_an_answer_of_git_nothing_counts_as_lost(
     live(stage)
     for day in Journal(stage.project).days():
         Journal(stage.project).path(day).unlink()
-    monkeypatch.setattr("memkit.capture.lost.run_git", lambda *_: None)
+    monkeypatch.setattr("memkit.doctor.capture.run_git", lambda *_: None)
     with pytest.raises(MemkitError, match="git did not answer"):
         lost_turns(stage.home, stage.project, Settings(memory=MemorySettings(shared=True)))

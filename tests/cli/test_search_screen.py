@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.cli.results import show_short
+from memkit.cli.search import show_short
 from memkit.recall.results import Answer, Excerpt, Result
 from tests.cli.conftest import Run
 from tests.memory import Memory, make_chunk, make_memory

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memkit.cli.markdown import render, with_ids
 from memkit.cli.output import plain
 from memkit.cli.screen import cells
+from memkit.cli.show import render, with_ids
 from tests.ci import examples
 from tests.cli.conftest import Run
 from tests.cli.fortnight import check_screen, fortnight

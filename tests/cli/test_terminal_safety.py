@@ -10,7 +10,7 @@ import pytest
 
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.conversation.message import Message, ToolUse
+from memkit.conversation.turn import Message, ToolUse
 from tests.cli.conftest import Run
 from tests.memory import Memory, make_memory
 

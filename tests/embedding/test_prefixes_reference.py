@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from memkit.embedding.local import SentenceTransformersEmbedder
 from memkit.embedding.models import Prefixes
-from memkit.embedding.sentence_transformers import SentenceTransformersEmbedder
 from tests.embedding.reference import NEEDS_REFERENCE
 
 pytestmark = NEEDS_REFERENCE

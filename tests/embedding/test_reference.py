@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from memkit.embedding import Embedder, load_embedder
-from memkit.embedding.sentence_transformers import SentenceTransformersEmbedder
+from memkit.embedding.local import SentenceTransformersEmbedder
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
 from memkit.settings import EmbeddingSettings

@@ -12,8 +12,7 @@ import pytest
 from memkit.hook.notices import USD_PER_MILLION
 from memkit.llm import TokenUsage
 from memkit.llm.anthropic import DEFAULT_MODEL
-from memkit.llm.calls import ANSWER_SHARE
-from memkit.llm.models import price
+from memkit.llm.calls import ANSWER_SHARE, price
 from memkit.login import DEFAULT_TOKENS
 from memkit.paths import Home
 from memkit.settings import Settings, load

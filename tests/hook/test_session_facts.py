@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.conversation.turn import ToolCall, Turn
-from memkit.hook.entries import ANSWER_CHARACTERS, days, newest_entries, prompt_hint
+from memkit.hook.entries import (
+    ANSWER_CHARACTERS,
+    answer_of,
+    days,
+    entries_of,
+    prompt_hint,
+    read_days,
+)
 from memkit.hook.guide import session_facts
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
@@ -92,11 +99,16 @@ def test_an_answer_is_found_whatever_precedes_it(project: Project) -> None:
     answer = "All fine.\n\n```\n# done\n```\n\n" + "It is long. " * 60
     turn = Turn("8ad3df7f", "s", prompt, NOON, 0, 1, answer=answer, tools=[ToolCall("Bash", {"command": "x"}, "y")])
     Journal(project).write([make_digest(turn, project.root, str)])
-    (entry,) = newest_entries(project, days(project))
-    assert entry.heading == "12:00 Run this: and say Answered or"
-    assert entry.answer.startswith("All fine. ``` # done ``` It is long.")
-    assert entry.answer.endswith(" …")
-    assert len(entry.answer) <= ANSWER_CHARACTERS
+    ((heading, answer),) = read_entries(project)
+    assert heading == "12:00 Run this: and say Answered or"
+    assert answer.startswith("All fine. ``` # done ``` It is long.")
+    assert answer.endswith(" …")
+    assert len(answer) <= ANSWER_CHARACTERS
+
+
+def read_entries(project: Project) -> list[tuple[str, str]]:
+    (text,) = (text for _, text in read_days(project, days(project), 10_000))
+    return [(heading, answer_of(body)) for heading, body in entries_of(text)]
 
 
 def test_text_by_the_user_bounds_no_entry(project: Project) -> None:
@@ -104,10 +116,7 @@ def test_text_by_the_user_bounds_no_entry(project: Project) -> None:
     path = Path(project.memory) / "2026-11-20.md"
     text = path.read_text().replace("**Answered** 1", "# My heading\n\n**Answered** 1")
     path.write_bytes(text.encode() + b"\n## 15:00 Mine\n\n\xff own words\n### 16:00 no turn\n")
-    assert [(e.heading, e.answer) for e in newest_entries(project, days(project))] == [
-        ("13:00 two", ""),
-        ("12:00 one", "1"),
-    ]
+    assert read_entries(project) == [("12:00 one", "1"), ("13:00 two", "")]
 
 
 def test_files_that_are_not_days_are_ignored(project: Project) -> None:
@@ -117,4 +126,4 @@ def test_files_that_are_not_days_are_ignored(project: Project) -> None:
         (memory / name).write_text("### 12:00 x <!-- turn:a -->\n")
     (memory / "2026-11-21.md").mkdir()
     assert days(project) == ["2026-11-20"]
-    assert [entry.heading for entry in newest_entries(project, days(project))] == ["12:00 one"]
+    assert read_entries(project) == [("12:00 one", "1")]

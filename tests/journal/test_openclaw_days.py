@@ -18,14 +18,14 @@ from memkit import anchors
 from memkit.doctor import open_subject
 from memkit.doctor.home import check_git, check_memory
 from memkit.errors import MemkitError
-from memkit.hook.entries import OwnEntries, days, newest_entries
+from memkit.hook.entries import OwnEntries, days, read_days
 from memkit.hook.guide import session_facts
 from memkit.hook.moments import edit
 from memkit.hook.tally import tally
 from memkit.journal.day_edits import Removal
 from memkit.journal.digest import Digest, Note, make_digest
 from memkit.journal.journal import Journal
-from memkit.maintenance.folder import choose_folder
+from memkit.maintenance import choose_folder
 from memkit.paths import OPENCLAW_DAYS, Home
 from memkit.privacy.redact import redact
 from memkit.projects.git import EXCLUDED, EXCLUDED_DAYS
@@ -453,8 +453,8 @@ class TestHooks:
         text = session_facts(filled.project, 2000, own)
         assert "Question 1? -> Answer 1." in text and "2 days" in text
         assert "rules" not in text and "zebra" not in text
-        found = newest_entries(filled.project, days(filled.project))
-        assert [(one.day, one.answer) for one in found] == [(DAY, "Answer 1."), ("2026-11-19", "Answer 1.")]
+        found = [day for day, _ in read_days(filled.project, days(filled.project), 10_000)]
+        assert found.count(DAY) and found[-1] == "2026-11-19"
         assert f"in {filled.root}/memory/:" in text
         monkeypatch.chdir(filled.root)
         assert "in memory/:" in session_facts(filled.project, 2000, own)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.journal.outcomes import OUTCOME_CHARACTERS, telling_line
+from memkit.journal.tool_lines import OUTCOME_CHARACTERS, telling_line
 from tests.ci import examples
 
 HOOK = "╭──────╮\n│ 🥊 lefthook v1.12.3 │\n╰──────╯\n┃ biome ❯\nsummary: (done in 0.9 seconds)\n✔️ biome (0.2 seconds)"

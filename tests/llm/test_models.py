@@ -9,8 +9,8 @@ import pytest
 
 from memkit.llm import TokenUsage
 from memkit.llm.anthropic import DEFAULT_MODEL
+from memkit.llm.calls import _table, end_of, price
 from memkit.llm.chat_completions import SERVICES
-from memkit.llm.models import _table, end_of, price
 from memkit.settings import EmbeddingSettings, SummarizeSettings
 
 MILLION = 1_000_000

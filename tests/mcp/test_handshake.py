@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import mcp_types
@@ -12,11 +14,12 @@ from hypothesis import strategies as st
 from mcp_types import version
 
 from memkit.mcp.handshake import INSTRUCTIONS, VERSIONS, reply_to
-from tests.mcp.talking import encoded, initialize, lines
+from tests.mcp.talking import REPOSITORY, encoded, initialize, lines
 from tests.memory import Memory, make_memory
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
+LIST = {"jsonrpc": "2.0", "id": "l", "method": "tools/list"}
 
 
 @pytest.fixture
@@ -40,17 +43,23 @@ def test_the_reply_is_what_the_sdk_would_say(asked: str, memory: Memory, monkeyp
     assert own == theirs
 
 
-def _said_by_the_sdk(memory: Memory, asked: str) -> list[Any]:
-    """A blank line first: the SDK gets the request without an answer in advance."""
-    said, status = lines(memory, b"\n" + encoded(initialize(asked)))
-    assert status == 0
-    return [one for one in said if one.get("id") == 0]
+def test_the_tools_are_listed_as_the_sdk_would_list_them(memory: Memory) -> None:
+    program = (
+        "import sys, memkit.mcp.server; from memkit.mcp.handshake import reply_to; sys.stdout.buffer.write("
+        f"reply_to({encoded(LIST)!r})[1]); sys.exit('mcp' in sys.modules or 'memkit.memory' in sys.modules)"
+    )
+    own = json.loads(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, cwd=REPOSITORY).stdout)
+    assert [own] == _said_by_the_sdk(memory, VERSIONS[-1], LIST)[1:]
+    said, status = lines(memory, encoded(initialize(), INITIALIZED, LIST, PING))
+    assert [one["id"] for one in said] == [0, "l", "p"]
+    assert (said[1], status) == (own, 0)
 
 
-def test_the_client_gets_one_reply(memory: Memory) -> None:
-    said, status = lines(memory, encoded(initialize(), INITIALIZED, PING))
-    assert [one["id"] for one in said] == [0, "p"]
+def _said_by_the_sdk(memory: Memory, asked: str, *others: Any) -> list[Any]:
+    """A blank line first: the SDK gets the requests without an answer in advance."""
+    said, status = lines(memory, b"\n" + encoded(initialize(asked), *others))
     assert status == 0
+    return [one for one in said if "id" in one]
 
 
 def test_the_instructions_are_short() -> None:
@@ -85,7 +94,7 @@ def test_a_mark_of_the_encoding_is_not_answered() -> None:
 ).map(lambda one: json.dumps(one).encode()))  # fmt: skip
 def test_any_line_is_a_request_or_none(line: bytes) -> None:
     found = reply_to(line)
-    assert found is None or json.loads(found[1])["result"]["serverInfo"]["name"] == "memkit"
+    assert found is None or json.loads(found[1])["jsonrpc"] == "2.0"
 
 
 @pytest.mark.parametrize("sent", [b"", b"\n", b"nonsense\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n"])
@@ -101,7 +110,5 @@ def test_a_missing_package_is_said_before_the_handshake(memory: Memory, tmp_path
         "import importlib.util as u\nreal = u.find_spec\n"
         "u.find_spec = lambda name, *rest: None if name == 'mcp' else real(name, *rest)\n"
     )
-    from tests.mcp.talking import REPOSITORY
-
     said, status = lines(memory, encoded(initialize()), PYTHONPATH=f"{hidden}:{REPOSITORY}")
     assert (said, status) == ([], 1)

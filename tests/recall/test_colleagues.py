@@ -13,7 +13,7 @@ import pytest
 from chromadb.api.models.Collection import Collection
 
 import memkit
-from memkit.cli.results import show_full, show_short
+from memkit.cli.search import show_full, show_short
 from memkit.errors import NotFoundError
 from memkit.index import colleagues as colleagues_module
 from memkit.index import server as server_module

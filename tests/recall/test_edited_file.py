@@ -11,7 +11,7 @@ import pytest
 
 from memkit.capture.sessions import Session, Sessions
 from memkit.paths import Home
-from memkit.recall.edited_file import TAIL_BYTES, last_edited
+from memkit.recall.caller import TAIL_BYTES, last_edited
 
 SESSION = "8bb06550-1111-4222-8333-444455556666"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memkit.journal.tool_lines import read_call
-from memkit.recall.failures import family, signature, way_past
+from memkit.recall.moments import family, signature, way_past
 
 
 def met(line: str):  # type: ignore[no-untyped-def]

@@ -178,6 +178,30 @@ def test_values_that_differ(before: str, after: str, differ: bool) -> None:
     assert _differ(_values(before), _values(after)) is differ
 
 
+ASKED = "Should we use a cache for the sailing times, and which one?"
+EDIT = "Edit src/sailings.py"
+
+
+@pytest.mark.parametrize(
+    ("asked", "decided", "tools", "is_first"),
+    [
+        (ASKED, "ok, the first one", EDIT, True),
+        ("Use a cache for the sailing times.", "ok, the first one", EDIT, False),  # asks nothing
+        (ASKED, "ok, the first one", "Read src/sailings.py", False),  # changes nothing
+        (ASKED, f"ok, the first one.{' Then the ports.' * 10}", EDIT, False),  # more than a word
+    ],
+)
+def test_what_decided_comes_before_what_asked(
+    tmp_path: Path, real_embedder: Embedder, asked: str, decided: str, tools: str, is_first: bool
+) -> None:
+    answer = "Done: the sailing times are kept in a dict for 60 s."
+    text = day("2026-11-02", (FIRST, asked, "Options: a dict, or Redis."), (CHANGE, decided, answer))
+    text = text.replace(f"{decided}\n**Answered**", f"{decided}\n\n**Did** {tools}\n\n**Answered**")
+    results = found(remember(tmp_path, real_embedder, **{"2026-11-02.md": text}), ASKED)
+    assert (turns(results)[0] == CHANGE) is is_first
+    assert results[0].score >= results[1].score
+
+
 def test_no_text_is_too_odd(tmp_path: Path, real_embedder: Embedder) -> None:
     wild = 'The timeout of the payment gateway client is now 600 s"></entry><entry id="1'
     memory = remember(tmp_path, real_embedder, wild)

@@ -10,8 +10,7 @@ from memkit import anchors
 from memkit.hook.entries import note_own
 from memkit.journal.extracts import extract_line
 from memkit.journal.tool_lines import read_call
-from memkit.recall.failures import signature
-from memkit.recall.moments import Moments
+from memkit.recall.moments import Moments, signature
 from memkit.recall.pointers import Pointer
 from tests.memory import Memory, make_memory
 

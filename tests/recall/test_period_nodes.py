@@ -15,7 +15,7 @@ from memkit.projects.project import Project
 from memkit.recall import history, questions
 from memkit.recall.layout import lay_out
 from memkit.recall.overview import Overview, TopicCount
-from memkit.recall.period_nodes import MOST_LINES
+from memkit.recall.overview_reader import MOST_LINES
 from memkit.recall.results import Answer, Filters, SearchRequest
 from memkit.timeline.tree import open_timeline
 from tests.memory import Memory, make_memory

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.recall import periods
-from memkit.recall.period_words import LANGUAGES
+from memkit.recall.period_days import LANGUAGES
 from memkit.recall.periods import MOST_CHARACTERS, find_period, is_about_work
 from tests.ci import examples
 

@@ -18,8 +18,7 @@ from memkit.recall.layout import lay_out
 from memkit.recall.overview import FindTopics, Overview, TopicCount
 from memkit.recall.overview_reader import BESIDE_SESSIONS, MOST_SESSIONS
 from memkit.recall.periods import MOST_CHARACTERS, without_work_words
-from memkit.recall.question_words import LAST_TIME_WORDS
-from memkit.recall.questions import understand
+from memkit.recall.questions import LAST_TIME_WORDS, understand
 from memkit.recall.results import Answer, Filters, SearchRequest
 from memkit.recall.search import Searcher
 from tests.ci import examples

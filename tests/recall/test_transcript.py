@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from memkit.capture.sessions import Session, Sessions
-from memkit.conversation.message import Message
-from memkit.conversation.turn import Turn
+from memkit.conversation.turn import Message, Turn
 from memkit.errors import AmbiguousIdError, NotFoundError, TranscriptError
 from memkit.paths import Home
 from memkit.privacy.redact import redact

@@ -16,9 +16,9 @@ import httpx
 import psutil
 import pytest
 
+from memkit.serve.answers import BusyError
 from memkit.serve.keys import Keys
 from memkit.serve.live import MOST_LISTENERS, Live
-from memkit.serve.problems import BusyError
 from tests.memory import DAYS, Memory, day, make_memory
 from tests.serve.running import RunningServer
 from tests.service.running import wait_until

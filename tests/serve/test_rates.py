@@ -13,9 +13,9 @@ import pytest
 from memkit.locks import capture_lock
 from memkit.memory import Memory as FrontDoor
 from memkit.serve import limits
+from memkit.serve.answers import RETRY_SECONDS
 from memkit.serve.keys import Keys
 from memkit.serve.limits import FAILURES_PER_MINUTE, THREADS, Threads
-from memkit.serve.problems import RETRY_SECONDS
 from tests.memory import Memory
 from tests.serve.conftest import Client, front_door
 

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.conversation.message import Message, ToolUse
+from memkit.conversation.turn import Message, ToolUse
 from memkit.serve.sessions import TEXT_CHARACTERS
 from tests.memory import Memory, day
 from tests.recall.test_git_marks import commit, git

@@ -14,8 +14,7 @@ import msgspec
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.conversation.message import Message, ToolUse
-from memkit.conversation.turn import Turn
+from memkit.conversation.turn import Message, ToolUse, Turn
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import LiveSessions
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.conversation.message import Message, ToolUse
-from memkit.conversation.turn import ToolCall, Turn
+from memkit.conversation.turn import Message, ToolCall, ToolUse, Turn
 from memkit.journal.extracts import is_unedited
 from memkit.journal.sentences import accepts, decisions, last_question, plan
 from memkit.journal.sessions import open_lines

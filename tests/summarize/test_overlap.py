@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memkit.summarize.overlap import contradicts, is_about, may_replace
+from memkit.summarize.facts import contradicts, is_about, may_replace
 
 EMPTY = "The work on the gateway goes on."
 MANY = "Lint, tests, and types run in CI with `ruff` and `mypy`."

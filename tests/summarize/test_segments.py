@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.claude_code.turn import read_turns
 from memkit.archive.turn import ArchivedTurn, make_archived_turn
-from memkit.conversation.message import Message, ToolUse
+from memkit.conversation.turn import Message, ToolUse
 from memkit.settings import SummarizeSettings
 from memkit.summarize.segments import Segment, SegmentTurn, _duration, cut
 from memkit.text import estimate_tokens

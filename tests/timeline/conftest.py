@@ -10,7 +10,7 @@ import pytest
 
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.conversation.message import Message
+from memkit.conversation.turn import Message
 from memkit.journal.journal import Journal
 from memkit.timeline.tree import Timeline, open_timeline
 from tests.memory import Memory, make_memory

@@ -12,7 +12,7 @@ import pytest
 
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.conversation.message import Message
+from memkit.conversation.turn import Message
 from memkit.errors import NotFoundError
 from memkit.text import estimate_tokens
 from memkit.timeline.events import events, find_in_children, find_words

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memkit.text import estimate_tokens
 from memkit.timeline.events import find_words
-from memkit.timeline.rollups import MOST_LINES
+from memkit.timeline.summary import MOST_LINES
 from memkit.timeline.tree import Timeline
 from memkit.timeline.view import MOST_TOKENS, view
 from tests.memory import DAYS, Memory, make_memory

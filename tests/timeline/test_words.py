@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from memkit.timeline.words import telling, words_of
+from memkit.timeline.summary import telling, words_of
 
 
 def test_words_that_name_a_subject() -> None:

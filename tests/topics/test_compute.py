@@ -12,10 +12,10 @@ import pytest
 
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.topics import clusters, compute
+from memkit.topics.clusters import count_points, read_points
 from memkit.topics.compute import refresh
 from memkit.topics.files import StoredTopics, derived_path, read_derived
 from memkit.topics.labels import LABEL_CHARACTERS, TopicWords, clean, phrases
-from memkit.topics.points import count_points, read_points
 from memkit.topics.topic_list import read_topics, rename
 from memkit.topics.topic_store import changing_kept, read_kept
 from tests.memory import Memory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.topics.matching import Change, match
+from memkit.topics.topic_store import Change, match
 
 members = st.integers(0, 60).map(lambda number: f"m{number:02d}")
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from memkit.agents.claude_code.transcript import Transcript, TranscriptEntry
 from memkit.agents.claude_code.turn import human_text
-from memkit.conversation.message import Message, ToolUse
-from memkit.conversation.turn import Turn
+from memkit.conversation.turn import Message, ToolUse, Turn
 from memkit.conversation.values import redacted, redacted_result, shell_command
 from memkit.privacy.redact import without_private, without_unopened
 

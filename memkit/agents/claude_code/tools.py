@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memkit.conversation.message import Role
+from memkit.conversation.turn import Role
 
 SHELL = "Bash"
 
