@@ -37,7 +37,7 @@ def test_a_hung_service(
     assert service.process is not None
     os.kill(service.process.pid, signal.SIGSTOP)
     with monkeypatch.context() as patch:
-        patch.setattr(installation, "START_SECONDS", 1.0)
+        patch.setattr(processes, "START_SECONDS", 1.0)
         finding = bare.finding("service-hung")
     assert finding.level == "error"
     assert f"process {service.process.pid}," in finding.what
@@ -128,7 +128,7 @@ def test_a_lock_that_is_held_for_very_long(bare: Patient) -> None:
     with holding_index(bare) as holder:
         subject = open_subject(bare.home, bare.memory.project)
         assert list(processes.check_long_lock(subject)) == []
-        subject = replace(subject, now=subject.now + installation.LONG_SECONDS + 60)
+        subject = replace(subject, now=subject.now + processes.LONG_SECONDS + 60)
         (finding,) = processes.check_long_lock(subject)
         assert finding.code == "lock-held-long"
         assert f"process {holder.pid} " in finding.what
