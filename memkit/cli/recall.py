@@ -1,4 +1,4 @@
-"""`memkit recall`, the first step of the memory-recall skill, and `memkit mcp`, for other agents."""
+"""`memkit recall`: the first step of the memory-recall skill."""
 
 from __future__ import annotations
 
@@ -10,27 +10,6 @@ import click
 from memkit.cli.context import Context, command
 from memkit.errors import MemkitError
 from memkit.text import CHARACTERS_PER_TOKEN
-
-
-@command("mcp")
-@click.option("--build-index", is_flag=True, help="Bring the index up to date first.")
-def mcp_command(context: Context, build_index: bool) -> None:
-    """Serve this project's memory to an MCP client over stdin and stdout.
-
-    A client starts this command itself; `memkit setup --mcp CLIENT` writes its entry. The tools are search,
-    expand, transcript, timeline, topics, remember, and forget. The memory is that of the working directory,
-    or of --project. Needs the package mcp.
-
-    \b
-      memkit mcp
-      memkit mcp --project ~/src/shop
-    """
-    from memkit.mcp.server import serve
-
-    if build_index:
-        context.memory().index()
-    serve(lambda: context.memory(for_agent=True))
-
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.doctor import installation, open_subject
+from memkit.doctor import open_subject, processes
 from memkit.ipc import spool
 from tests.doctor.conftest import Patient
 from tests.doctor.test_event_faults import put
@@ -37,7 +37,7 @@ def test_a_hung_service(
     assert service.process is not None
     os.kill(service.process.pid, signal.SIGSTOP)
     with monkeypatch.context() as patch:
-        patch.setattr(installation, "START_SECONDS", 1.0)
+        patch.setattr(processes, "START_SECONDS", 1.0)
         finding = bare.finding("service-hung")
     assert finding.level == "error"
     assert f"process {service.process.pid}," in finding.what
@@ -118,7 +118,7 @@ def test_a_starting_service(bare: Patient) -> None:
     try:
         wait_until(Path(bare.home.service_process).exists, "the service to begin")
         subject = open_subject(bare.home, bare.memory.project)
-        assert not [one for one in installation.check_service(subject) if one.code == "service-hung"]
+        assert not [one for one in processes.check_service(subject) if one.code == "service-hung"]
     finally:
         running.stop()
 
@@ -127,15 +127,15 @@ def test_a_lock_that_is_held_for_very_long(bare: Patient) -> None:
     """Only a memkit process counts: another process may have the number of a killed holder."""
     with holding_index(bare) as holder:
         subject = open_subject(bare.home, bare.memory.project)
-        assert list(installation.check_long_lock(subject)) == []
-        subject = replace(subject, now=subject.now + installation.LONG_SECONDS + 60)
-        (finding,) = installation.check_long_lock(subject)
+        assert list(processes.check_long_lock(subject)) == []
+        subject = replace(subject, now=subject.now + processes.LONG_SECONDS + 60)
+        (finding,) = processes.check_long_lock(subject)
         assert finding.code == "lock-held-long"
         assert f"process {holder.pid} " in finding.what
         note = Path(bare.home.run, "index.holder")
         with subprocess.Popen(["sleep", "600"]) as stranger:  # not Python: a clone is mostly named memkit
             note.write_text(f"{stranger.pid} {time.time()}\n")
-            assert list(installation.check_long_lock(subject)) == []
+            assert list(processes.check_long_lock(subject)) == []
             stranger.kill()
         note.write_text(f"{holder.pid} 1000\n")
-        assert list(installation.check_long_lock(subject)) == []
+        assert list(processes.check_long_lock(subject)) == []

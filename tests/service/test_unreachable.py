@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memkit.doctor import open_subject
-from memkit.doctor.installation import check_listening
+from memkit.doctor.processes import check_listening
 from memkit.ipc import launch, spool
 from tests.builders import spool_turn
 from tests.memory import Memory
