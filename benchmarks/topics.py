@@ -46,11 +46,7 @@ from memkit.index.snapshot import Snapshot, write_snapshot  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.projects.project import Project  # noqa: E402
 from memkit.settings import EmbeddingSettings, load  # noqa: E402
-from memkit.topics.clusters import (  # noqa: E402
-    Points,
-    directions,
-    read_points,
-)
+from memkit.topics.clusters import Points, directions, read_points  # noqa: E402
 from memkit.topics.compute import refresh  # noqa: E402
 from memkit.topics.topic_store import read_kept  # noqa: E402
 

@@ -89,32 +89,32 @@ def decided_first(
 ) -> Iterator[tuple[Place, Chunk]]:
     """Yield the `ranked` places, with the turn that decided before the first of its session if that asked."""
     first = list(islice(ranked, MOST_PLACES))
-    parts = functools.cache(lambda position: read_parts(corpus.turn_text(position)))
-    seen: set[tuple[str, str]] = set()
+    sessions = corpus.columns["session"]
+    seen = {-1}  # in no session
+
+    def parts(number: int) -> TurnParts:
+        return read_parts(corpus.turn_text(first[number][0].position))
+
     for number, (place, chunk) in enumerate(first):
-        session = (corpus.root(place.position), chunk.session)
+        session = int(sessions[place.position])
         if chunk.kind != "turn" or session in seen:
             continue
         seen.add(session)
-        if not _asks(parts(place.position)):
-            continue
-        for later, (other, text) in enumerate(first[number + 1 :], start=number + 1):
-            if (
-                text.kind == "turn"
-                and (corpus.root(other.position), text.session) == session
-                and (text.date, other.position) > (chunk.date, place.position)
-                and other.score >= DECIDED_SHARE * place.score
-                and _decides(parts(other.position))
-            ):
+        following = [
+            n
+            for n, (other, text) in enumerate(first[number + 1 :], start=number + 1)
+            if text.kind == "turn"
+            and sessions[other.position] == session
+            and (text.date, other.position) > (chunk.date, place.position)
+            and other.score >= DECIDED_SHARE * place.score
+        ]
+        if following and _ASKS.search((asked := parts(number)).prompt) and not _edits(asked):
+            decided = next((n for n in following if _decides(parts(n))), None)
+            if decided is not None:
+                other, text = first.pop(decided)
                 first.insert(number, (other._replace(score=place.score), text))
-                del first[later + 1]
-                break
     yield from first
     yield from ranked
-
-
-def _asks(turn: TurnParts) -> bool:
-    return bool(_ASKS.search(turn.prompt)) and not _edits(turn)
 
 
 def _decides(turn: TurnParts) -> bool:
