@@ -38,7 +38,7 @@ REASONS = (
 """Patterns of the line that explains a failure. A line that matches the first pattern is preferred."""
 
 COUNTED = re.compile(r"\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b", re.IGNORECASE)
-COMMITTED = re.compile(r"^\[[^\]\n]*\b[0-9a-f]{7,40}\] (.+)$", re.MULTILINE)
+COMMIT_LINE = re.compile(r"^\[[^\]\n]*\b[0-9a-f]{7,40}\] (.+)$", re.MULTILINE)
 PULL_URL = re.compile(r"https://[^\s\"'<>]{1,300}/(?:pull|merge_requests)/\d+")
 
 LOOKS = frozenset(
@@ -52,7 +52,7 @@ _STAGES = re.compile(r"git add [^&|;<>`$]*")
 _LIST = re.compile(r"&&|[;&<>`$\n]")
 
 _RESULTS = (
-    COMMITTED,
+    COMMIT_LINE,
     PULL_URL,
     COUNTED,
     re.compile(r"^(?:error|fatal|panic)\b[: \[]|^\w*(?:Error|Exception): |^! \["),
@@ -289,7 +289,7 @@ def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -
     agent = "↳ " if call.by_agent else ""
     name = _NO_NAME.sub("_", redact(call.name))[:60] or "tool"
     outcome = redact(_outcome(call, redact))
-    commit = COMMITTED.match(outcome)
+    commit = COMMIT_LINE.match(outcome)
     if commit and commit[1].removesuffix(" …") in shown:
         outcome = outcome[: commit.start(1)].rstrip()
     if not shown and not outcome and call.result and role_of(call.name) not in _QUIET:

@@ -18,7 +18,6 @@ from memkit.bullets import bullet_words
 from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
 from memkit.hook.phrases import first_sentence, sentences
 from memkit.index.chunk import BULLETS, LEADING_HEADINGS, Chunk
-from memkit.index.tokens import subject_of
 from memkit.journal.sessions import outcome_of
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
@@ -30,6 +29,7 @@ from memkit.recall.search import Searcher
 from memkit.recall.selection import BulletIndex, Place
 from memkit.recall.superseded import SupersededIndex
 from memkit.recall.team import shared_by
+from memkit.subject import subject_of
 from memkit.text import defuse, one_line
 
 MOST_POINTERS = 3

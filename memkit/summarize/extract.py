@@ -22,23 +22,23 @@ from memkit.agents.tools import role_of
 from memkit.archive.archive import Archive
 from memkit.ipc import unindexed
 from memkit.journal.day_summaries import extracted
+from memkit.journal.decisions import decisions
 from memkit.journal.extracts import extract_line
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
-from memkit.journal.sentences import accepts, decisions, last_proposal, last_question, plan
-from memkit.journal.titles import says_nothing
+from memkit.journal.outcomes import Call, commits, pull_requests
+from memkit.journal.sentences import last_question, plan
+from memkit.journal.titles import TITLE_CHARACTERS, names_subject, title_of
 from memkit.journal.tool_lines import (
-    COMMITTED,
     COUNTED,
     LOOKS,
-    PULL_URL,
     REASONS,
     telling_lines,
 )
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.summarize.segments import Segment, archived_turns
-from memkit.summarize.turns import READ_CHARACTERS, Call, ExtractTurn, read_extract_turns
+from memkit.summarize.turns import READ_CHARACTERS, ExtractTurn, read_extract_turns
 
 MOST_LINES = 6
 MOST_TURNS = 12
@@ -49,23 +49,7 @@ MOST_COMMITS = 4
 LINE_CHARACTERS = 400
 COMMAND_CHARACTERS = 70
 
-_COMMIT = re.compile(
-    r"(?:^|[;&|(\n])\s*git(?:\s+-\S+(?:\s+[^\s-]\S*)?)*?\s+commit\b(?P<rest>.*)", re.DOTALL
-)
-_SUBJECT = re.compile(
-    r"""(?:\s-[a-z]*m|\s--message)[\s=]*
-    (?:"\$\(cat\ <<-?\s*['"]?\w+['"]?\s*\n\s*(?P<here>[^\n]+)|"(?P<double>[^"\n]+)|'(?P<single>[^'\n]+))""",
-    re.VERBOSE,
-)
-_NOT_COMMITTED = re.compile(
-    r"nothing (?:added )?to commit|no changes added|^(?:fatal|error): ", re.MULTILINE
-)
-_PULL = re.compile(
-    r"(?:^|[;&|(\n])\s*(?:gh\s+pr|glab\s+mr)\s+(create|merge|close)\b(.*)", re.DOTALL
-)
-_PULL_TOOL = re.compile(r"create_(?:pull|merge)_request$")
-_PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"([^"\n]+)|'([^'\n]+))""")
-
+_TRUNKS = ("", "main", "master", "develop", "trunk", "HEAD")
 _NO_FAILURE = re.compile(r"doesn't want to proceed|Request interrupted by user")
 _CODE_LINE = re.compile(r"[;{}]\s*$|·")
 _PREFIX = re.compile(
@@ -170,50 +154,17 @@ def _edited(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 
 
 def _committed(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
-    commits: dict[str, str] = {}
+    done: dict[str, str] = {}
     pulls: dict[str, str] = {}
     for turn in turns:
         for call in turn.calls:
-            if call.has_failed or _NOT_COMMITTED.search(call.outcome):
-                continue
-            if role_of(call.name) == "shell":
-                commits |= dict.fromkeys(_subjects(call), turn.id)
-            pulls |= dict.fromkeys(_pull_requests(call), turn.id)
-    for label, found in (("Committed", commits), ("Pull request", pulls)):
+            done |= dict.fromkeys(commits(call), turn.id)
+            pulls |= dict.fromkeys(pull_requests(call), turn.id)
+    for label, found in (("Committed", done), ("Pull request", pulls)):
         last = list(found)[-MOST_COMMITS:]
         if last:
             more = f"; and {len(found) - len(last)} earlier" if len(found) > len(last) else ""
             yield label, "; ".join(last) + more, list(dict.fromkeys(found[one] for one in last))
-
-
-def _subjects(call: Call) -> Iterator[str]:
-    match = _COMMIT.search(call.given)
-    if match is None or "<<" in call.given[: match.start()]:  # a script that the call wrote
-        return
-    written = COMMITTED.findall(call.outcome)
-    subject = _SUBJECT.search(match["rest"])
-    if written:
-        yield from written
-    elif subject is not None:
-        yield next(filter(None, subject.groups())).strip()
-
-
-def _pull_requests(call: Call) -> Iterator[str]:
-    match = _PULL.search(call.given) if role_of(call.name) == "shell" else None
-    is_tool = _PULL_TOOL.search(call.name) is not None
-    url = PULL_URL.search(call.outcome) if match or is_tool else None
-    if match is not None:
-        title = _PULL_TITLE.search(match[2])
-        words = next(filter(None, title.groups())) if title else ""
-        if match[1] == "create":
-            yield " ".join(filter(None, [words, url[0] if url else ""])) or "created"
-        else:
-            number = re.match(r"\s*(\S*\d)\b", match[2])
-            yield f"{number[1] if number else 'the open one'} {match[1]}d".replace(
-                "mergedd", "merged"
-            )
-    elif url is not None:
-        yield url[0]
 
 
 @dataclass(slots=True)
@@ -312,11 +263,11 @@ def _code(command: str) -> str:
 
 def _decided(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
     found: dict[str, Sequence[str]] = {}
-    for number, turn in enumerate(turns):
-        before = turns[number - 1] if number else None
-        if before is not None and accepts(turn.prompt) and (offer := last_proposal(before.answer)):
-            found[offer] = before.id, turn.id
-        found |= dict.fromkeys(decisions(turn.prompt), (turn.id,))
+    before: ExtractTurn | None = None
+    for turn in turns:
+        answer, title, names = (before.answer, before.title, [before.id]) if before else ("", "", [])
+        found |= {one: [*names, turn.id] for one in decisions(turn.prompt, answer, title)}
+        before = turn
     for sentence in list(found)[-2:]:
         yield "Decided", sentence, found[sentence]
 
@@ -329,6 +280,19 @@ def _open(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 
 
 def _title(turns: Sequence[ExtractTurn]) -> str:
-    titles = [turn.title for turn in turns]
-    telling = next((title for title in titles if not says_nothing(title, words=1)), "")
-    return "" if telling == titles[0] else telling
+    """Return a title that names the subject, or "" if that of the first turn does.
+
+    An answer is no title: the subject of a commit is, or another prompt, or else the branch tells.
+    """
+    asked = [turn.title for turn in turns if turn.title == title_of(turn.prompt, "")]
+    if asked[:1] == [turns[0].title] and names_subject(asked[0]):
+        return ""
+    done = [one for turn in turns for call in turn.calls for one in commits(call)]
+    told = next(filter(names_subject, [*done, *asked]), "")
+    if told:
+        return one_line(told, TITLE_CHARACTERS)
+    title = [*asked, one_line(turns[0].prompt, TITLE_CHARACTERS) or turns[0].title][0]
+    branch = next((turn.branch for turn in turns if turn.branch not in _TRUNKS), "").rpartition("/")[2]
+    if not branch:
+        return "" if title == turns[0].title else title
+    return f"{one_line(title, max(20, TITLE_CHARACTERS - len(branch) - 3))} ({branch})"

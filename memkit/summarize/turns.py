@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memkit.agents.claude_code.omitted import asks_memory
 from memkit.agents.tools import role_of
 from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile, heading_title
+from memkit.journal.outcomes import Call
 from memkit.journal.tool_lines import MAX_TOOLS, MORE, count_calls, split_count, tool_line
 from memkit.journal.turn_parts import read_parts
 from memkit.text import plural, shorten
@@ -90,15 +91,6 @@ def _tool_lines(tools: Sequence[str]) -> list[str]:
     return shown
 
 
-class Call(NamedTuple):
-    """A tool call: `given` is the main input, `outcome` all that is known of its result."""
-
-    name: str
-    given: str
-    outcome: str
-    has_failed: bool
-
-
 @dataclass(frozen=True, slots=True)
 class ExtractTurn:
     """A turn as the day file shows it. `calls` also have what its digest has no room for."""
@@ -108,6 +100,7 @@ class ExtractTurn:
     prompt: str
     answer: str
     calls: tuple[Call, ...]
+    branch: str = ""
 
 
 def read_extract_turns(
@@ -128,7 +121,14 @@ def read_extract_turns(
         parts = read_parts(content.text(section))
         calls = _calls(parts.tools, archived.get(name), redact)
         read.append(
-            ExtractTurn(name, heading_title(section), parts.prompt, parts.answer, tuple(calls))
+            ExtractTurn(
+                name,
+                heading_title(section),
+                parts.prompt,
+                parts.answer,
+                tuple(calls),
+                section.pairs.get("branch", ""),
+            )
         )
     return read
 
