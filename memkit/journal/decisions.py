@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from memkit.journal.sentences import PROMPT_LINES, SENTENCE_CHARACTERS, prose_sentences
-from memkit.journal.titles import subject_words
+from memkit.journal.titles import names_subject, subject_words
 from memkit.text import one_line
 
 ACCEPTED_CHARACTERS = 80
@@ -17,58 +17,66 @@ _CHOICE_CHARACTERS = 300
 """A longer prompt is more than a choice, so only its sentences count."""
 
 _READ_CHARACTERS = 6000
-_FEW_WORDS = 3
-"""A choice with fewer words of a subject needs the question that it answers."""
+_FEW_WORDS, _MANY_WORDS = 5, 11
+"""A choice of so few words, or with a pronoun, needs the question that it answers."""
 
 _DECISION = re.compile(
     r"""\b(?:
-      let(?:['’]?s|\ us)\ (?:just\ |please\ )?(?:use|go\ (?:with|for)|keep(?!\ \w+in[g'’])|stick|drop|switch|move\ to
-        |not|skip|avoid|leave|remove|raise|lower|increase|reduce|limit|rename|set|store|make|abandon|completely)\b
-    | we\ (?:have\ |['’]ve\ )?(?:decided|agreed|settled)\b
-    | (?:we|i)(?:['’]ll|\ will)\ (?:use|keep|go\ with|stick|switch|drop|not)\b
-    | we['’]?(?:re|\ are)\ (?:getting\ rid|dropping|changing|moving|switching|keeping|going)\b
-    | (?:for\ now\ |from\ now\ on\ )we\ \w+ | we\ (?:use|store|keep|round|ship|deploy|log|name)\b[^.?!]*\b(?:everywhere|always)\b
-    | i(?:['’]d|\ would)?\ (?:prefer|rather)\b
-    | i(?:['’]d|\ would)?\ (?:want|like)\ (?:it\ )?to\ (?:use|switch|drop|keep|move|avoid|do)\b | moving\ away\ from\b
-    | us(?:e|ing)\b[^.?!]{1,60}(?:(?:,|\ and|\ —|\ -)\ not\ |\ for\ (?:everything|all|every|any)\b)
-    | (?:go|going|went)\ (?:with|for)\ (?!it\b|the\ flow|a\ (?:walk|run))\S
-    | (?:use|using|do|take|put|keep|want|choose|pick|switch|move|make\ it)\b[^.?!]{1,80}
+      let(?:['’]?s|\ us)\ (?:just\ |please\ )?(?:abandon|avoid|completely|drop|go\ (?:for|with)|increase
+        |keep(?!\ \w+in[g'’])|leave|limit|lower|make|move\ to|not|raise|reduce|remove|rename|set|skip|stick
+        |store|switch|use)\b
+    | we\ (?:have\ |['’]ve\ )?(?:agreed|decided|settled)\b
+    | (?:i|we)(?:['’]ll|\ will)\ (?:drop|go\ with|keep|not|stick|switch|use)\b
+    | we['’]?(?:re|\ are)\ (?:changing|dropping|getting\ rid|going|keeping|moving|switching)\b
+    | (?:for\ now|from\ now\ on)\ we\ \w+
+    | we\ (?:deploy|keep|log|name|round|ship|store|use)\b[^.?!]*\b(?:always|everywhere)\b
+    | i(?:['’]d|\ would)?\ (?:prefer|rather)\b | moving\ away\ from\b
+    | i(?:['’]d|\ would)?\ (?:like|want)\ (?:it\ )?to\ (?:avoid|do|drop|keep|move|switch|use)\b
+    | us(?:e|ing)\b[^.?!]{1,60}(?:(?:,|\ and|\ —|\ -)\ not\ |\ for\ (?:all|any|every|everything)\b)
+    | (?:go|going|went)\ (?:for|with)\ (?!it\b|the\ flow|a\ (?:run|walk))\S
+    | (?:choose|do|keep|make\ it|move|pick|put|switch|take|us(?:e|ing)|want)\b[^.?!]{1,80}
         \ (?:instead|rather\ than)\b
     | from\ now\ on\b | going\ forward\b | (?:stick|switch(?:\ back)?)\ (?:to|with)\b | no\ more\ \w+
-    | (?:new\ code|everything\ new)\ goes\b | \w+\ it\ is$
-    | (?:lassen|nehmen)\ wir\b | wir\ (?:nehmen|verwenden|benutzen|bleiben|behalten|entscheiden|nutzen)\b | bleib(?:t|en)\b[^.?!]{1,40}\ (?:drin|dabei|bei)\b
-    | lass(?:t)?\ uns\b[^.?!]{1,80}\ (?:nehmen|verwenden|bleiben)\b | speichern\ wir\ immer
-    | (?:nimm|verwende|benutze)\b[^.?!]{1,80}\ statt(?:dessen)?\b
-    | haben\ (?:uns\ )?(?:entschieden|beschlossen)\b | ab\ (?:jetzt|sofort)\b
-    | on\ (?:utilise|prend|garde|part\ sur|reste\ sur|a\ décidé)\b | plus\ jamais\b
-    | (?:utilisons|prenons|gardons)\b | désormais\b
-    | (?:utilise|prends|mets)\b[^.?!]{1,80}\ (?:plutôt\ que|au\ lieu\ de)\b
-    | (?:usemos|vamos\ con|hemos\ decidido|decidimos|(?:nos\ quedamos|quedémonos)\ con|a\ partir\ de\ ahora)\b
-    | (?:usa|pon|utiliza)\b[^.?!]{1,80}\ en\ (?:vez|lugar)\ de\b
+    | (?:everything\ new|new\ code)\ goes\b | \w+\ it\ is$
+    | wir\ (?:behalten|benutzen|bleiben|entscheiden|nehmen|nutzen|verwenden)\b | (?:lassen|nehmen)\ wir\b
+    | bleib(?:t|en)\b[^.?!]{1,40}\ (?:bei|dabei|drin)\b | speichern\ wir\ immer
+    | lass(?:t)?\ uns\b[^.?!]{1,80}\ (?:bleiben|nehmen|verwenden)\b
+    | (?:benutze|nimm|verwende)\b[^.?!]{1,80}\ statt(?:dessen)?\b
+    | haben\ (?:uns\ )?(?:beschlossen|entschieden)\b | ab\ (?:jetzt|sofort)\b
+    | on\ (?:a\ décidé|garde|part\ sur|prend|reste\ sur|utilise)\b | plus\ jamais\b
+    | (?:gardons|prenons|utilisons)\b | désormais\b
+    | (?:mets|prends|utilise)\b[^.?!]{1,80}\ (?:au\ lieu\ de|plutôt\ que)\b
+    | (?:a\ partir\ de\ ahora|decidimos|hemos\ decidido|(?:nos\ quedamos|quedémonos)\ con|usemos|vamos\ con)\b
+    | (?:pon|usa|utiliza)\b[^.?!]{1,80}\ en\ (?:lugar|vez)\ de\b
     )
-    | (?:今後は|これからは|必ず)|(?:に|で)(?:いきましょう|しましょう|します$)""",
+    | (?:これからは|今後は|必ず) | (?:に|で)(?:いきましょう|しましょう|します$)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _RULE = re.compile(
-    r"""(?:(?:please|and|so|but|no),?\ +)*(?:(?:do\ not|don['’]t)\ (?:fall|use|add|commit|push|write|touch|log|put|call|edit|mock)\b
-    |(?:always|never)\ \w+ |[\w-]+s\ must\ (?:not\ |never\ |always\ )?(?!be\ an?\b)(?:have|use|go|be|run|come|live)\b
-    |for\ \w+,?\ (?:the\ )?\w[^.?!]{3,60}\bshould\ be\b)""",
+    r"""(?:(?:and|but|no|please|so),?\ +)*
+    (?:(?:do\ not|don['’]t)\ (?:add|call|commit|edit|fall|log|mock|push|put|touch|use|write)\b
+    |(?:always|never)\ \w+\ |for\ \w+,?\ (?:the\ )?\w[^.?!]{3,60}\bshould\ be\b
+    |[\w-]+s\ must\ (?:always\ |never\ |not\ )?(?!be\ an?\b)(?:be|come|go|have|live|run|use)\b)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _NOT_DECIDED = re.compile(
-    r"^(?:\w+, )?(?:why|what|how|where|who|when|which|is|are|does|did|do (?:we|you|i)|let me|warum|wieso|pourquoi)\b"
-    r"|\bi['’]ll (?:ask|check|look|see|think|try|decide|test)\b|\b(?:if (?:i|we|you)|should (?:i|we)|not sure|wonder(?:ing)?|whether|was thinking|deciding|i don['’]t know"
-    r"|i guess|tomorrow|let me think|maybe we|could we|asked|morgen|lundi|lunes|wenn wir|si on)\b|明日",
-    re.IGNORECASE,
+    r"""^(?:\w+,\ )?(?:are|consider|did|do\ (?:i|we|you)|does|how|is|let\ me|operation|those|what|when|where|which|who|why
+        |pourquoi|warum|wieso)\b
+    |\bi['’]ll\ (?:ask|check|decide|look|see|test|think|try)\b
+    |\b(?:asked|could\ we|deciding|i\ don['’]t\ know|i\ guess|if\ (?:i|we|you)|let\ me\ think|maybe\ we
+        |not\ sure|should\ (?:i|we)|tomorrow|was\ thinking|whether|wonder(?:ing)?|lundi|lunes|morgen|si\ on|wenn\ wir)\b
+    |明日""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _REQUEST = re.compile(r"^(?:please|can|could|would|will)\b", re.IGNORECASE)
 _ACCEPTED = re.compile(
-    r"^(?:yes|yep|yeah|yup|ok(?:ay)?|sure|agreed|approved|go ahead|go for it|do (?:it|that|so)|sounds good|makes sense"
-    r"|that sounds better|(?:please )?do|perfect|great|good|fine|right|exactly|ja|genau|passt(?: so)?|einverstanden"
-    r"|mach das|oui|d['’]accord|vas-y|sí|si|vale|perfecto|parfait|de acuerdo|hazlo|はい)\b(?:[\s,.!]+(?:please|thanks|go ahead|good|great"
-    r"|do (?:it|that|so)|sounds good|leave it (?:like that|as it is)|así se queda|for now|that works|bitte|danke|merci|gracias"
-    r"|por favor))*[\s.!]*$",
-    re.IGNORECASE,
+    r"""^(?:(?:please\ )?do|agreed|approved|do\ (?:it|so|that)|exactly|fine|go\ ahead|go\ for\ it|good|great
+      |makes\ sense|ok(?:ay)?|perfect|right|sounds\ good|sure|that\ sounds\ better|yeah|yep|yes|yup
+      |einverstanden|genau|ja|mach\ das|passt(?:\ so)?|d['’]accord|oui|parfait|vas-y
+      |de\ acuerdo|hazlo|perfecto|si|sí|vale|はい)\b
+    (?:[\s,.!]+(?:do\ (?:it|so|that)|for\ now|go\ ahead|good|great|leave\ it\ (?:as\ it\ is|like\ that)|please
+      |sounds\ good|thanks|that\ works|así\ se\ queda|bitte|danke|gracias|merci|por\ favor))*[\s.!]*$""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _CHOSE = re.compile(
     r"\bI(?:['’]ve| have)? (?:chose|chosen|went with|picked|opted|decided|kept)\b"
@@ -81,55 +89,63 @@ _PROPOSED = re.compile(
     re.IGNORECASE,
 )
 _HEDGE = re.compile(
-    r"^I(?:['’]d| would)? (?:suggest|recommend|propose|say|lean (?:to|towards?))(?: that we| we| to)?:? *", re.IGNORECASE
+    r"^I(?:['’]d| would)? (?:suggest|recommend|propose|say|lean (?:to|towards?))(?: that we| we| to)?:? *",
+    re.IGNORECASE,
 )
-_WORK = re.compile(r"\b(?:review|work on|look at|start with|brainstorm|help)\b", re.IGNORECASE)
-"""In a question that asks what to do next. The answer to it decides nothing."""
-
-_AGREES = re.compile(r"(?:ok(?:ay)?|yes|yeah|yep|sure|agreed|ja|oui|sí)[,:.]? +", re.IGNORECASE)
-_NUMBER = re.compile(r"\d(?:[\d.,:]*\d)?")
-_PRONOUN = re.compile(r"\b(?:it|this|that|them|one|es|das|ça|lo)\b", re.IGNORECASE)
-_FOLLOWS = re.compile(r"(?:they|it|that|this|only|and|so|but)\b", re.IGNORECASE)
-_TAIL = re.compile(r"(?:[,;]| [-–—]) *(?:can|could|would|do|does|is|are|should|right|ok)\b[^,;?]*\?$", re.IGNORECASE)
 _ASKED = re.compile(
     r"\b(?:or|which|prefer|preference|should|option|approach|one|oder|welche|soll|reichen|ou|quel|quelle|o|cuál)\b"
     r"|どちら|案",
     re.IGNORECASE,
 )
+_ALTERNATIVES = re.compile(r"\b(?:or|oder|ou|o|options?|ways|varianten?|pistes?)\b|案")
+_WORK = re.compile(r"\b(?:review|work on|look at|start with|brainstorm|help)\b", re.IGNORECASE)
+"""In a question that asks what to do next. The answer to it decides nothing."""
+
+_NUMBER = re.compile(r"\d(?:[\d.,:]*\d)?")
+_PRONOUN = re.compile(r"\b(?:it|this|that|them|one|es|das|ça|lo)\b", re.IGNORECASE)
+_FOLLOWS = re.compile(r"(?:they|only|instead)\b", re.IGNORECASE)
+_TAIL = re.compile(
+    r"(?:[,;]| [-–—]) *(?:can|could|would|do|does|is|are|should|right|ok)\b[^,;?]*\?$", re.IGNORECASE
+)
+"""A question behind what a sentence states."""
+
 _OPTION = re.compile(
-    r"(?:^|(?<=[:;,.] ))[ \t>]*(?:[-*•] +)?(?:\*\*|__)?(?:option +)?([1-9]|[A-Ea-e])(?:[.):]| [-–—])(?:\*\*|__)? *"
-    r"([^\n]+?)(?=[,;.]? (?:[2-9]|[B-Eb-e])\) |\n|$)",
+    r"(?:^|(?<=[:;,.] ))[ \t>]*(?:[-*•] +)?(?:\*\*|__)?(?:option +)?"
+    r"([1-9]|[A-E])(?:[.):]| [-–—])(?:\*\*|__)? *([^\n]+?)(?=[,;.]? (?:[2-9]|[B-E])\) |\n|$)",
     re.IGNORECASE | re.MULTILINE,
 )
 _ITEM = re.compile(r"^[ \t]*[-*•] +([^\n]+)$", re.MULTILINE)
+
+_AGREES = re.compile(r"(?:agreed|ja|ok(?:ay)?|oui|sure|sí|yeah|yep|yes)[,:.]? +", re.IGNORECASE)
 _LEAD = (
-    r"(?:(?:ok(?:ay)?|yes|yeah|yep|sure|no|nah|hmm|ja|nein|oui|non|sí|let['’]?s|do|go|with|for|take|use|pick|i|think|like"
-    r"|prefer|the|it|to|nimm|die|das|den|la|le|el|los|las|option|number|variante|version|['’]d)[\s,:]+)*"
+    r"(?:(?:['’]d|das|den|die|do|el|for|go|hmm|i|it|ja|la|las|le|let['’]?s|like|los|nah|nein|nimm|no|non|number"
+    r"|ok(?:ay)?|option|oui|pick|prefer|sure|sí|take|the|think|to|use|variante|version|with|yeah|yep|yes)[\s,:]+)*"
 )
-_LABEL = re.compile(rf"{_LEAD}#?([1-9]|[A-Ea-e])(?:\)|\b(?![.:]\d| ?[%°]))(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
-_ORDINALS = (
-    "first|1st|erste[nrs]?|premi(?:er|ère)|primer[ao]?|1番目",
-    "second|2nd|zweite[nrs]?|second[e]?|deuxième|segund[ao]|2番目",
-    "third|3rd|dritte[nrs]?|troisième|tercer[ao]?|3番目",
+_LABEL = re.compile(
+    rf"{_LEAD}#?([1-9]|[A-E])(?:\)|\b(?![.:]\d| ?[%°]))(?P<rest>.*)", re.IGNORECASE | re.DOTALL
 )
-_ORDINAL = re.compile(rf"{_LEAD}(?:({')|('.join(_ORDINALS)}))(?:で|\b)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_ORDINAL = re.compile(
+    rf"{_LEAD}(?:(first|1st|erste[nrs]?|premi(?:er|ère)|primer[ao]?|1番目)"
+    r"|(second|2nd|zweite[nrs]?|seconde|deuxième|segund[ao]|2番目)"
+    r"|(third|3rd|dritte[nrs]?|troisième|tercer[ao]?|3番目))(?:で|\b)(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
 _BOTH = re.compile(rf"{_LEAD}(?:both|beide[s]?|les deux|(?:las|los) dos|両方)\b", re.IGNORECASE)
-_REFUSED = re.compile(
-    rf"{_LEAD}(?:keep|leave|stay|do not|don['’]t|never mind|not? (?:need|more)|remove|just|behalt|on garde|\w+ bleibt)\b"
-    r"|(?:no|nah|nope|nein|non)[,.:]? (?:an?|the|it|use|we|i) |.*のままで",
-    re.IGNORECASE,
+_MORE = re.compile(
+    r"\b(?:but|with|without|and|also|except|only|aber|mit|mais|avec|pero|con)\b|\d", re.IGNORECASE
+)
+_ANSWERED = re.compile(
+    rf"""(?:(?:nah|no|non)[,:.]?\ +)?(?:add|go\ (?:for|with)|i\ (?:like|prefer|want|['’]?d)
+      |i\ think\ (?:it|that|we)\ (?:is|should)|just|keep|leave|let['’]?s|make|manual|only|put|set|take|use
+      |\w+\ (?:is\ (?:correct|enough|fine|right|the\ right)|it\ is)|nimm|on\ part|quedémonos)\b
+    |{_LEAD.replace(" ", r"[ ]")}(?:an?\ |do\ not|don['’]t|never\ mind|not?\ (?:more|need)|remove|stay
+      |behalt|on\ garde|\w+\ bleibt)\b
+    |(?:nah|nein|no|non|nope)[,.:]?\ (?:an?|i|it|the|use|we)\ |.*のままで""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _LOOK = re.compile(
-    r"(?:[\w'’]+[, ]+){0,4}(?:show|look|check|investigate|work|see|explain|list|brainstorm|debug|zeig|schau|run|try"
-    r"|continue|fix|commit|again|weiter)\b",
-    re.IGNORECASE,
-)
-_MORE = re.compile(r"\b(?:but|with|without|and|also|except|only|aber|mit|mais|avec|pero|con)\b|\d", re.IGNORECASE)
-_ALTERNATIVES = re.compile(r"\b(?:or|oder|ou|o|options?|ways|varianten?|pistes?)\b|案")
-_PICKED = re.compile(
-    r"(?:(?:ok(?:ay)?|yes|yeah|yep|sure|no|nah|agreed|ja|oui|non|sí)[,:.]? +)?(?:take|go with|go for|use|put|add|keep|leave"
-    r"|make|set|let['’]?s|i (?:like|prefer|want|['’]?d)|i think (?:we|it|that) (?:should|is)|nimm|on part|quedémonos|\w+ (?:it is|is (?:fine|enough|right|correct"
-    r"|the right))|manual|only|just)\b",
+    r"(?:[\w'’]+[, ]+){0,4}(?:again|brainstorm|check|commit|continue|debug|explain|fix|investigate|list|look"
+    r"|run|see|show|try|work|schau|weiter|zeig)\b",
     re.IGNORECASE,
 )
 
@@ -169,7 +185,8 @@ def _accepted(before: str) -> list[str]:
     offered = [one for one in said if _CHOSE.search(one)] or [
         one for one in said[-4:] if _PROPOSED.search(one) and not one.endswith("?")
     ]
-    return [_HEDGE.sub("", one) for one in offered[-1:]]
+    said = [_HEDGE.sub("", one) for one in offered[-1:]]
+    return [one[:1].upper() + one[1:] for one in said]
 
 
 def _chosen(said: str, prompt: str, before: str) -> str:
@@ -211,7 +228,7 @@ def _answers(said: str, before: str) -> bool:
         return False
     if said.endswith("?") or _LOOK.match(said) or _NOT_DECIDED.search(said):
         return False
-    if _PICKED.match(said) or _REFUSED.match(said):
+    if _ANSWERED.match(said):
         return True
     opening = re.split(r"[,;:.] | [-–—] ", said)[0]
     words = [*subject_words(opening), *_NUMBER.findall(opening)]
@@ -236,10 +253,10 @@ def _whole(said: list[str], before: str, asked: str) -> str:
     text = said[0]
     if len(said) > 1 and _FOLLOWS.match(said[1]) and len(text) + len(said[1]) < SENTENCE_CHARACTERS:
         return " ".join(said)
-    if len(subject_words(text)) >= _FEW_WORDS and not (_PRONOUN.search(text) and len(text.split()) < 12):
+    if len(text.split()) > (_MANY_WORDS if _PRONOUN.search(text) else _FEW_WORDS):
         return text
     value = next(iter(_NUMBER.findall(text)), "")
     clauses = (one for part in prose_sentences(before) for one in re.split(r"[,;] ", part))
     about = (one for one in clauses if _NUMBER.findall(one)[:2] == [value])
-    context = asked or (next(about, "") if value else "") or _question(before)
+    context = (names_subject(asked) and asked) or (next(about, "") if value else "") or _question(before)
     return one_line(f"{text} ({context})", SENTENCE_CHARACTERS) if context else text

@@ -6,6 +6,7 @@ files that were edited, the result of the last command.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -26,17 +27,19 @@ FEW_WORDS = 4
 
 _GIT = re.compile(r"\bgit\b", re.IGNORECASE)
 _COMMIT = re.compile(
-    r"(?:^|[;&|(\n])\s*(?:\w+\s+)?git(?:\s+-\S+(?:\s+[^\s-]\S*)?)*?\s+commit\b(?P<rest>.*)", re.DOTALL
+    r"(?:^|[;&|(\n])\s*(?:(?!echo|printf)\w+\s+)?git(?:\s+-\S+(?:\s+[^\s-]\S*)?)*?\s+commit\b(?P<rest>.*)", re.DOTALL
 )
 _SUBJECT = re.compile(
-    r"""(?:\s-[a-z]*m|\s--message)[\s=]*
-    (?:"\$\(cat\ <<-?\s*['"]?\w+['"]?\s*(?P<here>[^\n]+)|"(?P<double>[^"\n]+)|'(?P<single>[^'\n]+))""",
+    r"""(?:\s-[a-z]*m|\s--message|-F\ -)[\s=]*
+    (?:(?:"\$\(cat\ )?<<-?\s*['"]?\w+['"]?\s*(?P<here>[^\n]+)
+      |"(?!\$\()(?P<double>(?:[^"\n\\]|\\.)+)|'(?P<single>[^'\n]+))""",
     re.VERBOSE,
 )
 _NOT_COMMITTED = re.compile(r"nothing (?:added )?to commit|no changes added|^(?:fatal|error): ", re.MULTILINE)
+_MERGE = re.compile(r"Merge (?:branch|remote-tracking|pull request|origin|tag)\b")
 _PULL = re.compile(r"(?:^|[;&|(\n])\s*(?:gh\s+pr|glab\s+mr)\s+(create|merge|close)\b(.*)", re.DOTALL)
 _PULL_TOOL = re.compile(r"create_(?:pull|merge)_request$")
-_PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"([^"\n]+)|'([^'\n]+))""")
+_PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\n\\]|\\.)+)|'([^'\n]+))""")
 
 _HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*|\|[^\n]*)$", re.MULTILINE)
 """A heading in an answer, which the journal writes in bold or escaped, or a row of a table."""
@@ -110,11 +113,14 @@ def pull_requests(call: Call) -> Iterator[str]:
 def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     """Return what came of `turns`, which follow each other. `about` is the title of their session."""
     lines = (read_call(line) for turn in turns for line in turn.tools)
+    if len(turns) == 1 and turns[0].outcome == "Interrupted":
+        return "interrupted"
     calls = [Call(one.name, one.given, one.outcome, one.has_failed) for one in lines]
     for label, found in (
         (PULL_REQUEST, [one for call in calls for one in pull_requests(call)]),
         (COMMITTED, [one for call in calls for one in commits(call)]),
     ):
+        found = [one for one in found if not _MERGE.match(one)] or found
         if found:
             return label + "; ".join(list(dict.fromkeys(found))[-MOST_COMMITS:])
     edits = [list(dict.fromkeys(_edited(turn.tools))) for turn in turns]
@@ -128,6 +134,8 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
         said = finding(turns[number], f"{about} {' '.join(edits[number])}")
         if said:
             return said
+    if turns and turns[-1].prompt.endswith("?") and turns[-1].answer:
+        return _plain_end(turns[-1])
     changed = list(dict.fromkeys(path for paths in edits for path in paths))
     if changed:
         more = f", and {len(changed) - MOST_FILES} more" if len(changed) > MOST_FILES else ""
@@ -140,13 +148,15 @@ def finding(turn: TurnParts, about: str = "") -> str:
 
     No plan, praise, question, or status has a word of them.
     """
-    subject = _stems([*subject_words(turn.prompt[:READ_CHARACTERS]), *subject_words(about)])
-    best, best_score = "", 0.0
+    asked = subject_words(turn.prompt[:READ_CHARACTERS])
+    subject = _stems([*asked, *subject_words(about)])
+    best, best_score = "", -math.inf
     for number, sentence in enumerate(_sentences(turn.answer)):
         words = _stems(subject_words(sentence))
         shared = len(words & subject)
         is_change = _CHANGED.match(sentence) is not None
-        if len(sentence.split()) < FEW_WORDS or not (shared or (is_change and len(words) > 2)):
+        is_known = shared or (is_change and len(words) > 2) or (words and not asked)
+        if len(sentence.split()) < FEW_WORDS or not is_known or sentence.startswith("[…"):
             continue
         score = 0.0 + min(shared, 3) + 2 * is_change + (_HOLDS.search(sentence) is not None)
         score += ("`" in sentence) / 2 - min(number, 20) / 10
@@ -178,8 +188,6 @@ def _edited(tools: Iterable[str]) -> Iterator[str]:
 
 
 def _plain_end(turn: TurnParts) -> str:
-    if turn.outcome == "Interrupted":
-        return "interrupted"
     said = next((one for one in _sentences(turn.answer) if len(one.split()) >= FEW_WORDS), "")
     said = said or " ".join(plain(turn.answer).split())
     return said or (turn.tools[-1].partition(" → ")[2] if turn.tools else "")

@@ -16,10 +16,6 @@ from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
 
 OUTCOME_CHARACTERS = 240
-_TELLING = (DECIDED, PULL_REQUEST, COMMITTED)
-"""Lines of an extract that tell what holds, best first."""
-
-
 class DaySession(NamedTuple):
     """A session of one day, or a stretch of it: the turns below one heading.
 
@@ -97,19 +93,17 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
         return _with_question(outcome(parts[-1:]), parts[-1])
     below = read_bullets(content.lines[heading.start + 1 : heading.end])
     bullets = [one for _, one in below if one.is_verified]
-    words = [shown_bullet(one) for one in bullets]
-    if any(not one.is_extract for one in bullets):
-        own = [text for text, one in zip(words, bullets, strict=True) if not one.is_extract]
-        best = [text for text in own if text.startswith(DECIDED)] or [
-            text for text in own if not text.startswith((OPEN, FAILED))
-        ]
+    own = [shown_bullet(one) for one in bullets if not one.is_extract]
+    extract = [shown_bullet(one) for one in bullets if one.is_extract]
+    decided = [one for one in own or extract if one.startswith(DECIDED)][-1:]
+    if own:
+        said = decided or [one for one in own if not one.startswith((OPEN, FAILED))][-1:]
     else:
-        best = next(filter(None, ([one for one in words if one.startswith(label)] for label in _TELLING)), [])
-    said = best[-1:] or [outcome(parts, heading_title(heading))]
-    failed = [one for one in words if one.startswith(FAILED)]
-    left = [one for one in words if one.startswith(OPEN)]
-    shown = list(dict.fromkeys(filter(None, [*(said if any(said) else failed[-1:]), *left[-1:]])))
-    return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(shown)) for part in shown)
+        done = [one for label in (PULL_REQUEST, COMMITTED) for one in extract if one.startswith(label)]
+        said = decided + (done[:1] or [outcome(parts, heading_title(heading))])
+    said = [one for one in said if one] or [one for one in extract if one.startswith(FAILED)][-1:]
+    said += [one for one in own + extract if one.startswith(OPEN)][-1:]
+    return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(said)) for part in said)
 
 
 def turn_outcome(section: str) -> str:

@@ -28,7 +28,7 @@ from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
 from memkit.journal.outcomes import Call, commits, pull_requests
 from memkit.journal.sentences import last_question, plan
-from memkit.journal.titles import TITLE_CHARACTERS, names_subject, title_of
+from memkit.journal.titles import TITLE_CHARACTERS, names_subject, says_nothing, title_of
 from memkit.journal.tool_lines import (
     COUNTED,
     LOOKS,
@@ -285,14 +285,13 @@ def _title(turns: Sequence[ExtractTurn]) -> str:
     An answer is no title: the subject of a commit is, or another prompt, or else the branch tells.
     """
     asked = [turn.title for turn in turns if turn.title == title_of(turn.prompt, "")]
-    if asked[:1] == [turns[0].title] and names_subject(asked[0]):
-        return ""
-    done = [one for turn in turns for call in turn.calls for one in commits(call)]
-    told = next(filter(names_subject, [*done, *asked]), "")
-    if told:
-        return one_line(told, TITLE_CHARACTERS)
-    title = [*asked, one_line(turns[0].prompt, TITLE_CHARACTERS) or turns[0].title][0]
-    branch = next((turn.branch for turn in turns if turn.branch not in _TRUNKS), "").rpartition("/")[2]
-    if not branch:
-        return "" if title == turns[0].title else title
-    return f"{one_line(title, max(20, TITLE_CHARACTERS - len(branch) - 3))} ({branch})"
+    telling = [title for title in asked if not says_nothing(title, words=1)] or [turns[0].title]
+    title = telling[0]
+    if not names_subject(title):
+        done = [one for turn in turns for call in turn.calls for one in commits(call)]
+        branch = next((turn.branch for turn in turns if turn.branch not in _TRUNKS), "").rpartition("/")[2]
+        if subject := next(filter(names_subject, done), ""):
+            title = one_line(subject, TITLE_CHARACTERS)
+        elif branch:
+            title = f"{one_line(title, max(20, TITLE_CHARACTERS - len(branch) - 3))} ({branch})"
+    return "" if title == turns[0].title else title

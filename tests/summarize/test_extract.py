@@ -14,15 +14,17 @@ from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import LiveSessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.conversation.turn import Message, ToolCall, ToolUse, Turn
+from memkit.journal.decisions import accepts, decisions
 from memkit.journal.extracts import is_unedited
-from memkit.journal.sentences import accepts, decisions, last_question, plan
+from memkit.journal.outcomes import Call
+from memkit.journal.sentences import last_question, plan
 from memkit.journal.sessions import open_lines
 from memkit.journal.titles import says_nothing
 from memkit.journal.tool_lines import MAX_TOOLS
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.summarize.extract import MOST_LINES, MOST_TURNS, make_extract
-from memkit.summarize.turns import Call, ExtractTurn
+from memkit.summarize.turns import ExtractTurn
 from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each, summary
 
 
@@ -140,7 +142,7 @@ def test_an_accepted_proposal_is_a_decision_of_two_turns() -> None:
     before = turn("Which port for it?", answer, name="t1")
     made = make_extract([before, turn("Yes, please.", "Done.", name="t2")], redact, is_followed=True)
     (line,) = made.lines
-    assert line.startswith("- Decided: I suggest to move the staging gateway to 7443. <!--")
+    assert line.startswith("- Decided: Move the staging gateway to 7443. <!--")
     assert " turns:t1,t2 " in line
     assert lines_of(before, turn("Yes, but first explain the port.", name="t2")) == []
     assert accepts("ok, go ahead!")
@@ -191,13 +193,13 @@ def test_praise_and_emoji_never_come_along() -> None:
 )  # fmt: skip
 def test_a_title_that_says_nothing_is_replaced(title: str) -> None:
     assert says_nothing(title)
-    turns = [turn("x", title=title), turn("y", title="sure"), turn("z", title="Move the gateway"), turn(title="Next one")]
+    turns = [turn(said, title=said) for said in (title, "sure", "Move the gateway", "Next one")]
     assert make_extract(turns, redact, is_followed=True).title == "Move the gateway"
 
 
 @pytest.mark.parametrize("title", ["deploy", "Fix the tests", "修复网关的端口", "why is CI red?", "Rebase on main"])
 def test_a_title_that_says_something_stays(title: str) -> None:
-    turns = [turn("x", title=title), turn("z", title="Move the gateway")]
+    turns = [turn(said, title=said) for said in (title, "Move the gateway")]
     assert make_extract(turns, redact, is_followed=True).title == ""
 
 
