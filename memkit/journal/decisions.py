@@ -127,7 +127,8 @@ _LABEL = re.compile(
 _ORDINAL = re.compile(
     rf"{_LEAD}(?:(first|1st|erste[nrs]?|premi(?:er|ère)|primer[ao]?|1番目)"
     r"|(second|2nd|zweite[nrs]?|seconde|deuxième|segund[ao]|2番目)"
-    r"|(third|3rd|dritte[nrs]?|troisième|tercer[ao]?|3番目))(?:で|\b)(?P<rest>.*)",
+    r"|(third|3rd|dritte[nrs]?|troisième|tercer[ao]?|3番目))"
+    r"(?:で| (?=(?:one|option|approach|choice|way|variante)\b)|(?=[.,;:!]|$))(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _BOTH = re.compile(rf"{_LEAD}(?:both|beide[s]?|les deux|(?:las|los) dos|両方)\b", re.IGNORECASE)
@@ -258,5 +259,6 @@ def _whole(said: list[str], before: str, asked: str) -> str:
     value = next(iter(_NUMBER.findall(text)), "")
     clauses = (one for part in prose_sentences(before) for one in re.split(r"[,;] ", part))
     about = (one for one in clauses if _NUMBER.findall(one)[:2] == [value])
-    context = (names_subject(asked) and asked) or (next(about, "") if value else "") or _question(before)
+    contexts = [asked, next(about, "") if value else "", _question(before)]
+    context = next(filter(names_subject, contexts), "")
     return one_line(f"{text} ({context})", SENTENCE_CHARACTERS) if context else text

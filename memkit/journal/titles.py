@@ -9,13 +9,13 @@ from memkit.hook.phrases import EMOJI, PRAISE, first_sentence, is_filler
 from memkit.journal.markup import one_line
 from memkit.subject import STOP_WORDS, subject_of
 
-TITLE_CHARACTERS = 80
+TITLE_CHARACTERS = 100
 
 _LINES = 40
 """The number of lines of a text to search for a title. The rest of a prompt is usually pasted."""
 
 _LINE_CHARACTERS = 1000
-_LABEL_WORDS = 4
+_LABEL_CHARACTERS = 50
 _SUBJECT_WORDS = 2
 _EMPHASIS = re.compile(r"\*\*|__|^#{1,6} ")
 _LINK = re.compile(r"!?\[([^\[\]]+)\]\([^()\s]*\)")
@@ -60,13 +60,14 @@ _KIND = re.compile(
     re.IGNORECASE,
 )
 _UNTOLD = STOP_WORDS["english"] | _FILLERS | frozenset(
-    "around based competing conflict couple especially existing feedback got implementation local messed "
-    "multiple parent respond somewhere thorough thoughts understand understanding used using valid".split()
+    "around based competing conflict couple critical especially existing feedback got high implementation local "
+    "low medium messed multiple parent respond severity somewhere thorough thoughts understand understanding used "
+    "using valid".split()
 )
 _CONTRACTED = re.compile(r"n?['’](?:s|t|d|ll|m|re|ve)$")
 _CLAUSE = re.compile(r"(?:(?<=[,.;:!?])| [-–—]) +(?:(?:and|but|so) +)?| +(?:and|but|so) +")
 _POLITE = re.compile(
-    r"(?:(?:can|could|would) (?:you|we)|i(?:['’]d| would) like (?:you )?to)(?: please)? +", re.IGNORECASE
+    r"/\S+ +|(?:(?:can|could|would) (?:you|we)|i(?:['’]d| would) like (?:you )?to)(?: please)? +", re.IGNORECASE
 )
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{4}")
 _WORDS = re.compile(r"[^\W\d_][\w'’-]*")
@@ -134,7 +135,7 @@ def _telling_lines(prompt: str) -> Iterator[str]:
     for line in _lines(prompt):
         while match := PRAISE.match(line):
             line = line[match.end() :]
-        if line.endswith(":") and len(line.split()) <= _LABEL_WORDS:
+        if line.endswith(":") and len(line) <= _LABEL_CHARACTERS:
             label = line
         elif not is_filler(_COMMAND.sub("", line)) and not _LOG.match(line):
             yield _cut(f"{label} {line}".strip())

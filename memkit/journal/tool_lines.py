@@ -278,9 +278,7 @@ def _merged(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
 def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> tuple[str, str]:
     values = (call.input.get(name) for name in _MAIN_INPUT)
     given = next((value for value in values if isinstance(value, str) and value.strip()), "")
-    for root in roots:
-        if root and given.startswith(root + os.sep):
-            given = os.path.relpath(given, root)
+    given = relative(given, roots)
     if role_of(call.name) in NAMES_FILE:
         shown = redact(_path(one_line(redact(given), MOST_PATH_CHARACTERS)))
     else:
@@ -288,13 +286,22 @@ def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -
         shown = _code(shown) if shown else ""
     agent = "↳ " if call.by_agent else ""
     name = _NO_NAME.sub("_", redact(call.name))[:60] or "tool"
-    outcome = redact(_outcome(call, redact))
+    outcome = redact(relative(_outcome(call, redact), roots))
     commit = COMMIT_LINE.match(outcome)
     if commit and commit[1].removesuffix(" …") in shown:
         outcome = outcome[: commit.start(1)].rstrip()
     if not shown and not outcome and call.result and role_of(call.name) not in _QUIET:
         return "", ""  # "TodoWrite → Todos have been modified successfully"
     return f"{agent}{name} {shown}".rstrip(), outcome
+
+
+def relative(text: str, roots: Sequence[str]) -> str:
+    """Return `text` with the paths below `roots` as relative, and without a change to one of them in front."""
+    for root in sorted({*roots} - {"", os.sep}, key=len, reverse=True):
+        name = re.escape(root)
+        text = re.sub(rf"\Acd (['\"]?){name}\1 *(?:&&|;) *", "", text)
+        text = re.sub(rf"(?<![\w./~-]){name}/(?=[\w.@])", "", text)
+    return text
 
 
 def _path(path: str) -> str:
