@@ -27,7 +27,8 @@ FEW_WORDS = 4
 
 _GIT = re.compile(r"\bgit\b", re.IGNORECASE)
 _COMMIT = re.compile(
-    r"(?:^|[;&|(\n])\s*(?:(?!echo|printf)\w+\s+)?git(?:\s+-\S+(?:\s+[^\s-]\S*)?)*?\s+commit\b(?P<rest>.*)", re.DOTALL
+    r"(?:^|[;&|(\n])\s*(?:(?!echo|printf)\w+\s+)?git(?:\s+-\S+(?:\s+[^\s-]\S*)?)*?\s+commit\b(?P<rest>.*)",
+    re.DOTALL,
 )
 _SUBJECT = re.compile(
     r"""(?:\s-[a-z]*m|\s--message|-F\ -)[\s=]*
@@ -188,6 +189,8 @@ def _edited(tools: Iterable[str]) -> Iterator[str]:
 
 
 def _plain_end(turn: TurnParts) -> str:
-    said = next((one for one in _sentences(turn.answer) if len(one.split()) >= FEW_WORDS), "")
-    said = said or " ".join(plain(turn.answer).split())
-    return said or (turn.tools[-1].partition(" → ")[2] if turn.tools else "")
+    said = list(_sentences(turn.answer)) or [" ".join(plain(turn.answer).split())]
+    best = next((one for one in said if len(one.split()) >= FEW_WORDS), said[0])
+    if best and not PLAN.match(best):
+        return best
+    return turn.tools[-1].partition(" → ")[2] if turn.tools else ""

@@ -60,14 +60,15 @@ _KIND = re.compile(
     re.IGNORECASE,
 )
 _UNTOLD = STOP_WORDS["english"] | _FILLERS | frozenset(
-    "around based competing conflict couple critical especially existing feedback got high implementation local "
-    "low medium messed multiple parent respond severity somewhere thorough thoughts understand understanding used "
-    "using valid".split()
+    "around based competing conflict couple critical especially existing feedback got high implementation "
+    "local low medium messed multiple parent respond severity somewhere thorough thoughts understand "
+    "understanding used using valid".split()
 )
 _CONTRACTED = re.compile(r"n?['’](?:s|t|d|ll|m|re|ve)$")
 _CLAUSE = re.compile(r"(?:(?<=[,.;:!?])| [-–—]) +(?:(?:and|but|so) +)?| +(?:and|but|so) +")
 _POLITE = re.compile(
-    r"/\S+ +|(?:(?:can|could|would) (?:you|we)|i(?:['’]d| would) like (?:you )?to)(?: please)? +", re.IGNORECASE
+    r"/\S+ +|(?:(?:can|could|would) (?:you|we)|i(?:['’]d| would) like (?:you )?to)(?: please)? +",
+    re.IGNORECASE,
 )
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{4}")
 _WORDS = re.compile(r"[^\W\d_][\w'’-]*")
@@ -100,7 +101,7 @@ def subject_words(text: str) -> list[str]:
         for word in bare
         if len(word) > 1
         and _CONTRACTED.sub("", word) not in _UNTOLD
-        and any(map(str.isalpha, word))
+        and (any(map(str.isalpha, word)) or len(word) > 3)
     ]
 
 

@@ -296,7 +296,7 @@ def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -
 
 
 def relative(text: str, roots: Sequence[str]) -> str:
-    """Return `text` with the paths below `roots` as relative, and without a change to one of them in front."""
+    """Return `text` with paths below `roots` as relative, and without a `cd` to one of them in front."""
     for root in sorted({*roots} - {"", os.sep}, key=len, reverse=True):
         name = re.escape(root)
         text = re.sub(rf"\Acd (['\"]?){name}\1 *(?:&&|;) *", "", text)
