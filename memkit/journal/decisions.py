@@ -51,8 +51,8 @@ _LABEL = re.compile(
     rf"{_LEAD}#?([1-9]|[A-E])(?:\)|で|\b(?![.:]\d| ?[%°]))(?P<rest>.*)", re.IGNORECASE | re.DOTALL
 )
 _ORDINAL = re.compile(
-    rf"{_LEAD}(?:({_FIRST})|({_SECOND})|({_THIRD}))(?:で| (?=(?:{'|'.join(_section('after'))})\b)|(?=[.,;:!]|$))"
-    rf"(?!(?: \w+)?{_VERB})(?P<rest>.*)",
+    rf"{_LEAD}(?:({_FIRST})|({_SECOND})|({_THIRD}))"
+    rf"(?:で| (?=(?:{'|'.join(_section('after'))})\b)|(?=[.,;:!]|$))(?!(?: \w+)?{_VERB})(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _OPTION = re.compile(

@@ -302,7 +302,7 @@ def test_a_live_session_gets_extracts_when_it_ends_and_no_call_is_made(stage: Su
         "- Edited: deploy/gateway.yaml ×2",
         "- Committed: Move the gateway",
     ]
-    assert "## 09:00 Let's use 7443 for the gateway instead. <!-- session:fd0aee29 extract:00000002 -->" in stage.text
+    assert "## 09:00 Let's use 7443 for the gateway instead. <!-- session:fd0aee29 extract:00000002 title:" in stage.text
     before = stage.text
     assert not SummaryQueue(stage.home)
     assert stage.run(12).extracts == 0
