@@ -26,53 +26,66 @@ def occurrences(text: str, word: str) -> Iterator[int]:
 class Literals:
     """Literals in lower case, which one scan of a text finds.
 
-    A hash of the characters from a position on tells whether one may begin there. One pattern for all with
-    the same first characters finds the longest; the others there are among what the longest begins with.
+    A hash of three characters tells whether a literal may begin there, and one of four confirms it. One pattern for
+    all with the same first characters finds the longest; the others there are among what the longest begins with.
     """
 
     def __init__(self, literals: Iterable[str]) -> None:
         import numpy as np
 
         self.all = sorted(set(literals), key=len, reverse=True)
-        self._tables = [np.zeros(2**16, dtype=bool) for _ in range(3)]
+        self._short = [literal for literal in self.all if len(literal) < 3]
+        self._begin_3, self._begin_4, self._end_3 = (np.zeros(2**16, dtype=bool) for _ in range(3))
         groups: dict[str, list[str]] = {}
-        for literal in self.all:
+        for literal in self.all[: len(self.all) - len(self._short)]:
             groups.setdefault(literal[:3], []).append(literal)
-            size = min(len(literal), 4) - 2
-            if size >= 0:
-                self._tables[size][_hashes(literal)[size][0]] = True
-        self._single = [literal for literal in self.all if len(literal) == 1]
-        self._patterns = {start: re.compile("|".join(map(re.escape, all_))) for start, all_ in groups.items()}
-        self._beginnings = {
-            literal: [other for other in group if literal.startswith(other)]
-            for group in groups.values()
-            for literal in group
+            codes = _codes(literal)
+            hashes = _hashes(codes)
+            self._begin_3[hashes[:1]] = True
+            if len(literal) > 3:
+                self._begin_4[hashes[:1] * _FACTOR + codes[3]] = True
+            else:
+                self._end_3[hashes[:1]] = True
+        self._groups = {
+            start: (re.compile("|".join(map(re.escape, group))).match, {one: [*filter(one.startswith, group)] for one in group})
+            for start, group in groups.items()
         }
 
-    def find(self, text: str) -> Places:
-        """Return where each of the literals is in `text`, whatever its case."""
-        import numpy as np
-
-        lowered = lower(text)
-        places = {one: [*occurrences(lowered, one)] for one in self._single if one in lowered}
-        hashes = _hashes(lowered)
-        begins_2, begins_3, begins_4 = (table[hashes[size]] for size, table in enumerate(self._tables))
-        begins_3 |= begins_4
-        for length, may_begin in ((2, begins_2), (3, begins_3)):
-            for at in np.flatnonzero(may_begin).tolist():
-                pattern = self._patterns.get(lowered[at : at + length])
-                longest = pattern.match(lowered, at) if pattern else None
-                if longest:
-                    for literal in self._beginnings[longest[0]]:
-                        places.setdefault(literal, []).append(at)
+    def find(self, lowered: str) -> Places:
+        """Return where each of the literals is in a text in lower case."""
+        codes = _codes(lowered)
+        is_asian = bool((codes - 0x3040 < 0xD7B0 - 0x3040).any())
+        places = {one: [*occurrences(lowered, one)] for one in self._short if (is_asian or one.isascii()) and one in lowered}
+        hashes = _hashes(codes)
+        may_begin = self._begin_3.take(hashes).nonzero()[0]
+        hashes = hashes[may_begin]
+        begins = self._begin_4.take(hashes * _FACTOR + codes[may_begin + 3]) | self._end_3.take(hashes)
+        for at in may_begin[begins].tolist():
+            match, beginnings = self._groups.get(lowered[at : at + 3], _NONE)
+            longest = match(lowered, at)
+            if longest:
+                for literal in beginnings[longest[0]]:
+                    places.setdefault(literal, []).append(at)
         return places
 
 
-def _hashes(text: str) -> tuple[Any, Any, Any]:
-    """Return for each position a hash of two, of three, and of four characters from there on."""
+_FACTOR = 24851
+_NONE: tuple[Any, dict[str, list[str]]] = (lambda *_: None, {})
+
+
+def _codes(text: str) -> Any:
+    """Return the lower 16 bits of each character of a text, and three zeros."""
     import numpy as np
 
-    codes = np.frombuffer((text + "\0\0\0").encode("utf-32-le", "surrogatepass"), dtype=np.uint16)[::2]
-    hashes_2 = codes[:-3] * np.uint16(40503) + codes[1:-2] * np.uint16(769)
-    hashes_3 = hashes_2 * np.uint16(24851) + codes[2:-1]
-    return hashes_2, hashes_3, hashes_3 * np.uint16(30011) + codes[3:]
+    if text.isascii():
+        return np.frombuffer((text + "\0\0\0").encode(), dtype=np.uint8).astype(np.uint16)
+    return np.frombuffer((text + "\0\0\0").encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint16)
+
+
+def _hashes(codes: Any) -> Any:
+    """Return a hash of three characters for each position."""
+    hashes = codes[:-3] * 40503
+    hashes += codes[1:-2]
+    hashes *= _FACTOR
+    hashes += codes[2:-1]
+    return hashes

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from re import Match, Pattern
 
-from memkit.privacy.literals import Places, lower, occurrences
+from memkit.privacy.literals import Places, occurrences
 
 MIN_LENGTH = 8
 """Characters of the shortest value that counts as a secret."""
@@ -174,9 +174,8 @@ _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
-def assigned(text: str, places: Places) -> list[tuple[int, int]]:
+def assigned(text: str, lowered: str, places: Places) -> list[tuple[int, int]]:
     """Return the spans of all named secrets in `text`. `places` are those of the `literals_of_values`."""
-    lowered = lower(text)
     positions = sorted({at for stem in _stems() & places.keys() for at in places[stem]})
     names = _names(lowered, positions)
     quiet = {name.start() for name in names if name.lastgroup in _QUIET}
@@ -410,18 +409,18 @@ def _looks_secret(value: str, is_quoted: bool = False) -> bool:
 
 
 def _is_said(value: str) -> bool:
-    if re.fullmatch(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64}|(?:[0-9a-fA-F]{2}:){3,}[0-9a-fA-F]{2})", value):
+    if _compiled(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64}|(?:[0-9a-fA-F]{2}:){3,}[0-9a-fA-F]{2})").fullmatch(value):
         return False
     kinds = _kinds(value)
     if _compiled(_WORD_AND_NUMBER + r"{1,3}\w{0,3}").fullmatch(value):
         return True
-    if kinds == 3 and (re.search(r"[!#%&^*+?~]", value.rstrip("!?*")) or is_random(value)):
+    if kinds == 3 and (_compiled(r"[!#%&^*+?~]").search(value.rstrip("!?*")) or is_random(value)):
         return True
     return len(value) >= 12 and kinds >= 2 and is_random(value)
 
 
 def _kinds(value: str) -> int:
-    return sum(re.search(kind, value) is not None for kind in ("[a-z]", "[A-Z]", "[0-9]"))
+    return sum(_compiled(kind).search(value) is not None for kind in ("[a-z]", "[A-Z]", "[0-9]"))
 
 
 def _is_code(value: str, following: str, sign: str) -> bool:
@@ -467,7 +466,8 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
     """Yield the values in the secret columns of each table or CSV text."""
     done = 0
     no_code = _compiled(r"[^\n=(]*\n|(?i:copy) ")
-    has_cells = _compiled(r"(?<=\S)(?:  | ?[|│\t;,])|(?i:copy)")
+    # Its first character is one of a set, for which the search skips ahead.
+    has_cells = _compiled(r"[ |│\t;,cC](?:(?<=\S[|│\t;,])|(?<=\S )[ |│\t;,]|(?<=[cC])(?i:opy))")
     for start, end in headings:
         if start < done or text[end : end + 1] != "\n" or not no_code.match(text, start) or not has_cells.search(text, start, end):
             continue
@@ -524,12 +524,14 @@ def _cells(line: str, delimiter: str) -> list[tuple[tuple[int, int], str]]:
 # Spaces one by one: a set with `\s` is slow.
 _END = r" \t-\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\"'`<>|,;=，。；、”」』\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
 _CANDIDATE = (
-    rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{8}})(?:[^{_END}\d]{{0,60}}\d(?:[^{_END}&]|&(?!\w{{1,30}}=)){{0,300}}|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}&]|&(?!\w{{1,30}}=)|=[\w\"'])={{0,2}}"
+    rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{8}})(?:[^{_END}\d]{{0,60}}\d[^{_END}&]{{0,300}}(?:&(?!\w{{1,30}}=)[^{_END}&]{{0,300}})*|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}&]|&(?!\w{{1,30}}=)|=[\w\"'])={{0,2}}"
     r"|(?<![\w.,:/#+-])\d{4,24}(?![\w.,:/%+-]*\w|→)"
 )
-# What can hold a candidate: no short word in small letters, and a digit, many letters, or capitals inside.
-_RUN = rf"(?<![^{_END}])(?![A-Za-z]?[a-z]{{0,10}}[.:]?[{_END}])(?:[^{_END}]{{8,}}|[^{_END}\w]{{0,3}}[0-9]{{4}}[^{_END}]*)"
-_MIGHT_BE = r"[0-9]|[a-z]{12}|[A-Za-z][A-Z]{2}|[a-z]{4}-[a-z]{4}-"
+# A word that can hold a candidate has a digit, many letters, or capitals.
+_TELLS = (b"0", b"a" * 12, b"aAA", b"AAA", b"aaaa-aaaa-")
+_CLASSES = re.sub(
+    rb"[A-Z]", b"A", re.sub(rb"[a-z]", b"a", re.sub(rb"[0-9]", b"0", re.sub(rb"[ \t-\r\x1c-\x1f\"'`<>|,;=]", b" ", bytes(range(256)))))
+)
 REACH = 100
 """Characters between a value and a word that names it."""
 
@@ -603,12 +605,19 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
 
 def _candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield what can be a value near one of the `names`."""
-    run, might_be, candidate = _compiled(_RUN), _compiled(_MIGHT_BE), _compiled(_CANDIDATE)
+    classes = text.encode("ascii", "replace").translate(_CLASSES)
     for low, high in _near(text, names):
-        for found in run.finditer(text, low, high):
-            start, end = found.span()
-            if might_be.search(text, start, end):
-                yield from (value.span() for value in candidate.finditer(text, start, end + 2) if value.start() < end)
+        words = {}
+        for tell in _TELLS:
+            at = classes.find(tell, low, high)
+            while at >= 0:
+                end = classes.find(b" ", at, high)
+                end = end if end >= 0 else high
+                words[classes.rfind(b" ", low, at) + 1 or low] = end
+                at = classes.find(tell, end, high)
+        for start, end in sorted(words.items()):
+            if end - start >= MIN_LENGTH or _compiled(r"\W{0,3}[0-9]{4}").match(text, start):
+                yield from (value.span() for value in _compiled(_CANDIDATE).finditer(text, start, end + 2) if value.start() < end)
 
 
 _WORDS = r"([^\W\d_A-Z]{3,12}(?:[ .-][^\W\d_A-Z]{3,12}){3,23})"
@@ -725,6 +734,8 @@ def _shape(value: str) -> int:
     """Return how much a value looks like a secret, from 0 (a name, a path, a version, …) to 4 points."""
     if value.isdigit():
         return 1
+    if value.isalpha() and not is_random(value):
+        return 0
     if _compiled(_GROUPS).fullmatch(value):
         return 2
     if _compiled(_WORDS_AND_NUMBER).fullmatch(value):
