@@ -23,6 +23,13 @@ def occurrences(text: str, word: str) -> Iterator[int]:
         at = text.find(word, at + 1)
 
 
+_ASIAN = re.compile("[\u3040-\ud7af]")
+"""The scripts of all literals shorter than three characters that are not ASCII."""
+
+FEW = 100
+"""Characters up to which a loop is faster than numpy."""
+
+
 class Literals:
     """Literals in lower case, which one scan of a text finds.
 
@@ -53,24 +60,26 @@ class Literals:
 
     def find(self, lowered: str) -> Places:
         """Return where each of the literals is in a text in lower case."""
-        codes = _codes(lowered)
-        is_asian = bool((codes - 0x3040 < 0xD7B0 - 0x3040).any())
+        is_asian = not lowered.isascii() and _ASIAN.search(lowered) is not None
         places = {one: [*occurrences(lowered, one)] for one in self._short if (is_asian or one.isascii()) and one in lowered}
-        hashes = _hashes(codes)
-        may_begin = self._begin_3.take(hashes).nonzero()[0]
-        hashes = hashes[may_begin]
-        begins = self._begin_4.take(hashes * _FACTOR + codes[may_begin + 3]) | self._end_3.take(hashes)
-        for at in may_begin[begins].tolist():
-            match, beginnings = self._groups.get(lowered[at : at + 3], _NONE)
-            longest = match(lowered, at)
-            if longest:
-                for literal in beginnings[longest[0]]:
+        for at in range(len(lowered)) if len(lowered) < FEW else self._may_begin(lowered):
+            group = self._groups.get(lowered[at : at + 3])
+            longest = group and group[0](lowered, at)
+            if group and longest:
+                for literal in group[1][longest[0]]:
                     places.setdefault(literal, []).append(at)
         return places
 
+    def _may_begin(self, lowered: str) -> list[int]:
+        codes = _codes(lowered)
+        hashes = _hashes(codes)
+        found = self._begin_3.take(hashes).nonzero()[0]
+        hashes = hashes[found]
+        is_begin = self._begin_4.take(hashes * _FACTOR + codes[found + 3]) | self._end_3.take(hashes)
+        return found[is_begin].tolist()  # type: ignore[no-any-return]
+
 
 _FACTOR = 24851
-_NONE: tuple[Any, dict[str, list[str]]] = (lambda *_: None, {})
 
 
 def _codes(text: str) -> Any:

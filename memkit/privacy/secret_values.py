@@ -176,19 +176,17 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 def assigned(text: str, lowered: str, places: Places) -> list[tuple[int, int]]:
     """Return the spans of all named secrets in `text`. `places` are those of the `literals_of_values`."""
-    positions = sorted({at for stem in _stems() & places.keys() for at in places[stem]})
-    names = _names(lowered, positions)
-    quiet = {name.start() for name in names if name.lastgroup in _QUIET}
-    lines = _lines(text, [at for at in positions if at not in quiet])
-    spans = [
-        *_option_values(text, places),
-        *_cookie_values(text, places),
-        *_named_values(text, lowered, names),
-        *_table_cells(text, lines),
-        *_values_below(text, names, lines),
-        *_passphrases(text, names),
-        *_spoken_values(text, lowered, names),
-    ]
+    spans = [*_option_values(text, places), *_cookie_values(text, places)]
+    positions = sorted({at for stem in places if stem in _stems() for at in places[stem]})
+    if positions:
+        names = _names(lowered, positions)
+        quiet = {name.start() for name in names if name.lastgroup in _QUIET}
+        lines = _lines(text, [at for at in positions if at not in quiet])
+        spans += _named_values(text, lowered, names)
+        spans += _table_cells(text, lines)
+        spans += _values_below(text, names, lines)
+        spans += _passphrases(text, names)
+        spans += _spoken_values(text, lowered, names)
     return [*spans, *_again(text, spans)]
 
 
@@ -295,7 +293,7 @@ def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
 
 def _option_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
     options = _options()
-    for places_of, pattern in ((places[word], pattern) for word in options.keys() & places for pattern in options[word]):
+    for places_of, pattern in ((places[word], pattern) for word in places for pattern in options.get(word, ())):
         stop = 0
         for at in places_of:
             if at < stop:
