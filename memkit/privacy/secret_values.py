@@ -32,7 +32,7 @@ HEX = "0123456789abcdef"
 
 # Every name of a secret contains one of these words. A search for words is much faster than a regular expression.
 _STEMS = (
-    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom securestring salt "
+    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom securestring salt _pat "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
     "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin"
 ).split()
@@ -45,7 +45,7 @@ _FOREIGN = (
 # A name, beginning at one of its words. Words without a group count only in a sentence.
 _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
     |(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
-    |(?<=root)pw|(?<=bind)pw|credential|authorization|authtok|masterauth|dockerconfigjson
+    |(?<=[a-z])_pat(?![a-z])|(?<=root)pw|(?<=bind)pw|credential|authorization|authtok|masterauth|dockerconfigjson
     |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe|securestring|totp|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
     |(?P<key>(?<!user\.signing)key(?![a-z]))
     |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
@@ -65,7 +65,7 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0
     |(?P<given>(?:\\{0,7}["'`][\]}]?|\}|\]|\*\*|[ ]?[(\[][^()\[\]\n]{1,30}[)\]])?[ \t]{0,12}
         (?:(?::[ \t]{0,4}[A-Za-z_&]|(?<=[ ])string)[\w.&']{0,30}[ \t]{1,4}=|=>|:=|:-|\|\|=|->|→|：|＝|=|:(?!\?))(?![=:])(?:\*\*)?[ \t]{0,20}
         (?:(?:[Tt]oken|[Aa]pi[Kk]ey|SSWS|GenieKey|!!str)[ ]|\s{1,20}string\(\d{1,5}\)[ ]|base64:|(?:Some|ENC)\(|\[(?=["\']))?(?:[bBrRuU@L](?=["']))?)
-    |(?P<passed>(?:\\{0,7}["'`][ \t]{0,4},|\()[ \t]{0,4}(?=\\{0,7}["'`])
+    |(?P<passed>(?:\\{0,7}["'`][ \t]{0,4},|\()[ \t]{0,20}(?=\\{0,7}["'`])
         |["'][^<>\n]{0,60}?[ \t](?:\w{1,20}:)?value=(?=["'])
         |(?:["']?[ \t][^<>\n]{1,60}|["'])?/?>(?:\s{0,20}<value>|<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
         |\\{0,3}["'`\]})]{0,3}[ \t]{0,4}(?:\|\||\?\?|or)[ \t]{0,4}(?=["'`]))
@@ -78,16 +78,17 @@ _TOOL = r"(\b(?:{0})\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)([^\s\"'$<>|]{{6,200}})"
 _ATTACHED = _TOOL.format(r"(?:mysql|mariadb|sshpass|7z|(?:un)?rar)[\w-]{0,10}", r"-h?p(?!:)")
 _APART = _TOOL.format(r"login|redis-cli|(?:un)?zip|ldap\w{3,10}|openssl|plink|pscp|psftp|putty|sshpass|mongo\w{0,10}|cqlsh|curl|smtp\w{0,10}|useradd|rsync", r"-(?:p|a|P|w|k|K|pw)[ \t]{1,4}")
 _USER = r"[\"']?[^\s:\"'$/]{1,64}:)([^\s\"'$/][^\s\"'$]{5,200})"
-_TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|chpasswd|kinit|cryptsetup|passphrase|askpass|login))"
+_TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|passwd|kinit|cryptsetup|passphrase|askpass|login))"
 _PGPASS = r"((?:\A|\n|echo [\"'])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:\"']{7,100})(?=[\n\"']|\Z)"
 _SQL = r"((?i:\b(?:create|alter|set|grant|attach|update|select|insert|with|role|user|login|encrypted)\b[^\n;]{0,200}?(?:\b(?:by|as|password|secret|for[ ][^\n;=]{1,80}=))[ (=]{0,4}(?:password[ (]{1,3})?N?)['\"])([^\s'\"$<]{6,200})(?=['\"])"
 # The last quoted argument of a call that signs, encrypts, or logs in.
 _CALL = r"((?i:(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user|pdo)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$]{8,400})(?=[\"'])"
 _A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|[a-z0-9]{8,12}(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
-_CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
-_TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
+_CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
+_TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
+_SSH_TOKEN = r"((?:\bssh[ ]|tmate\.io/t/))(?P<judged>(?:ro-)?[A-Za-z0-9]{20,60})(?=@|\s|\Z)"
 _FLAG_VALUE = (
     r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
     r"((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
@@ -103,8 +104,26 @@ _OPTIONS = (
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
     ("net use", r"(\bnet[ ](?:user[ ]\S{1,60}|use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100})[ ])([^\s/*\"'][^\s\"']{5,200})"),
     # Any command: the letters distinguish a password from a file, port, or name.
-    *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ", " -storepass", " -keypass")),
-    ("echo", r"(\becho[ ](?:-\w{1,3}[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN),
+    *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ")),
+    *((flag, r"( -(?:store|key)pass[ =][\"']?)([^\s\"'$<>]{6,200})") for flag in (" -storepass", " -keypass")),
+    ("ipmitool", _TOOL.format("ipmitool", "-P[ ]")),
+    ("snmp", _TOOL.format(r"snmp\w{2,10}", "-[cAX][ ]")),
+    ("wpa_passphrase", r"(\bwpa_passphrase[ ](?:\"[^\"\n]{1,40}\"|\S{1,40})[ ][\"']?)([^\s\"'$]{8,63})"),
+    ("<<<", r"(\b(?:sudo[ ]-\w*S|chpasswd|passwd|kinit|cryptsetup|--password-stdin)\b[^\n|;]{0,120}<<<[ ]?[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
+    ("tmate.io", _SSH_TOKEN),
+    ("ssh ", _SSH_TOKEN),
+    *((word, r"(\b(?i:auth(?:enticate)?)[ ]PLAIN[ ])([\w+/]{12,400}={0,2})") for word in ("auth plain", "authenticate plain")),
+    ("ugfzc3dvcmq6", r"(334[ ]UGFzc3dvcmQ6\s{1,3}(?:[CS<>]{1,3}:?[ ])?)([\w+/]{8,400}={0,2})"),  # asks for the password in base64
+    ("login ", r"(\bLOGIN[ ]\"?[\w.@+-]{1,60}\"?[ ]\"?)([^\s\"]{6,200})"),  # IMAP
+    ("send ", r"(\bsend[ ](?:--[ ])?\")([^\s\"\\]{6,200})(?=\\[rn]\")"),  # expect
+    (".tochararray()", r"(\")(?P<judged>[^\s\"]{8,200})(?=\"\.toCharArray\(\))"),
+    ("password(", r"(?i)(password\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})"),
+    *((f"random_{thing}", r"(\brandom_\w{6,8}\b(?:[^\n]{0,200}\n\s{0,40}){1,20}?\"result\":[ ]\")([^\s\"]{8,200})") for thing in ("password", "string")),
+    (" / ", r"((?:\A|\n)[ \t]{0,8}(?:[*•-][ ])?[\w() -]{2,40}:[ ][\w.@+-]{2,60}[ ]/[ ])(?P<judged>[^\s/]{8,60})(?=\s|\Z)"),
+    (" * ", r"(\n[\w.-]{1,40}[ \t]{1,9}\*[ \t]{1,9}\"?)(?P<judged>[^\s\"*]{6,60})(?=\"?[ \t]{1,9}\*)"),  # chap-secrets
+    *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}/)(?P<judged>[\w.-]{20,400})") for word in ("reset", "invite", "verify", "confirm", "activate", "magic")),
+    *((word, r"(\b(?:radius|tacacs)[^\n]{0,60}?[ ]key[ ](?:\d[ ])?)([^\s]{6,100})") for word in ("radius", "tacacs")),
+    *((word, r"(\b(?:echo|printf)[ ](?:-\w{1,3}[ ]|[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN) for word in ("echo", "printf")),
     *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for")),
     *((word + "(", _CALL) for word in ("login", "auth", "connect", "account", "begin", "pdo", "connection", "credential", "credentials", "user", "fernet", "hmac", "hmac.new", "totp", "crypt", "sign_in", "signin", "auth=", "auth = ", "auth: ")),
     *((word, _CALL) for word in ("jwt.", "bcrypt.")),
@@ -121,7 +140,7 @@ _OPTIONS = (
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
     ("htpasswd -", r"(\bhtpasswd[ ]-\w*b\w*[ ]\S{1,200}[ ]\S{1,60}[ ][\"']?)([^\s\"'$]{6,200})"),
-    ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{20})(?=\s|\Z)"),  # elasticsearch-reset-password
+    ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
     ("result", r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)"),
@@ -140,8 +159,8 @@ _INSIDE = {
     "\\'": r"(?:[^\s'\\]|\\(?!'))",
     "\\`": r"(?:[^\s`\\]|\\(?!`))",
     "escaped": r"(?:[^\s\"'`\\]|\\(?![\"'`\\]))",
-    "line": r"[^\s\"'`<>\[\]]",
-    "": r"(?:[^\s\"'`,;<>(){}\[\]\\，。；、」“”]|\\(?![\"'nrt]))",
+    "line": r"(?:[^\s\"'`<>\[\]&]|&(?![\w-]{1,30}=))",
+    "": r"(?:[^\s\"'`,;<>(){}\[\]\\&，。；、」“”]|&(?![\w-]{1,30}=)|\\(?![\"'nrt]))",
 }  # fmt: skip
 
 _MARK = r"\[redacted:[a-z-]+\]"
@@ -167,8 +186,10 @@ _NOT_VALUE = (
 )
 _WORD_AND_NUMBER = r"[^\W\d_]{3,20}\d{2,12}[!#$%&*?+]"
 # What people make up: a word, a sign, and a number; two words and a number, which can be a name too.
+_TWO_WORDS = r"[A-Z][a-z]{2,11}(?:[-._][A-Za-z][a-z]{2,11}\d{1,4}|[A-Z][a-z]{2,11}\d{2,4})[!?$*]?|[A-Z][a-z]{3,11}[-.]\d{2,4}[!?$*]"
 _WORD_SIGN_NUMBER = r"[^\W\d_]{3,20}[@_#*+~]\d{2,12}[!?]?"
 _WORDS_AND_NUMBER = r"[a-z]{3,12}-[a-z]{3,12}-\d{2,6}"
+_MADE_UP = f"{_TWO_WORDS}|{_WORDS_AND_NUMBER}"
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -213,11 +234,14 @@ _LISTS = (
     r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys)|\bls\b"
     r"|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 )
-_MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
+_MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|gen\.secret|\b(?:apg|diceware|genpass)\b|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
 _CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
-_CHAT = r"(?:[\w.-]{2,20}:|<[\w.-]{2,20}>) (?=\S)"
-_BARE = r"(?:(?:[\w.-]{2,20}:|<[\w.-]{2,20}>) )?[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
-_BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n){0,3}"
+_CHAT = r"(?:[\w.-]{2,20}:|[QA]:|<[\w.-]{2,20}>) (?=\S)"
+_BARE = r"(?:" + _CHAT + r")?[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
+_BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n|[ #›!]{0,4}(?i:warning|note|info|hint)\b[^\n]{0,200}\n|[\w.@-]{2,7}\n){0,3}"
+
+
+_NOT_PRINTED = r"[\w.]+[(\[]|.*[/=]|\d+→|[^@]+@[\w.-]+\.\w+\Z|[\w.*-]+:(?:\d{2,5}|\*):"
 
 
 def prints_secret(command: str) -> bool:
@@ -248,13 +272,14 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         is_asked = _compiled(_CONSOLE).match(line) is not None
         on_line = names[bisect(starts, start - 1) : bisect(starts, end)]
         is_named = any(name.lastgroup in ("strong", "key") for name in on_line)
-        if not printed and not ((is_asked or is_chat) and is_named):
+        is_announced = is_named and line.endswith(":") and " " in line.strip()
+        if not printed and not ((is_asked or is_chat or is_announced) and is_named):
             continue
         is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
         while below:
             value = below[1]
-            is_printed = is_sure and _looks_secret(value, True) and not _compiled(r"[\w.]+[(\[]|.*[/=]|\d+→").match(value)
-            if not value.isdigit() and (_shape(value) >= (1 if is_sure else 3) or (is_printed and not _is_name(value))):
+            is_printed = is_sure and _looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)
+            if not value.isdigit() and (_shape(value) >= (1 if is_sure else 2 if line.endswith("?") else 3) or (is_printed and not _is_name(value))):
                 yield below.span(1)
             done = below.end()
             below = _compiled(_BARE).match(text, below.end()) if printed else None
@@ -556,6 +581,7 @@ _EVIDENCE = (
     ("gap", r"\A[\"'`]?(?:,[ ]?|[ ]?/[ ]?)[\"'`]?\Z|[\w\"'`][ ]?/[ ][\"'`]?\Z", 3),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
     ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
+    ("gap", r"\bwith[ ][\w.@+-]{2,40}[ ](?:and|/)[ ]\Z", 3),
     ("gap", r"[.!?][\s\"']", -1),
     ("gap", r"\A[_.-]\w", -4),
     ("gap", r"[{}\[\]<>\\].*\w", -1),
@@ -567,7 +593,7 @@ _EVIDENCE = (
     ("before", r"[?&]\Z", 1),
     ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
     ("as", "", -2),
-    ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,1}\Z", 6),
+    ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,2}\Z", 6),
     ("as", r"\A[\"'`]?[);,]{0,4}\s{1,8}(?://|\#|/\*|<!--)[ ][^\n]{0,30}\Z", 5),
     ("as", r"\A[\"'`!?)]{0,2}[ ]\((?:[\w']{1,15}[ ]){0,3}\Z", 5),
 )  # fmt: skip
@@ -578,7 +604,7 @@ _NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3
 _LINE_AND_NEXT = r"[^\n]*(?:\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?[^\n]*)?"
 _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
 # Names whose value can be digits alone.
-_IS_PASSWORD = r"pass(?:w|e?(?![a-z]))|pwd|pw|psk|kennwort|senha|contrase|clave|has[lł]o|пароль|[\u3040-\ud7af]"
+_IS_PASSWORD = r"pass(?:w|e?(?![a-z]))|wpa|pwd|pw|psk|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
 _OF_DIGITS = r".*(?:pin|puk|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
 
 
@@ -596,7 +622,8 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
         if not shape:
             continue
         around = [name for name in names[max(0, last - 4) : last + 2] if start - 2 * REACH < name.start() < start or end <= name.start() < end + REACH]
-        if any(_points(lowered, name, before, start, end) + shape >= THRESHOLD for name in around):
+        is_made_up = _compiled(_MADE_UP).fullmatch(text, start, end) is not None
+        if any(_points(lowered, name, before, start, end, is_made_up=is_made_up) + shape >= THRESHOLD for name in around):
             yield start, end
             done = end
 
@@ -682,10 +709,10 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     return start + len(before[0]), end
 
 
-def _points(lowered: str, name: Match[str], outer: int, start: int, end: int) -> int:
+def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *, is_made_up: bool) -> int:
     """Return the points that the word `name` and what stands around give to the value from `start` to `end`.
 
-    `outer` is where the value begins with what was cut from it.
+    `outer` is where the value begins with what was cut from it. A value that is made up of words needs a name for passwords.
     """
     at = name.start()
     kind = name.lastgroup or "strong"
@@ -694,7 +721,7 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int) ->
     name_end = _compiled(r"[a-z\xdf-\xff]{0,20}").match(lowered, name.end()).end()  # type: ignore[union-attr]
     if lowered[start:end].isdigit() and not _compiled(_OF_DIGITS).fullmatch(lowered[at:name_end]):
         return -THRESHOLD
-    if _compiled(_WORDS_AND_NUMBER).fullmatch(lowered, start, end) and not _compiled(_IS_PASSWORD).match(lowered, at):
+    if is_made_up and not _compiled(_IS_PASSWORD).match(lowered, at):
         return -THRESHOLD
     if kind not in ("strong", "key") and _compiled(_UUID).fullmatch(lowered, start, end):
         return -THRESHOLD
@@ -736,8 +763,8 @@ def _shape(value: str) -> int:
         return 0
     if _compiled(_GROUPS).fullmatch(value):
         return 2
-    if _compiled(_WORDS_AND_NUMBER).fullmatch(value):
-        return 1
+    if _compiled(_MADE_UP).fullmatch(value):
+        return 1 if value.islower() else 2 if value.isalnum() else 3
     if "=" in value.rstrip("=") or (_compiled(_NO_PASSWORD).match(value) and not (len(value) >= 20 and is_random(value) and not _words(value[:12]))):
         return 0
     if _compiled(_UUID).fullmatch(value):
@@ -777,7 +804,7 @@ def _foreign_names() -> str:
     return "|".join(re.escape(word.replace("_", " ")) for word in ("kata_sandi", *_FOREIGN))
 
 
-_NO_PASSWORD = r"[A-Za-z][\w.-]*-(?:[0-9a-f]{40}|[0-9a-f]{64})\Z|[a-z]+[/.-][^!#%^*+~?&]*\Z|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
+_NO_PASSWORD = r"[A-Za-z][\w.-]*-(?:[0-9a-f]{40}|[0-9a-f]{64})\Z|[a-z]+[/.-][^!#%^*+~?&]*\Z|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.(?:\d{1,4}|[a-z]\w{0,3}|[A-Z]{1,4})\Z|arn:|urn:|.*,|.*%[sd]"
 
 
 # The letters that often follow a letter, behind it, counted in English and in code.
