@@ -187,10 +187,11 @@ _NOT_VALUE = (
 )
 _WORD_AND_NUMBER = r"[^\W\d_]{3,20}\d{2,12}[!#$%&*?+]"
 # What people make up: a word, a sign, and a number; two words and a number, which can be a name too.
-_TWO_WORDS = r"[A-Z][a-z]{2,11}(?:[-._][A-Za-z][a-z]{2,11}\d{1,4}|[A-Z][a-z]{2,11}\d{2,4})[!?$*]?|[A-Z][a-z]{3,11}[-.]\d{2,4}[!?$*]"
 _WORD_SIGN_NUMBER = r"[^\W\d_]{3,20}[@_#*+~]\d{2,12}[!?]?"
-_WORDS_AND_NUMBER = r"[a-z]{3,12}-[a-z]{3,12}-\d{2,6}"
-_MADE_UP = f"{_TWO_WORDS}|{_WORDS_AND_NUMBER}"
+_MADE_UP = (
+    r"(?=\S*[A-Z])[A-Za-z][a-z]{2,11}[-._][A-Za-z][a-z]{2,11}[-._]?\d{1,4}[!?$*]?|[A-Z][a-z]{2,11}[A-Z][a-z]{2,11}\d{2,4}[!?$*]?"
+    r"|[A-Z][a-z]{3,11}[-.]\d{2,4}[!?$*]|[A-Z][a-z]{5,11}\d|[a-z]{4,20}[!@#$&*]\d{1,4}|[a-z]{3,12}-[a-z]{3,12}-\d{2,6}"
+)
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -548,7 +549,7 @@ def _cells(line: str, delimiter: str) -> list[tuple[tuple[int, int], str]]:
 # Spaces one by one: a set with `\s` is slow.
 _END = r" \t-\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\"'`<>|,;=，。；：、”」』\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
 _CANDIDATE = (
-    rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{8}})(?:[^{_END}\d]{{0,60}}\d[^{_END}&]{{0,300}}(?:&(?![\w-]{{1,30}}=)[^{_END}&]{{0,300}})*|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}&]|&(?![\w-]{{1,30}}=)|=[\w\"'])={{0,2}}"
+    rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{6}})(?:[^{_END}\d]{{0,60}}\d[^{_END}&]{{0,300}}(?:&(?![\w-]{{1,30}}=)[^{_END}&]{{0,300}})*|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}&]|&(?![\w-]{{1,30}}=)|=[\w\"'])={{0,2}}"
     r"|(?<![\w.,:/#+-])\d{4,24}(?![\w.,:/%+-]*\w|→)"
 )
 # A word that can hold a candidate has a digit, many letters, or capitals.
@@ -582,7 +583,7 @@ _EVIDENCE = (
     ("gap", r"\A[\"'`]?(?:,[ ]?|[ ]?/[ ]?)[\"'`]?\Z|[\w\"'`][ ]?/[ ][\"'`]?\Z", 3),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
     ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
-    ("gap", r"\bwith[ ][\w.@+-]{2,40}[ ](?:and|/)[ ]\Z", 3),
+    ("gap", r"\b(?:with[ ][\w.@+-]{2,40}[ ](?:and|/)|as[ ][\w.@-]{2,30}[ ]with)[ ]\Z", 3),
     ("gap", r"[.!?][\s\"']", -1),
     ("gap", r"\A[_.-]\w", -4),
     ("gap", r"[{}\[\]<>\\].*\w", -1),
@@ -642,7 +643,7 @@ def _candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]
                 words[classes.rfind(b" ", low, at) + 1 or low] = end
                 at = classes.find(tell, end, high)
         for start, end in sorted(words.items()):
-            if end - start >= MIN_LENGTH or _compiled(r"\W{0,3}[0-9]{4}").match(text, start):
+            if end - start >= 6 or _compiled(r"\W{0,3}[0-9]{4}").match(text, start):
                 yield from (value.span() for value in _compiled(_CANDIDATE).finditer(text, start, end + 2) if value.start() < end)
 
 
@@ -704,6 +705,7 @@ def _near(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     """Cut punctuation from the end of a value, and a user and emphasis from its beginning."""
     value = text[start:end].rstrip(".:?)]}）」\\").removesuffix("**")
+    value = value.rstrip("#") if value.rstrip("#").isdigit() else value
     end = start + len(value)
     before = _compiled(r"[({]?(?:\*\*)?(?:(?!arn:|urn:|data:|(?i:sha\d|md5)|h1:)(?:[a-z][a-z0-9_.@-]{1,40}[:/]|[A-Z][A-Za-z]{1,15}:)(?!/))?").match(value)
     if before is None or text[start + len(before[0]) : end].isdigit():
@@ -760,13 +762,13 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
 def _shape(value: str) -> int:
     """Return how much a value looks like a secret, from 0 (a name, a path, a version, …) to 4 points."""
     if value.isdigit():
-        return 1
+        return int(len(value) >= 4)
     if value.isalpha() and not is_random(value):
         return 0
     if _compiled(_GROUPS).fullmatch(value):
         return 2
     if _compiled(_MADE_UP).fullmatch(value):
-        return 1 if value.islower() else 2 if value.isalnum() else 3
+        return 1 if value.islower() or value[-2].isalpha() else 2 if value.isalnum() else 3
     if "=" in value.rstrip("=") or (_compiled(_NO_PASSWORD).match(value) and not (is_random(value) and (not _words(value[:12]) if len(value) >= 20 else _kinds(value) == 3 and not _words(value)))):
         return 0
     if _compiled(_UUID).fullmatch(value):
@@ -775,7 +777,9 @@ def _shape(value: str) -> int:
         return 0
     if _compiled(_WORD_SIGN_NUMBER).fullmatch(value) and not (value.islower() or value.isupper()):
         return 2
-    if len(value) < MIN_LENGTH or not _looks_secret(value) or _is_name(value):
+    if len(value) < MIN_LENGTH:
+        return 3 if _kinds(value) == 3 and set(value) & set(_SYMBOLS + "$@") and entropy(value) > MIN_ENTROPY else 0
+    if not _looks_secret(value) or _is_name(value):
         return 0
     if not value.lower().strip(HEX + "-"):
         is_digest = len(value) in (40, 64)
