@@ -29,12 +29,14 @@ _ASIAN = re.compile("[\u3040-\ud7af]")
 FEW = 100
 """Characters up to which a loop is faster than numpy."""
 
+_FACTOR = 24851
+
 
 class Literals:
     """Literals in lower case, which one scan of a text finds.
 
-    A hash of three characters tells whether a literal may begin there, and one of four confirms it. One pattern for
-    all with the same first characters finds the longest; the others there are among what the longest begins with.
+    A hash of three characters tells where a literal may begin, and one of four confirms it. One pattern for all
+    with the same first characters finds the longest; the others there are among what it begins with.
     """
 
     def __init__(self, literals: Iterable[str]) -> None:
@@ -46,55 +48,42 @@ class Literals:
         groups: dict[str, list[str]] = {}
         for literal in self.all[: len(self.all) - len(self._short)]:
             groups.setdefault(literal[:3], []).append(literal)
-            codes = _codes(literal)
-            hashes = _hashes(codes)
-            self._begin_3[hashes[:1]] = True
-            if len(literal) > 3:
-                self._begin_4[hashes[:1] * _FACTOR + codes[3]] = True
-            else:
-                self._end_3[hashes[:1]] = True
-        self._groups = {
-            start: (re.compile("|".join(map(re.escape, group))).match, {one: [*filter(one.startswith, group)] for one in group})
-            for start, group in groups.items()
-        }
+            codes, hashes = _hashes(literal)
+            self._begin_3[hashes[0]] = True
+            self._begin_4[hashes[:1] * _FACTOR + codes[3]] = True
+            self._end_3[hashes[0]] |= len(literal) == 3
+        self._patterns = {start: re.compile("|".join(map(re.escape, all_))) for start, all_ in groups.items()}
+        self._beginnings = {one: [*filter(one.startswith, group)] for group in groups.values() for one in group}
 
     def find(self, lowered: str) -> Places:
         """Return where each of the literals is in a text in lower case."""
-        is_asian = not lowered.isascii() and _ASIAN.search(lowered) is not None
-        places = {one: [*occurrences(lowered, one)] for one in self._short if (is_asian or one.isascii()) and one in lowered}
+        is_asian = not lowered.isascii() and _ASIAN.search(lowered)
+        short = [one for one in self._short if (is_asian or one.isascii()) and one in lowered]
+        places = {one: [*occurrences(lowered, one)] for one in short}
         for at in range(len(lowered)) if len(lowered) < FEW else self._may_begin(lowered):
-            group = self._groups.get(lowered[at : at + 3])
-            longest = group and group[0](lowered, at)
-            if group and longest:
-                for literal in group[1][longest[0]]:
+            pattern = self._patterns.get(lowered[at : at + 3])
+            longest = pattern.match(lowered, at) if pattern else None
+            if longest:
+                for literal in self._beginnings[longest[0]]:
                     places.setdefault(literal, []).append(at)
         return places
 
     def _may_begin(self, lowered: str) -> list[int]:
-        codes = _codes(lowered)
-        hashes = _hashes(codes)
+        codes, hashes = _hashes(lowered)
         found = self._begin_3.take(hashes).nonzero()[0]
         hashes = hashes[found]
         is_begin = self._begin_4.take(hashes * _FACTOR + codes[found + 3]) | self._end_3.take(hashes)
         return found[is_begin].tolist()  # type: ignore[no-any-return]
 
 
-_FACTOR = 24851
-
-
-def _codes(text: str) -> Any:
-    """Return the lower 16 bits of each character of a text, and three zeros."""
+def _hashes(text: str) -> tuple[Any, Any]:
+    """Return the lower 16 bits of each character, and for each position a hash of three of them."""
     import numpy as np
 
-    if text.isascii():
-        return np.frombuffer((text + "\0\0\0").encode(), dtype=np.uint8).astype(np.uint16)
-    return np.frombuffer((text + "\0\0\0").encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint16)
-
-
-def _hashes(codes: Any) -> Any:
-    """Return a hash of three characters for each position."""
+    encoding, size = ("ascii", np.uint8) if text.isascii() else ("utf-32-le", np.uint32)
+    codes = np.frombuffer((text + "\0\0\0").encode(encoding, "surrogatepass"), dtype=size).astype(np.uint16)
     hashes = codes[:-3] * 40503
     hashes += codes[1:-2]
     hashes *= _FACTOR
     hashes += codes[2:-1]
-    return hashes
+    return codes, hashes

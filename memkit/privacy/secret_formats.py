@@ -221,7 +221,7 @@ class Form(NamedTuple):
 
 
 def _is_password(text: str) -> bool:
-    return text not in ("PASSWORD", "PASS") and not text.startswith(("$", "{", "<", "%", "*", "[redacted:"))
+    return text.lower() not in ("password", "pass", "passwd") and not text.startswith(("$", "{", "<", "%", "*", "[redacted:"))
 
 
 def _is_key_block(text: str) -> bool:
@@ -244,6 +244,7 @@ def _is_credentials(text: str) -> bool:
 
 
 _CRYPT = ("$1$", "$5$", "$6$", "$y$", "$7$", "$gy$", "$md5$", "$sha1$", "$apr1$", "$argon2", "$scrypt$", "$pbkdf2", "$P$", "$H$")
+_PLACEHOLDER = r"x{8}|X{8}|[A-Z0-9]EXAMPLE(?:KEY)?\b"
 _HASHES = ("pbkdf2", "scrypt", "argon2", "bcrypt")
 _FORMS = (
     Form("token", ("pat",), r"p" + _ALONE + r"at[A-Za-z0-9]{14}\.[0-9a-f]{60,}", (0,)),
@@ -261,7 +262,7 @@ _FORMS = (
     Form("azure-key", ("FULL", "Full"), r"(F(?:ULL|ull)[\",\s]{1,40}(?:\"value\": ?\")?)[A-Za-z0-9+/]{80,}={0,2}", (0,)),
     Form("password-hash", ("md5",), r"md5(?<![\w/]md5)[0-9a-f]{32}(?!\w)", (0,)),
     Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}"),
-    Form("password-hash", ("SHA", "MD5", "CRYPT", "PBKDF2"), r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}"),
+    Form("password-hash", ("{SHA", "{SSHA", "{MD5", "{SMD5", "{CRYPT", "{PBKDF2"), r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}"),
     Form("password-hash", ("aad3b435b51404ee", ":::"), r"(:\d{1,9}:[0-9a-fA-F]{32}:)[0-9a-fA-F]{32}(?=:)"),
     Form("private-key", ("LS0tLS1CRUdJTi",), r"LS0tLS1CRUdJTi[A-Za-z0-9+/_\\n-]{40,30000}={0,2}", is_secret=_is_key_block),
     Form("private-key", ("Private-Lines:",), r"(Private-Lines: {0,4}\d{1,4}(?:\n|\\n))(?:[\s>+|]{0,8}[A-Za-z0-9+/=]{4,80}(?:\\n|\n|\Z)){1,400}"),
@@ -348,7 +349,7 @@ def _spans(text: str, form: Form, places: Places) -> Iterator[tuple[int, int]]:
     pattern = _compiled(form.pattern)
     for match in _matches_near(text, pattern, form, places) if form.ahead else pattern.finditer(text):
         start, end = match.end(1) if pattern.groups else match.start(), match.end()
-        if form.is_secret is None or form.is_secret(text[start:end]):
+        if (form.is_secret is None or form.is_secret(text[start:end])) and not _compiled(_PLACEHOLDER).search(text, start, end):
             yield start, end
 
 

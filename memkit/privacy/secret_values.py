@@ -88,7 +88,6 @@ _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
-_SSH_TOKEN = r"((?:\bssh[ ]|tmate\.io/t/))(?P<judged>(?:ro-)?[A-Za-z0-9]{20,60})(?=@|\s|\Z)"
 _FLAG_VALUE = (
     r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
     r"((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
@@ -106,12 +105,10 @@ _OPTIONS = (
     # Any command: the letters distinguish a password from a file, port, or name.
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ")),
     *((flag, r"( -(?:store|key)pass[ =][\"']?)([^\s\"'$<>]{6,200})") for flag in (" -storepass", " -keypass")),
-    ("ipmitool", _TOOL.format("ipmitool", "-P[ ]")),
-    ("snmp", _TOOL.format(r"snmp\w{2,10}", "-[cAX][ ]")),
+    *((tool, _TOOL.format(tool + r"\w{0,10}", "-[PcAX][ ]")) for tool in ("ipmitool", "snmp")),
     ("wpa_passphrase", r"(\bwpa_passphrase[ ](?:\"[^\"\n]{1,40}\"|\S{1,40})[ ][\"']?)([^\s\"'$]{8,63})"),
     ("<<<", r"(\b(?:sudo[ ]-\w*S|chpasswd|passwd|kinit|cryptsetup|--password-stdin)\b[^\n|;]{0,120}<<<[ ]?[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
-    ("tmate.io", _SSH_TOKEN),
-    ("ssh ", _SSH_TOKEN),
+    *((word, r"((?:\bssh[ ]|tmate\.io/t/))(?P<judged>(?:ro-)?[A-Za-z0-9]{20,60})(?=@|\s|\Z)") for word in ("ssh ", "tmate.io")),
     *((word, r"(\b(?i:auth(?:enticate)?)[ ]PLAIN[ ])([\w+/]{12,400}={0,2})") for word in ("auth plain", "authenticate plain")),
     ("ugfzc3dvcmq6", r"(334[ ]UGFzc3dvcmQ6\s{1,3}(?:[CS<>]{1,3}:?[ ])?)([\w+/]{8,400}={0,2})"),  # asks for the password in base64
     ("login ", r"(\bLOGIN[ ]\"?[\w.@+-]{1,60}\"?[ ]\"?)([^\s\"]{6,200})"),  # IMAP
@@ -121,8 +118,7 @@ _OPTIONS = (
     *((f"random_{thing}", r"(\brandom_\w{6,8}\b(?:[^\n]{0,200}\n\s{0,40}){1,20}?\"result\":[ ]\")([^\s\"]{8,200})") for thing in ("password", "string")),
     (" / ", r"((?:\A|\n)[ \t]{0,8}(?:[*•-][ ])?[\w() -]{2,40}:[ ][\w.@+-]{2,60}[ ]/[ ])(?P<judged>(?=\S{0,60}(?:[!#$%&*+?^~]|[a-z][A-Z0-9]{1,9}[a-z]))[^\s/]{8,60})(?=\s|\Z)"),
     *((user + sign, r"(\b(?:admin|root)(?:[ ]/[ ]|:))(?P<judged>[^\s/:]{8,60})(?=\s|\Z)") for user in ("admin", "root") for sign in (" / ", ":")),
-    (" * ", r"(\n[\w.-]{1,40}[ \t]{1,9}\*[ \t]{1,9}\"?)(?P<judged>[^\s\"*]{6,60})(?=\"?[ \t]{1,9}\*)"),  # chap-secrets
-    *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}/)(?P<judged>[\w.-]{20,400})") for word in ("reset", "invite", "verify", "confirm", "activate", "magic")),
+    *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}/)(?P<judged>[\w.-]{20,400})") for word in ("reset/", "reset-password/", "invite/", "verify/", "confirm/", "activate/", "magic/", "magic-link/")),
     *((word, r"(\b(?:radius|tacacs)-server\b[^\n]{0,60}?[ ]key[ ](?:\d[ ])?)([^\s]{6,100})") for word in ("radius-server", "tacacs-server")),
     *((word, r"(\b(?:echo|printf)[ ](?:-\w{1,3}[ ]|[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN) for word in ("echo", "printf")),
     *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for")),
@@ -144,7 +140,7 @@ _OPTIONS = (
     ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
-    ("result", r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)"),
+    *((word, r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)") for word in ('result"', "result =", "result  ")),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
     *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
 )  # fmt: skip
@@ -177,7 +173,7 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|\[[\w -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
     |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|(?:bcrypt|argon2\w{0,2}|sha\d{1,3}|pbkdf2|scrypt)\b|(?-i:[A-Z]{2,20}(?:_[A-Z]{1,20}|_[A-Z]?\d{1,2}){1,6}|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6})\Z
     |[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|app|cloud|local|internal)(?:[:/]|\Z)
-    |.{0,200}(?:(?:\(\)|[:…])\Z|a-z|0-9)"""
+    |.{0,200}(?:(?:\(\)|[:…]|(?-i:EXAMPLE(?:KEY)?))\Z|a-z|0-9)"""
 # A quoted value with such a beginning can still be a password.
 _PLACEHOLDER = r"\$\{|\$\(|\{\{|\{[^{}]*\}\Z|%\(|%\w*%\Z|<[^<>]*>\Z|<%|\([\w, .]*\)\Z|@@|@\w+\(|@?/|&[a-z]{2,6};|-{1,2}[A-Za-z][a-z-]*\Z"
 _REFERENCE = r"[$@%&][A-Za-z_]\w*(?:\.\w+)*\Z"
@@ -205,11 +201,8 @@ def assigned(text: str, lowered: str, places: Places) -> list[tuple[int, int]]:
         names = _names(lowered, positions)
         quiet = {name.start() for name in names if name.lastgroup in _QUIET}
         lines = _lines(text, [at for at in positions if at not in quiet])
-        spans += _named_values(text, lowered, names)
-        spans += _table_cells(text, lines)
-        spans += _values_below(text, names, lines)
-        spans += _passphrases(text, names)
-        spans += _spoken_values(text, lowered, names)
+        spans += [*_named_values(text, lowered, names), *_table_cells(text, lines), *_values_below(text, names, lines)]
+        spans += [*_passphrases(text, names), *_spoken_values(text, lowered, names)]
     return [*spans, *_again(text, spans)]
 
 
@@ -274,7 +267,7 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         is_asked = _compiled(_CONSOLE).match(line) is not None
         on_line = names[bisect(starts, start - 1) : bisect(starts, end)]
         is_named = any(name.lastgroup in ("strong", "key") for name in on_line)
-        is_announced = is_named and line.endswith(":") and " " in line.strip()
+        is_announced = line.endswith(":") and " " in line.strip() and any(name.lastgroup == "strong" for name in on_line)
         if not printed and not ((is_asked or is_chat or is_announced) and is_named):
             continue
         is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
@@ -341,7 +334,7 @@ def _named_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[
     done = 0
     for name in names:
         position = name.start()
-        if position < done or name.lastgroup not in ("strong", "key", "pin", None):
+        if position < done or name.lastgroup not in ("strong", "key", None):
             continue
         if next_sign < position:
             following = sign.search(lowered, position)
@@ -554,8 +547,9 @@ _CANDIDATE = (
 )
 # A word that can hold a candidate has a digit, many letters, or capitals.
 _TELLS = (b"0", b"a" * 12, b"aAA", b"AAA", b"aaaa-aaaa-")
-_CLASSES = re.sub(
-    rb"[A-Z]", b"A", re.sub(rb"[a-z]", b"a", re.sub(rb"[0-9]", b"0", re.sub(rb"[ \t-\r\x1c-\x1f\"'`<>|,;=]", b" ", bytes(range(256)))))
+_CLASSES = bytes.maketrans(
+    bytes(range(48, 58)) + bytes(range(65, 91)) + bytes(range(97, 123)) + b"\t\n\v\f\r\x1c\x1d\x1e\x1f\"'`<>|,;=",
+    b"0" * 10 + b"A" * 26 + b"a" * 26 + b" " * 18,
 )
 REACH = 100
 """Characters between a value and a word that names it."""
@@ -632,14 +626,13 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
 
 def _candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield what can be a value near one of the `names`."""
-    classes = text.encode("ascii", "replace").translate(_CLASSES)
+    classes = text.encode("ascii", "replace").translate(_CLASSES) + b" "
     for low, high in _near(text, names):
         words = {}
         for tell in _TELLS:
             at = classes.find(tell, low, high)
             while at >= 0:
-                end = classes.find(b" ", at, high)
-                end = end if end >= 0 else high
+                end = min(classes.find(b" ", at), high)
                 words[classes.rfind(b" ", low, at) + 1 or low] = end
                 at = classes.find(tell, end, high)
         for start, end in sorted(words.items()):
@@ -647,8 +640,7 @@ def _candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]
                 yield from (value.span() for value in _compiled(_CANDIDATE).finditer(text, start, end + 2) if value.start() < end)
 
 
-_WORD = r"[^\W\d_A-Z]{3,12}"
-_WORDS = rf"({_WORD}(?:[ ._-]{_WORD}){{3,23}}|(?<=[\"'`]){_WORD}(?:[_-]{_WORD}){{2}}(?=[\"'`]))"
+_WORDS = r"(W(?:[ ._-]W){3,23}|(?<=[\"'`])W(?:[_-]W){2}(?=[\"'`]))".replace("W", r"[^\W\d_A-Z]{3,12}")
 _PHRASE = (
     r"[^\n]{0,60}?(?:"
     + _IS
@@ -730,7 +722,7 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
     if kind not in ("strong", "key") and _compiled(_UUID).fullmatch(lowered, start, end):
         return -THRESHOLD
     if kind == "key":
-        points += (_compiled(_OPENS).search(before) is not None) - 4 * (_compiled(_IS_UNIQUE).search(before) is not None)
+        points += (_compiled(_OPENS).search(before) is not None) - 5 * (_compiled(_IS_UNIQUE).search(before) is not None)
     if kind == "code":
         if not _compiled(r"\d+|(?:[a-z0-9]{4,6}-)+[a-z0-9]{4,6}").fullmatch(lowered, start, end):
             return -THRESHOLD
@@ -778,7 +770,8 @@ def _shape(value: str) -> int:
     if _compiled(_WORD_SIGN_NUMBER).fullmatch(value) and not (value.islower() or value.isupper()):
         return 2
     if len(value) < MIN_LENGTH:
-        return 3 if _kinds(value) == 3 and set(value) & set(_SYMBOLS + "$@") and entropy(value) > MIN_ENTROPY else 0
+        is_strong = _kinds(value) == 3 and set(value) & set(_SYMBOLS + "$@") and entropy(value) > MIN_ENTROPY
+        return 3 if is_strong and not _compiled(_NOT_SECRET).match(value) else 0
     if not _looks_secret(value) or _is_name(value):
         return 0
     if not value.lower().strip(HEX + "-"):
