@@ -23,20 +23,16 @@ def occurrences(text: str, word: str) -> Iterator[int]:
         at = text.find(word, at + 1)
 
 
-_ASIAN = re.compile("[\u3040-\ud7af]")
-"""The scripts of all literals shorter than three characters that are not ASCII."""
-
-FEW = 100
-"""Characters up to which a loop is faster than numpy."""
-
+_ASIAN = re.compile("[\u3040-\ud7af]")  # the scripts of short literals that are not ASCII
+_FEW = 100  # characters up to which a loop is faster than numpy
 _FACTOR = 24851
 
 
 class Literals:
     """Literals in lower case, which one scan of a text finds.
 
-    A hash of three characters tells where a literal may begin, and one of four confirms it. One pattern for all
-    with the same first characters finds the longest; the others there are among what it begins with.
+    A hash of three characters tells where a literal may begin, and one of four confirms it. One pattern for
+    all with the same first characters finds the longest; the others there are among what it begins with.
     """
 
     def __init__(self, literals: Iterable[str]) -> None:
@@ -53,14 +49,14 @@ class Literals:
             self._begin_4[hashes[:1] * _FACTOR + codes[3]] = True
             self._end_3[hashes[0]] |= len(literal) == 3
         self._patterns = {start: re.compile("|".join(map(re.escape, all_))) for start, all_ in groups.items()}
-        self._beginnings = {one: [*filter(one.startswith, group)] for group in groups.values() for one in group}
+        self._beginnings = {one: [*filter(one.startswith, all_)] for all_ in groups.values() for one in all_}
 
     def find(self, lowered: str) -> Places:
         """Return where each of the literals is in a text in lower case."""
         is_asian = not lowered.isascii() and _ASIAN.search(lowered)
         short = [one for one in self._short if (is_asian or one.isascii()) and one in lowered]
         places = {one: [*occurrences(lowered, one)] for one in short}
-        for at in range(len(lowered)) if len(lowered) < FEW else self._may_begin(lowered):
+        for at in range(len(lowered)) if len(lowered) < _FEW else self._may_begin(lowered):
             pattern = self._patterns.get(lowered[at : at + 3])
             longest = pattern.match(lowered, at) if pattern else None
             if longest:
