@@ -80,13 +80,16 @@ _APART = _TOOL.format(r"login|redis-cli|(?:un)?zip|ldap\w{3,10}|openssl|plink|ps
 _USER = r"[\"']?[^\s:\"'$/]{1,64}:)([^\s\"'$/][^\s\"'$]{5,200})"
 _TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|kinit|cryptsetup|passphrase|askpass|(?:passwd|login)(?![\w.])))"
 _PGPASS = r"((?:\A|\n|echo [\"'])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:\"']{7,100})(?=[\n\"']|\Z)"
-_SQL = r"((?i:\b(?:create|identified|alter|set|grant|attach|update|select|insert|with|role|user|login|encrypted)\b[^\n;]{0,200}?(?:\b(?:by|as|password|secret|for[ ][^\n;=]{1,80}=))[ (=]{0,4}(?:password[ (]{1,3})?N?)['\"])([^\s'\"$<][^\s'\"<]{5,200})(?=['\"])"
+_SQL_WORDS = "create|identified|alter|set|grant|attach|update|select|insert|with|role|user|login|encrypted"
+_SQL = rf"((?i:\b(?:{_SQL_WORDS})\b[^\n;]{{0,200}}?(?:\b(?:by|as|password|secret|for[ ][^\n;=]{{1,80}}=))[ (=]{{0,4}}(?:password[ (]{{1,3}})?N?)['\"])([^\s'\"$<][^\s'\"<]{{5,200}})(?=['\"])"
 # The last quoted argument of a call that signs, encrypts, or logs in.
-_CALL = r"((?i:(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user|pdo)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$][^\s\"']{7,400})(?=[\"'])"
+_LOGIN_CALL = r"(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user|pdo)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?"
+_CALL = r"((?i:" + _LOGIN_CALL + r"|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$][^\s\"']{7,400})(?=[\"'])"
 _A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|[a-z0-9]{8,12}(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
-_TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
+_BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|[A-Z2-7]{16,64}"
+_TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)(" + _BASE32 + r")(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = (
     r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
@@ -118,7 +121,7 @@ _OPTIONS = (
     *((f"random_{thing}", r"(\brandom_\w{6,8}\b(?:[^\n]{0,200}\n\s{0,40}){1,20}?\"result\":[ ]\")([^\s\"]{8,200})") for thing in ("password", "string")),
     (" / ", r"((?:\A|\n)[ \t]{0,8}(?:[*•-][ ])?[\w() -]{2,40}:[ ][\w.@+-]{2,60}[ ]/[ ])(?P<judged>(?=\S{0,60}(?:[!#$%&*+?^~]|[a-z][A-Z0-9]{1,9}[a-z]))[^\s/]{8,60})(?=\s|\Z)"),
     *((user + sign, r"(\b(?:admin|root)(?:[ ]/[ ]|:))(?P<judged>[^\s/:]{8,60})(?=\s|\Z)") for user in ("admin", "root") for sign in (" / ", ":")),
-    *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}/)(?P<judged>[\w.-]{20,400})") for word in ("reset/", "reset-password/", "invite/", "verify/", "confirm/", "activate/", "magic/", "magic-link/")),
+    *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}/)(?P<judged>[\w.-]{20,400})") for word in "reset/ reset-password/ invite/ verify/ confirm/ activate/ magic/ magic-link/".split()),
     *((word, r"(\b(?:echo|printf)[ ](?:-\w{1,3}[ ]|[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN) for word in ("echo", "printf")),
     *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for")),
     *((word + "(", _CALL) for word in ("login", "auth", "connect", "account", "begin", "pdo", "connection", "credential", "credentials", "user", "fernet", "hmac", "hmac.new", "totp", "crypt", "sign_in", "signin", "auth=", "auth = ", "auth: ")),
