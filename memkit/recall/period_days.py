@@ -21,7 +21,8 @@ from memkit.text import one_line
 # The words are in `period_words.json`; `memkit.recall.periods` uses them. A template is a regular expression
 # in which {U} stands for a unit, {N} for a number, {W} for a day of the week, {M} for the name of a month,
 # {m} for it or its abbreviation, {D} for a day of the month, {O} for the number of a month, {Y} for a year,
-# {T} for one of `days`, {S} for a season, and {E} for a weekend. Spaces in it stand for any white space.
+# {T} for one of `days`, {S} for a season, {E} for a weekend, {R} for one of `ranks`, and {P} for one of
+# `parts`. Spaces in it stand for any white space.
 
 Count = Sequence[int]
 """Two numbers, the least and the most that a number can mean: "a few days" is two to seven."""
@@ -35,9 +36,12 @@ class Language(NamedTuple):
     periods wherever they stand, as pairs of kind and template; `bare` ones only after one of the words `at`
     their kind, or in a question about nothing else; `present` are the words for today and others that need
     a sign (`past`) that the question is about what was done. `since`, `until`, `before`, and `after` stand
-    in front of a period, `since_behind` and the like behind it, `join` between two. A phrase does not count
-    behind `not_behind` or in front of `not_before`. `generic` are the words of questions about work as
-    such.
+    in front of a period, `since_behind` and the like behind it, `join` between the two of a range, which
+    `between` opens. A phrase does not count behind `not_behind` or in front of `not_before`. `generic` are
+    the words of questions about work as such. `ranks` are ordinal numbers, the last one -1; `parts` are
+    thirds and halves, as pairs of how many there are and which one. The template `part` names a part of
+    the period that follows it: "the end of", "the first three days of". Behind `unclear`, a period is half of
+    one that is not understood: "between the release and", "two days before".
     """
 
     days: Mapping[str, int]
@@ -62,22 +66,30 @@ class Language(NamedTuple):
     not_behind: str
     not_before: str
     generic: Collection[str]
+    hint: str = "(?!)"
     since_behind: str = ""
     until_behind: str = ""
     before_behind: str = ""
     bare_days: Mapping[str, int] = MappingProxyType({})
+    ranks: Mapping[str, int] = MappingProxyType({})
+    parts: Mapping[str, Count] = MappingProxyType({})
+    part: str = "(?!)"
+    unclear: str = "(?!)"
     is_spaced: bool = True
 
 
 _WORDS = parse_json(Path(__file__).with_name("period_words.json").read_text(encoding="utf-8"))
 
-LANGUAGES = tuple(Language(**words) for words in _WORDS.values())
+LANGUAGES = tuple(Language(**{**words, "generic": frozenset(words["generic"])}) for words in _WORDS.values())
 
 
 _T = TypeVar("_T")
 
 _AGO = re.compile(r"(\d{1,5})\s*([dwmy])", re.IGNORECASE)
 _DIGITS = re.compile(r"[\d-]*")
+_DAYS = {"day": 1, "week": 7, "fortnight": 14}
+_MONTHS = {"month": 1, "quarter": 3, "half": 6, "year": 12}
+_PLURAL = "(?:days|weeks|months|tagen?|wochen|monaten?|jours|semaines|d[ií]as|semanas|meses)$"
 _UNITS = {"d": "days", "w": "weeks", "m": "months", "y": "years"}
 
 
@@ -92,34 +104,76 @@ def search(pattern: str, text: str) -> re.Match[str] | None:
 
 
 def days_of(
-    kind: str, named: _Named, language: Language, today: date
+    kind: str, named: _Named, part: _Named, language: Language, today: date
 ) -> tuple[date, date] | None:
-    """Return the first and the last day of a phrase, or None if there are no such days."""
+    """Return the first and the last day of a phrase, or of a part of it, or None if there are none."""
     try:
-        return _KINDS[kind](named, language, today)
+        days = _KINDS[kind](named, language, today)
+        days = _part_of(*days, part, language) if part else days
     except (ValueError, OverflowError):  # 31 February, or before the year 1
         return None
+    # "Monday the 12th" is none if the 12th was another day.
+    is_other = named.get("weekday") and days[0].weekday() != _weekday_of(named, language)
+    return None if is_other else days
+
+
+def _part_of(first: date, last: date, part: _Named, language: Language) -> tuple[date, date]:
+    """Return "the end of", "the second half of", "the first three days of", or "the last Friday of" days."""
+    length = (last - first).days + 1
+    if name := part.get("part"):
+        pieces, rank = _value_of(name, language.parts)
+        if length == 1 and pieces == 3:  # "early on Monday"
+            return first, last
+        unit = "month" if length > 31 else "day"
+        size = round(length / 30.4) if length > 31 else 30 if length >= 28 else length
+        if size % pieces and (size, pieces) != (7, 3):
+            raise ValueError(name)
+        end = last if rank == pieces else _back(unit, -(size // pieces) * rank, first) - timedelta(days=1)
+        return _back(unit, -(size // pieces) * (rank - 1), first), end
+    rank = _value_of(part["rank"] or "", language.ranks)
+    if part.get("weekday") or part.get("weekend"):
+        wanted = _weekday_of(part, language) if part["weekday"] else 5
+        begin = shift(first, (wanted - first.weekday()) % 7 + 7 * (rank - 1))
+        begin = begin if rank > 0 else shift(last, -((last.weekday() - wanted) % 7))
+        end = shift(begin, not part["weekday"])
+    else:
+        unit, count = _unit(part, language), _count(part, language)[1]
+        begin = _back(unit, -count * (rank - 1), first) if rank > 0 else _back(unit, count, shift(last, 1))
+        end = shift(_back(unit, -count * rank, first), -1) if rank > 0 else last
+        is_vague = not part.get("count") and not part.get("more") and search(_PLURAL, part["unit"] or "")
+        if is_vague or unit == "hour" or (end > last and unit != "week"):
+            raise ValueError(rank)
+        end = min(end, last)
+    if not first <= begin <= last:
+        raise ValueError(rank)
+    return begin, end
 
 
 def _span(unit: str, day: date) -> tuple[date, date]:
-    """Return the day, or the calendar week (ISO: Monday to Sunday), month, or year that `day` is in."""
-    if unit == "week":
+    """Return the day, or the calendar week (ISO: Monday to Sunday), month, quarter, … that `day` is in."""
+    if unit in ("week", "fortnight"):
         monday = day - timedelta(days=day.weekday())
         return monday, monday + timedelta(days=6)
-    if unit == "month":
-        first = day.replace(day=1)
-        return first, _back("month", -1, first) - timedelta(days=1)
-    if unit == "year":
-        return day.replace(month=1, day=1), day.replace(month=12, day=31)
-    return day, day
+    if unit not in _MONTHS:
+        return day, day
+    size = _MONTHS[unit]
+    first = date(day.year, (day.month - 1) // size * size + 1, 1)
+    return first, _back(unit, -1, first) - timedelta(days=1)
+
+
+def is_span(unit: str, first: date, last: date) -> bool:
+    """Return whether these are the first and last day of a calendar week, month, quarter, …"""
+    with suppress(ValueError, OverflowError):  # the calendar ends
+        return _span(unit, first) == (first, last)
+    return False
 
 
 def _back(unit: str, count: int, day: date) -> date:
     if unit == "hour":
         return day - timedelta(days=-(-count // 24))
-    if unit in ("day", "week"):
-        return day - timedelta(days=count * (7 if unit == "week" else 1))
-    months = day.year * 12 + day.month - 1 - count * (12 if unit == "year" else 1)
+    if unit not in _MONTHS:
+        return day - timedelta(days=count * _DAYS[unit])
+    months = day.year * 12 + day.month - 1 - count * _MONTHS[unit]
     year, month = divmod(months, 12)
     days_in_month = calendar.monthrange(year, month + 1)[1]
     return date(year, month + 1, min(day.day, days_in_month))
@@ -138,7 +192,7 @@ def _unit(named: _Named, language: Language) -> str:
 
 
 def _count(named: _Named, language: Language) -> tuple[int, int]:
-    word = named.get("count")
+    word = named.get("count") or named.get("more")
     if word is None:
         return 1, 1
     if word.isdecimal():
@@ -159,7 +213,7 @@ def _number(word: str, language: Language) -> int:
     return int(word) if word.isdecimal() else _count({"count": word}, language)[0]
 
 
-def _index(word: str, names: list[str]) -> int:
+def _index(word: str, names: Sequence[str]) -> int:
     for number, name in enumerate(names):
         if re.fullmatch(name, word, re.IGNORECASE) or re.fullmatch(name, word.title(), re.IGNORECASE):
             return number
@@ -173,16 +227,18 @@ def _days_kind(named: _Named, language: Language, today: date) -> tuple[date, da
     return day, day
 
 
-def _calendar(back: int) -> _Kind:
+def _calendar(count: int) -> _Kind:
     def kind(named: _Named, language: Language, today: date) -> tuple[date, date]:
         unit = _unit(named, language)
-        return _span(unit, _back(unit, back, _span(unit, today)[0]))
+        return _span(unit, _back(unit, count, _span(unit, today)[0]))
 
     return kind
 
 
 def _ago(named: _Named, language: Language, today: date) -> tuple[date, date]:
     (least, most), unit = _count(named, language), _unit(named, language)
+    if unit == "half":
+        least, most, unit = 6 * least, 6 * most, "month"
     if unit == "hour":
         return _back(unit, most, today), today
     return _span(unit, _back(unit, most, today))[0], _span(unit, _back(unit, least, today))[1]
@@ -192,13 +248,17 @@ def _rolling(named: _Named, language: Language, today: date) -> tuple[date, date
     return _back(_unit(named, language), _count(named, language)[1], today), today
 
 
-def _weekday(weeks: int | None) -> _Kind:
+def _weekday_of(named: _Named, language: Language) -> int:
+    return _index(named["weekday"] or "", language.weekdays)
+
+
+def _weekday(weeks: int | None, more: int = 0) -> _Kind:
     """Return a kind for the last such day before today, or that of so many weeks ago."""
 
     def kind(named: _Named, language: Language, today: date) -> tuple[date, date]:
-        wanted = _index(named["weekday"] or "", list(language.weekdays))
+        wanted = _weekday_of(named, language)
         monday = today - timedelta(days=today.weekday())
-        day = today - timedelta(days=(today.weekday() - wanted - 1) % 7 + 1)
+        day = today - timedelta(days=(today.weekday() - wanted - 1) % 7 + 1 + more)
         if weeks is not None:
             day = monday + timedelta(days=wanted - 7 * weeks)
         return day, day
@@ -206,10 +266,12 @@ def _weekday(weeks: int | None) -> _Kind:
     return kind
 
 
-def _weekend(*, may_be_now: bool) -> _Kind:
+def _weekend(weeks: int) -> _Kind:
+    """Return a kind for the weekend of this week if it has begun (0), the last one (1), the one before it."""
+
     def kind(named: _Named, language: Language, today: date) -> tuple[date, date]:
-        saturday = today - timedelta(days=today.weekday()) + timedelta(days=5)
-        if not (may_be_now and today >= saturday):
+        saturday = today + timedelta(days=5 - today.weekday() - 7 * weeks)
+        if weeks == 0 and today < saturday:
             saturday -= timedelta(days=7)
         return saturday, saturday + timedelta(days=1)
 
@@ -219,60 +281,67 @@ def _weekend(*, may_be_now: bool) -> _Kind:
 def _month_of(named: _Named, language: Language) -> int:
     if order := named.get("order"):
         return _number(order, language)
-    word = named["month"] or ""
-    long = list(language.months)
-    if language.short_months:
-        try:
-            return _index(word.rstrip("."), long) + 1
-        except ValueError:
-            return _index(word.rstrip("."), list(language.short_months)) + 1
-    return _index(word, long) + 1
+    names = [*language.months, *language.short_months]
+    return _index((named["month"] or "").rstrip("."), names) % 12 + 1
+
+
+def _latest(named: _Named, today: date, first_of: Callable[[int], date]) -> date:
+    """Return the first day in the named year, or else in the latest year that has such a day before today."""
+    if named.get("year"):
+        return first_of(int(named["year"] or 0))
+    for year in range(today.year, today.year - 9, -1):  # 29 February
+        with suppress(ValueError):
+            if (found := first_of(year)) <= today:
+                return found
+    raise ValueError(today)
 
 
 def _month(named: _Named, language: Language, today: date) -> tuple[date, date]:
     month = _month_of(named, language)
-    if named.get("year"):
-        return _span("month", date(int(named["year"] or 0), month, 1))
-    found = date(today.year, month, 1)
-    return _span("month", found if found <= today else found.replace(year=today.year - 1))
+    return _span("month", _latest(named, today, lambda year: date(year, month, 1)))
 
 
 def _date(named: _Named, language: Language, today: date) -> tuple[date, date]:
-    month, day = _month_of(named, language), _number(named["day"] or "", language)
-    if named.get("year"):
-        found = date(int(named["year"] or 0), month, day)
-        return found, found
-    for year in range(today.year, today.year - 9, -1):  # 29 February
-        try:
-            found = date(year, month, day)
-        except ValueError:
-            continue
-        if found <= today:
-            return found, found
-    raise ValueError(day)
+    if not (named.get("month") or named.get("order")):
+        return _day(named, language, today)
+    month, word = _month_of(named, language), named.get("day")
+    day = _number(word, language) if word else _value_of(named["rank"] or "", language.ranks)
+    found = _latest(named, today, lambda year: date(year, month, day))
+    return found, found
 
 
-def _week_of(named: _Named, language: Language, today: date) -> tuple[date, date]:
-    return _span("week", _date(named, language, today)[0])
+def _day(named: _Named, language: Language, today: date) -> tuple[date, date]:
+    number, month = _number(named["day"] or "", language), today.replace(day=1)
+    for count in range(3):  # the month before it may have no such day
+        with suppress(ValueError):
+            if (found := _back("month", count, month).replace(day=number)) <= today:
+                return found, found
+    raise ValueError(number)
 
 
 def _week_number(named: _Named, language: Language, today: date) -> tuple[date, date]:
-    week = int(named["week"] or 0)
-    year = int(named.get("year") or today.isocalendar().year)
-    found = date.fromisocalendar(year, week, 1)
-    if found > today and not named.get("year"):
-        found = date.fromisocalendar(year - 1, week, 1)
-    return _span("week", found)
+    week = int(named.get("day") or named.get("week") or 0)
+    thursday = shift(today, 3 - today.weekday())  # a week is in the year of its Thursday
+    return _span("week", _latest(named, thursday, lambda year: date.fromisocalendar(year, week, 1)))
 
 
 def _season(named: _Named, language: Language, today: date) -> tuple[date, date]:
-    month = 3 * _index(named["season"] or "", list(language.seasons)) + 3
-    if named.get("year"):
-        first = date(int(named["year"] or 0), month, 1)
-    else:
-        first = date(today.year, month, 1)
-        first = first if first <= today else first.replace(year=today.year - 1)
+    month = 3 * _index(named["season"] or "", language.seasons) + 3
+    first = _latest(named, today, lambda year: date(year, month, 1))
     return first, _span("month", _back("month", -2, first))[1]
+
+
+def _nth(unit: str) -> _Kind:
+    """Return a kind for a quarter or a half of a year."""
+
+    def kind(named: _Named, language: Language, today: date) -> tuple[date, date]:
+        order = named.get("order")
+        number = int(order) if order else _value_of(named["rank"] or "", language.ranks)
+        number %= 12 // _MONTHS[unit] + 1  # the last one is -1
+        first = _latest(named, today, lambda year: date(year, _MONTHS[unit] * (number - 1) + 1, 1))
+        return _span(unit, first)
+
+    return kind
 
 
 def _year(named: _Named, language: Language, today: date) -> tuple[date, date]:
@@ -292,19 +361,29 @@ _KINDS: dict[str, _Kind] = {
     "before_last": _calendar(2),
     "ago": _ago,
     "rolling": _rolling,
+    "exactly": lambda named, language, today: (_rolling(named, language, today)[0],) * 2,
     "weekday": _weekday(None),
     "weekday_this_week": _weekday(0),
     "weekday_last_week": _weekday(1),
-    "weekend": _weekend(may_be_now=False),
-    "this_weekend": _weekend(may_be_now=True),
+    "weekday_before_last": _weekday(None, 7),
+    "weekend": _weekend(1),
+    "this_weekend": _weekend(0),
+    "weekend_before_last": _weekend(2),
     "month": _month,
     "iso_month": _month,
     "date": _date,
     "iso": _date,
-    "week_of": _week_of,
+    "day": _day,
+    "number": lambda named, language, today: (today, today),
+    "now": lambda named, language, today: (today, today),
+    "week_of": lambda named, language, today: _span("week", _date(named, language, today)[0]),
     "week_number": _week_number,
     "year": _year,
     "season": _season,
+    "quarter": _nth("quarter"),
+    "half": _nth("half"),
+    "whole": _calendar(0),
+    "whole_year": _year,
 }
 
 
