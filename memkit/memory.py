@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
     from memkit.recall.expand import Section
+    from memkit.recall.failures import Fix, Invocation
     from memkit.recall.file_history import FileHistory
     from memkit.recall.history import SessionPage
     from memkit.recall.names import Entry
@@ -462,6 +463,23 @@ class Memory:
         from memkit.recall.file_history import file_history
 
         return file_history(self.journal, file, self.caller.directory, self.announce)
+
+    def fix(self, error: str) -> list[Fix]:
+        """Return what was run after an error when it did not come back, newest first.
+
+            memory.fix("ModuleNotFoundError: No module named 'yaml'")[0].steps
+
+        Those where it did come back are last, without a command that `passed`.
+        """
+        from memkit.recall.failures import RunCommands
+
+        return RunCommands(self.project, self.home).fixes(error, self._redact)
+
+    def how(self, tool: str) -> list[Invocation]:
+        """Return the commands with a tool that worked here, the most frequent first: `memory.how("pytest")`."""
+        from memkit.recall.failures import RunCommands
+
+        return RunCommands(self.project, self.home).how(tool)
 
     def show(self, name: str) -> Entry:
         """Return a day, or whatever has an id that is or begins with `name`: `memory.show("yesterday")`.

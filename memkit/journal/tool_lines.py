@@ -28,7 +28,7 @@ _FEW_LINES = 8
 
 
 REASONS = (
-    re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E  ", re.IGNORECASE),
+    re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E ", re.IGNORECASE),
     re.compile(
         r"\b(?:error|failed|failure|cannot|could not|not found|denied|unused|assert)\b"
         r"|\b[1-9][\d,]* (?:broken|conflicts?|invalid|lost|mismatch\w*|missing|unresolved)\b",
@@ -83,6 +83,15 @@ _ADVICE = re.compile(
 _SAME_NAME = re.compile(r" (\S+) -> \1$")
 _ECHO = re.compile(r"^> \S")
 _CODE = re.compile(r"[;{}(\[,:]\s*$|·")
+_RAISED = re.compile(r"(?:E +)?[\w.]*(?:Error|Exception)\b")
+WRAPS = re.compile(
+    r"\bexit(?:ed)?(?: with)?(?: an?)?(?: non-zero)? (?:status|code)\b|\bexception while executing\b"
+    r"|\b(?:command|task) failed\b|\bdue to \d+ previous errors?\b|\b(?:ELIFECYCLE|lifecycle script)\b"
+    r"|\btool call errored\b|\bfix conflicts\b|^Auto-merging\b|\[(?:build|setup) failed\]|\bcould not apply\b|^make(?:\[\d+\])?: \*\*\*",
+    re.IGNORECASE,
+)
+"""A line that only passes on that something else failed."""
+
 _FRAME = re.compile("[\u2500-\u259f]+ ?")
 _SENTENCE_END = re.compile(r"(?<=[^\s.][.!?])\s")
 _SENTENCE_CHARACTERS = 25
@@ -136,9 +145,12 @@ def telling_lines(text: str) -> list[str]:
 
 
 def _reason(lines: list[str]) -> str:
+    lines = [line for line in lines if not WRAPS.search(line)] or lines
     told = [line for line in lines if not _CODE.search(line) and not _RESULTS[-1].search(line)] or lines
+    raised = [line for line in told if _RAISED.match(line)][-1:]  # the last of a chain ended the program
     wanted = (REASONS[0], COUNTED, REASONS[1])
-    line = next((line for pattern in wanted for line in told if pattern.search(line)), told[0])
+    found = (line for pattern in wanted for line in told if pattern.search(line))
+    line = next(iter(raised), None) or next(found, told[0])
     end = _SENTENCE_END.search(line, _SENTENCE_CHARACTERS)
     return line[: end.start()] if end else line
 
@@ -164,7 +176,7 @@ _EDITED, _SEPARATOR = "; edited ", " · "
 MOST_NAMES = 100
 """The most files that this line names."""
 
-_FAILED = "failed: "
+FAILED = "failed: "
 _REVERSED_DIRECTORY = re.compile(r"[\w.@+~…/-]*")
 _NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
 _TAG = re.compile(
@@ -262,17 +274,19 @@ def _telling(calls: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _merged(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
-    """A call that failed, passed, and failed again is three lines: their order matters."""
-    lines: list[tuple[str, str, int]] = []
+    """Return equal calls as one line, at the place of the last.
+
+    A call that failed, passed, and failed again is three lines: their order matters.
+    """
+    lines: dict[int, tuple[str, str, int]] = {}
     last: dict[str, int] = {}
-    for call, outcome in calls:
-        place = last.get(call)
-        if place is not None and lines[place][1] == outcome:
-            lines[place] = call, outcome, lines[place][2] + 1
-        else:
-            last[call] = len(lines)
-            lines.append((call, outcome, 1))
-    return lines
+    for number, (call, outcome) in enumerate(calls):
+        count = 1
+        if (place := last.get(call)) is not None and lines[place][1] == outcome:
+            count += lines.pop(place)[2]
+        lines[number] = call, outcome, count
+        last[call] = number
+    return list(lines.values())
 
 
 def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> tuple[str, str]:
@@ -324,7 +338,7 @@ def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
     result = _TAG.sub("", printable(shown))
     line = telling_line(result, has_failed=call.is_error, first=role == "agent")
     if call.is_error:
-        return f"{_FAILED}{line}" if line else "failed"
+        return f"{FAILED}{line}" if line else "failed"
     return line
 
 
@@ -338,12 +352,12 @@ class CallLine(NamedTuple):
     @property
     def has_failed(self) -> bool:
         """Whether the tool reported an error."""
-        return self.outcome == "failed" or self.outcome.startswith(_FAILED)
+        return self.outcome == "failed" or self.outcome.startswith(FAILED)
 
     @property
     def reason(self) -> str:
         """The line that told why it failed, or ""."""
-        return self.outcome.removeprefix(_FAILED) if self.outcome.startswith(_FAILED) else ""
+        return self.outcome.removeprefix(FAILED) if self.outcome.startswith(FAILED) else ""
 
 
 def read_call(line: str) -> CallLine:
