@@ -465,21 +465,16 @@ class Memory:
         return file_history(self.journal, file, self.caller.directory, self.announce)
 
     def fix(self, error: str) -> list[Fix]:
-        """Return what was run after an error when it did not come back, newest first.
+        """Return what was run after an error, newest first, unsolved ones last: `memory.fix("No module 'x'")`."""
+        from memkit.recall.failures import find_fixes
 
-            memory.fix("ModuleNotFoundError: No module named 'yaml'")[0].steps
-
-        Those where it did come back are last, without a command that `passed`.
-        """
-        from memkit.recall.failures import RunCommands
-
-        return RunCommands(self.project, self.home).fixes(error, self._redact)
+        return find_fixes(self.project, self.home, error, self._redact)
 
     def how(self, tool: str) -> list[Invocation]:
-        """Return the commands with a tool that worked here, the most frequent first: `memory.how("pytest")`."""
-        from memkit.recall.failures import RunCommands
+        """Return the commands with a tool that worked, the most frequent first: `memory.how("pytest")`."""
+        from memkit.recall.failures import find_invocations
 
-        return RunCommands(self.project, self.home).how(tool)
+        return find_invocations(self.project, self.home, tool)
 
     def show(self, name: str) -> Entry:
         """Return a day, or whatever has an id that is or begins with `name`: `memory.show("yesterday")`.

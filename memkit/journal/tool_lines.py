@@ -81,14 +81,15 @@ _ADVICE = re.compile(
     re.IGNORECASE,
 )
 _SAME_NAME = re.compile(r" (\S+) -> \1$")
-_ECHO = re.compile(r"^> \S")
+_ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[>$] \S")
 _CODE = re.compile(r"[;{}(\[,:]\s*$|·")
+_FAULT = re.compile(r"^(?:error|fatal|panic)\b[: \[]|^[\w.]*(?:Error|Exception):", re.IGNORECASE)
 _RAISED = re.compile(r"(?:E +)?[\w.]*(?:Error|Exception)\b")
 WRAPS = re.compile(
-    r"\bexit(?:ed)?(?: with)?(?: an?)?(?: non-zero)? (?:status|code)\b|\bexception while executing\b"
+    r"(?i)\bexit(?:ed)?(?: with)?(?: an?)?(?: non-zero)? (?:status|code)\b|\bexception while executing\b"
     r"|\b(?:command|task) failed\b|\bdue to \d+ previous errors?\b|\b(?:ELIFECYCLE|lifecycle script)\b"
-    r"|\btool call errored\b|\bfix conflicts\b|^Auto-merging\b|\[(?:build|setup) failed\]|\bcould not apply\b|^make(?:\[\d+\])?: \*\*\*",
-    re.IGNORECASE,
+    r"|\btool call errored\b|\bmerge conflict\b|\bfix conflicts\b|^Auto-merging\b|\bcould not apply\b"
+    r"|\[(?:build|setup) failed\]|^make(?:\[\d+\])?: \*\*\*"
 )
 """A line that only passes on that something else failed."""
 
@@ -145,12 +146,12 @@ def telling_lines(text: str) -> list[str]:
 
 
 def _reason(lines: list[str]) -> str:
-    lines = [line for line in lines if not WRAPS.search(line)] or lines
     told = [line for line in lines if not _CODE.search(line) and not _RESULTS[-1].search(line)] or lines
-    raised = [line for line in told if _RAISED.match(line)][-1:]  # the last of a chain ended the program
+    causes = [line for line in told if not WRAPS.search(line)]
+    raised = [line for line in causes if _RAISED.match(line)][-1:]  # the last of a chain ended the program
     wanted = (REASONS[0], COUNTED, REASONS[1])
-    found = (line for pattern in wanted for line in told if pattern.search(line))
-    line = next(iter(raised), None) or next(found, told[0])
+    found = (line for some in (causes, told) for pattern in wanted for line in some if pattern.search(line))
+    line = next(iter(raised), "") or next(found, told[0])
     end = _SENTENCE_END.search(line, _SENTENCE_CHARACTERS)
     return line[: end.start()] if end else line
 
@@ -176,7 +177,7 @@ _EDITED, _SEPARATOR = "; edited ", " · "
 MOST_NAMES = 100
 """The most files that this line names."""
 
-FAILED = "failed: "
+_FAILED = "failed: "
 _REVERSED_DIRECTORY = re.compile(r"[\w.@+~…/-]*")
 _NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
 _TAG = re.compile(
@@ -274,19 +275,23 @@ def _telling(calls: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _merged(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
-    """Return equal calls as one line, at the place of the last.
+    """A call that failed, passed, and failed again is three lines: their order matters.
 
-    A call that failed, passed, and failed again is three lines: their order matters.
+    What follows a failure stays behind it: it may be the fix.
     """
-    lines: dict[int, tuple[str, str, int]] = {}
+    lines: list[tuple[str, str, int]] = []
     last: dict[str, int] = {}
-    for number, (call, outcome) in enumerate(calls):
-        count = 1
-        if (place := last.get(call)) is not None and lines[place][1] == outcome:
-            count += lines.pop(place)[2]
-        lines[number] = call, outcome, count
-        last[call] = number
-    return list(lines.values())
+    failure = -1
+    for call, outcome in calls:
+        place = last.get(call, -1)
+        is_near = place > failure or place == len(lines) - 1
+        if place >= 0 and is_near and lines[place][1] == outcome:
+            lines[place] = call, outcome, lines[place][2] + 1
+        else:
+            place = last[call] = len(lines)
+            lines.append((call, outcome, 1))
+        failure = place if outcome.startswith(_FAILED) else failure
+    return lines
 
 
 def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> tuple[str, str]:
@@ -338,7 +343,7 @@ def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
     result = _TAG.sub("", printable(shown))
     line = telling_line(result, has_failed=call.is_error, first=role == "agent")
     if call.is_error:
-        return f"{FAILED}{line}" if line else "failed"
+        return f"{_FAILED}{line}" if line else "failed"
     return line
 
 
@@ -352,12 +357,23 @@ class CallLine(NamedTuple):
     @property
     def has_failed(self) -> bool:
         """Whether the tool reported an error."""
-        return self.outcome == "failed" or self.outcome.startswith(FAILED)
+        return self.outcome == "failed" or self.outcome.startswith(_FAILED)
 
     @property
     def reason(self) -> str:
         """The line that told why it failed, or ""."""
-        return self.outcome.removeprefix(FAILED) if self.outcome.startswith(FAILED) else ""
+        return self.outcome.removeprefix(_FAILED) if self.outcome.startswith(_FAILED) else ""
+
+    @property
+    def says_why(self) -> bool:
+        """Whether it is a command that failed with a message."""
+        return bool(self.reason) and role_of(self.name) == "shell"
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it is a command that worked. Behind a pipe, a failure ends without an error."""
+        is_over = role_of(self.name) == "shell" and not self.has_failed and self.outcome != "no result"
+        return is_over and not COUNTED.search(self.outcome) and not _FAULT.search(self.outcome)
 
 
 def read_call(line: str) -> CallLine:

@@ -1,62 +1,38 @@
 """Failures that are the same, what was run after one when it did not come back, and what worked of a tool.
 
-All comes from the tool calls of turns, as the day files have them:
-
     **Did** Bash `pytest -q` → failed: ModuleNotFoundError: No module named yaml
             Bash `pip install pyyaml` → Successfully installed pyyaml-6.0.2
             Bash `pytest -q` → 12 passed
 
-The message alone tells whether two failures are the same: their words without numbers, paths, times, and IDs.
+The message alone tells whether two failures are the same: its words without numbers, paths, and IDs.
 """
 
 from __future__ import annotations
 
 import functools
-import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.agents.claude_code.tools import SHELL
 from memkit.agents.tools import role_of
 from memkit.archive.archive import Archive
 from memkit.conversation.turn import ToolCall
-from memkit.errors import ArchiveError
 from memkit.files import MOST_BYTES
 from memkit.hook.entries import OwnEntries, days, did_words, heading_words, read_days, sections_of
-from memkit.journal.tool_lines import (
-    COUNTED,
-    FAILED,
-    LOOKS,
-    WRAPS,
-    CallLine,
-    read_call,
-    telling_line,
-    tool_line,
-)
+from memkit.journal.tool_lines import WRAPS, CallLine, is_step, read_call, telling_line, tool_line
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.text import one_line
 
-logger = logging.getLogger(__name__)
+ALIKE, LEAST_WORDS = 0.8, 2
+"""The least share of their words that both messages have, and of telling ones: "1 failed" has none."""
 
-ALIKE = 0.8
-"""The least share of the words of two messages that both have."""
+STEPS, MOST_STEPS = 2, 6
+"""The last steps between a failure and the call that got past it: in a pointer, and for a person who asks."""
 
-LEAST_WORDS = 2
-"""The least number of telling words in both. "1 failed, 2 passed" and "Exit code 1" have none."""
-
-STEPS = 2
-"""The most steps to show between a failure and the call that got past it: the last ones."""
-
-COMMAND_CHARACTERS = 60
-REASON_CHARACTERS = 300
-"""memkit writes less; what a stranger wrote can be of any length."""
-
-SHOWN_CHARACTERS = 90
+COMMAND_CHARACTERS, SHOWN_CHARACTERS, REASON_CHARACTERS = 60, 90, 300
 
 _PREFIX = re.compile(
     r"\A(?:cd\s[^;&|]+(?:&&|;)\s*|(?:export\s+)?[A-Za-z_]\w*=\S*\s+(?:&&\s*)?|(?:time|sudo|env|npx|uvx)\s+"
@@ -80,22 +56,17 @@ _NAMES = re.compile(
 """What tells failures of the same words apart: quoted names, codes such as E0432, options, and packages."""
 
 _NO_SUBJECT = frozenset(
-    """actual and any are assert assertionerror bash but can cannot code command could did directory does error
-    errors eval exist exists exit exited expected failed failure failures fatal file files for found from got has
-    line not passed process received returned status such test tests that the was with zsh""".split()
+    """actual and any are assert assertionerror bash but can cannot code command could did directory does
+    error errors eval exist exists exit exited expected failed failure failures fatal file files for found
+    from got has line not passed process received returned status such test tests that the was with""".split()
 )
+_CUT, _PARTS = re.compile(r"[…\\]\Z|<<"), re.compile(r"&&|\|\|?|[;\n]")
 _EDITS = re.compile(r"\bsed\s+(?:-\S+\s+)*-i")
-_FAULT = re.compile(r"(?:error|fatal|panic)\b[: \[]|[\w.]*(?:Error|Exception)\b:", re.IGNORECASE)
-_PARTS = re.compile(r"&&|\|\|?|[;\n]")
 _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What identifies a failure: the words of its message, and the names in it.
-
-    `reason` is the message as it reads; `file` is the one it names, or "".
-    """
+class Failure(NamedTuple):
+    """What identifies a failure: the message, its words, the names in it, and the file that it names."""
 
     reason: str
     words: tuple[str, ...]
@@ -105,7 +76,7 @@ class Failure:
     @property
     def tells(self) -> bool:
         """Whether the message says anything about the cause."""
-        return len(_telling(self.words)) >= LEAST_WORDS and not WRAPS.search(self.reason)
+        return self.matches(self)
 
     def matches(self, other: Failure) -> bool:
         """Return whether two failures are the same. Of a message that was cut, the other may have more."""
@@ -116,38 +87,35 @@ class Failure:
             ours = ours[: len(theirs)]
         both = set(ours) & set(theirs)
         is_other_file = bool(self.file and other.file) and self.file != other.file
-        if len(_telling(both)) < LEAST_WORDS + is_other_file or WRAPS.search(other.reason):
+        if sum(len(word) > 2 for word in both - _NO_SUBJECT) < LEAST_WORDS + is_other_file:
             return False
         is_named = self.names <= other.names or other.names <= self.names
-        return is_named and len(both) >= ALIKE * len({*ours, *theirs})
+        return is_named and len(both) >= ALIKE * len({*ours, *theirs}) and not WRAPS.search(other.reason)
 
 
-def _telling(words: Iterable[str]) -> set[str]:
-    return {word for word in words if len(word) > 2} - _NO_SUBJECT
-
-
-def failure_of(call: CallLine) -> Failure:
-    """Return what identifies the failure of a shell's call."""
-    reason = one_line(call.reason, REASON_CHARACTERS)
+def failure_of(reason: str) -> Failure:
+    """Return what identifies a failure with this message."""
+    reason = one_line(reason, REASON_CHARACTERS)
     said = _TEST.sub(" ", reason)
     files = [match.rstrip("/").rpartition("/")[2] for match in _PATH.findall(said)]
     said = _HEX.sub(" ", _PATH.sub(" ", said))
     names = {name.lower() for found in _NAMES.findall(said) for name in found if name.strip("0123456789.:-")}
-    return Failure(reason, tuple(_WORDS.findall(said.lower())), frozenset(names), next(filter(None, files), ""))
+    words = tuple(_WORDS.findall(said.lower()))
+    return Failure(reason, words, frozenset(names), next(filter(None, files), ""))
+
+
+def _bare(command: str) -> str:
+    command, count = command.strip(), 1
+    while count:
+        command, count = _PREFIX.subn("", command.lstrip(), count=1)
+    return _MODULE.sub("", command, count=1)
 
 
 def family(command: str) -> str:
     """Return the program and subcommand that `command` runs first, such as `git push` or `npm run build`."""
-    command, count = command.strip(), 1
-    while count:
-        command, count = _PREFIX.subn("", command, count=1)
-        command = command.lstrip()
-    command = _MODULE.sub("", command, count=1)
-    words = command.split()
-    if not words:
-        return ""
-    program = _PROGRAM.match(words[0])
-    name = re.sub(r"^(python|node|ruby)[\d.]+$", r"\1", program[1] if program else words[0])
+    words = _bare(command).split()
+    program = _PROGRAM.match(words[0]) if words else None
+    name = re.sub(r"^(python|node|ruby)[\d.]+$", r"\1", program[1] if program else "".join(words[:1]))
     rest = [word for word in words[1:4] if not word.startswith("-")]
     if name in _MAIN:
         return " ".join([name, *(one.rpartition("/")[2] for one in rest[:1])])
@@ -157,25 +125,17 @@ def family(command: str) -> str:
 
 
 class Way(NamedTuple):
-    """A failure among the calls of a session, by number, and the call that passed later.
-
-    `last` is None if the failure was not solved there.
-    """
+    """A failure among the calls of a session, and the `last` one, which passed; None if it was not solved."""
 
     calls: Sequence[CallLine]
     at: int
     last: int | None
 
     @property
-    def steps(self) -> list[CallLine]:
-        """The edits and commands in between that worked; of an unsolved failure, all that followed."""
-        return [one for one in self.calls[self.at + 1 : self.last] if _is_step(one)]
-
-    @property
     def text(self) -> str:
         """The failure and what became of it, in one line."""
-        failed = self.calls[self.at]
-        shown = list(dict.fromkeys(_shown(step) for step in self.steps))[-STEPS:]
+        failed, between = self.calls[self.at], self.calls[self.at + 1 : self.last]
+        shown = list(dict.fromkeys(_shown(step) for step in between if _is_step(step)))[-STEPS:]
         steps, command = ", then ".join(shown), _shown(failed)
         reason = one_line(failed.reason, SHOWN_CHARACTERS).rstrip(" .:;")
         if self.last is None:
@@ -187,36 +147,21 @@ class Way(NamedTuple):
 
 
 def way_past(calls: Sequence[CallLine], met: Failure) -> Way | None:
-    """Return how the calls of a session got past the last failure like `met` that they got past.
-
-    If they got past none, return the last one; None if they did not meet it.
-    """
-    numbers = [n for n, one in enumerate(calls) if is_failure(one) and met.matches(failure_of(one))]
+    """Return the last failure like `met` that the calls of a session got past, or else met; or None."""
+    numbers = [n for n, one in enumerate(calls) if one.says_why and met.matches(failure_of(one.reason))]
     end = len(calls)
     for at in reversed(numbers):
         wanted = family(calls[at].given)
         for last in range(at + 1, end):
-            if has_passed(calls[last]) and family(calls[last].given) == wanted:
+            if calls[last].has_passed and family(calls[last].given) == wanted:
                 return Way(calls, at, last)
         end = at
     return Way(calls, numbers[-1], None) if numbers else None
 
 
-def is_failure(call: CallLine) -> bool:
-    """Return whether a shell's call failed and said why."""
-    return role_of(call.name) == "shell" and bool(call.reason)
-
-
-def has_passed(call: CallLine) -> bool:
-    """Return whether a command worked. Behind a pipe, a failure ends without an error."""
-    if role_of(call.name) != "shell" or call.has_failed or call.outcome == "no result":
-        return False
-    return not COUNTED.search(call.outcome) and not _FAULT.match(call.outcome)
-
-
 def _is_step(call: CallLine) -> bool:
-    is_look = family(call.given).split(" ")[0] in LOOKS and not _EDITS.search(call.given)
-    is_command = role_of(call.name) == "shell" and not is_look
+    looks = is_step(_bare(call.given)) and not _EDITS.search(call.given)
+    is_command = role_of(call.name) == "shell" and not looks
     return not call.has_failed and (is_command or role_of(call.name) == "edit")
 
 
@@ -227,116 +172,91 @@ def _shown(call: CallLine) -> str:
 
 class _Call(NamedTuple):
     line: CallLine
-    day: str
-    session: str
-    turn: str
-
-
-@dataclass(frozen=True, slots=True)
-class Fix:
-    """What was run after a failure: the steps, and the command that passed; "" if it was not solved.
-
-    `id` is the turn that failed, `text` all of it in one line.
-    """
-
-    id: str
     date: str
     session: str
+    id: str
+
+
+class Fix(NamedTuple):
+    """What was run after a failure in the turn `id`; `passed` is "" if it was not solved there."""
+
+    date: str
+    session: str
+    id: str
     command: str
     error: str
-    steps: tuple[str, ...]
+    steps: list[str]
     passed: str
-    text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(NamedTuple):
     """A command that worked, how often, and the turn of the last time."""
 
     command: str
-    count: int
+    times: int
     date: str
-    session: str
     id: str
 
 
-class RunCommands:
-    """The commands in a project's memory that this home wrote. It needs no index."""
+def find_fixes(project: Project, home: Home, error: str, hide: Callable[[str], str]) -> list[Fix]:
+    """Return what was run after this error, newest first, the unsolved ones last. `hide` redacts."""
+    met, whole, found = error_met(error, hide), _whole_commands(home), []
+    for calls in _sessions(project, home) if met.tells else ():
+        way = way_past([one.line for one in calls], met)
+        if way is None:
+            continue
+        failed, between = calls[way.at], calls[way.at + 1 : way.last]
+        steps = list(dict.fromkeys(whole(one) for one in between if _is_step(one.line)))[-MOST_STEPS:]
+        passed = "" if way.last is None else whole(calls[way.last])
+        found.append(Fix(*failed[1:], whole(failed), failed.line.reason, steps, passed))
+    return sorted(found, key=lambda one: not one.passed)
 
-    def __init__(self, project: Project, home: Home) -> None:
-        self._project = project
-        self._home = home
-        self._archived = functools.cache(self._read_archive)
 
-    def fixes(self, error: str, hide: Callable[[str], str]) -> list[Fix]:
-        """Return what was run after this error, newest first, the unsolved ones last. `hide` redacts."""
-        met = error_met(error, hide)
-        found = []
-        for calls in self._sessions() if met.tells else ():
-            way = way_past([one.line for one in calls], met)
-            if way is None:
-                continue
-            at, end = calls[way.at], len(calls) if way.last is None else way.last + 1
-            lines = [self._whole(one) if way.at <= n < end else one.line for n, one in enumerate(calls)]
-            way = Way(lines, way.at, way.last)
-            steps = (f"{one.name} {one.given}" if role_of(one.name) == "edit" else one.given for one in way.steps)
-            passed = "" if way.last is None else lines[way.last].given
-            failed = lines[way.at]
-            found.append(
-                Fix(at.turn, at.day, at.session, failed.given, failed.reason, tuple(dict.fromkeys(steps)), passed, way.text)
-            )
-        return sorted(found, key=lambda one: not one.passed)
+def find_invocations(project: Project, home: Home, tool: str) -> list[Invocation]:
+    """Return the commands with `tool` that worked, the most frequent first."""
+    found, whole = dict[str, list[_Call]](), _whole_commands(home)
+    for calls in _sessions(project, home):
+        for one in reversed(calls):
+            if one.line.has_passed and _uses(one.line.given, tool):
+                found.setdefault(whole(one), []).append(one)
+    shown = [Invocation(command, len(ran), ran[0].date, ran[0].id) for command, ran in found.items()]
+    return sorted(shown, key=lambda one: -one.times)
 
-    def how(self, tool: str) -> list[Invocation]:
-        """Return the commands with `tool` that worked, the most frequent first."""
-        found: dict[str, list[_Call]] = {}
-        for calls in self._sessions():
-            for one in calls:
-                if has_passed(one.line) and _uses(one.line.given, tool):
-                    found.setdefault(self._whole(one).given, []).append(one)
-        # The sessions came newest first.
-        shown = [
-            Invocation(given, len(calls), calls[0].day, calls[0].session, calls[0].turn)
-            for given, calls in found.items()
-        ]
-        return sorted(shown, key=lambda one: -one.count)
 
-    def _sessions(self) -> list[list[_Call]]:
-        """Return the calls of each session, the last active one first."""
-        own, found = OwnEntries(self._home, self._project.root), dict[str, list[_Call]]()
-        for day, text in reversed(list(read_days(self._project, days(self._project), MOST_BYTES))):
-            for heading, _, turns in sections_of(text):
-                session = anchors.parse(heading).get("session", "")
-                for line, body in turns:
-                    if did_words(heading_words(line), body) not in own:
-                        continue
-                    turn, lines = anchors.parse(line).get("turn", ""), read_parts(f"{line}\n{body}").tools
-                    calls = [_Call(read_call(one), day, session, turn) for one in lines]
+def _sessions(project: Project, home: Home) -> list[list[_Call]]:
+    """Return the calls of each session that this home wrote, the last active session first."""
+    own, found = OwnEntries(home, project.root), dict[str, list[_Call]]()
+    for day, text in reversed(list(read_days(project, days(project), MOST_BYTES))):
+        for heading, _, turns in sections_of(text):
+            session = anchors.parse(heading).get("session", "")
+            for line, body in turns:
+                if did_words(heading_words(line), body) in own:
+                    turn, tools = anchors.parse(line).get("turn", ""), read_parts(f"{line}\n{body}").tools
+                    calls = [_Call(read_call(one), day, session, turn) for one in tools]
                     found[session] = [*found.pop(session, []), *calls]
-        return list(reversed(found.values()))
+    return list(reversed(found.values()))
 
-    def _whole(self, call: _Call) -> CallLine:
-        """Return a call with all of its command, if the archive has it."""
-        if not call.line.given.endswith("…"):
-            return call.line
-        whole = self._archived(call.session).get(call.line.given, call.line.given)
-        return call.line._replace(given=whole)
 
-    def _read_archive(self, session: str) -> dict[str, str]:
-        """Return the commands of a session by what a digest shows of them."""
+def _whole_commands(home: Home) -> Callable[[_Call], str]:
+    """Return a function for the command of a call as the archive has it: a digest may show its start."""
+
+    @functools.cache
+    def archived(session: str) -> dict[tuple[str, str], str]:
         found = {}
-        try:
-            turns = Archive(self._home).turns(session)
-        except (ArchiveError, OSError) as error:
-            logger.warning("the commands of session %s stay cut: %s", session, error)
-            turns = []
-        for turn in turns:
-            for tool in (tool for message in turn.messages for tool in message.tools):
-                command = tool.input.get("command")
-                if isinstance(command, str):
-                    line = tool_line(ToolCall(tool.name, tool.input), (turn.project, turn.cwd), str)
-                    found[read_call(line).given] = command
+        for turn in Archive(home).turns(session):
+            for tool in (tool for message in turn.messages for tool in message.tools if tool.input):
+                line = tool_line(ToolCall(tool.name, tool.input), (turn.project, turn.cwd), str)
+                found[turn.id, read_call(line).given] = str(tool.input.get("command"))
         return found
+
+    def whole(call: _Call) -> str:
+        name, given, _ = call.line
+        if role_of(name) == "edit":
+            return f"{name} {given}"
+        is_cut = _CUT.search(given) or any(given.count(quote) % 2 for quote in "'\"")
+        return archived(call.session).get((call.id, given), given) if is_cut else given
+
+    return whole
 
 
 def error_met(error: str, hide: Callable[[str], str]) -> Failure:
@@ -345,17 +265,13 @@ def error_met(error: str, hide: Callable[[str], str]) -> Failure:
     reason = telling_line(error, has_failed=True)
     # A digest cuts the line, and paths move the place of the cut.
     lines = (one_line(line, REASON_CHARACTERS) for line in error.split("\n"))
-    whole = next((line for line in lines if line.startswith(reason.removesuffix(" …"))), reason)
-    return failure_of(CallLine(SHELL, "", f"{FAILED}{whole}"))
+    return failure_of(next((line for line in lines if line.startswith(reason.removesuffix(" …"))), reason))
 
 
 def _uses(command: str, tool: str) -> bool:
     """Return whether a part of a command runs `tool`, also through another program: `npx playwright test`."""
     for part in _PARTS.split(command):
-        words = part.split()
-        names = [word.rpartition("/")[2] for word in words]
-        if tool in names and family(part).split(" ")[0] not in LOOKS:
-            before = names[: names.index(tool)]
-            if _INSTALLS.isdisjoint(before):
-                return True
+        before, found, _ = f" {re.sub(r'[^ ]*/', '', part)} ".partition(f" {tool} ")
+        if found and not (before.strip() and is_step(part)) and _INSTALLS.isdisjoint(before.split()):
+            return True
     return False

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit import anchors
 from memkit.bullets import DECIDED, WrittenBullet, bullet_words, read_bullets
 from memkit.hook.entries import (
     HOOK_BYTES,
@@ -22,9 +20,8 @@ from memkit.hook.entries import (
     entry_words,
     heading_words,
     read_days,
-    sections_of,
 )
-from memkit.hook.phrases import first_sentence, sentences
+from memkit.hook.phrases import sentences
 from memkit.index.chunk import LEADING_HEADINGS
 from memkit.journal.sentences import decisions
 from memkit.journal.tool_lines import CallLine, FileCall, names_file, read_call
@@ -33,59 +30,37 @@ from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.projects.project import Project
 from memkit.recall.corpus import Corpus
-from memkit.recall.failures import Failure, failure_of, is_failure, way_past
+from memkit.recall.failures import Failure, way_past
 from memkit.recall.pointers import Pointer, quotable_line
-from memkit.recall.selection import BulletIndex
 from memkit.recall.superseded import SupersededIndex
 from memkit.text import one_line
 
 MOST_CANDIDATES = 30
 """The turns to look at: the best matches of an error, or the newest that name a file."""
 
-MOST_FOLLOWING = 20
-"""The turns after an error in which a call may have got past it."""
-
 WORDS_CHARACTERS = 300
-
-
 _BOLD = re.compile(r"(?<![\w*])\*\*([^\s*][^*\n]{20,400})(?:\.\*\*|\*\*(?=[,:]? [a-z`]))")
 _STATES = re.compile(
-    r"""^(?:the\ |our\ |key\ )?(?:choice|decision|direction|rule)\b[^.:]{0,20}:\ | \bfrom\ now\ on\b
-    | \bwe(?:['’]ll|\ will)?\ (?:agreed|always|decided|do\ not|don['’]t|keep|never|now\ use|only|stay|store|use)\b
-    | \bI(?:['’]ve)?\ (?:chose|chosen|decided|picked|preferred|rejected|ruled\ out|settled|went\ with)\b
-    """,
-    re.IGNORECASE | re.VERBOSE,
+    r"(?i)^(?:the |our |key )?(?:choice|decision|direction|rule)\b[^.:]{0,20}: |\bfrom now on\b"
+    r"|\bwe(?:['’]ll| will)? (?:agreed|always|decided|do(?: no|n['’])t|keep|never|only|stay|store|use)\b"
+    r"|\bI(?:['’]ve)? (?:chose|chosen|decided|picked|preferred|rejected|ruled out|settled|went with)\b"
 )
-"""What a sentence states as decided."""
-
 _DOUBTS = re.compile(
-    r"[?:…]$|\b(?:I['’]d|would|could|should (?:I|we)|suggest|propose|recommend|maybe|perhaps|if you|the user)\b",
-    re.IGNORECASE,
+    r"(?i)[?:…]$|\b(?:I['’]d|could|if you|maybe|perhaps|propose|recommend|should (?:I|we)|suggest|would)\b"
 )
 _REPORT = re.compile(r"(?:all|both|done|everything|fixed|now|the fix)\b", re.IGNORECASE)
 _NO_PROSE = re.compile(r"^\s*(?:[>|]|[-*+]\s|\\?#|\d+[.)]\s|```)", re.MULTILINE)
-_GOES_ON = re.compile(
-    r"(?:agreed|build|do (?:it|so|that|the|this|both)|fine|go|good|great|implement|make it|ok(?:ay)?|perfect|sure"
-    r"|write (?:it|that|the)|ye(?:s|p|ah))\b[^?]{0,50}\Z",
-    re.IGNORECASE,
+_GOES_ON = re.compile(  # a prompt that has the answer before it carried out
+    r"(?i)(?:agreed|build|do (?:it|so|th(?:at|is|e)|both)|fine|go|good|great|implement|make it|ok(?:ay)?"
+    r"|perfect|sure|write (?:it|that|the)|ye(?:s|p|ah))\b[^?]{0,50}\Z"
 )
-"""A prompt that has the answer before it carried out."""
 
-LEAST_WORDS = 5
-SHORT_CHARACTERS = 900
-MOST_EDITED = 3
-"""A turn that edited more files decided nothing about one of them in particular."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    line: str
-    body: str
-    bullets: list[WrittenBullet]
+LEAST_WORDS, SHORT_CHARACTERS, MOST_EDITED = 5, 900, 3
+"""Of a sentence, of a short answer, and the files of a turn that decides about one of them."""
 
 
 def stated(answer: str) -> str:
-    """Return the sentence of an answer that decides something by its words or, in a short answer, its emphasis."""
+    """Return the sentence that decides something: by its words or, in a short answer, its emphasis; or ""."""
     for line in "\n".join(answer.split("```")[::2]).split("\n"):
         if _NO_PROSE.match(line):
             continue
@@ -112,7 +87,7 @@ class Moments:
         self._project = project
         self._home = home
         self._own = OwnEntries(home, project.root)
-        self._days: dict[str, dict[str, _Turn]] = {}
+        self._days: dict[str, list[WrittenBullet]] = {}
 
     def past_failure(self, met: Failure, session: str, shown: Collection[str]) -> Pointer | None:
         """Return how the newest turn outside of `session` and `shown` got past the failure `met`.
@@ -130,13 +105,12 @@ class Moments:
             if self._corpus.shown_id(position) in shown:
                 continue
             calls = map(read_call, read_parts(self._corpus.turn_text(position)).tools)
-            if not any(is_failure(one) and met.matches(failure_of(one)) for one in calls):
-                continue
-            way = way_past(self._calls_since(position), met)
-            if way is not None and way.last is not None:
-                return self._pointer(position, way.text)
-            if way is not None and unsolved is None:
-                unsolved = self._pointer(position, way.text)
+            is_met = way_past(list(calls), met) is not None
+            if is_met and (way := way_past(self._calls_since(position), met)) is not None:
+                pointer = self._pointer(position, way.text)
+                if way.last is not None:
+                    return pointer
+                unsolved = unsolved or pointer
         return unsolved
 
     def decision(self, paths: Collection[str], session: str, shown: Collection[str]) -> Pointer | None:
@@ -148,33 +122,25 @@ class Moments:
         newest = sorted(np.flatnonzero(self._holding(paths)).tolist(), key=self._age)[:MOST_CANDIDATES]
         # A line outside of turns names the file.
         for position in sorted(newest, key=lambda one: self._corpus.name("kind", one) == "turn"):
-            for at, words in self._decided(position, paths) if self._is_here(position, session) else ():
-                pointer = self._pointer(at, words)
+            for words in self._decided(position, paths) if self._is_here(position, session) else ():
+                pointer = self._pointer(position, words)
                 if pointer.id not in shown:
                     return pointer
         return None
 
-    def _decided(self, position: int, paths: Collection[str]) -> Iterator[tuple[int, str]]:
-        """Yield the decisions that hold in a chunk, or that rest on its turn if that edited the file."""
-        corpus, kind = self._corpus, self._corpus.name("kind", position)
-        if kind in ("fact", "summary"):
-            yield from (one for one in self._decided_in(position) if _is_named(one[1], paths))
-        if kind != "turn":
-            return
-        section = corpus.turn_text(position)
-        edits = [one for one in read_turn(section).calls if one.is_edit]
+    def _decided(self, position: int, paths: Collection[str]) -> Iterator[str]:
+        """Yield the decisions about the file that stand in a chunk, or that rest on its turn."""
+        chunk, section = self._corpus.chunk(position), self._corpus.turn_text(position)
+        lines: list[str] = []
+        if chunk.kind in ("fact", "summary"):
+            lines = [bullet_words(line) for line in LEADING_HEADINGS.sub("", chunk.content).splitlines()]
+            lines = [line for line in lines if _is_named(line, paths)]
+        edits = [one for one in read_turn(section).calls if one.is_edit] if chunk.kind == "turn" else []
         if any(one.is_at(paths) for one in edits):
-            bullets = [at for turn in corpus.derived(BulletIndex).turns(position) for at in turn.bullets]
-            for at in bullets:
-                yield from self._decided_in(at)
-            for turn in corpus.turns(position)[:1]:
-                one = self._turn(position, turn)
-                for bullet in one.bullets if one and not bullets else ():
-                    words = bullet.text
-                    if words.startswith(DECIDED) and bullet.is_verified and words in self._own:
-                        yield position, words
-        if words := self._stated(position, section, edits, paths):
-            yield position, words
+            lines = [bullet.text for bullet in self._bullets(position) if bullet.is_verified]
+        yield from (line for line in lines if line.startswith(DECIDED) and line in self._own)
+        if chunk.kind == "turn" and (words := self._stated(position, section, edits, paths)):
+            yield words
 
     def _stated(self, position: int, section: str, edits: list[FileCall], paths: Collection[str]) -> str:
         """Return what a turn decides about the file that it edited or names by its path, or "".
@@ -189,12 +155,13 @@ class Moments:
             return ""
         words = stated(answer)
         if not words and is_edited and _GOES_ON.match(parts.prompt):
-            before = self._before(position)
-            words = stated(self._answer(before, self._corpus.turn_text(before))) if before is not None else ""
+            turns = self._session(position)
+            for before in turns[: next(n for n, at in enumerate(turns) if at >= position)][-1:]:
+                words = stated(self._answer(before, self._corpus.turn_text(before)))
         is_new = is_edited and any(line.startswith("Write ") for line in parts.tools)
         is_told = is_edited and bool(decisions(parts.prompt))
-        explains = (is_new if edits else is_named) and not _REPORT.match(first_sentence(answer))
-        is_repair = any(is_failure(read_call(line)) for line in parts.tools)
+        explains = (is_new if edits else is_named) and not _REPORT.match(answer)
+        is_repair = any(read_call(line).says_why for line in parts.tools)
         if not words and (is_told or explains) and _is_short(answer) and not is_repair:
             title = heading_words(self._corpus.chunk(position).heading).partition(" ")[2]
             words = f"{title} → {one_line(answer.replace('**', ''))}"
@@ -206,24 +173,6 @@ class Moments:
         known, answer = answer_of(section, 0), read_parts(section).answer
         is_own = entry_words(heading_words(self._corpus.chunk(position).heading), known) in self._own
         return answer if is_own and known == " ".join(answer.split()) else ""
-
-    def _before(self, position: int) -> int | None:
-        """Return the last piece of the turn before that of a chunk in its session, or None."""
-        corpus, sessions = self._corpus, self._corpus.columns["session"]
-        own = corpus.turns(position)[:1]
-        for at in reversed(np.flatnonzero(sessions[:position] == sessions[position]).tolist()):
-            if corpus.name("kind", at) == "turn" and corpus.turns(at)[:1] != own:
-                return int(at)
-        return None
-
-    def _decided_in(self, position: int) -> Iterator[tuple[int, str]]:
-        chunk = self._corpus.chunk(position)
-        if chunk.kind == "unverified":
-            return
-        for line in LEADING_HEADINGS.sub("", chunk.content).splitlines():
-            words = bullet_words(line)
-            if words.startswith(DECIDED) and words in self._own:
-                yield position, words
 
     def _holding(self, paths: Collection[str]) -> NDArray[np.bool_]:
         corpus = self._corpus
@@ -241,49 +190,35 @@ class Moments:
         is_own_session = bool(session) and self._corpus.name("session", position) == session
         return not is_own_session and self._corpus.root(position) == self._project.root
 
+    def _session(self, position: int) -> list[int]:
+        """Return the last piece of each turn in the session of a chunk, in order."""
+        sessions, entries = self._corpus.columns["session"], self._corpus.columns["entry"]
+        same = sessions == sessions[position] if sessions[position] >= 0 else entries == entries[position]
+        same &= self._corpus.where("kind", lambda kind: kind == "turn")
+        return list({int(entries[n]): n for n in np.flatnonzero(same).tolist()}.values())
+
     def _calls_since(self, position: int) -> list[CallLine]:
         """Return the calls of a turn, and of those that follow it in its session."""
         calls: list[CallLine] = []
-        for at, turn in self._following(position):
-            one = self._turn(at, turn)
-            # A stranger may have written the others, of any form and length.
-            if one is not None and did_words(heading_words(one.line), one.body) in self._own:
-                calls += map(read_call, read_parts(f"{one.line}\n{one.body}").tools)
+        for at in (n for n in self._session(position) if n >= position):
+            section = self._corpus.turn_text(at)
+            did = did_words(heading_words(self._corpus.chunk(at).heading), section)
+            if did and did not in self._own:  # a stranger may have written it, of any form and length
+                return []
+            calls += map(read_call, read_parts(section).tools)
         return calls
 
-    def _following(self, position: int) -> Iterator[tuple[int, str]]:
-        """Yield the turn of a chunk and those that follow it in its session, with their positions."""
-        corpus, seen = self._corpus, set[str]()
-        sessions = corpus.columns["session"]
-        mine: list[int] = [position]
-        if sessions[position] >= 0:
-            mine = np.flatnonzero(sessions == sessions[position]).tolist()
-        for at in (n for n in mine if n >= position):
-            if corpus.name("kind", at) != "turn":
-                continue
-            for turn in corpus.turns(at)[:1]:
-                if turn not in seen:
-                    seen.add(turn)
-                    yield at, turn
-            if len(seen) > MOST_FOLLOWING:
-                return
-
-    def _turn(self, position: int, turn: str) -> _Turn | None:
+    def _bullets(self, position: int) -> list[WrittenBullet]:
+        """Return the bullets in its day file that cite the turn of a chunk."""
         source = self._corpus.name("source", position)
         if source not in self._days:
-            self._days[source] = dict(self._read(source))
-        return self._days[source].get(turn)
-
-    def _read(self, source: str) -> Iterator[tuple[str, _Turn]]:
-        for _, text in read_days(self._project, [self._project.name_at(source)], HOOK_BYTES):
-            for _, below, turns in sections_of(text):
-                bullets: dict[str, list[WrittenBullet]] = {}
-                for _, bullet in read_bullets(below.split("\n")):
-                    for turn in bullet.turns:
-                        bullets.setdefault(turn, []).append(bullet)
-                for line, body in turns:
-                    turn = anchors.parse(line).get("turn", "")
-                    yield turn, _Turn(line, body, bullets.get(turn, []))
+            self._days[source] = [
+                bullet
+                for _, text in read_days(self._project, [self._project.name_at(source)], HOOK_BYTES)
+                for _, bullet in read_bullets(text.split("\n"))
+            ]
+        turns = set(self._corpus.turns(position)[:1])
+        return [bullet for bullet in self._days[source] if not turns.isdisjoint(bullet.turns)]
 
     def _pointer(self, position: int, words: str) -> Pointer:
         about = np.ones(len(self._corpus), bool)

@@ -77,19 +77,14 @@ class MomentPointers:
         """The id of the pointer for each file that a session edited, or ""."""
 
     def after_failure(
-        self,
-        searcher: Searcher,
-        project: Project,
-        settings: Settings,
-        asked: dict[str, Any],
-        shown: Collection[str],
+        self, searcher: Searcher, project: Project, settings: Settings, asked: dict[str, Any], shown: set[str]
     ) -> list[Pointer]:
         """Return how an earlier turn got past the failed `command` with this `error`."""
         if asks_memory(SHELL, {"command": encodable(str(asked["command"]))}):
             return []
-        met = error_met(encodable(str(asked["error"])), partial(redact, patterns=settings.capture.compiled_patterns()))
-        moments = Moments(searcher.corpus, project, self._home)
-        found = moments.past_failure(met, str(asked["session"]), shown)
+        hide = partial(redact, patterns=settings.capture.compiled_patterns())
+        met = error_met(encodable(str(asked["error"])), hide)
+        found = Moments(searcher.corpus, project, self._home).past_failure(met, str(asked["session"]), shown)
         return [found] if found else []
 
     def before_edit(
