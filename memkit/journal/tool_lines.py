@@ -30,7 +30,8 @@ _FEW_LINES = 8
 REASONS = (
     re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E ", re.IGNORECASE),
     re.compile(
-        r"\b(?:error|failed|failure|cannot|could not|not found|denied|unused|assert)\b"
+        r"\b(?:error|failed|failure|cannot|can['’]t|could not|not found|denied|unused|assert|exceeded|exception|forbidden"
+        r"|invalid|mismatch|no such|overflowed|panic|refused|timed out|unable|unauthorized|undefined|unknown)\b"
         r"|\b[1-9][\d,]* (?:broken|conflicts?|invalid|lost|mismatch\w*|missing|unresolved)\b",
         re.IGNORECASE,
     ),
@@ -89,9 +90,10 @@ WRAPS = re.compile(
     r"(?i)\bexit(?:ed)?(?: with)?(?: an?)?(?: non-zero)? (?:status|code)\b|\bexception while executing\b"
     r"|\b(?:command|task) failed\b|\bdue to \d+ previous errors?\b|\b(?:ELIFECYCLE|lifecycle script)\b"
     r"|\btool call errored\b|\bmerge conflict\b|\bfix conflicts\b|^Auto-merging\b|\bcould not apply\b"
-    r"|\[(?:build|setup) failed\]|^make(?:\[\d+\])?: \*\*\*"
+    r"|\[(?:build|setup) failed\]|^make(?:\[\d+\])?: \*\*\*|^=== [A-Z]|^--- FAIL|^FAIL\b|\bpanicked at\b"
+    r"|\b(?:nil pointer dereference|context deadline exceeded|index out of range)\b"
 )
-"""A line that only passes on that something else failed."""
+"""A line that only passes on that something failed, and tells no cause."""
 
 _FRAME = re.compile("[\u2500-\u259f]+ ?")
 _SENTENCE_END = re.compile(r"(?<=[^\s.][.!?])\s")
@@ -151,7 +153,7 @@ def _reason(lines: list[str]) -> str:
     raised = [line for line in causes if _RAISED.match(line)][-1:]  # the last of a chain ended the program
     wanted = (REASONS[0], COUNTED, REASONS[1])
     found = (line for some in (causes, told) for pattern in wanted for line in some if pattern.search(line))
-    line = next(iter(raised), "") or next(found, told[0])
+    line = next(iter(raised), "") or next(found, (causes or told)[0])
     end = _SENTENCE_END.search(line, _SENTENCE_CHARACTERS)
     return line[: end.start()] if end else line
 

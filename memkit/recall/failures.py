@@ -29,9 +29,7 @@ from memkit.text import one_line
 ALIKE, LEAST_WORDS = 0.8, 2
 """The least share of their words that both messages have, and of telling ones: "1 failed" has none."""
 
-STEPS, MOST_STEPS = 2, 6
-"""The last steps between a failure and the call that got past it: in a pointer, and for a person who asks."""
-
+STEPS, MOST_STEPS = 2, 6  # the last ones before the call that passed: in a pointer, and for a person who asks
 COMMAND_CHARACTERS, SHOWN_CHARACTERS, REASON_CHARACTERS = 60, 90, 300
 
 _PREFIX = re.compile(
@@ -43,7 +41,6 @@ _PROGRAM = re.compile(r"(?:[^\s/]*/)*([\w.+-]+)")
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
 _SCRIPTS = frozenset({"compose", "run", "exec", "run-script"})
 _MAIN = frozenset({"bash", "node", "python", "ruby", "sh"})
-"""Programs that run the file they name."""
 
 _TEST = re.compile(r"\S+::\S+|https?://\S+")
 _PATH = re.compile(r"(?:[\w.~@-]*/)+[\w.@+-]*|(?<![\w.])[\w-]+\.[A-Za-z]{1,5}\b(?![.(])")
@@ -60,7 +57,7 @@ _NO_SUBJECT = frozenset(
     error errors eval exist exists exit exited expected failed failure failures fatal file files for found
     from got has line not passed process received returned status such test tests that the was with""".split()
 )
-_CUT, _PARTS = re.compile(r"[…\\]\Z|<<"), re.compile(r"&&|\|\|?|[;\n]")
+_CUT, _PARTS, _ID = re.compile(r"[…\\]\Z|<<"), re.compile(r"&&|\|\|?|[;\n]"), re.compile(r"[-_.:]\w*\d|^\d")
 _EDITS = re.compile(r"\bsed\s+(?:-\S+\s+)*-i")
 _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
 
@@ -87,10 +84,12 @@ class Failure(NamedTuple):
             ours = ours[: len(theirs)]
         both = set(ours) & set(theirs)
         is_other_file = bool(self.file and other.file) and self.file != other.file
-        if sum(len(word) > 2 for word in both - _NO_SUBJECT) < LEAST_WORDS + is_other_file:
+        telling = {word for word in both - _NO_SUBJECT if len(word) > 2}
+        rest = {word for word in telling if not any(word in name for name in self.names | other.names)}
+        is_named = self.names <= other.names or other.names <= self.names or len(rest) >= 3 * LEAST_WORDS
+        if len(telling) < LEAST_WORDS + is_other_file or WRAPS.search(other.reason):
             return False
-        is_named = self.names <= other.names or other.names <= self.names
-        return is_named and len(both) >= ALIKE * len({*ours, *theirs}) and not WRAPS.search(other.reason)
+        return is_named and len(both) >= ALIKE * len({*ours, *theirs})
 
 
 def failure_of(reason: str) -> Failure:
@@ -99,7 +98,7 @@ def failure_of(reason: str) -> Failure:
     said = _TEST.sub(" ", reason)
     files = [match.rstrip("/").rpartition("/")[2] for match in _PATH.findall(said)]
     said = _HEX.sub(" ", _PATH.sub(" ", said))
-    names = {name.lower() for found in _NAMES.findall(said) for name in found if name.strip("0123456789.:-")}
+    names = {name.lower() for found in _NAMES.findall(said) for name in found if name and not _ID.search(name)}
     words = tuple(_WORDS.findall(said.lower()))
     return Failure(reason, words, frozenset(names), next(filter(None, files), ""))
 
@@ -263,7 +262,6 @@ def error_met(error: str, hide: Callable[[str], str]) -> Failure:
     """Return what identifies the failure of a command that wrote this error. It is redacted first."""
     error = hide(error)
     reason = telling_line(error, has_failed=True)
-    # A digest cuts the line, and paths move the place of the cut.
     lines = (one_line(line, REASON_CHARACTERS) for line in error.split("\n"))
     return failure_of(next((line for line in lines if line.startswith(reason.removesuffix(" …"))), reason))
 

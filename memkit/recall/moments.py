@@ -48,7 +48,7 @@ _STATES = re.compile(
 _DOUBTS = re.compile(
     r"(?i)[?:…]$|\b(?:I['’]d|could|if you|maybe|perhaps|propose|recommend|should (?:I|we)|suggest|would)\b"
 )
-_REPORT = re.compile(r"(?:all|both|done|everything|fixed|now|the fix)\b", re.IGNORECASE)
+_REPORT = re.compile(r"(?i)(?:all|clean|committed|created|done|fixed|it['’]s|now|the (?:fix|problem)|you)\b")
 _NO_PROSE = re.compile(r"^\s*(?:[>|]|[-*+]\s|\\?#|\d+[.)]\s|```)", re.MULTILINE)
 _GOES_ON = re.compile(  # a prompt that has the answer before it carried out
     r"(?i)(?:agreed|build|do (?:it|so|th(?:at|is|e)|both)|fine|go|good|great|implement|make it|ok(?:ay)?"
@@ -120,7 +120,6 @@ class Moments:
         turn states. A line outside of turns comes first. Leave out `session` itself, and ids in `shown`.
         """
         newest = sorted(np.flatnonzero(self._holding(paths)).tolist(), key=self._age)[:MOST_CANDIDATES]
-        # A line outside of turns names the file.
         for position in sorted(newest, key=lambda one: self._corpus.name("kind", one) == "turn"):
             for words in self._decided(position, paths) if self._is_here(position, session) else ():
                 pointer = self._pointer(position, words)
@@ -149,7 +148,8 @@ class Moments:
         prompt decides.
         """
         parts, answer = read_parts(section), self._answer(position, section)
-        is_named = any(_is_named(span, paths) for span in re.findall(r"`([^`\s]+/[^`\s]+)`", answer))
+        spans = re.findall(r"(?<!with )(?<!by )(?<!run )(?<![\w/.-])[\w.-]+/[\w./-]*\w", answer)
+        is_named = any(_is_named(span, paths) for span in spans)
         is_edited = len({one.path for one in edits}) <= MOST_EDITED and any(one.is_at(paths) for one in edits)
         if not is_named and not is_edited:
             return ""
@@ -160,7 +160,7 @@ class Moments:
                 words = stated(self._answer(before, self._corpus.turn_text(before)))
         is_new = is_edited and any(line.startswith("Write ") for line in parts.tools)
         is_told = is_edited and bool(decisions(parts.prompt))
-        explains = (is_new if edits else is_named) and not _REPORT.match(answer)
+        explains = (is_new or "?" in parts.prompt if edits else is_named) and not _REPORT.match(answer)
         is_repair = any(read_call(line).says_why for line in parts.tools)
         if not words and (is_told or explains) and _is_short(answer) and not is_repair:
             title = heading_words(self._corpus.chunk(position).heading).partition(" ")[2]

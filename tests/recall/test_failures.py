@@ -36,6 +36,8 @@ def test_the_family_of_a_command(command: str, expected: str) -> None:
     ("one", "other"),
     [
         ("ERROR: relation 'users' missing at 0x7ff1 in /a/b/seed.sql:12", 'ERROR: relation "users" missing at 0x1234abcd in /c/x.sql:99'),
+        ("Error: release 'loam-one' failed and was rolled back: timed out while it waited for the condition", "Error: release 'loam-two' failed and was rolled back: timed out while it waited for the condition"),
+        ("pod 'ingest-7d9f' exceeded its quota", "pod 'ingest-81ab' exceeded its quota"),
         ("Error: Cannot process file src/Results.tsx: Support for the experimental syntax …", "Error: Cannot process file src/a/Profile.tsx: Support for the experimental syntax 'decorators' isn't enabled"),
         ("ERROR tests/a.py::test_hold - ConnectionRefusedError: [Errno …", "ERROR tests/b/c.py::test_other_one - ConnectionRefusedError: [Errno 111] Connect call failed"),
     ],
@@ -63,7 +65,7 @@ def test_names_codes_and_options_tell_failures_apart(one: str, other: str) -> No
 
 @pytest.mark.parametrize(
     "reason",
-    ["1 failed, 2 passed", "Exit code 1", "assert 1 == 2", "ls: /a/b: No such file or directory", "[lint:go] ERROR task failed", "Sibling tool call errored"],
+    ["1 failed, 2 passed", "Exit code 1", "assert 1 == 2", "ls: /a/b: No such file or directory", "[lint:go] ERROR task failed", "Sibling tool call errored", "panic: runtime error: index out of range [5]"],
 )
 def test_a_message_without_a_cause_tells_nothing(reason: str) -> None:
     assert not failure_of(reason).tells
