@@ -148,8 +148,7 @@ class Moments:
         prompt decides.
         """
         parts, answer = read_parts(section), self._answer(position, section)
-        spans = re.findall(r"(?<!with )(?<!by )(?<!run )(?<![\w/.-])[\w.-]+/[\w./-]*\w", answer)
-        is_named = any(_is_named(span, paths) for span in spans)
+        is_named = any(_is_named(span, paths) for span in re.findall(r"`([^`\s]+/[^`\s]+)`", answer))
         is_edited = len({one.path for one in edits}) <= MOST_EDITED and any(one.is_at(paths) for one in edits)
         if not is_named and not is_edited:
             return ""
@@ -160,7 +159,7 @@ class Moments:
                 words = stated(self._answer(before, self._corpus.turn_text(before)))
         is_new = is_edited and any(line.startswith("Write ") for line in parts.tools)
         is_told = is_edited and bool(decisions(parts.prompt))
-        explains = (is_new or "?" in parts.prompt if edits else is_named) and not _REPORT.match(answer)
+        explains = (is_new if edits else is_named) and not _REPORT.match(answer)
         is_repair = any(read_call(line).says_why for line in parts.tools)
         if not words and (is_told or explains) and _is_short(answer) and not is_repair:
             title = heading_words(self._corpus.chunk(position).heading).partition(" ")[2]
