@@ -28,9 +28,10 @@ _FEW_LINES = 8
 
 
 REASONS = (
-    re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E  ", re.IGNORECASE),
+    re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E ", re.IGNORECASE),
     re.compile(
-        r"\b(?:error|failed|failure|cannot|could not|not found|denied|unused|assert)\b"
+        r"\b(?:error|failed|failure|cannot|can['’]t|could not|not found|denied|unused|assert|exceeded|exception|forbidden"
+        r"|invalid|mismatch|no such|overflowed|panic|refused|timed out|unable|unauthorized|undefined|unknown)\b"
         r"|\b[1-9][\d,]* (?:broken|conflicts?|invalid|lost|mismatch\w*|missing|unresolved)\b",
         re.IGNORECASE,
     ),
@@ -81,8 +82,19 @@ _ADVICE = re.compile(
     re.IGNORECASE,
 )
 _SAME_NAME = re.compile(r" (\S+) -> \1$")
-_ECHO = re.compile(r"^> \S")
+_ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[>$] \S")
 _CODE = re.compile(r"[;{}(\[,:]\s*$|·")
+_FAULT = re.compile(r"^(?:error|fatal|panic)\b[: \[]|^[\w.]*(?:Error|Exception):", re.IGNORECASE)
+_RAISED = re.compile(r"(?:E +)?[\w.]*(?:Error|Exception)\b")
+WRAPS = re.compile(
+    r"(?i)\bexit(?:ed)?(?: with)?(?: an?)?(?: non-zero)? (?:status|code)\b|\bexception while executing\b"
+    r"|\b(?:command|task) failed\b|\bdue to \d+ previous errors?\b|\b(?:ELIFECYCLE|lifecycle script)\b"
+    r"|\btool call errored\b|\bmerge conflict\b|\bfix conflicts\b|^Auto-merging\b|\bcould not apply\b"
+    r"|\[(?:build|setup) failed\]|^make(?:\[\d+\])?: \*\*\*|^=== [A-Z]|^--- FAIL|^FAIL\b|\bpanicked at\b"
+    r"|\b(?:nil pointer dereference|context deadline exceeded|index out of range)\b"
+)
+"""A line that only passes on that something failed, and tells no cause."""
+
 _FRAME = re.compile("[\u2500-\u259f]+ ?")
 _SENTENCE_END = re.compile(r"(?<=[^\s.][.!?])\s")
 _SENTENCE_CHARACTERS = 25
@@ -137,8 +149,11 @@ def telling_lines(text: str) -> list[str]:
 
 def _reason(lines: list[str]) -> str:
     told = [line for line in lines if not _CODE.search(line) and not _RESULTS[-1].search(line)] or lines
+    causes = [line for line in told if not WRAPS.search(line)]
+    raised = [line for line in causes if _RAISED.match(line)][-1:]  # the last of a chain ended the program
     wanted = (REASONS[0], COUNTED, REASONS[1])
-    line = next((line for pattern in wanted for line in told if pattern.search(line)), told[0])
+    found = (line for some in (causes, told) for pattern in wanted for line in some if pattern.search(line))
+    line = next(iter(raised), "") or next(found, (causes or told)[0])
     end = _SENTENCE_END.search(line, _SENTENCE_CHARACTERS)
     return line[: end.start()] if end else line
 
@@ -262,16 +277,22 @@ def _telling(calls: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _merged(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
-    """A call that failed, passed, and failed again is three lines: their order matters."""
+    """A call that failed, passed, and failed again is three lines: their order matters.
+
+    What follows a failure stays behind it: it may be the fix.
+    """
     lines: list[tuple[str, str, int]] = []
     last: dict[str, int] = {}
+    failure = -1
     for call, outcome in calls:
-        place = last.get(call)
-        if place is not None and lines[place][1] == outcome:
+        place = last.get(call, -1)
+        is_near = place > failure or place == len(lines) - 1
+        if place >= 0 and is_near and lines[place][1] == outcome:
             lines[place] = call, outcome, lines[place][2] + 1
         else:
-            last[call] = len(lines)
+            place = last[call] = len(lines)
             lines.append((call, outcome, 1))
+        failure = place if outcome.startswith(_FAILED) else failure
     return lines
 
 
@@ -351,6 +372,17 @@ class CallLine(NamedTuple):
     def reason(self) -> str:
         """The line that told why it failed, or ""."""
         return self.outcome.removeprefix(_FAILED) if self.outcome.startswith(_FAILED) else ""
+
+    @property
+    def says_why(self) -> bool:
+        """Whether it is a command that failed with a message."""
+        return bool(self.reason) and role_of(self.name) == "shell"
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it is a command that worked. Behind a pipe, a failure ends without an error."""
+        is_over = role_of(self.name) == "shell" and not self.has_failed and self.outcome != "no result"
+        return is_over and not COUNTED.search(self.outcome) and not _FAULT.search(self.outcome)
 
 
 def read_call(line: str) -> CallLine:

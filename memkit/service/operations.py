@@ -26,21 +26,20 @@ from memkit.agents.claude_code.agents import starting_task
 from memkit.agents.claude_code.omitted import asks_memory
 from memkit.agents.claude_code.tools import SHELL
 from memkit.capture.sessions import LiveSessions
-from memkit.conversation.turn import ToolCall, excerpt
 from memkit.errors import MemkitError, NewerFileError
 from memkit.files import make_private_directory
 from memkit.hook.tally import history_file
 from memkit.index import SyncReport
 from memkit.index.catalog import also_searched, index_key
 from memkit.ipc import spool
-from memkit.journal.tool_lines import read_call, tool_line
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact, skips, without_private, without_unopened
 from memkit.projects.project import Project
 from memkit.recall import usage
 from memkit.recall.caller import Caller, answer_for, sections_for
-from memkit.recall.moments import Moments, signature
+from memkit.recall.failures import error_met
+from memkit.recall.moments import Moments
 from memkit.recall.overview import TopicCount
 from memkit.recall.pointers import Pointer, find_pointers, lay_out, written_by
 from memkit.recall.questions import answer
@@ -78,22 +77,14 @@ class MomentPointers:
         """The id of the pointer for each file that a session edited, or ""."""
 
     def after_failure(
-        self,
-        searcher: Searcher,
-        project: Project,
-        settings: Settings,
-        asked: dict[str, Any],
-        shown: Collection[str],
+        self, searcher: Searcher, project: Project, settings: Settings, asked: dict[str, Any], shown: set[str]
     ) -> list[Pointer]:
         """Return how an earlier turn got past the failed `command` with this `error`."""
-        hide = partial(redact, patterns=settings.capture.compiled_patterns())
-        command = encodable(str(asked["command"]))
-        call = ToolCall(SHELL, {"command": excerpt(command)}, excerpt(encodable(str(asked["error"]))), True)
-        if asks_memory(call.name, call.input):
+        if asks_memory(SHELL, {"command": encodable(str(asked["command"]))}):
             return []
-        line = read_call(tool_line(call, (project.root, str(asked.get("directory", ""))), hide))
-        moments = Moments(searcher.corpus, project, self._home)
-        found = moments.past_failure(signature(line), line.given, str(asked["session"]), shown)
+        hide = partial(redact, patterns=settings.capture.compiled_patterns())
+        met = error_met(encodable(str(asked["error"])), hide)
+        found = Moments(searcher.corpus, project, self._home).past_failure(met, str(asked["session"]), shown)
         return [found] if found else []
 
     def before_edit(
