@@ -6,6 +6,7 @@ the service's reader threads. What writes goes to the writer and returns a futur
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -64,6 +65,11 @@ from memkit.typed import typed
 
 MOST_EDITED = 10_000
 """Edited files to remember, of all sessions."""
+
+MOST_LATE = 100
+"""Sessions whose last prompt's pointers are kept for their next tool call."""
+
+RECENT_SECONDS = 7 * 24 * 3600
 
 TASK_CHARACTERS = 2000
 """Characters of a task to look up: the embedding model reads no more."""
@@ -159,6 +165,8 @@ class Operations:
         self._models = Models(home)
         self._pointers = PointerHistory(home)
         self._moments = MomentPointers(home)
+        self._late: OrderedDict[str, list[Pointer]] = OrderedDict()
+        """The pointers of each session's last prompt, until it got some."""
         self._opening: dict[str, threading.Thread] = {}
         self.errors: list[str] = []
         self.live = LiveSessions(home)
@@ -271,7 +279,11 @@ class Operations:
         earlier = self._pointers.of(session)
         prompt = without_private(without_unopened(prompt))
         prompt = redact(prompt, settings.capture.compiled_patterns())[:PROMPT_CHARACTERS]
-        found = find_pointers(searcher, prompt, session, earlier, written_by(self._home))
+        recent = self._pointers.recent(project.root)
+        found = find_pointers(searcher, prompt, session, earlier, written_by(self._home), recent)
+        self._late[session] = found
+        while len(self._late) > MOST_LATE:
+            self._late.popitem(last=False)
         return {"warm": True, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
 
     def moment(self, arguments: Arguments) -> Any:
@@ -300,6 +312,8 @@ class Operations:
             found = self._moments.of_agent(searcher, settings, task) if task else []
         else:
             raise MemkitError(f"there are no pointers for {kind!r}")
+        if kind != "agent":  # a prompt's pointers that its hook did not wait for
+            found = [*found, *(one for one in self._late.get(session, ()) if one not in found)]
         return {**nothing, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
 
     def shown(self, arguments: Arguments) -> Any:
@@ -312,6 +326,7 @@ class Operations:
             raise MemkitError("the ids of pointers are not a list of strings")
         kind = str(arguments.get("kind", usage.PROMPT))
         if kind != "agent":
+            self._late.pop(session, None)
             self._pointers.add(session, ids, str(arguments.get("root", "")), kind)
         usage.note(self._home, "pointers", ids, kind=kind, session=session)
         return {}
@@ -432,15 +447,28 @@ class PointerHistory:
         known = sorted(self._known(session) | set(added))
         write_state(self._path(session), self.VERSION, {"ids": known, "root": root})
 
+    def recent(self, root: str) -> list[str]:
+        """Return the ids that sessions of a project got beside prompts in the last week."""
+        found: list[str] = []
+        for path in Path(self._home.pointer_history).glob("*.json"):
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                if path.stat().st_mtime >= time.time() - RECENT_SECONDS:
+                    place, ids = self._read(path)
+                    found += (name for name in ids if place == root and ":" not in name)
+        return found
+
     def _known(self, session: str) -> set[str]:
+        return self._read(self._path(session))[1]
+
+    def _read(self, path: Path) -> tuple[str, set[str]]:
         try:
-            return read_state_or_none(self._path(session), self.VERSION, _ids) or set()
+            return read_state_or_none(path, self.VERSION, _root_and_ids) or ("", set())
         except NewerFileError:  # to lose it costs a repetition
-            return set()
+            return "", set()
 
     def _path(self, session: str) -> Path:
         return Path(history_file(self._home, session))
 
 
-def _ids(value: dict[str, Any]) -> set[str]:
-    return {name for name in value["ids"] if isinstance(name, str)}
+def _root_and_ids(value: dict[str, Any]) -> tuple[str, set[str]]:
+    return str(value.get("root", "")), {name for name in value["ids"] if isinstance(name, str)}
