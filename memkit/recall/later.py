@@ -177,7 +177,8 @@ class ChangedTurns:
         corpus, sessions = self._corpus, self._corpus.columns["session"]
         _, likeness = corpus.cosines(corpus.direction(position).astype(np.float32))
         near = near & corpus.is_turn & (sessions >= 0) & (sessions != sessions[position])
-        best = sorted(np.flatnonzero(near & (likeness >= ALIKE)).tolist(), key=lambda n: -likeness[n])[:MOST_ALIKE]
+        found = np.flatnonzero(near & (likeness >= ALIKE)).tolist()
+        best = sorted(found, key=lambda n: -likeness[n])[:MOST_ALIKE]
         return [n for n in best if corpus.root(n) == corpus.root(position)]
 
 

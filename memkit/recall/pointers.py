@@ -81,7 +81,6 @@ _PROPOSES = re.compile(
     (?:(?:also|just|maybe|not|now|please|then)\s+)*(\w+)""",
     re.IGNORECASE | re.VERBOSE,
 )
-_ONE_QUESTION = re.compile(r"[^.!?？\n]*[?？]\s*\Z")
 _GENERAL = re.compile(
     r"""\A\W*(?:(?:and|so|but|ok|please)\s+)?(?:explain|show|how\ to
     |how\ (?:do|does|can|could|would|should)\ (?:i|you|one|someone)
@@ -195,11 +194,9 @@ def find_pointers(
 
 
 def _form_of(prompt: str) -> float:
-    first, proposed = prompt.split(maxsplit=1)[0], _PROPOSES.match(prompt)
-    asks = _ASKS.match(prompt) or (_ONE_QUESTION.match(prompt) and subject_of(first))
-    if not asks or _GENERAL.match(prompt) or len(prompt.split()) > QUESTION_WORDS:
-        return NO_QUESTION
-    if proposed and not subject_of(proposed[1]):  # "can we add a test?" is a task
+    proposed = _PROPOSES.match(prompt)
+    is_task = proposed is not None and not subject_of(proposed[1])  # "can we add a test?"
+    if is_task or not _ASKS.match(prompt) or _GENERAL.match(prompt) or len(prompt.split()) > QUESTION_WORDS:
         return NO_QUESTION
     return OUR_QUESTION if _OURS.search(prompt) else QUESTION
 
