@@ -54,13 +54,16 @@ figures.
 ONE_WORD_RELEVANCE = 0.6
 """The same for a prompt with one word that names a subject: many entries have any one word."""
 
-OUR_QUESTION, QUESTION, NO_QUESTION = -0.09, -0.05, 0.15
+OUR_QUESTION, QUESTION, NO_QUESTION = -0.09, -0.04, 0.17
 """What a prompt's form adds to it. Who asks what we do, or which port it is, wants to know what was said. A
 task ("add a test for the port") or a question that any book answers ("how do I …") often shares words with a
-memory that does not help, so an entry must also have `SHARED_WORDS` of it.
+memory that does not help, so an entry must also have more of its words.
 """
 
-SHARED_WORDS = 2
+SHARED_WORDS = {OUR_QUESTION: 0, QUESTION: 1, NO_QUESTION: 2}
+USUAL_WEIGHT = 0.3
+"""The rarity of a word that nearly every entry has, such as the year."""
+
 QUESTION_WORDS = 60
 """The most words of a question. A longer prompt is a task, with pasted text."""
 
@@ -70,14 +73,14 @@ _OURS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _ASKS = re.compile(
-    r"""\A\W*(?:(?:and|so|but|ok|until|since|from|in|for|to|at|after|before|with|by|under|remind\ me)\s+){0,3}
+    r"""\A\W*(?:(?:and|so|but|ok|until|since|from|in|for|to|at|after|before|with|by|under)\s+){0,3}
     (?:which|where|who|whom|whose|when|why|what|how|is|are|was|were|did|does|do|has|have|had|can|may|must|should
     |dont|doesnt|welche\w*|wo|warum|wieso|wer|wann|was|wie|quel\w*|où|pourquoi|qui|quand|comment|qué|cuál\w*
-    |dónde|por\ qué|quién\w*|cuándo|cómo)\b""",
+    |dónde|por\ qué|quién\w*|cuándo|cómo)\b|\b(?:remind\ me|last\ time|as\ (?:agreed|discussed))\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 _PROPOSES = re.compile(
-    r"""\A\W*(?:(?:and|so|but|ok|okay|oh)\W+)?(?:can|could|should|shall|may)\s+(?:we|i)\s+
+    r"""\A\W*(?:(?:and|so|but|ok|okay|oh)\W+)?(?:can|could|should|shall|may)\s+we\s+
     (?:(?:also|just|maybe|not|now|please|then)\s+)*(\w+)""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -97,10 +100,11 @@ WORDS_RELEVANCE = 0.3
 NEAR_BEST = 0.7
 """The least share of the best relevance that the other pointers have."""
 
+SAME_SUBJECT = 0.5
 STILL_RELEVANT = 0.8
 STILL_ALIKE = 0.7
-"""A turn of the session is on the same subject if it has this share of the relevance of the turn that
-matches, or comes later with this cosine.
+"""A turn of the session is on the same subject with this cosine and this share of the relevance of the turn
+that matches, or later with this cosine.
 """
 
 STILL_ASKED = 0.4
@@ -170,11 +174,11 @@ def find_pointers(
     if relevance.max() < least:
         return []
     quotation = _Quotation(searcher, relevance, prompt, subject, own_of)
-    found: dict[object, Pointer] = {}
+    found: dict[int, Pointer] = {}
     matches = [(float(max(relevance[[place.position, *place.merged]])), place) for place, _ in places]
     matches = [one for one in matches if one[0] >= least]
-    if form == NO_QUESTION:
-        matches = [one for one in matches if quotation.shares_words(one[1])]
+    if needed := SHARED_WORDS[form]:
+        matches = [one for one in matches if quotation.shared_words(one[1]) >= needed]
     # An entry that may not be quoted must not raise the bar.
     ranked = sorted(matches, key=lambda one: -one[0])
     best = next((near for near, place in ranked if quotation.pointer(place.position)), 1.0)
@@ -184,19 +188,20 @@ def find_pointers(
         if near < NEAR_BEST * best:
             continue
         position = quotation.current(place)
-        thread = (corpus.root(position), corpus.name("session", position) or position)
         pointer, ids = quotation.pointer(position), quotation.ids(position)
-        if not pointer or thread in found or pointer in found.values() or not ids.isdisjoint(shown):
+        if not pointer or pointer in found.values() or not ids.isdisjoint(shown):
+            continue
+        if any(quotation.is_same_subject(position, other) for other in found):
             continue
         if quotation.times(position, recent) < MOST_RECENT:
-            found[thread] = pointer
+            found[position] = pointer
     return list(found.values())
 
 
 def _form_of(prompt: str) -> float:
     proposed = _PROPOSES.match(prompt)
     is_task = proposed is not None and not subject_of(proposed[1])  # "can we add a test?"
-    if is_task or not _ASKS.match(prompt) or _GENERAL.match(prompt) or len(prompt.split()) > QUESTION_WORDS:
+    if is_task or not _ASKS.search(prompt) or _GENERAL.match(prompt) or len(prompt.split()) > QUESTION_WORDS:
         return NO_QUESTION
     return OUR_QUESTION if _OURS.search(prompt) else QUESTION
 
@@ -295,13 +300,22 @@ class _Quotation:
                 position = later if self.pointer(later) else position
         return position
 
-    def shares_words(self, place: Place) -> bool:
-        """Return whether a place has `SHARED_WORDS` of the prompt."""
+    def is_same_subject(self, position: int, other: int) -> bool:
+        """Return whether two entries are of one session, and alike as far as vectors tell."""
+        sessions, corpus = self._corpus.columns["session"], self._corpus
+        if sessions[position] < 0 or sessions[position] != sessions[other]:
+            return False
+        return not corpus.has_vectors or corpus.likeness(position, [other]) >= SAME_SUBJECT
+
+    def shared_words(self, place: Place) -> int:
+        """Return how many words of the prompt a place has, of those that not every entry has."""
         corpus = self._corpus
         text = " ".join(corpus.chunk(n).content for n in (place.position, *place.merged))
         held = set(corpus.lexical_of(place.position).terms(text))
+        weights = corpus.lexical_of(place.position).rarities(self._subject)
+        rare = {term for term, weight in weights.items() if weight > USUAL_WEIGHT}
         words = map(corpus.terms, dict.fromkeys(self._subject.lower().split()))
-        return sum(not held.isdisjoint(one) for one in words) >= SHARED_WORDS
+        return sum(not held.isdisjoint(one & rare) for one in words)
 
     def _found(self, position: int) -> tuple[Pointer | None, set[int]]:
         if position not in self._known:
@@ -356,7 +370,8 @@ class _Quotation:
         for pieces in corpus.derived(BulletIndex).other_turns(position):
             best = max(pieces, key=relevance.__getitem__)
             is_later = best > position and corpus.likeness(position, pieces) >= STILL_ALIKE
-            if is_later or relevance[best] >= STILL_RELEVANT * relevance[position]:
+            is_near = relevance[best] >= STILL_RELEVANT * relevance[position]
+            if is_later or (is_near and self.is_same_subject(position, best)):
                 found.append(best)
         return sorted(found, reverse=True)[:MOST_ALIKE]
 

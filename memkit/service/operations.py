@@ -143,15 +143,10 @@ class MomentPointers:
 
 # What a session did before a compaction: Claude's own summary keeps the decisions, and hardly a command.
 
-SO_FAR_CHARACTERS = 1200
-SO_FAR_LINE = 360
-SO_FAR_COMMANDS = 8
-SO_FAR_OUTCOMES = 3
-"""The outcomes of the last turns to tell, if nothing was decided."""
-
-SO_FAR_DAYS = 3
+SO_FAR_CHARACTERS, SO_FAR_LINE = 1100, 360
+SO_FAR_COMMANDS, SO_FAR_OUTCOMES, SO_FAR_DAYS = 8, 3, 3
 SO_FAR_TURNS = 4
-"""The turns of which an extract has the last decisions."""
+"""The turns of one extract, which has their last decisions."""
 
 
 def session_so_far(home: Home, project: Project, settings: Settings, session: str) -> str:
@@ -193,7 +188,7 @@ def _worked(turn: ExtractTurn) -> list[str]:
     """Return the commands of a turn that ended well and did more than look."""
     runs = [one for one in turn.calls if role_of(one.name) == "shell" and one.given and not one.has_failed]
     runs = [one for one in runs if not COUNTED.search(one.outcome) and one.outcome != "no result"]
-    found = [re.split(r" 2>&1| \| ", one.given)[0] for one in runs]
+    found = (re.split(r" 2>&1| \| ", one.given)[0] for one in runs)
     return [f"`{one}`" for one in found if family(one).split(" ")[0] not in (*LOOKS, "gh", "git", "mkdir")]
 
 

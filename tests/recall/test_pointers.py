@@ -236,3 +236,10 @@ def test_a_session_is_shown_twice_a_week(tmp_path: Path, real_embedder: Embedder
     (found,) = find_pointers(searcher, ASKED, "another", set())
     assert find_pointers(searcher, ASKED, "another", set(), recent=[found.id, "5e5500ff"]) == [found]
     assert find_pointers(searcher, ASKED, "another", set(), recent=[found.id, found.id]) == []
+
+
+def test_two_subjects_of_a_session_are_two_pointers(searcher: Searcher) -> None:
+    found = find_pointers(searcher, "who owns billing, and how do we rotate the secrets?", "another", set())
+    text = "\n".join(one.text for one in found)
+    assert "The payments team, Priya is on call" in text
+    assert "By the vault, every ninety days" in text
