@@ -64,8 +64,8 @@ SHARED_WORDS = {OUR_QUESTION: 0, QUESTION: 1, NO_QUESTION: 2}
 USUAL_WEIGHT = 0.3
 """The rarity of a word that nearly every entry has, such as the year."""
 
-QUESTION_WORDS = 60
-"""The most words of a question. A longer prompt is a task, with pasted text."""
+QUESTION_WORDS, QUESTION_CHARACTERS = 60, 500
+"""The most words of a question, and where to look for its form. A longer one is a task, with pasted text."""
 
 _OURS = re.compile(
     r"""\b(?:we|our|ours|us|wir|uns|unser\w*|nous|notre|nos|nosotros|nuestr\w+|did|decided|agreed|discussed
@@ -89,7 +89,8 @@ _GENERAL = re.compile(
     |how\ (?:do|does|can|could|would|should)\ (?:i|you|one|someone)
     |what(?:\ is|\ are|['’]?s)\ (?:an?|the\ difference\ between|next|up|on)
     |what\ (?:do|does)\b.*\b(?:do|mean)|(?:can|could|would|will)\ you(?!\ (?:remind|tell))
-    |is\ (?:this|that|it)|(?:why|where|what|how)\ (?:is|are|does|do|did)\ (?:this|that|it|these)
+    |should\ i|is\ (?:this|that|it)|(?:why|where|what|how)\ (?:is|are|does|do|did)\ (?:this|that|it|these|my)
+    |.*\b(?:in\ general|by\ default|pros\ and\ cons|on\ my\ machine|best\ practice)
     |wie\ kann|was\ ist\ ein\w*|comment\ (?:faire|puis)|cómo\ puedo)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -199,9 +200,10 @@ def find_pointers(
 
 
 def _form_of(prompt: str) -> float:
+    is_long, prompt = len(prompt.split()) > QUESTION_WORDS, prompt[:QUESTION_CHARACTERS]
     proposed = _PROPOSES.match(prompt)
     is_task = proposed is not None and not subject_of(proposed[1])  # "can we add a test?"
-    if is_task or not _ASKS.search(prompt) or _GENERAL.match(prompt) or len(prompt.split()) > QUESTION_WORDS:
+    if is_task or is_long or not _ASKS.search(prompt) or _GENERAL.match(prompt):
         return NO_QUESTION
     return OUR_QUESTION if _OURS.search(prompt) else QUESTION
 

@@ -192,6 +192,7 @@ def test_a_question_about_the_project_needs_less(tmp_path: Path, real_embedder: 
         "what is a proxy and when does it wait?",
         "can we add a spinner to the upload page?",
         "why is this slow? def proxy(): wait()",
+        "which color does a proxy have by default?",
     ],
 )
 def test_any_other_prompt_needs_more_than_a_shared_word(
