@@ -178,6 +178,13 @@ class OwnEntries:
         return isinstance(words, str) and b"\n" + _fingerprint(words) + b"\n" in self._fingerprints
 
 
+def is_own_turn(section: str, own: Container[str]) -> bool:
+    """Return whether the heading, the answer, and the tool calls of a turn are in `own`."""
+    line, _, body = section.partition("\n")
+    heading, did = heading_words(line), did_words(heading_words(line), body)
+    return entry_words(heading, answer_of(body, 0)) in own and (not did or did in own)
+
+
 def own_file(home: Home, root: str) -> str:
     """The path of the fingerprints of the project at `root`."""
     return os.path.join(home.projects, digest16(root) + ".own")

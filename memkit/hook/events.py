@@ -170,7 +170,7 @@ def answer_event(
     else:
         _hand_over(home, event, settings)
     if event == "SessionStart":
-        answer = _answer_start(home, project, _text(data.get("transcript_path")), settings, problem)
+        answer = _answer_start(home, project, data, settings, afterwards, problem)
         if _is_seen(raw) and not _sends_elsewhere(raw) and data.get("source") in ("startup", "resume"):
             _announce(home, settings, answer, afterwards)
         if _is_seen(raw) and data.get("source") in ("startup", "resume"):
@@ -227,12 +227,23 @@ def _hand_over(home: Home, event: str, settings: dict[str, Any]) -> None:
 
 
 def _answer_start(
-    home: Home, project: Project, transcript: str, settings: dict[str, Any], problem: OSError | None
+    home: Home,
+    project: Project,
+    data: dict[str, Any],
+    settings: dict[str, Any],
+    afterwards: list[Callable[[], None]],
+    problem: OSError | None,
 ) -> dict[str, Any]:
     """Return what a session starts with; `problem` says why its event could not be spooled."""
-    from memkit.hook import notices
+    from memkit.hook import moments, notices
 
-    text = _start_text(home, project, settings["session_start"])
+    text, session = "", _text(data.get("session_id"))
+    if data.get("source") == "compact" and settings["session_start"] != "off" and settings["service"]:
+        asked = {"kind": "compact", "root": project.root, "session": session}
+        asked["directory"] = _text(data.get("cwd"))
+        reply = moments.ask(home, "moment", asked, afterwards, moments.COMPACT_SECONDS)
+        text = _text((reply or {}).get("text"))
+    text = text or _start_text(home, project, settings["session_start"], session)
     answer = _context("SessionStart", text) if text else {}
     if os.path.isdir(folder := os.path.join(project.root, TEAM_DIRECTORY)):  # few projects
         from memkit.projects.team_files import is_trusted
@@ -244,7 +255,8 @@ def _answer_start(
     if problem is not None:
         lines.insert(0, "memkit: cannot remember this session: " + unwritable(problem, home.root))
     try:
-        first = [notices.environment_notice(home), notices.import_notice(home, transcript)]
+        first = [notices.environment_notice(home)]
+        first.append(notices.import_notice(home, _text(data.get("transcript_path"))))
         first.append(notices.team_notice(home, project))
         lines = [*filter(None, first), *lines]
     except OSError as error:  # the session still gets its facts
@@ -254,14 +266,14 @@ def _answer_start(
     return answer
 
 
-def _start_text(home: Home, project: Project, chosen: str) -> str:
+def _start_text(home: Home, project: Project, chosen: str, session: str) -> str:
     from memkit.hook.entries import HOOK_BYTES, OwnEntries
     from memkit.hook.guide import guide, session_facts
     from memkit.projects.team_files import newest_lines
 
     own = OwnEntries(home, project.root, HOOK_BYTES)
     if chosen == "guide":
-        text = guide(home, project, own)
+        text = guide(home, project, own, session=session)
     elif chosen == "entries":
         text = session_facts(project, ENTRIES_CHARACTERS, own)
     elif chosen == "both":

@@ -14,6 +14,9 @@ from memkit.projects.project import Project
 POINTER_SECONDS = 0.12
 """Longest wait of a session for the service."""
 
+COMPACT_SECONDS = 0.5
+"""The same after a compaction, which took much longer."""
+
 MOST_CHARACTERS = 8000
 """Characters of each end of a command or an error to send."""
 
@@ -25,6 +28,7 @@ def ask(
     operation: str,
     arguments: dict[str, Any],
     afterwards: list[Callable[[], None]],
+    seconds: float = POINTER_SECONDS,
 ) -> dict[str, Any] | None:
     """Return the service's reply with its pointers; None if it cannot tell in time.
 
@@ -34,7 +38,7 @@ def ask(
     from memkit.ipc import client
 
     try:
-        reply = client.request(home, operation, arguments, POINTER_SECONDS)
+        reply = client.request(home, operation, arguments, seconds)
     except (client.ServiceUnavailable, client.RequestRefused):
         return None
     if reply.get("ids"):

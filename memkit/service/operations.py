@@ -6,9 +6,11 @@ the service's reader threads. What writes goes to the writer and returns a futur
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -25,20 +27,27 @@ import memkit
 from memkit.agents.claude_code.agents import starting_task
 from memkit.agents.claude_code.omitted import asks_memory
 from memkit.agents.claude_code.tools import SHELL
+from memkit.agents.tools import role_of
+from memkit.bullets import DECIDED, OPEN, bullet_words
 from memkit.capture.sessions import LiveSessions
 from memkit.errors import MemkitError, NewerFileError
 from memkit.files import make_private_directory
+from memkit.hook.entries import OwnEntries, is_own_turn
+from memkit.hook.guide import quoted_line
 from memkit.hook.tally import history_file
 from memkit.index import SyncReport
 from memkit.index.catalog import also_searched, index_key
 from memkit.ipc import spool
+from memkit.journal.journal import Journal
+from memkit.journal.sessions import outcome_of
+from memkit.journal.tool_lines import COUNTED, LOOKS
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact, skips, without_private, without_unopened
 from memkit.projects.project import Project
 from memkit.recall import usage
 from memkit.recall.caller import Caller, answer_for, sections_for
-from memkit.recall.failures import error_met
+from memkit.recall.failures import error_met, family
 from memkit.recall.moments import Moments
 from memkit.recall.overview import TopicCount
 from memkit.recall.pointers import Pointer, find_pointers, lay_out, written_by
@@ -54,7 +63,9 @@ from memkit.service.writer import Writer
 from memkit.settings import load
 from memkit.settings.load import SearchSettings, Settings
 from memkit.state import read_state_or_none, write_state
-from memkit.text import encodable
+from memkit.summarize.extract import make_extract
+from memkit.summarize.turns import ExtractTurn, read_extract_turns
+from memkit.text import encodable, one_line
 from memkit.typed import typed
 
 # Answer the hooks that ask for a pointer at the moment of action.
@@ -63,6 +74,11 @@ from memkit.typed import typed
 
 MOST_EDITED = 10_000
 """Edited files to remember, of all sessions."""
+
+MOST_LATE = 100
+"""Sessions whose last prompt's pointers are kept for their next tool call."""
+
+RECENT_SECONDS = 7 * 24 * 3600
 
 TASK_CHARACTERS = 2000
 """Characters of a task to look up: the embedding model reads no more."""
@@ -117,6 +133,57 @@ class MomentPointers:
         return starting_task(Path(encodable(str(asked["transcript"]))))
 
 
+# What a session did before a compaction: Claude's own summary keeps the decisions, and hardly a command.
+
+SO_FAR_CHARACTERS, SO_FAR_LINE = 1100, 360
+SO_FAR_COMMANDS, SO_FAR_OUTCOMES, SO_FAR_DAYS = 8, 3, 3
+SO_FAR_TURNS = 4
+"""The turns of one extract, which has their last decisions."""
+
+
+def session_so_far(home: Home, project: Project, settings: Settings, session: str) -> str:
+    """Return what a session decided, changed, ran, and left open, from its own turns; "" without any."""
+    hide = partial(redact, patterns=settings.capture.compiled_patterns())
+    journal, own = Journal(project, home=home), OwnEntries(home, project.root)
+    turns: list[ExtractTurn] = []
+    outcomes: list[str] = []
+    for day in journal.days()[-SO_FAR_DAYS:]:
+        content = journal.day(day)
+        sections = [
+            turn for one, below in content.headings() if one.pairs["session"] == session for turn in below
+        ]
+        sections = [one for one in sections if is_own_turn(content.text(one), own)]
+        names = [one.pairs["turn"] for one in sections]
+        outcomes += filter(None, (outcome_of(content.text(one)) for one in sections[-SO_FAR_OUTCOMES:]))
+        turns += read_extract_turns(content, names, {}, hide)
+    if not turns:
+        return ""
+    parts = [turns[n : n + SO_FAR_TURNS] for n in range(0, len(turns), SO_FAR_TURNS)]
+    lines = [line for part in parts for line in make_extract(part, hide, is_followed=True).lines]
+    said = [bullet_words(line) for line in lines if bullet_words(line).startswith(DECIDED)]
+    said = said or outcomes[-SO_FAR_OUTCOMES:]
+    lines = [bullet_words(line) for line in make_extract(turns, hide, is_followed=False).lines]
+    said += (line for line in lines if not line.startswith(DECIDED) and not line.endswith("passed"))
+    ran = dict.fromkeys(one for turn in reversed(turns) for one in reversed(_worked(turn)))
+    if ran:
+        place = len(said) - bool(said and said[-1].startswith(OPEN))
+        said.insert(place, f"Worked: {' · '.join(list(ran)[:SO_FAR_COMMANDS])}")
+    text = "This session before the compaction, quoted:\n<memory>\n"
+    for line in dict.fromkeys(said):
+        quoted = quoted_line(f"- {one_line(hide(line), SO_FAR_LINE)}")
+        if len(text) + len(quoted) <= SO_FAR_CHARACTERS:
+            text += quoted
+    return f"{text}</memory>\nThe memkit:memory-recall skill finds the exchanges themselves." if said else ""
+
+
+def _worked(turn: ExtractTurn) -> list[str]:
+    """Return the commands of a turn that ended well and did more than look."""
+    runs = [one for one in turn.calls if role_of(one.name) == "shell" and one.given and not one.has_failed]
+    runs = [one for one in runs if not COUNTED.search(one.outcome) and one.outcome != "no result"]
+    found = (re.split(r" 2>&1| \| ", one.given)[0] for one in runs)
+    return [f"`{one}`" for one in found if family(one).split(" ")[0] not in (*LOOKS, "gh", "git", "mkdir")]
+
+
 logger = logging.getLogger(__name__)
 
 OPERATIONS = frozenset(
@@ -150,6 +217,8 @@ class Operations:
         self._models = Models(home)
         self._pointers = PointerHistory(home)
         self._moments = MomentPointers(home)
+        self._late: OrderedDict[str, list[Pointer]] = OrderedDict()
+        """The pointers of each session's last prompt, until it got some."""
         self._opening: dict[str, threading.Thread] = {}
         self.errors: list[str] = []
         self.live = LiveSessions(home)
@@ -262,14 +331,18 @@ class Operations:
         earlier = self._pointers.of(session)
         prompt = without_private(without_unopened(prompt))
         prompt = redact(prompt, settings.capture.compiled_patterns())[:PROMPT_CHARACTERS]
-        found = find_pointers(searcher, prompt, session, earlier, written_by(self._home))
+        recent = self._pointers.recent(project.root)
+        found = find_pointers(searcher, prompt, session, earlier, written_by(self._home), recent)
+        self._late[session] = found
+        while len(self._late) > MOST_LATE:
+            self._late.popitem(last=False)
         return {"warm": True, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
 
     def moment(self, arguments: Arguments) -> Any:
         """Return a pointer for an event of a session in `directory`; `warm` says if it could be looked up.
 
-        `kind` is `failure` (of a `command` with its `error`), `edit` (of a `file`), or `agent` (a sub-agent
-        whose call is in the `transcript`). `task` says whether that agent has one.
+        `kind` is `failure` (of a `command` with its `error`), `edit` (of a `file`), `agent` (a sub-agent
+        whose call is in the `transcript`), or `compact`. `task` says whether that agent has one.
         """
         project, settings = self._project(arguments)
         kind, session = str(arguments["kind"]), str(arguments["session"])
@@ -278,6 +351,8 @@ class Operations:
         nothing = {"warm": True, "text": "", "ids": [], "task": bool(task)}
         if Exclusion(settings.capture.exclude, project.root).covers_session(directory):
             return nothing
+        if kind == "compact":
+            return {**nothing, "text": session_so_far(self._home, project, settings, session)}
         if not self._projects.is_open(project):
             self.open_soon(project)
             return {**nothing, "warm": False}
@@ -291,6 +366,8 @@ class Operations:
             found = self._moments.of_agent(searcher, settings, task) if task else []
         else:
             raise MemkitError(f"there are no pointers for {kind!r}")
+        if kind != "agent":  # a prompt's pointers that its hook did not wait for
+            found = [*found, *(one for one in self._late.get(session, ()) if one not in found)]
         return {**nothing, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
 
     def shown(self, arguments: Arguments) -> Any:
@@ -303,6 +380,7 @@ class Operations:
             raise MemkitError("the ids of pointers are not a list of strings")
         kind = str(arguments.get("kind", usage.PROMPT))
         if kind != "agent":
+            self._late.pop(session, None)
             self._pointers.add(session, ids, str(arguments.get("root", "")), kind)
         usage.note(self._home, "pointers", ids, kind=kind, session=session)
         return {}
@@ -423,15 +501,28 @@ class PointerHistory:
         known = sorted(self._known(session) | set(added))
         write_state(self._path(session), self.VERSION, {"ids": known, "root": root})
 
+    def recent(self, root: str) -> list[str]:
+        """Return the ids that sessions of a project got beside prompts in the last week."""
+        found: list[str] = []
+        for path in Path(self._home.pointer_history).glob("*.json"):
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                if path.stat().st_mtime >= time.time() - RECENT_SECONDS:
+                    place, ids = self._read(path)
+                    found += (name for name in ids if place == root and ":" not in name)
+        return found
+
     def _known(self, session: str) -> set[str]:
+        return self._read(self._path(session))[1]
+
+    def _read(self, path: Path) -> tuple[str, set[str]]:
         try:
-            return read_state_or_none(self._path(session), self.VERSION, _ids) or set()
+            return read_state_or_none(path, self.VERSION, _root_and_ids) or ("", set())
         except NewerFileError:  # to lose it costs a repetition
-            return set()
+            return "", set()
 
     def _path(self, session: str) -> Path:
         return Path(history_file(self._home, session))
 
 
-def _ids(value: dict[str, Any]) -> set[str]:
-    return {name for name in value["ids"] if isinstance(name, str)}
+def _root_and_ids(value: dict[str, Any]) -> tuple[str, set[str]]:
+    return str(value.get("root", "")), {name for name in value["ids"] if isinstance(name, str)}
