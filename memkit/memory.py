@@ -465,7 +465,7 @@ class Memory:
         return file_history(self.journal, file, self.caller.directory, self.announce)
 
     def fix(self, error: str) -> list[Fix]:
-        """Return what was run after an error, newest first, unsolved ones last: `memory.fix("No module x")`."""
+        """Return what was run after an error, newest first, unsolved ones last."""
         from memkit.recall.failures import find_fixes
 
         return find_fixes(self.project, self.home, error, self._redact)

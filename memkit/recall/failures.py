@@ -98,7 +98,8 @@ def failure_of(reason: str) -> Failure:
     said = _TEST.sub(" ", reason)
     files = [match.rstrip("/").rpartition("/")[2] for match in _PATH.findall(said)]
     said = _HEX.sub(" ", _PATH.sub(" ", said))
-    names = {name.lower() for found in _NAMES.findall(said) for name in found if name and not _ID.search(name)}
+    found = (name for names in _NAMES.findall(said) for name in names if name)
+    names = {name.lower() for name in found if not _ID.search(name)}
     words = tuple(_WORDS.findall(said.lower()))
     return Failure(reason, words, frozenset(names), next(filter(None, files), ""))
 

@@ -23,7 +23,7 @@ from memkit.hook.entries import (
 )
 from memkit.hook.phrases import sentences
 from memkit.index.chunk import LEADING_HEADINGS
-from memkit.journal.sentences import decisions
+from memkit.journal.decisions import decisions
 from memkit.journal.tool_lines import CallLine, FileCall, names_file, read_call
 from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.paths import Home
