@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from memkit.agents.tools import role_of
 from memkit.hook.phrases import sentences
-from memkit.journal.titles import PLAN, plain, subject_words
+from memkit.journal.titles import PLAN, WIDE, plain, subject_words
 from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, file_calls, read_call
 from memkit.journal.turn_parts import TurnParts
 
@@ -45,6 +45,7 @@ _PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\n\\]|\\.)+)|'([^'
 _HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*|\|[^\n]*)$", re.MULTILINE)
 """A heading in an answer, which the journal writes in bold or escaped, or a row of a table."""
 
+_FENCED = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1|\Z)|(?<=: )`{3}.*", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
     r"""^(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve|\ have)?\ (?:now\ |also\ )?|all\ )?
@@ -147,36 +148,40 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
 def finding(turn: TurnParts, about: str = "") -> str:
     """Return the sentence of an answer that says most about the prompt, the edits, and `about`, or "".
 
-    No plan, praise, question, or status has a word of them.
+    Plans, praise, questions, and mere status are left out.
     """
     asked = subject_words(turn.prompt[:READ_CHARACTERS])
     subject = _stems([*asked, *subject_words(about)])
+    first = 3 if turn.prompt.endswith(("?", "？")) else 1
     best, best_score = "", -math.inf
     for number, sentence in enumerate(_sentences(turn.answer)):
         words = _stems(subject_words(sentence))
         shared = len(words & subject)
-        is_change = _CHANGED.match(sentence) is not None
-        is_known = shared or (is_change and len(words) > 2) or (words and not asked)
-        if len(sentence.split()) < FEW_WORDS or not is_known or sentence.startswith("[…"):
+        is_wide = WIDE.search(sentence) is not None
+        if not (shared or is_wide or len(words) > 1 or (words and (first > 1 or not asked))):
             continue
-        score = 0.0 + min(shared, 3) + 2 * is_change + (_HOLDS.search(sentence) is not None)
-        score += ("`" in sentence) / 2 - min(number, 20) / 10
-        if score > best_score:
-            best, best_score = sentence, score
+        score = min(shared, 3) + 2 * (_CHANGED.match(sentence) is not None)
+        score += (_HOLDS.search(sentence) is not None) + ("`" in sentence) / 2
+        score += 0 if number else first
+        if score - min(number, 20) / 10 > best_score:
+            best, best_score = sentence, score - min(number, 20) / 10
     return best
 
 
 def _sentences(answer: str) -> Iterator[str]:
-    """Yield the sentences that state something; one that ends in a colon comes with the next."""
-    prose = _HEADING.sub("\n", "\n\n".join(answer.split("```")[::2])[:READ_CHARACTERS])
+    """Yield the sentences that state something; a short one, and one that ends in a colon, with the next."""
+    prose = _HEADING.sub("\n", _FENCED.sub("\n", answer[:READ_CHARACTERS]))
     lead = ""
     for sentence in (one for block in _BLOCK.split(prose) for one in sentences(block.lstrip("\\ "))):
-        if PLAN.match(sentence) or sentence.endswith("?"):
+        said = f"{lead} {sentence}".strip()
+        if PLAN.match(sentence) or sentence.endswith(("?", "？")) or sentence.startswith("[…"):
             lead = ""
         elif sentence.endswith(":"):
             lead = sentence if subject_words(sentence) else ""
+        elif len(said.split()) < FEW_WORDS and not WIDE.search(said):
+            lead = said
         else:
-            yield f"{lead} {sentence}".strip()
+            yield said
             lead = ""
 
 
@@ -189,8 +194,8 @@ def _edited(tools: Iterable[str]) -> Iterator[str]:
 
 
 def _plain_end(turn: TurnParts) -> str:
-    said = list(_sentences(turn.answer)) or [" ".join(plain(turn.answer).split())]
-    best = next((one for one in said if len(one.split()) >= FEW_WORDS), said[0])
+    prose = " ".join(plain(_HEADING.sub("\n", _FENCED.sub("\n", turn.answer))).split())
+    best = next(_sentences(turn.answer), prose)
     if best and not PLAN.match(best):
         return best
     return turn.tools[-1].partition(" → ")[2] if turn.tools else ""

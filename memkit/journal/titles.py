@@ -39,7 +39,7 @@ PLAN = re.compile(
     r"""(?:(?:now|next|first|then|so|and|ok(?:ay)?|good|great|actually),?\ +)*
     (?:let['’]?s?\ (?:me|us)\b|let['’]s\b|looking\ at|based\ on|going\ to|ready\ to|shall|should\ i|would\ you
     |i['’]?(?:ll|\ will|\ need|\ should|\ want|['’]m\ (?:going|ready|now))\b
-    |i\ (?:can\ see|see|now\ )?(?:have|understand|see)\b|want\ me|do\ you|you\ can|you['’]?re?\b|please
+    |i\ (?:can\ see|see|now\ )?(?:have|understand|see)\b|want\ me|do\ you|you\ can|you['’]?re?\b|please|see
     |next\ steps?|here['’]s|here\ (?:is|are)|below|(?:in\ )?summary\b|what\ i\ did|to\ summarize|the\ user\b
     |lass\ mich|ich\ werde|voy\ a|je\ vais)""",
     re.IGNORECASE | re.VERBOSE,
@@ -62,7 +62,7 @@ _KIND = re.compile(
 _UNTOLD = STOP_WORDS["english"] | _FILLERS | frozenset(
     "around based competing conflict couple critical especially existing feedback got high implementation "
     "local low medium messed multiple parent respond severity somewhere thorough thoughts understand "
-    "understanding used using valid".split()
+    "understanding successfully used using valid went".split()
 )
 _CONTRACTED = re.compile(r"n?['’](?:s|t|d|ll|m|re|ve)$")
 _CLAUSE = re.compile(r"(?:(?<=[,.;:!?])| [-–—]) +(?:(?:and|but|so) +)?| +(?:and|but|so) +")
@@ -70,7 +70,7 @@ _POLITE = re.compile(
     r"/\S+ +|(?:(?:can|could|would) (?:you|we)|i(?:['’]d| would) like (?:you )?to)(?: please)? +",
     re.IGNORECASE,
 )
-_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{4}")
+WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{4}")
 _WORDS = re.compile(r"[^\W\d_][\w'’-]*")
 
 
@@ -107,7 +107,7 @@ def subject_words(text: str) -> list[str]:
 
 def names_subject(line: str) -> bool:
     """Return whether a line tells what it is about, and not only what to do ("review the changes")."""
-    return len(subject_words(line)) >= _SUBJECT_WORDS or _WIDE.search(line) is not None
+    return len(subject_words(line)) >= _SUBJECT_WORDS or WIDE.search(line) is not None
 
 
 def says_nothing(line: str, words: int = 2) -> bool:
@@ -120,7 +120,7 @@ def says_nothing(line: str, words: int = 2) -> bool:
     if _LOG.match(line):
         return True
     telling = {word.casefold() for word in _WORDS.findall(line)} - _FILLERS
-    return len(telling) < words and not _WIDE.search(line)
+    return len(telling) < words and not WIDE.search(line)
 
 
 def plain(text: str) -> str:
