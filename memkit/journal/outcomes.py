@@ -160,7 +160,7 @@ def finding(turn: TurnParts, about: str = "") -> str:
         is_wide = WIDE.search(sentence) is not None
         if not (shared or is_wide or len(words) > 1 or (words and (first > 1 or not asked))):
             continue
-        score = min(shared, 3) + 2 * (_CHANGED.match(sentence) is not None)
+        score = 0.0 + min(shared, 3) + 2 * (_CHANGED.match(sentence) is not None)
         score += (_HOLDS.search(sentence) is not None) + ("`" in sentence) / 2
         score += 0 if number else first
         if score - min(number, 20) / 10 > best_score:

@@ -57,7 +57,7 @@ class Search(Arguments, frozen=True, forbid_unknown_fields=True):
         "Search earlier sessions of this project, and the user's notes: decisions, fixes, errors, reasons. "
         "Returns dated entries with ids for expand and transcript. A period in the query narrows it; a "
         'question about a period alone ("what did we do last week") lists its sessions. Kind "fix": the '
-        'query is an error, the result what was run when it did not come back; "how": a tool, and what worked.'
+        'query is an error, the result what was run after it; "how": a tool and what worked.'
     )
 
     query: Annotated[Query, Meta(description="The question, in the user's words")]
