@@ -30,9 +30,10 @@ _FEW_LINES = 8
 REASONS = (
     re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E ", re.IGNORECASE),
     re.compile(
-        r"\b(?:assert|can['’]t|cannot|could not|denied|error|exceeded|exception|failed|failure|forbidden|invalid"
-        r"|mismatch|no such|not found|overflowed|panic|refused|timed out|unable|unauthorized|undefined|unknown"
-        r"|unused)\b|\b[1-9][\d,]* (?:broken|conflicts?|invalid|lost|mismatch\w*|missing|unresolved)\b",
+        r"\b(?:assert|can['’]t|cannot|could not|denied|error|exceeded|exception|failed|failure|forbidden"
+        r"|invalid|mismatch|no such|not found|overflowed|panic|refused|timed out|unable|unauthorized"
+        r"|undefined|unknown|unused)\b"
+        r"|\b[1-9][\d,]* (?:broken|conflicts?|invalid|lost|mismatch\w*|missing|unresolved)\b",
         re.IGNORECASE,
     ),
 )
@@ -277,10 +278,7 @@ def _telling(calls: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _merged(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
-    """A call that failed, passed, and failed again is three lines: their order matters.
-
-    What follows a failure stays behind it: it may be the fix.
-    """
+    """A call that failed, passed, and failed again is three lines. What follows a failure stays behind it."""
     lines: list[tuple[str, str, int]] = []
     last: dict[str, int] = {}
     failure = -1

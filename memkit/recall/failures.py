@@ -95,15 +95,15 @@ def failure_of(reason: str) -> Failure:
     said = _TEST.sub(" ", reason)
     files = [match.rstrip("/").rpartition("/")[2] for match in _PATH.findall(said)]
     said = _HEX.sub(" ", _PATH.sub(" ", said))
-    found = (name for names in _NAMES.findall(said) for name in names if name)
-    names = {name.lower() for name in found if not _ID.search(name)}
+    found = _NAMES.findall(said)
+    names = {name.lower() for groups in found for name in groups if name and not _ID.search(name)}
     words = tuple(_WORDS.findall(said.lower()))
     return Failure(reason, words, frozenset(names), next(filter(None, files), ""))
 
 
 def family(command: str) -> str:
     """Return the program and subcommand that `command` runs first, such as `git push` or `npm run build`."""
-    words = _PREFIX.sub("", command).split()
+    words = _PREFIX.sub("", command.strip()).split()
     program = _PROGRAM.match(words[0]) if words else None
     name = re.sub(r"^(python|node|ruby)[\d.]+$", r"\1", program[1] if program else "".join(words[:1]))
     rest = [word for word in words[1:4] if not word.startswith("-")]

@@ -128,10 +128,9 @@ class Moments:
     def _decided(self, position: int, paths: Collection[str]) -> Iterator[str]:
         """Yield the decisions about the file that stand in a chunk, or that rest on its turn."""
         chunk, section = self._corpus.chunk(position), self._corpus.turn_text(position)
-        lines: list[str] = []
-        if chunk.kind in ("fact", "summary"):
-            lines = [bullet_words(line) for line in LEADING_HEADINGS.sub("", chunk.content).splitlines()]
-            lines = [line for line in lines if _is_named(line, paths)]
+        said = chunk.content if chunk.kind in ("fact", "summary") else ""
+        lines = [bullet_words(line) for line in LEADING_HEADINGS.sub("", said).splitlines()]
+        lines = [line for line in lines if _is_named(line, paths)]
         edits = [one for one in read_turn(section).calls if one.is_edit] if chunk.kind == "turn" else []
         if any(one.is_at(paths) for one in edits):
             lines = [bullet.text for bullet in self._bullets(position) if bullet.is_verified]

@@ -292,16 +292,9 @@ def _nth(named: _Named, language: Language, today: date, *, unit: str) -> _Days:
     return _span(unit, _latest(named, today, lambda year: date(year, month, 1)))
 
 
-def _year(named: _Named, language: Language, today: date) -> _Days:
-    return _span("year", date(int(named["year"] or 0), 1, 1))
-
-
-def _today(named: _Named, language: Language, today: date) -> _Days:
-    return today, today
-
-
 _KINDS: dict[str, _Kind] = {
-    "days": _in_days, "ago": _ago, "rolling": _rolling, "now": _today, "number": _today,
+    "days": _in_days, "ago": _ago, "rolling": _rolling,
+    **dict.fromkeys(("now", "number"), lambda named, language, today: (today, today)),
     "exactly": lambda named, language, today: _span("day", _rolling(named, language, today)[0]),
     "this": partial(_calendar, count=0), "whole": partial(_calendar, count=0),
     "last": partial(_calendar, count=1), "before_last": partial(_calendar, count=2),
@@ -309,10 +302,10 @@ _KINDS: dict[str, _Kind] = {
     "weekday_this_week": partial(_weekday, weeks=0), "weekday_last_week": partial(_weekday, weeks=1),
     "this_weekend": partial(_weekend, weeks=0), "weekend": partial(_weekend, weeks=1),
     "weekend_before_last": partial(_weekend, weeks=2),
-    "date": _date, "iso": _date, "day": _day, "week_number": _week_number,
+    "date": _date, "iso": _date, "day": _day, "month": _month, "iso_month": _month, "season": _season,
     "week_of": lambda named, language, today: _span("week", _date(named, language, today)[0]),
-    "month": _month, "iso_month": _month, "season": _season, "year": _year, "whole_year": _year,
-    "quarter": partial(_nth, unit="quarter"), "half": partial(_nth, unit="half"),
+    **dict.fromkeys(("year", "whole_year"), lambda named, *_: _span("year", date(int(named["year"]), 1, 1))),
+    "quarter": partial(_nth, unit="quarter"), "half": partial(_nth, unit="half"), "week_number": _week_number,
 }  # fmt: skip
 
 

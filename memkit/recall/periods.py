@@ -46,9 +46,7 @@ _ALONE = ("weekday", "season", "month", "year", "iso_month", "whole")
 """Kinds that need no preposition in a question about nothing else, but are none without a question."""
 
 _NUMBERED = ("date", "day", "week_number")
-_ENDS = r"^\s*(?:$|[?!,;.:]|(?:about|on|nous|qu|sobre|con|en|sur|pour)\b)"
-"""What can follow "del 3 al 9", which has no month."""
-
+_ENDS = r"^\s*(?:$|[?!,;.:]|(?:about|on|nous|qu|sobre|con|en|sur|pour)\b)"  # behind "del 3 al 9"
 _PAST = r"last|past|letzt|vorig|vergangen|derni|pasad|[úu]ltim"
 _AND = r"^\s*(?:and|or|und|oder|et|ou|[you]|和|と)\b"
 
@@ -172,7 +170,8 @@ def _with_ranges(points: list[_Point], text: str, words: Language, today: date) 
         joined = _range(one, point, text[point.end :], words, today)
         if joined and not is_and and not point.is_bare:
             joined = joined._replace(is_bare=False)
-        rest = _cut(text, sorted([*points, point._replace(start=one.end, end=point.start)]))
+        cuts = [*points, point._replace(start=one.end, end=point.start)]
+        rest = _cut(text, sorted(cuts, key=lambda cut: (cut.start, cut.end)))
         if joined and _preposition(joined, text[: one.start], rest, words) is not None:
             found[-1] = joined
         elif is_and or "number" in (one.kind, point.kind):
@@ -215,7 +214,7 @@ def is_about_work(text: str) -> bool:
 
 
 def without_work_words(text: str, more: Collection[str]) -> str:
-    """Return a question without the words of questions about work as such, and `more`; all if nothing is left.
+    """Return a question without the words of questions about work as such and `more`; all if nothing is left.
 
     Only in languages with spaces, and in the one with the most of these words.
     """
@@ -306,10 +305,9 @@ def _in_context(
     elif relation:
         first, last = None, point.last if relation == "until" else shift(point.first, -1)
     start = point.start - len(sign)
-    left = before[: len(before) - len(sign)]
-    others = f"{words.since}|{words.before}|{words.after}"
-    if words.is_spaced and _sign(words, others, left):  # "since before last week"
-        raise _Unclear(end - start)
+    left = before.removesuffix(sign)
+    if words.is_spaced and _sign(words, f"{words.since}|{words.before}|{words.after}", left):
+        raise _Unclear(end - start)  # "since before last week"
     if _sign(words, words.not_behind, left) or search(rf"^(?:{words.not_before})", after[end - point.end :]):
         return None
     return _Phrase(start, end, first, last)
@@ -321,9 +319,8 @@ def _preposition(point: _Point, before: str, rest: str, words: Language) -> str 
     signs = "|".join(filter(None, (at, *((words.between, words.since) if point.is_range else ()))))
     has_own = signs and _begins(point, words, signs)  # in "work on in May", "on" belongs to the verb
     sign = _sign(words, signs, before) if signs and (point.is_range or not has_own) else ""
-    if sign or has_own or not point.is_bare or at == "" or _may_stand_alone(point, rest, words):
-        return sign
-    return None
+    counts = sign or has_own or not point.is_bare or at == "" or _may_stand_alone(point, rest, words)
+    return sign if counts else None
 
 
 def _begins(point: _Point, words: Language, signs: str) -> bool:
@@ -332,9 +329,9 @@ def _begins(point: _Point, words: Language, signs: str) -> bool:
 
 def _is_half(point: _Point, text: str, words: Language) -> bool:
     """Return whether the words next to a point show that the period is another one."""
-    before, after = text[: point.start], text[point.end :]
     if point.is_range or not words.is_spaced:
         return False
+    before, after = text[: point.start], text[point.end :]
     if _compiled(LANGUAGES.index(words))[-1][2].search(before, max(0, point.start - _LOOK_BEHIND)):
         return True
     opens = _begins(point, words, words.between) or _sign(words, words.between, before)
@@ -418,18 +415,8 @@ def _is_generic(text: str, language: Language) -> bool:
     if language.is_spaced:
         parts = [part for token in tokens for part in re.split(r"['’-]", token.lower())]
         return all(part in words for part in parts if part)
-    return all(_is_made_of(words, re.sub(f"[{re.escape(_PUNCTUATION)}]", "", token)) for token in tokens)
-
-
-def _is_made_of(words: Collection[str], text: str) -> bool:
-    """Return whether `text` is a sequence of `words`. A regular expression for it takes exponential time."""
-    longest = max(map(len, words))
-    ends = {0}
-    for start in range(len(text)):
-        if start in ends:
-            stops = range(start + 1, min(start + longest, len(text)) + 1)
-            ends.update(stop for stop in stops if text[start:stop] in words)
-    return len(text) in ends
+    known = _group("word", words)
+    return not any(re.sub(known, "", re.sub(f"[{re.escape(_PUNCTUATION)}]", "", token)) for token in tokens)
 
 
 def _cut(text: str, cuts: Sequence[_Point | _Phrase]) -> str:
