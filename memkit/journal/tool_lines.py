@@ -30,9 +30,9 @@ _FEW_LINES = 8
 REASONS = (
     re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E ", re.IGNORECASE),
     re.compile(
-        r"\b(?:assert|can['’]t|cannot|could not|denied|error|exceeded|exception|failed|failure|forbidden|invalid"
-        r"|mismatch|no such|not found|overflowed|panic|refused|timed out|unable|unauthorized|undefined|unknown"
-        r"|unused)\b"
+        r"\b(?:assert|can['’]t|cannot|could not|denied|error|exceeded|exception|failed|failure|forbidden"
+        r"|invalid|mismatch|no such|not found|overflowed|panic|refused|timed out|unable|unauthorized"
+        r"|undefined|unknown|unused)\b"
         r"|\b[1-9][\d,]* (?:broken|conflicts?|invalid|lost|mismatch\w*|missing|unresolved)\b",
         re.IGNORECASE,
     ),
@@ -151,10 +151,10 @@ def telling_lines(text: str) -> list[str]:
 def _reason(lines: list[str]) -> str:
     told = [line for line in lines if not _CODE.search(line) and not _RESULTS[-1].search(line)] or lines
     causes = [line for line in told if not WRAPS.search(line)]
-    raised = [line for line in causes if _RAISED.match(line)][-1:]  # the last of a chain ended the program
+    raised = [line for line in causes if _RAISED.match(line)]
     wanted = (REASONS[0], COUNTED, REASONS[1])
     found = (line for some in (causes, told) for pattern in wanted for line in some if pattern.search(line))
-    line = next(iter(raised), "") or next(found, (causes or told)[0])
+    line = raised[-1] if raised else next(found, (causes or told)[0])  # of a chain, the last ended it
     end = _SENTENCE_END.search(line, _SENTENCE_CHARACTERS)
     return line[: end.start()] if end else line
 
@@ -278,10 +278,7 @@ def _telling(calls: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _merged(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
-    """A call that failed, passed, and failed again is three lines: their order matters.
-
-    What follows a failure stays behind it: it may be the fix.
-    """
+    """A call that failed, passed, and failed again is three lines. What follows a failure stays behind it."""
     lines: list[tuple[str, str, int]] = []
     last: dict[str, int] = {}
     failure = -1

@@ -33,10 +33,10 @@ STEPS, MOST_STEPS = 2, 6  # the last ones before the call that passed: in a poin
 COMMAND_CHARACTERS, SHOWN_CHARACTERS, REASON_CHARACTERS = 60, 90, 300
 
 _PREFIX = re.compile(
-    r"\A(?:cd\s[^;&|]+(?:&&|;)\s*|(?:export\s+)?[A-Za-z_]\w*=\S*\s+(?:&&\s*)?|(?:time|sudo|env|npx|uvx)\s+"
-    r"|(?:uv|poetry|pipenv|bundle)\s+(?:run|exec)\s+(?:-\S+\s+)*|timeout\s+\S+\s+)"
+    r"\A\s*(?:cd\s[^;&|]+(?:&&|;)\s*|(?:export\s+)?[A-Za-z_]\w*=\S*\s+(?:&&\s*)?|(?:time|sudo|env|npx|uvx)\s+"
+    r"|(?:uv|poetry|pipenv|bundle)\s+(?:run|exec)\s+(?:-\S+\s+)*|timeout\s+\S+\s+"
+    r"|(?:\S*/)?python[\d.]*\s+(?:-\S\s+)*-m\s+)*"
 )
-_MODULE = re.compile(r"\A(?:\S*/)?python[\d.]*\s+(?:-\S\s+)*-m\s+")
 _PROGRAM = re.compile(r"(?:[^\s/]*/)*([\w.+-]+)")
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
 _SCRIPTS = frozenset({"compose", "run", "exec", "run-script"})
@@ -77,11 +77,8 @@ class Failure(NamedTuple):
 
     def matches(self, other: Failure) -> bool:
         """Return whether two failures are the same. Of a message that was cut, the other may have more."""
-        ours, theirs = self.words, other.words
-        if self.reason.endswith("…"):
-            theirs = theirs[: len(ours)]
-        if other.reason.endswith("…"):
-            ours = ours[: len(theirs)]
+        theirs = other.words[: len(self.words)] if self.reason.endswith("…") else other.words
+        ours = self.words[: len(theirs)] if other.reason.endswith("…") else self.words
         both = set(ours) & set(theirs)
         is_other_file = bool(self.file and other.file) and self.file != other.file
         telling = {word for word in both - _NO_SUBJECT if len(word) > 2}
@@ -98,22 +95,15 @@ def failure_of(reason: str) -> Failure:
     said = _TEST.sub(" ", reason)
     files = [match.rstrip("/").rpartition("/")[2] for match in _PATH.findall(said)]
     said = _HEX.sub(" ", _PATH.sub(" ", said))
-    found = (name for names in _NAMES.findall(said) for name in names if name)
-    names = {name.lower() for name in found if not _ID.search(name)}
+    found = _NAMES.findall(said)
+    names = {name.lower() for groups in found for name in groups if name and not _ID.search(name)}
     words = tuple(_WORDS.findall(said.lower()))
     return Failure(reason, words, frozenset(names), next(filter(None, files), ""))
 
 
-def _bare(command: str) -> str:
-    command, count = command.strip(), 1
-    while count:
-        command, count = _PREFIX.subn("", command.lstrip(), count=1)
-    return _MODULE.sub("", command, count=1)
-
-
 def family(command: str) -> str:
     """Return the program and subcommand that `command` runs first, such as `git push` or `npm run build`."""
-    words = _bare(command).split()
+    words = _PREFIX.sub("", command.strip()).split()
     program = _PROGRAM.match(words[0]) if words else None
     name = re.sub(r"^(python|node|ruby)[\d.]+$", r"\1", program[1] if program else "".join(words[:1]))
     rest = [word for word in words[1:4] if not word.startswith("-")]
@@ -160,7 +150,7 @@ def way_past(calls: Sequence[CallLine], met: Failure) -> Way | None:
 
 
 def _is_step(call: CallLine) -> bool:
-    looks = is_step(_bare(call.given)) and not _EDITS.search(call.given)
+    looks = is_step(_PREFIX.sub("", call.given)) and not _EDITS.search(call.given)
     is_command = role_of(call.name) == "shell" and not looks
     return not call.has_failed and (is_command or role_of(call.name) == "edit")
 
@@ -202,13 +192,11 @@ def find_fixes(project: Project, home: Home, error: str, hide: Callable[[str], s
     """Return what was run after this error, newest first, the unsolved ones last. `hide` redacts."""
     met, whole, found = error_met(error, hide), _whole_commands(home), []
     for calls in _sessions(project, home) if met.tells else ():
-        way = way_past([one.line for one in calls], met)
-        if way is None:
-            continue
-        failed, between = calls[way.at], calls[way.at + 1 : way.last]
-        steps = list(dict.fromkeys(whole(one) for one in between if _is_step(one.line)))[-MOST_STEPS:]
-        passed = "" if way.last is None else whole(calls[way.last])
-        found.append(Fix(*failed[1:], whole(failed), failed.line.reason, steps, passed))
+        if way := way_past([one.line for one in calls], met):
+            failed, between = calls[way.at], calls[way.at + 1 : way.last]
+            steps = list(dict.fromkeys(whole(one) for one in between if _is_step(one.line)))[-MOST_STEPS:]
+            passed = "" if way.last is None else whole(calls[way.last])
+            found.append(Fix(*failed[1:], whole(failed), failed.line.reason, steps, passed))
     return sorted(found, key=lambda one: not one.passed)
 
 

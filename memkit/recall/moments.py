@@ -85,7 +85,6 @@ class Moments:
     def __init__(self, corpus: Corpus, project: Project, home: Home) -> None:
         self._corpus = corpus
         self._project = project
-        self._home = home
         self._own = OwnEntries(home, project.root)
         self._days: dict[str, list[WrittenBullet]] = {}
 
@@ -100,10 +99,9 @@ class Moments:
         scores = np.where(self._corpus.where("kind", lambda kind: kind == "turn"), scores, 0.0)
         best = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
         candidates = [n for n in best.tolist() if scores[n] > 0 and self._is_here(n, session)]
+        candidates = [n for n in candidates if self._corpus.shown_id(n) not in shown]
         unsolved = None
         for position in sorted(candidates, key=self._age):
-            if self._corpus.shown_id(position) in shown:
-                continue
             calls = map(read_call, read_parts(self._corpus.turn_text(position)).tools)
             is_met = way_past(list(calls), met) is not None
             if is_met and (way := way_past(self._calls_since(position), met)) is not None:
@@ -130,10 +128,9 @@ class Moments:
     def _decided(self, position: int, paths: Collection[str]) -> Iterator[str]:
         """Yield the decisions about the file that stand in a chunk, or that rest on its turn."""
         chunk, section = self._corpus.chunk(position), self._corpus.turn_text(position)
-        lines: list[str] = []
-        if chunk.kind in ("fact", "summary"):
-            lines = [bullet_words(line) for line in LEADING_HEADINGS.sub("", chunk.content).splitlines()]
-            lines = [line for line in lines if _is_named(line, paths)]
+        said = chunk.content if chunk.kind in ("fact", "summary") else ""
+        lines = [bullet_words(line) for line in LEADING_HEADINGS.sub("", said).splitlines()]
+        lines = [line for line in lines if _is_named(line, paths)]
         edits = [one for one in read_turn(section).calls if one.is_edit] if chunk.kind == "turn" else []
         if any(one.is_at(paths) for one in edits):
             lines = [bullet.text for bullet in self._bullets(position) if bullet.is_verified]
@@ -227,10 +224,6 @@ class Moments:
 
 
 def _is_named(words: str, paths: Collection[str]) -> bool:
-    return names_file(words, [end for path in paths for end in _ends(path)])
-
-
-def _ends(path: str) -> Iterator[str]:
-    """Yield the path, and its last parts down to the name: a text may name a file by each."""
-    parts = path.split("/")
-    yield from ("/".join(parts[start:]) for start in range(len(parts)))
+    """Return whether words name a file by its path, or by the last parts of it."""
+    ends = [path.split("/", start)[-1] for path in paths for start in range(path.count("/") + 1)]
+    return names_file(words, ends)

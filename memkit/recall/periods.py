@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
@@ -35,23 +35,18 @@ _DASH = re.compile(
 )
 """The one of "3-9 November" and "mid-October". Elsewhere a hyphen makes one word of two."""
 
-_INSIDE = {
-    "week": ("weekday", "this_weekend"),
-    "month": ("day",),
-    "year": ("month", "date", "week_of", "week_number", "quarter", "half", "season"),
-}
-"""The kinds of points that are resolved inside a period of that length."""
+_IN_YEAR = ("month", "date", "week_of", "week_number", "quarter", "half", "season")
+_INSIDE = {"weekday": "week", "this_weekend": "week", "day": "month", **dict.fromkeys(_IN_YEAR, "year")}
+"""The length of the period inside of which a kind of points is resolved."""
 
-_EVERY = {"weekday": 7, "day": 30, **dict.fromkeys(_INSIDE["year"], 364)}
+_EVERY = {"weekday": 7, "day": 30, **dict.fromkeys(_IN_YEAR, 364)}
 """After how many days such a point comes again. Without a year, it is the latest one, or next to another."""
 
 _ALONE = ("weekday", "season", "month", "year", "iso_month", "whole")
 """Kinds that need no preposition in a question about nothing else, but are none without a question."""
 
 _NUMBERED = ("date", "day", "week_number")
-_ENDS = r"^\s*(?:$|[?!,;.:]|(?:about|on|nous|qu|sobre|con|en|sur|pour)\b)"
-"""What can follow "del 3 al 9", which has no month."""
-
+_ENDS = r"^\s*(?:$|[?!,;.:]|(?:about|on|nous|qu|sobre|con|en|sur|pour)\b)"  # behind "del 3 al 9"
 _PAST = r"last|past|letzt|vorig|vergangen|derni|pasad|[úu]ltim"
 _AND = r"^\s*(?:and|or|und|oder|et|ou|[you]|和|と)\b"
 
@@ -101,13 +96,11 @@ class _Point(NamedTuple):
     is_range: bool = False
 
     def on(self, today: date, language: Language) -> _Point | None:
-        """Return the point with the days that its words name on another day."""
         days = days_of(self.kind, self.named, self.part, language, today)
         return self._replace(first=days[0], last=days[1], is_fixed=True) if days else None
 
     @property
     def every(self) -> int:
-        """After how many days it comes again, or 0 if it is the only one."""
         is_only = self.is_fixed or self.is_range or self.named.get("year")
         return 0 if is_only else _EVERY.get(self.kind, 0)
 
@@ -127,13 +120,12 @@ def find_period(text: str, today: date) -> Found | None:
     whole = text.strip(_PUNCTUATION + "'’“”„")
     shown = _QUOTED.sub(lambda one: "\ufffc" * len(one[0]) if whole not in one[0] else one[0], text)
     shown = _DASH.sub(r"\1–", shown)
-    best: list[_Phrase] = []
-    most = 0
+    best, most = list[_Phrase](), 0
     for language, hint in zip(LANGUAGES, _HINTS, strict=True):
         if hint.search(text) and (language.is_spaced or not text.isascii()):
             try:
                 phrases = _read(shown, language, today)
-                size = sum(end - start for start, end, _, _ in phrases)
+                size = sum(one.end - one.start for one in phrases)
             except _Unclear as unclear:
                 phrases, size = [], unclear.args[0]
             if size > most:
@@ -143,15 +135,17 @@ def find_period(text: str, today: date) -> Found | None:
 
 def _read(text: str, words: Language, today: date) -> list[_Phrase]:
     """Return the phrases of one language. Raise `_Unclear`."""
-    points = _resolved(_without_overlaps(_points(text, words, today)), text, words)
-    points = _with_ranges(points, text, words, today)
-    rest = _cut(text, [(one.start, one.end) for one in points])
-    phrases = []
-    behind = 0
+    points: list[_Point] = []
+    for point in sorted(_points(text, words, today), key=lambda one: (one.start, -one.end, one.is_bare)):
+        if not points or point.start >= points[-1].end:  # of those that overlap the first, then the longest
+            points.append(point)
+    points = _with_ranges(_resolved(points, text, words), text, words, today)
+    rest = _cut(text, points)
+    phrases, behind = [], 0
     for point in points:
         if phrase := _in_context(point, text[behind : point.start], text[point.end :], rest, words, today):
             if _is_half(point, text, words):
-                raise _Unclear(phrase[1] - phrase[0])
+                raise _Unclear(phrase.end - phrase.start)
             phrases.append(phrase)
         behind = point.end
     return phrases
@@ -165,19 +159,19 @@ def _is_join(words: Language, gap: str, text: str) -> bool:
 
 def _with_ranges(points: list[_Point], text: str, words: Language, today: date) -> list[_Point]:
     """Return the points, those that are joined as one. Numbers that are joined to nothing are left out."""
-    found: list[_Point] = []
-    spans = [(one.start, one.end) for one in points]
-    for point in points:
-        one = found[-1] if found else None
-        gap = text[one.end : point.start] if one else ""
-        if one is None or not _is_join(words, gap, point.text):
+    found = points[:1]
+    for point in points[1:]:
+        one = found[-1]
+        gap = text[one.end : point.start]
+        if not _is_join(words, gap, point.text):
             found.append(point)
             continue
         is_and = search(_AND, gap) is not None
         joined = _range(one, point, text[point.end :], words, today)
         if joined and not is_and and not point.is_bare:
             joined = joined._replace(is_bare=False)
-        rest = _cut(text, sorted([*spans, (one.end, point.start)]))
+        cuts = [*points, point._replace(start=one.end, end=point.start)]
+        rest = _cut(text, sorted(cuts, key=lambda cut: (cut.start, cut.end)))
         if joined and _preposition(joined, text[: one.start], rest, words) is not None:
             found[-1] = joined
         elif is_and or "number" in (one.kind, point.kind):
@@ -202,14 +196,12 @@ def _range(one: _Point, other: _Point, after: str, words: Language, today: date)
         other = other._replace(kind=one.kind, named=named)
     if "number" in (one.kind, other.kind):
         return None
-    first: _Point | None = one
     last: _Point | None = other
     if other.every and not one.every:
         last = other.on(shift(one.first, other.every), words)
     elif other.every or other.named.get("year"):
         last = other.on(shift(today, other.kind == "weekday"), words)
-    if last and one.every:
-        first = one.on(last.first, words)
+    first = one.on(last.first, words) if last and one.every else one
     if not first or not last or (is_same_month and last.first - first.first > timedelta(31)):
         return None
     begin, end = min(first.first, last.first), max(first.last, last.last)
@@ -222,32 +214,32 @@ def is_about_work(text: str) -> bool:
 
 
 def without_work_words(text: str, more: Collection[str]) -> str:
-    """Return a question without the words of questions about work as such, and without `more` words.
+    """Return a question without the words of questions about work as such and `more`; all if nothing is left.
 
-    Return the same text if nothing is left. Only in languages with spaces, and in the one with the most of
-    these words.
+    Only in languages with spaces, and in the one with the most of these words.
     """
     tokens = [one for one in text.split() if one.strip(_PUNCTUATION).casefold() not in more]
-    kept = (
-        " ".join(one for one in tokens if not _is_generic(one, known))
-        for known in LANGUAGES
-        if known.is_spaced
-    )
+    spaced = [one for one in LANGUAGES if one.is_spaced]
+    kept = (" ".join(one for one in tokens if not _is_generic(one, known)) for known in spaced)
     return min(kept, key=len) or text
 
 
-_Phrase = tuple[int, int, "date | None", "date | None"]
-"""Where a period with the words that belong to it starts and ends, and its days."""
+class _Phrase(NamedTuple):
+    """Where a period with the words that belong to it starts and ends, and its days."""
+
+    start: int
+    end: int
+    first: date | None
+    last: date | None
 
 
 def _joined(phrases: list[_Phrase], text: str) -> Found | None:
-    cuts = [(start, end) for start, end, _, _ in phrases]
-    first = max((one for _, _, one, _ in phrases if one), default=None)
-    last = min((one for _, _, _, one in phrases if one), default=None)
+    first = max((one.first for one in phrases if one.first), default=None)
+    last = min((one.last for one in phrases if one.last), default=None)
     if first and last and last < first:
         return None
-    named = " ".join(text[start:end].strip() for start, end in cuts)
-    return Found(Period(first, last, " ".join(named.split())), _tidy(_cut(text, cuts)))
+    named = " ".join(text[one.start : one.end] for one in phrases)
+    return Found(Period(first, last, " ".join(named.split())), _tidy(_cut(text, phrases)))
 
 
 def _resolved(points: list[_Point], text: str, words: Language) -> list[_Point]:
@@ -255,14 +247,13 @@ def _resolved(points: list[_Point], text: str, words: Language) -> list[_Point]:
 
     Two such points become one if only a preposition is between them: "in March last year".
     """
-    found: list[_Point] = []
-    for point in points:
-        before = found[-1] if found else None
-        gap = text[before.end : point.start] if before else ""
-        inner = None
-        if before and not _is_join(words, gap, point.text):
-            inner = _inside(before, point, words) or _inside(point, before, words)
-        if before is None or inner is None:
+    found = points[:1]
+    for point in points[1:]:
+        before = found[-1]
+        gap = text[before.end : point.start]
+        is_join = _is_join(words, gap, point.text)
+        inner = None if is_join else _inside(before, point, words) or _inside(point, before, words)
+        if inner is None:
             found.append(point)
         elif search(_LINK, gap):
             found[-1] = inner._replace(start=before.start, end=point.end, is_bare=False)
@@ -274,13 +265,12 @@ def _resolved(points: list[_Point], text: str, words: Language) -> list[_Point]:
 
 
 def _inside(inner: _Point, outer: _Point, words: Language) -> _Point | None:
-    first, last = outer.first, outer.last
-    unit = next((unit for unit, kinds in _INSIDE.items() if inner.kind in kinds), "")
-    if not unit or outer.part or not is_span(unit, first, last):
+    unit = _INSIDE.get(inner.kind)
+    if not unit or outer.part or not is_span(unit, outer.first, outer.last):
         return None
     # The last such day of the week is the last one before the next week.
-    found = inner.on(shift(last, inner.kind == "weekday"), words)
-    return found if found and first <= found.first <= last else None
+    found = inner.on(shift(outer.last, inner.kind == "weekday"), words)
+    return found if found and outer.first <= found.first <= outer.last else None
 
 
 def _in_context(
@@ -289,50 +279,48 @@ def _in_context(
     """Return a point with the words that go with it ("since", "on"), or None if it does not count."""
     first: date | None = point.first
     last: date | None = point.last
-    sign, end, relation = "", point.end, ""
-    for name in ("since", "until", "before", "after") if not point.is_range else ():
-        sign = _sign(words, getattr(words, name), before)
-        behind = getattr(words, f"{name}_behind", "")
-        trailing = search(rf"^\s*(?:{behind})", after) if behind and not sign else None
+    end, trailing = point.end, None
+    for relation in ("since", "until", "before", "after") if not point.is_range else ():
+        sign = _sign(words, getattr(words, relation), before)
+        if not sign and (behind := getattr(words, f"{relation}_behind", "")):
+            trailing = search(rf"^\s*(?:{behind})", after)
         if sign or trailing:
-            sign = sign or _sign(words, words.between, before)  # "from Monday on"
-            is_over = point.part or point.named.get("year") or search(_PAST, point.text)
-            may_come = name != "since" and point.kind in ("weekday", "month") and not is_over
-            if may_come and words.is_spaced and not _may_stand_alone(point, rest, words):
-                return None  # "before Monday" may be the next one
-            relation = name
-            end += trailing.end() if trailing else 0
             break
+    else:
+        preposition = _preposition(point, before, rest, words)
+        if preposition is None:
+            return None
+        relation, sign = "", preposition
+    if relation:
+        sign = sign or _sign(words, words.between, before)  # "from Monday on"
+        end += trailing.end() if trailing else 0
+        is_over = point.part or point.named.get("year") or search(_PAST, point.text)
+        may_come = relation != "since" and point.kind in ("weekday", "month") and not is_over
+        if may_come and words.is_spaced and not _may_stand_alone(point, rest, words):
+            return None  # "before Monday" may be the next one
     if relation == "since":
         last = max(today, point.first)
-    elif relation in ("until", "before"):
-        first, last = None, point.last if relation == "until" else shift(point.first, -1)
     elif relation == "after":
         first, last = shift(point.last, 1), max(today, point.last)
-    elif (preposition := _preposition(point, before, rest, words)) is None:
-        return None
-    else:
-        sign = preposition
+    elif relation:
+        first, last = None, point.last if relation == "until" else shift(point.first, -1)
     start = point.start - len(sign)
-    left = before[: len(before) - len(sign)]
-    others = f"{words.since}|{words.before}|{words.after}"
-    if words.is_spaced and _sign(words, others, left):  # "since before last week"
-        raise _Unclear(end - start)
+    left = before.removesuffix(sign)
+    if words.is_spaced and _sign(words, f"{words.since}|{words.before}|{words.after}", left):
+        raise _Unclear(end - start)  # "since before last week"
     if _sign(words, words.not_behind, left) or search(rf"^(?:{words.not_before})", after[end - point.end :]):
         return None
-    return start, end, first, last
+    return _Phrase(start, end, first, last)
 
 
 def _preposition(point: _Point, before: str, rest: str, words: Language) -> str | None:
     """Return the preposition in front of a point or "", or None if the point does not count without one."""
     at = words.at.get(point.kind) if point.is_bare else "|".join(filter(None, words.at.values()))
-    opening = (words.between, words.since) if point.is_range else ()
-    signs = "|".join(filter(None, (at, *opening)))
+    signs = "|".join(filter(None, (at, *((words.between, words.since) if point.is_range else ()))))
     has_own = signs and _begins(point, words, signs)  # in "work on in May", "on" belongs to the verb
     sign = _sign(words, signs, before) if signs and (point.is_range or not has_own) else ""
-    if sign or has_own or not point.is_bare or at == "" or _may_stand_alone(point, rest, words):
-        return sign
-    return None
+    counts = sign or has_own or not point.is_bare or at == "" or _may_stand_alone(point, rest, words)
+    return sign if counts else None
 
 
 def _begins(point: _Point, words: Language, signs: str) -> bool:
@@ -358,11 +346,10 @@ def _sign(words: Language, pattern: str, before: str) -> str:
 
 def _may_stand_alone(point: _Point, rest: str, words: Language) -> bool:
     """Return whether a bare name is a period without a preposition."""
-    is_generic = _is_generic(rest, words)
-    if point.kind == "days":  # today, hier
-        return is_generic or search(words.past, rest) is not None
+    if not _is_generic(rest, words):
+        return point.kind == "days" and search(words.past, rest) is not None  # today, hier
     is_name = point.kind in _ALONE and words.is_spaced and not (point.is_range and not rest.strip())
-    return is_generic and (len(rest.strip()) >= 4 or not is_name)
+    return len(rest.strip()) >= 4 or not is_name
 
 
 def _points(text: str, words: Language, today: date) -> Iterator[_Point]:
@@ -380,8 +367,7 @@ def _points(text: str, words: Language, today: date) -> Iterator[_Point]:
                     raise _Unclear(end - start)
                 # "last year in March" is no part of March.
                 part, of, days = None, {}, days_of(kind, named, {}, words, today)
-            is_whole = kind in ("whole", "whole_year")
-            if days is None or not match[0].strip() or (is_whole and (not of or days[0] > today)):
+            if days is None or (kind.startswith("whole") and (not of or days[0] > today)):
                 continue
             if part:
                 start = part.start()
@@ -389,36 +375,21 @@ def _points(text: str, words: Language, today: date) -> Iterator[_Point]:
             yield _Point(start, end, *days, kind, is_bare, text[start:end], named, of)
 
 
-def _without_overlaps(points: Iterator[_Point]) -> list[_Point]:
-    """Return the points in order; of those that overlap the first, then the longest."""
-    kept: list[_Point] = []
-    for one in sorted(points, key=lambda one: (one.start, -one.end, one.is_bare)):
-        if not kept or one.start >= kept[-1].end:
-            kept.append(one)
-    return kept
-
-
 @functools.cache
 def _compiled(number: int) -> list[tuple[str, bool, re.Pattern[str]]]:
     """Return the patterns of a language as (kind, is bare, pattern). The last two stand before one."""
     language = LANGUAGES[number]
-    digits = r"\d{1,3}" if language.is_spaced else r"\d{1,3}|[一二三四五六七八九十]{1,3}"
-    places = {
-        "U": _group("unit", language.units),
-        "N": _group("count", [r"\d{1,3}", *language.numbers]),
-        "n": _group("more", [r"\d{1,3}", *language.numbers]),
-        "W": _group("weekday", language.weekdays),
-        "M": _group("month", language.months),
+    digits = r"\d{1,2})(?!\d" if language.is_spaced else r"\d{1,3}|[一二三四五六七八九十]{1,3}"
+    numbers = [r"\d{1,3}", *language.numbers]
+    places = {  # day of the month, number of a month, year
+        "D": f"(?P<day>{digits})", "O": f"(?P<order>{digits})", "Y": r"(?P<year>(?:19|20)\d\d)(?!\d)",
+        "E": f"(?P<weekend>{language.weekend})", "T": _group("days", language.days),
+        "U": _group("unit", language.units), "N": _group("count", numbers), "n": _group("more", numbers),
+        "W": _group("weekday", language.weekdays), "M": _group("month", language.months),
         "m": _group("month", [*language.months, *language.short_months]),
-        "D": r"(?P<day>\d{1,2})(?!\d)" if language.is_spaced else rf"(?P<day>{digits})",
-        "O": r"(?P<order>\d{1,2})(?!\d)" if language.is_spaced else rf"(?P<order>{digits})",
-        "Y": r"(?P<year>(?:19|20)\d\d)(?!\d)",
-        "T": _group("days", language.days),
-        "E": f"(?P<weekend>{language.weekend})",
-        "S": _group("season", language.seasons),
-        "R": _group("rank", language.ranks),
+        "S": _group("season", language.seasons), "R": _group("rank", language.ranks),
         "P": _group("part", language.parts),
-    }
+    }  # fmt: skip
     bare = [("days", f"(?P<days>{language.present})"), *language.bare]
     near = [("part", language.part), ("unclear", language.unclear)]
     found = []
@@ -444,26 +415,13 @@ def _is_generic(text: str, language: Language) -> bool:
     if language.is_spaced:
         parts = [part for token in tokens for part in re.split(r"['’-]", token.lower())]
         return all(part in words for part in parts if part)
-    return all(_is_made_of(words, re.sub(f"[{re.escape(_PUNCTUATION)}]", "", token)) for token in tokens)
+    known = _group("word", words)
+    return not any(re.sub(known, "", re.sub(f"[{re.escape(_PUNCTUATION)}]", "", token)) for token in tokens)
 
 
-def _is_made_of(words: Collection[str], text: str) -> bool:
-    """Return whether `text` is a sequence of `words`. A regular expression for it takes exponential time."""
-    longest = max(map(len, words))
-    ends = {0}
-    for start in range(len(text)):
-        if start in ends:
-            stops = range(start + 1, min(start + longest, len(text)) + 1)
-            ends.update(stop for stop in stops if text[start:stop] in words)
-    return len(text) in ends
-
-
-def _cut(text: str, cuts: list[tuple[int, int]]) -> str:
-    pieces, at = [], 0
-    for start, end in cuts:
-        pieces.append(text[at:start])
-        at = end
-    return " ".join([*pieces, text[at:]])
+def _cut(text: str, cuts: Sequence[_Point | _Phrase]) -> str:
+    edges = [0, *(edge for cut in cuts for edge in (cut.start, cut.end)), len(text)]
+    return " ".join(text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
 
 
 def _tidy(text: str) -> str:
