@@ -16,8 +16,9 @@ import numpy as np
 
 from memkit.bullets import bullet_words
 from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
-from memkit.hook.phrases import first_sentence, sentences
+from memkit.hook.phrases import first_sentence
 from memkit.index.chunk import BULLETS, LEADING_HEADINGS, Chunk
+from memkit.journal.outcomes import statements
 from memkit.journal.sessions import outcome_of
 from memkit.journal.turn_parts import COMPACTION_TITLE, read_parts
 from memkit.paths import Home
@@ -120,9 +121,6 @@ NAMED_WORDS = 2
 
 DECIDED_WEIGHT = 1.5
 """What it weighs, in words, that a sentence is in bold, or begins with "Decision:"."""
-
-MOST_SENTENCES = 20
-"""The sentences to look at from the start of an answer, and from its end."""
 
 LEAST_WORDS = 3
 """A shorter prompt ("go on", "yes, please") does not name a subject."""
@@ -271,7 +269,6 @@ class _Quotation:
         self._own_of = own_of
         self._known: dict[int, tuple[Pointer | None, set[int]]] = {}
         self._changes: set[int] = set()
-        self._weights: dict[int, dict[str, float]] = {}
         self._anything = np.ones(len(self._corpus), bool)
 
     def pointer(self, position: int) -> Pointer | None:
@@ -343,8 +340,8 @@ class _Quotation:
             holds, words = self._quoted(fact.position, fact.position)
             if words:  # say what holds now
                 shown, text, fact = holds, words, None
-        name, day = corpus.shown_id(shown), corpus.chunk(shown).date
-        entry = {shown, *self._entry(latest)}
+        name, day, entries = corpus.shown_id(shown), corpus.chunk(shown).date, corpus.columns["entry"]
+        entry = {shown, *np.flatnonzero(entries == entries[latest]).tolist()}
         for turn in corpus.derived(BulletIndex).turns(latest):
             entry |= {*turn.pieces, *turn.bullets}
         return Pointer(name, day, quotable_line(text), fact is not None), entry
@@ -359,11 +356,6 @@ class _Quotation:
         """Return whether a text has a word of a subject beyond the prompt's: "It works now." has none."""
         terms = self._corpus.lexical_of(position).terms
         return not set(terms(subject_of(text))) <= set(terms(self._prompt))
-
-    def _entry(self, position: int) -> list[int]:
-        entries = self._corpus.columns["entry"]
-        found: list[int] = np.flatnonzero(entries == entries[position]).tolist()
-        return found
 
     def _alike(self, position: int) -> list[int]:
         """Return the best piece of each turn of the session on the same subject, the last turn first."""
@@ -404,9 +396,7 @@ class _Quotation:
             said = one_line(LEADING_HEADINGS.sub("", chunk.content)) or heading_words(chunk.heading)
             return f"{shared_by(chunk.source).get('author', '')} shared: {said}" if own is None else ""
         heading = heading_words(chunk.heading)
-        said = ""
-        if chunk.kind == "turn":
-            said = self._said(position, heading, own)
+        said = self._said(position, heading, own) if chunk.kind == "turn" else ""
         if not said:
             words = heading or (one_line(chunk.content) if own is None else "")
             return words if own is None or words in own else ""
@@ -432,20 +422,15 @@ class _Quotation:
                 return ""
             # Quote what was recorded, whatever else stands in the section.
             answer = answer if " ".join(answer.split()) == known else known
-            if outcome != "interrupted" and _letters(outcome) not in _letters(answer):
-                outcome = first_sentence(answer)
-        prose = "\n".join(answer.split("```")[::2])
-        lines = [list(sentences(line.lstrip("\\ "))) for line in prose.split("\n") if line[:1] != "|"]
-        said = [one for line in lines for one in line if _LEFT_OUT not in one]
-        telling = [one for one in said if not one.endswith((":", "?", "…"))]
-        ends = [*telling[:MOST_SENTENCES], *telling[MOST_SENTENCES:][-MOST_SENTENCES:]]
+            outcome = outcome if outcome == "interrupted" else first_sentence(answer)
+        said = [one for one in statements(answer) if not one.endswith("…") and _LEFT_OUT not in one]
+        telling = [one for one in said if tells_change(one)] if position in self._changes else []
         weigh, bold = self._weigher(position), _BOLD.findall(answer)
-        if position in self._changes:
-            ends = [one for one in ends if tells_change(one)] or ends
-        marked = {one for one in ends if _DECISION.match(one) or any(words in one for words in bold)}
-        ranked = sorted([outcome, *ends], key=lambda one: -weigh(one) - DECIDED_WEIGHT * (one in marked))
+        marked = {one for one in said if _DECISION.match(one) or any(words in one for words in bold)}
+        ranked = [outcome, *(telling or said)]
+        ranked.sort(key=lambda one: -weigh(one) - DECIDED_WEIGHT * (one in marked))
         best = next((one for one in ranked if self._adds(position, one)), "")
-        for following in next((line[line.index(best) + 1 :] for line in lines if best in line), ()):
+        for following in said[said.index(best) + 1 :] if best in said else ():
             if len(best) + len(following) >= TEXT_CHARACTERS:
                 break
             best = f"{best} {following}"
@@ -455,11 +440,5 @@ class _Quotation:
     def _weigher(self, position: int) -> Callable[[str], float]:
         """Return a function for the weight of the prompt's words in a text: rare words weigh more."""
         lexical = self._corpus.lexical_of(position)
-        weights = self._weights.get(id(lexical))
-        if weights is None:
-            weights = self._weights[id(lexical)] = lexical.rarities(self._subject)
+        weights = lexical.rarities(self._subject)
         return lambda text: sum(weights[term] for term in weights.keys() & set(lexical.terms(text)))
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text))
