@@ -179,9 +179,7 @@ def answer_event(
     return {}
 
 
-def _spool(
-    home: Home, event: str, data: dict[str, Any], project: Project, raw: Mapping[str, str]
-) -> None:
+def _spool(home: Home, event: str, data: dict[str, Any], project: Project, raw: Mapping[str, str]) -> None:
     from memkit.ipc import spool
 
     record: dict[str, Any] = {"event": event, "time": time.time(), "project": project.root}
@@ -239,9 +237,7 @@ def _answer_start(
 
     text, session = "", _text(data.get("session_id"))
     if data.get("source") == "compact" and settings["session_start"] != "off" and settings["service"]:
-        asked = {"kind": "compact", "root": project.root, "session": session}
-        asked["directory"] = _text(data.get("cwd"))
-        reply = moments.ask(home, "moment", asked, afterwards, moments.COMPACT_SECONDS)
+        reply = moments.ask(home, project, data, {"kind": "compact"}, afterwards)
         text = _text((reply or {}).get("text"))
     text = text or _start_text(home, project, settings["session_start"], session)
     answer = _context("SessionStart", text) if text else {}
@@ -333,13 +329,7 @@ def _answer_prompt(
     if settings["inject"] == "pointers" and settings["service"] and is_short:
         from memkit.hook.moments import ask
 
-        arguments = {
-            "root": project.root,
-            "session": _text(data.get("session_id")),
-            "directory": _text(data.get("cwd")),
-            "prompt": prompt,
-        }
-        reply = ask(home, "pointers", arguments, afterwards)
+        reply = ask(home, project, data, {"prompt": prompt}, afterwards)
         if reply is not None and reply.get("warm"):
             text = _text(reply.get("text"))
     if text is None:
@@ -368,8 +358,7 @@ def _answer_moment(
         asked = {"kind": "agent", "transcript": transcript} if settings["on_agent"] else None
     if asked is None:
         return {}
-    asked.update(root=project.root, session=_text(data.get("session_id")), directory=_text(data.get("cwd")))
-    reply = moments.ask(home, "moment", asked, afterwards) if settings["service"] else None
+    reply = moments.ask(home, project, data, asked, afterwards) if settings["service"] else None
     text = _text((reply or {}).get("text"))
     if event == "SubagentStart" and (reply is None or reply.get("task")):
         from memkit.hook.guide import agent_guide

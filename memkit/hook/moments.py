@@ -25,20 +25,24 @@ _WHOSE = frozenset({"session", "root", "kind"})
 
 def ask(
     home: Home,
-    operation: str,
-    arguments: dict[str, Any],
+    project: Project,
+    data: dict[str, Any],
+    asked: dict[str, Any],
     afterwards: list[Callable[[], None]],
-    seconds: float = POINTER_SECONDS,
 ) -> dict[str, Any] | None:
-    """Return the service's reply with its pointers; None if it cannot tell in time.
+    """Return the service's reply to what is `asked` at the event `data`; None if it cannot tell in time.
 
     `afterwards` tells the service that its pointers were printed: it repeats those that were not. The
     service redacts what it looks up, and keeps nothing of it.
     """
     from memkit.ipc import client
 
+    arguments, kind = {**asked, "root": project.root}, asked.get("kind")
+    for name, field in (("session", "session_id"), ("directory", "cwd")):
+        arguments[name] = value if isinstance(value := data.get(field), str) else ""
+    seconds = COMPACT_SECONDS if kind == "compact" else POINTER_SECONDS
     try:
-        reply = client.request(home, operation, arguments, seconds)
+        reply = client.request(home, "moment" if kind else "pointers", arguments, seconds)
     except (client.ServiceUnavailable, client.RequestRefused):
         return None
     if reply.get("ids"):
