@@ -177,6 +177,8 @@ def _answers(said: str, before: str) -> bool:
     question = _question(before) or (end if _NUMBER.search(said) else "")
     if not question or _WORK.search(question):
         return False
+    if said[-1:] == "." and said[:-1].isdigit():  # the number of a list item
+        return False
     if said.endswith(("?", "？")) or _LOOK.match(said) or _UNDECIDED.search(said):
         return False
     opening = re.split(r"[,;:.] | [-–—] ", said)[0].split()

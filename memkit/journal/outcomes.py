@@ -66,6 +66,7 @@ _REFUSED = re.compile(
 )
 """The start of a prompt that says that the answer before it was wrong."""
 
+_NUMBER = re.compile(r"\d")
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
 
@@ -90,7 +91,7 @@ def commits(call: Call) -> Iterator[str]:
     if written:
         yield from written
     elif subject is not None and not _NOT_COMMITTED.search(call.outcome):
-        yield next(filter(None, subject.groups())).strip()
+        yield next(filter(None, subject.groups())).strip().replace('\\"', '"')
 
 
 def pull_requests(call: Call) -> Iterator[str]:
@@ -102,7 +103,7 @@ def pull_requests(call: Call) -> Iterator[str]:
     url = PULL_URL.search(call.outcome) if match or is_tool else None
     if match is not None:
         title = _PULL_TITLE.search(match[2])
-        words = next(filter(None, title.groups())) if title else ""
+        words = next(filter(None, title.groups())).replace('\\"', '"') if title else ""
         if match[1] == "create":
             yield " ".join(filter(None, [words, url[0] if url else ""])) or "created"
         else:
@@ -110,6 +111,12 @@ def pull_requests(call: Call) -> Iterator[str]:
             yield f"{number[1] if number else 'the open one'} {match[1].rstrip('e')}ed"
     elif url is not None:
         yield url[0]
+
+
+def without_merges(subjects: Iterable[str]) -> list[str]:
+    """Return the subjects of commits, each once, without those of merges if there are others."""
+    known = list(dict.fromkeys(subjects))
+    return [one for one in known if not _MERGE.match(one)] or known
 
 
 def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
@@ -122,9 +129,8 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
         (PULL_REQUEST, [one for call in calls for one in pull_requests(call)]),
         (COMMITTED, [one for call in calls for one in commits(call)]),
     ):
-        found = [one for one in found if not _MERGE.match(one)] or found
         if found:
-            return label + "; ".join(list(dict.fromkeys(found))[-MOST_COMMITS:])
+            return label + "; ".join(without_merges(found)[-MOST_COMMITS:])
     edits = [list(dict.fromkeys(_edited(turn.tools))) for turn in turns]
     held = [
         number
@@ -179,7 +185,8 @@ def statements(answer: str) -> Iterator[str]:
         elif sentence.endswith(":"):
             lead = sentence if subject_words(sentence) else ""
         elif len(said.split()) < FEW_WORDS and not WIDE.search(said):
-            lead = said
+            says = subject_words(sentence) or " " not in sentence or _NUMBER.search(sentence)
+            lead = said if says else ""
         else:
             yield said
             lead = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memkit.hook.phrases import EMOJI, PRAISE, first_sentence, is_filler
+from memkit.hook.phrases import EMOJI, PRAISE, is_filler, sentences
 from memkit.journal.markup import one_line
 from memkit.subject import STOP_WORDS, subject_of
 
@@ -157,9 +157,9 @@ def _cut(line: str) -> str:
 
 def _telling_sentences(answer: str) -> Iterator[str]:
     for line in _lines(answer):
-        sentence = first_sentence(line)
-        if not says_nothing(sentence) and not PLAN.match(sentence):
-            yield one_line(sentence.rstrip(":"), TITLE_CHARACTERS)
+        for sentence in sentences(line):
+            if not says_nothing(sentence) and not PLAN.match(sentence):
+                yield one_line(sentence.rstrip(":"), TITLE_CHARACTERS)
 
 
 def _lines(text: str) -> Iterator[str]:

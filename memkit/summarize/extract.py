@@ -28,7 +28,7 @@ from memkit.journal.decisions import decisions
 from memkit.journal.extracts import extract_line
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import Call, commits, pull_requests
+from memkit.journal.outcomes import Call, commits, pull_requests, without_merges
 from memkit.journal.sentences import last_question, plan
 from memkit.journal.sessions import outcome_of
 from memkit.journal.titles import TITLE_CHARACTERS, names_subject, says_nothing, title_of
@@ -197,9 +197,10 @@ def _committed(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
             done |= dict.fromkeys(commits(call), turn.id)
             pulls |= dict.fromkeys(pull_requests(call), turn.id)
     for label, found in (("Committed", done), ("Pull request", pulls)):
-        last = list(found)[-MOST_COMMITS:]
+        subjects = without_merges(found)
+        last = subjects[-MOST_COMMITS:]
         if last:
-            more = f"; and {len(found) - len(last)} earlier" if len(found) > len(last) else ""
+            more = f"; and {len(subjects) - len(last)} earlier" if len(subjects) > len(last) else ""
             yield label, "; ".join(last) + more, list(dict.fromkeys(found[one] for one in last))
 
 

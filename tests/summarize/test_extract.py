@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -94,6 +95,8 @@ def test_a_failed_look_and_a_refusal_are_no_failures() -> None:
         ("gh pr merge 17 --squash", "", "Pull request: 17 merged"),
         ('git commit -m "A"', "nothing to commit, working tree clean", ""),
         ("cat > run.sh <<'EOF'\ngit commit -m 'In a script'\nEOF", "", ""),
+        ("rtk git add . && git commit -m x", "[a/b 77c1e09] Move it …", "Committed: Move it …"),
+        ('git commit -m "Say \\"no\\""', "", 'Committed: Say "no"'),
         ("git log --grep commit -m", "", ""),
         ("echo git commit -m 'x'", "", ""),
     ],
@@ -201,6 +204,19 @@ def test_a_title_that_says_nothing_is_replaced(title: str) -> None:
 def test_a_title_that_says_something_stays(title: str) -> None:
     turns = [turn(said, title=said) for said in (title, "Move the gateway")]
     assert make_extract(turns, redact, is_followed=True).title == ""
+
+
+@pytest.mark.parametrize(
+    ("branch", "calls", "title"),
+    [
+        ("a/gateway-port", [], "fix the tests (gateway-port)"),
+        ("main", [], ""),
+        ("a/gateway-port", [bash("git commit -m 'Move the gateway'", "[a 77c1e09] Raise its cache limit")], "Raise its cache limit"),
+    ],
+)
+def test_a_title_without_a_subject_gets_one(branch: str, calls: list[Call], title: str) -> None:
+    turns = [replace(turn("fix the tests", "", *calls, title="fix the tests"), branch=branch)]
+    assert make_extract(turns, redact, is_followed=True).title == title
 
 
 def test_a_line_rests_on_the_turns_that_it_names_only() -> None:
