@@ -30,9 +30,9 @@ _FEW_LINES = 8
 REASONS = (
     re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E ", re.IGNORECASE),
     re.compile(
-        r"\b(?:assert|can['’]t|cannot|could not|denied|error|exceeded|exception|failed|failure|forbidden|invalid"
-        r"|mismatch|no such|not found|overflowed|panic|refused|timed out|unable|unauthorized|undefined|unknown"
-        r"|unused)\b"
+        r"\b(?:assert|can['’]t|cannot|could not|denied|error|exceeded|exception|failed|failure|forbidden"
+        r"|invalid|mismatch|no such|not found|overflowed|panic|refused|timed out|unable|unauthorized"
+        r"|undefined|unknown|unused)\b"
         r"|\b[1-9][\d,]* (?:broken|conflicts?|invalid|lost|mismatch\w*|missing|unresolved)\b",
         re.IGNORECASE,
     ),
