@@ -136,6 +136,9 @@ _QUOTES = re.compile("[“”„‟″‶〝〞〟＂❝❞«»]")
 OPENING = "Earlier work on this, quoted:"
 _CLOSING = "`memkit expand ID` shows an entry."
 
+OwnOf = Callable[[str, Chunk], Container[str] | None]
+"""Returns the words that may be quoted of a chunk in the project at a root, or None for any."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
@@ -152,13 +155,13 @@ def find_pointers(
     prompt: str,
     session: str,
     shown: Collection[str],
-    own_of: Callable[[str, Chunk], Container[str] | None] = lambda root, chunk: None,
+    own_of: OwnOf = lambda root, chunk: None,
     recent: Sequence[str] = (),
 ) -> list[Pointer]:
     """Return at most three pointers on the subject of `prompt`, best first; for most prompts none.
 
     Leave out entries of `session` itself, ids in `shown`, and sessions of which `recent` has `MOST_RECENT`
-    ids. `own_of` returns the words that may be quoted of a chunk in the project at a root, or None for any.
+    ids.
     """
     corpus, subject = searcher.corpus, subject_of(prompt)
     if len(prompt.split()) < LEAST_WORDS or not subject or not len(corpus):
@@ -172,28 +175,24 @@ def find_pointers(
     least = _least_relevance(searcher, subject) + form
     if relevance.max() < least:
         return []
-    quotation = _Quotation(searcher, relevance, prompt, subject, own_of)
+    quotation = _Quotation(searcher, relevance, prompt, own_of)
     found: dict[int, Pointer] = {}
     matches = [(float(max(relevance[[place.position, *place.merged]])), place) for place, _ in places]
     matches = [one for one in matches if one[0] >= least]
-    if needed := SHARED_WORDS[form]:
-        matches = [one for one in matches if quotation.shared_words(one[1]) >= needed]
+    matches = [one for one in matches if quotation.shared_words(one[1]) >= SHARED_WORDS[form]]
     # An entry that may not be quoted must not raise the bar.
     ranked = sorted(matches, key=lambda one: -one[0])
     best = next((near for near, place in ranked if quotation.pointer(place.position)), 1.0)
-    for near, place in matches:
-        if len(found) == MOST_POINTERS:
-            break
-        if near < NEAR_BEST * best:
-            continue
+    for place in (place for near, place in matches if near >= NEAR_BEST * best):
         position = quotation.current(place)
         pointer, ids = quotation.pointer(position), quotation.ids(position)
         if not pointer or pointer in found.values() or not ids.isdisjoint(shown):
             continue
-        if any(quotation.is_same_subject(position, other) for other in found):
-            continue
-        if quotation.times(position, recent) < MOST_RECENT:
+        is_told = any(quotation.is_same_subject(position, other) for other in found)
+        if not is_told and quotation.times(position, recent) < MOST_RECENT:
             found[position] = pointer
+        if len(found) == MOST_POINTERS:
+            break
     return list(found.values())
 
 
@@ -215,7 +214,7 @@ def _least_relevance(searcher: Searcher, subject: str) -> float:
     return least if searcher.embedder is not None and corpus.has_vectors else least + WORDS_RELEVANCE
 
 
-def written_by(home: Home) -> Callable[[str, Chunk], Container[str] | None]:
+def written_by(home: Home) -> OwnOf:
     """Return a function for `find_pointers` that lets it quote what this home, or its user, wrote.
 
     And what people shared in a clone that the user trusts. It reads the record of a project once.
@@ -253,23 +252,15 @@ def quotable_line(text: str, limit: int = TEXT_CHARACTERS) -> str:
 
 
 class _Quotation:
-    def __init__(
-        self,
-        searcher: Searcher,
-        relevance: Scores,
-        prompt: str,
-        subject: str,
-        own_of: Callable[[str, Chunk], Container[str] | None],
-    ) -> None:
+    def __init__(self, searcher: Searcher, relevance: Scores, prompt: str, own_of: OwnOf) -> None:
         self._corpus = searcher.corpus
         self._least = searcher.settings.best_relevance
         self._relevance = relevance
         self._prompt = prompt
-        self._subject = subject
+        self._subject = subject_of(prompt)
         self._own_of = own_of
         self._known: dict[int, tuple[Pointer | None, set[int]]] = {}
         self._changes: set[int] = set()
-        self._anything = np.ones(len(self._corpus), bool)
 
     def pointer(self, position: int) -> Pointer | None:
         """Return the pointer for the entry at `position`, or None if nothing of it may be quoted."""
@@ -334,7 +325,8 @@ class _Quotation:
         if not max(weights):
             best = max(range(len(told)), key=lambda n: self._relevance[told[n][0]])
         latest, shown, text = told[best]
-        facts = (corpus.derived(SupersededIndex).fact(n, self._anything) for n in (shown, latest))
+        about = np.ones(len(corpus), bool)
+        facts = (corpus.derived(SupersededIndex).fact(n, about) for n in (shown, latest))
         fact = next(filter(None, facts), None)
         if fact is not None and self._relevance[fact.position] >= self._least:
             holds, words = self._quoted(fact.position, fact.position)
