@@ -213,9 +213,7 @@ class NewestFirst:
         self._rarity = functools.cache(lambda position, term: corpus.lexical_of(position).rarity([term]))
 
     def ordered(
-        self,
-        ranked: Iterator[tuple[Place, Chunk]],
-        further: Iterator[tuple[Place, Chunk]],
+        self, ranked: Iterator[tuple[Place, Chunk]], further: Iterator[tuple[Place, Chunk]]
     ) -> Iterator[tuple[Place, Chunk]]:
         """Yield the `ranked` places. A changed entry among the first is marked and comes after its change.
 

@@ -6,7 +6,8 @@
     - Committed: Move the gateway to 7443 <!-- … -->
     - Open: Should the production gateway move too? <!-- … -->
 
-The words are those of the turns, so the same turns always give the same lines.
+The words are those of the turns, so the same turns always give the same lines. After a compaction, a session
+gets such lines on itself, see `session_so_far`.
 """
 
 from __future__ import annotations
@@ -129,11 +130,7 @@ def _worked(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 
 
 def write_extracts(
-    home: Home,
-    journal: Journal,
-    archive: Archive,
-    segments: Iterable[Segment],
-    redact: Callable[[str], str],
+    home: Home, journal: Journal, archive: Archive, segments: Iterable[Segment], redact: Callable[[str], str]
 ) -> int:
     """Write the extracts of closed segments that have none. Return how many got one.
 

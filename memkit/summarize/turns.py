@@ -104,10 +104,7 @@ class ExtractTurn:
 
 
 def read_extract_turns(
-    content: DayFile,
-    turns: Iterable[str],
-    archived: Mapping[str, ArchivedTurn],
-    redact: Callable[[str], str],
+    content: DayFile, turns: Iterable[str], archived: Mapping[str, ArchivedTurn], redact: Callable[[str], str]
 ) -> list[ExtractTurn]:
     """Return `turns` as a day shows them, with the full input and result of tool calls that are archived.
 
