@@ -91,7 +91,7 @@ def guide(
     facts, opened = facts_of(project)[:_LOOKUPS], list(_open(project, names))
     if any(words not in own for words in (*facts, *(words for words, _, _ in opened))):
         text += FOREIGN
-    quoted = list(_last_sessions(project, names, own, session))
+    quoted = list(islice(_last_sessions(project, names, own, session), GUIDE_SESSIONS))
     for words, title, day in [one for one in opened if one[0] in own][:GUIDE_OPEN]:
         about = one_line(title[6:], TITLE_CHARACTERS) if title in own and not is_filler(title[5:]) else ""
         quoted.append(f"{one_line(words, OUTCOME_CHARACTERS)} ({', '.join(filter(None, [day, about]))})")
@@ -105,40 +105,34 @@ def guide(
     return f"{_QUOTED}{''.join(lines)}{_END}\n{text}" if lines else text
 
 
-def _last_sessions(
-    project: Project, names: list[str], own: Container[str], session: str
-) -> Iterator[str]:
+def _last_sessions(project: Project, names: list[str], own: Container[str], session: str) -> Iterator[str]:
     """Yield day, title, and outcome of the last sessions that have one, but not of `session`."""
     seen = {session}
     for day, text in read_days(project, names[-NEWEST_DAYS:], HOOK_BYTES):
-        lines = [line for line in text.partition("\n## ")[0].split("\n") if "<!-- overview:" in line]
-        outcomes = {anchors.parse(line).get("turns"): _OUTCOME.search(bullet_words(line)) for line in lines}
+        outcomes = {}
+        for line in text.partition("\n## ")[0].split("\n"):
+            if "<!-- overview:" in line and (found := _OUTCOME.search(bullet_words(line))):
+                outcomes[anchors.parse(line).get("turns")] = found[1].partition(OPEN)[0].rstrip(" ·")
         stretches = [one for one in sections_of(text) if one[2] and "session" in anchors.parse(one[0])]
         stretches.sort(key=lambda one: one[2][-1][0].lstrip("# ")[:5], reverse=True)
         for opening, below, turns in stretches[:_LOOKUPS]:
             title, name = heading_words(opening), anchors.parse(opening)["session"]
-            if name in seen or title not in own or is_filler(title[5:]):
-                continue
-            found = outcomes.get(anchors.parse(turns[0][0]).get("turn"))
-            outcome = found[1].partition(OPEN)[0].rstrip(" ·") if found else ""
-            if not _is_own(outcome, below, turns, own):
-                continue
-            seen.add(name)
-            yield f"{day} {one_line(title[6:], TITLE_CHARACTERS)} → {one_line(outcome, OUTCOME_CHARACTERS)}"
-            if len(seen) > GUIDE_SESSIONS:
-                return
+            outcome = outcomes.get(anchors.parse(turns[0][0]).get("turn"), "")
+            is_told = name not in seen and title in own and not is_filler(title[5:])
+            if is_told and _is_own(outcome, below, turns, own):
+                seen.add(name)
+                about, outcome = one_line(title[6:], TITLE_CHARACTERS), one_line(outcome, OUTCOME_CHARACTERS)
+                yield f"{day} {about} → {outcome}"
 
 
 def _is_own(outcome: str, below: str, turns: list[tuple[str, str]], own: Container[str]) -> bool:
     """Return whether all parts of an outcome are from own bullets, answers, and tool calls."""
-    known = [bullet.text for _, bullet in read_bullets(below.split("\n")) if bullet.text in own]
+    known = [bullet.text for _, bullet in read_bullets(below.split("\n"))]
     for line, body in turns[-_LOOKUPS:]:
-        heading, answer = heading_words(line), answer_of(body, 0)
-        known += [answer] if entry_words(heading, answer) in own else []
-        known += [did] if (did := did_words(heading, body)) in own else []
-    letters = "\n".join(map(_letters, known))
-    parts = [_letters(part) for part in _PARTS.split(outcome.rstrip(" …"))]
-    return bool(outcome) and all(part in letters for part in parts)
+        heading = heading_words(line)
+        known += entry_words(heading, answer_of(body, 0)), did_words(heading, body)
+    letters = "\n".join(_letters(words) for words in known if words in own)
+    return bool(outcome) and all(_letters(part) in letters for part in _PARTS.split(outcome.rstrip(" …")))
 
 
 def _letters(text: str) -> str:
@@ -207,9 +201,7 @@ class Stretch(NamedTuple):
         return self.turns[-1][0].lstrip("# ")[:5]
 
 
-def session_facts(
-    project: Project, limit: int, own: Container[str] | None = None, opening: str = ""
-) -> str:
+def session_facts(project: Project, limit: int, own: Container[str] | None = None, opening: str = "") -> str:
     """Return the newest entries for a session, at most `limit` characters, cut between entries only.
 
     They follow the facts that hold, and `opening`, by default one on the memory.

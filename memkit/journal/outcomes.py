@@ -160,7 +160,7 @@ def finding(turn: TurnParts, about: str = "") -> str:
     subject = _stems([*asked, *subject_words(about)])
     first = 3 if turn.prompt.endswith(("?", "？")) else 1
     best, best_score = "", -math.inf
-    for number, sentence in enumerate(_sentences(turn.answer)):
+    for number, sentence in enumerate(statements(turn.answer[:READ_CHARACTERS])):
         words = _stems(subject_words(sentence))
         shared = len(words & subject)
         is_wide = WIDE.search(sentence) is not None
@@ -174,9 +174,9 @@ def finding(turn: TurnParts, about: str = "") -> str:
     return best
 
 
-def _sentences(answer: str) -> Iterator[str]:
+def statements(answer: str) -> Iterator[str]:
     """Yield the sentences that state something; a short one, and one that ends in a colon, with the next."""
-    prose = _HEADING.sub("\n", _FENCED.sub("\n", answer[:READ_CHARACTERS]))
+    prose = _HEADING.sub("\n", _FENCED.sub("\n", answer))
     lead = ""
     for sentence in (one for block in _BLOCK.split(prose) for one in sentences(block.lstrip("\\ "))):
         said = f"{lead} {sentence}".strip()
@@ -202,7 +202,7 @@ def _edited(tools: Iterable[str]) -> Iterator[str]:
 
 def _plain_end(turn: TurnParts) -> str:
     prose = " ".join(plain(_HEADING.sub("\n", _FENCED.sub("\n", turn.answer))).split())
-    best = next(_sentences(turn.answer), prose)
+    best = next(statements(turn.answer[:READ_CHARACTERS]), prose)
     if best and not PLAN.match(best):
         return best
     return turn.tools[-1].partition(" → ")[2] if turn.tools else ""

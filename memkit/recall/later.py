@@ -85,9 +85,7 @@ _NUMBERS = {
 }
 
 
-def decided_first(
-    corpus: Corpus, ranked: Iterator[tuple[Place, Chunk]]
-) -> Iterator[tuple[Place, Chunk]]:
+def decided_first(corpus: Corpus, ranked: Iterator[tuple[Place, Chunk]]) -> Iterator[tuple[Place, Chunk]]:
     """Yield the `ranked` places, with the turn that decided before the first of its session if that asked."""
     first = list(islice(ranked, MOST_PLACES))
     sessions = corpus.columns["session"]
@@ -141,7 +139,6 @@ class ChangedTurns:
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = weakref.proxy(corpus)
-        self._told: dict[int, frozenset[str]] = {}
         self._changed: dict[int, int] = {}
 
     def change_of(self, position: int, near: NDArray[np.bool_]) -> int | None:
@@ -163,14 +160,10 @@ class ChangedTurns:
 
     def _shared(self, position: int, later: int) -> float:
         """Return how rare the terms are that a turn has from what a later one says about a change."""
-        corpus = self._corpus
-        lexical = corpus.lexical_of(later)
-        if later not in self._told:
-            told = " ".join(filter(tells_change, sentences_of(corpus.chunk(later).content)))
-            self._told[later] = frozenset(lexical.terms(told))
-        if not (told_terms := self._told[later]):
-            return 0.0
-        return float(lexical.rarity(told_terms.intersection(lexical.terms(corpus.chunk(position).content))))
+        corpus, lexical = self._corpus, self._corpus.lexical_of(later)
+        told = " ".join(filter(tells_change, sentences_of(corpus.chunk(later).content)))
+        shared = set(lexical.terms(told)).intersection(lexical.terms(corpus.chunk(position).content))
+        return float(lexical.rarity(shared))
 
     def _alike(self, position: int, near: NDArray[np.bool_]) -> list[int]:
         """Return those of the `near` turns in other sessions that are most alike, best first."""
@@ -185,10 +178,6 @@ class ChangedTurns:
 def tells_change(text: str) -> bool:
     """Return whether a sentence speaks of a change; "now" alone says little."""
     return any(word.lower() != "now" for word in _CHANGES.findall(_KEEPS.sub("", text)))
-
-
-def _speaks(text: str) -> bool:
-    return bool(_CHANGES.search(text)) and not _KEEPS.search(text)
 
 
 class _Sentence(NamedTuple):
@@ -224,9 +213,7 @@ class NewestFirst:
         self._rarity = functools.cache(lambda position, term: corpus.lexical_of(position).rarity([term]))
 
     def ordered(
-        self,
-        ranked: Iterator[tuple[Place, Chunk]],
-        further: Iterator[tuple[Place, Chunk]],
+        self, ranked: Iterator[tuple[Place, Chunk]], further: Iterator[tuple[Place, Chunk]]
     ) -> Iterator[tuple[Place, Chunk]]:
         """Yield the `ranked` places. A changed entry among the first is marked and comes after its change.
 
@@ -318,14 +305,11 @@ class NewestFirst:
 
     @staticmethod
     def _read(position: int, content: str) -> list[_Sentence]:
-        return [
-            _Sentence(
-                text,
-                _speaks(text),
-                _values(text),
-            )
-            for text in islice(sentences_of(content), MOST_SENTENCES)
-        ]
+        found = []
+        for text in islice(sentences_of(content), MOST_SENTENCES):
+            speaks = bool(_CHANGES.search(text)) and not _KEEPS.search(text)
+            found.append(_Sentence(text, speaks, _values(text)))
+        return found
 
 
 def _raised(new: _Entry, changed: _Entry) -> _Entry:

@@ -16,8 +16,9 @@ import numpy as np
 
 from memkit.bullets import bullet_words
 from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
-from memkit.hook.phrases import first_sentence, sentences
+from memkit.hook.phrases import first_sentence
 from memkit.index.chunk import BULLETS, LEADING_HEADINGS, Chunk
+from memkit.journal.outcomes import statements
 from memkit.journal.sessions import outcome_of
 from memkit.journal.turn_parts import COMPACTION_TITLE, read_parts
 from memkit.paths import Home
@@ -121,9 +122,6 @@ NAMED_WORDS = 2
 DECIDED_WEIGHT = 1.5
 """What it weighs, in words, that a sentence is in bold, or begins with "Decision:"."""
 
-MOST_SENTENCES = 20
-"""The sentences to look at from the start of an answer, and from its end."""
-
 LEAST_WORDS = 3
 """A shorter prompt ("go on", "yes, please") does not name a subject."""
 
@@ -137,6 +135,9 @@ _LEFT_OUT = "characters left out"
 _QUOTES = re.compile("[“”„‟″‶〝〞〟＂❝❞«»]")
 OPENING = "Earlier work on this, quoted:"
 _CLOSING = "`memkit expand ID` shows an entry."
+
+OwnOf = Callable[[str, Chunk], Container[str] | None]
+"""Returns the words that may be quoted of a chunk in the project at a root, or None for any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +155,13 @@ def find_pointers(
     prompt: str,
     session: str,
     shown: Collection[str],
-    own_of: Callable[[str, Chunk], Container[str] | None] = lambda root, chunk: None,
+    own_of: OwnOf = lambda root, chunk: None,
     recent: Sequence[str] = (),
 ) -> list[Pointer]:
     """Return at most three pointers on the subject of `prompt`, best first; for most prompts none.
 
     Leave out entries of `session` itself, ids in `shown`, and sessions of which `recent` has `MOST_RECENT`
-    ids. `own_of` returns the words that may be quoted of a chunk in the project at a root, or None for any.
+    ids.
     """
     corpus, subject = searcher.corpus, subject_of(prompt)
     if len(prompt.split()) < LEAST_WORDS or not subject or not len(corpus):
@@ -174,28 +175,24 @@ def find_pointers(
     least = _least_relevance(searcher, subject) + form
     if relevance.max() < least:
         return []
-    quotation = _Quotation(searcher, relevance, prompt, subject, own_of)
+    quotation = _Quotation(searcher, relevance, prompt, own_of)
     found: dict[int, Pointer] = {}
     matches = [(float(max(relevance[[place.position, *place.merged]])), place) for place, _ in places]
     matches = [one for one in matches if one[0] >= least]
-    if needed := SHARED_WORDS[form]:
-        matches = [one for one in matches if quotation.shared_words(one[1]) >= needed]
+    matches = [one for one in matches if quotation.shared_words(one[1]) >= SHARED_WORDS[form]]
     # An entry that may not be quoted must not raise the bar.
     ranked = sorted(matches, key=lambda one: -one[0])
     best = next((near for near, place in ranked if quotation.pointer(place.position)), 1.0)
-    for near, place in matches:
-        if len(found) == MOST_POINTERS:
-            break
-        if near < NEAR_BEST * best:
-            continue
+    for place in (place for near, place in matches if near >= NEAR_BEST * best):
         position = quotation.current(place)
         pointer, ids = quotation.pointer(position), quotation.ids(position)
         if not pointer or pointer in found.values() or not ids.isdisjoint(shown):
             continue
-        if any(quotation.is_same_subject(position, other) for other in found):
-            continue
-        if quotation.times(position, recent) < MOST_RECENT:
+        is_told = any(quotation.is_same_subject(position, other) for other in found)
+        if not is_told and quotation.times(position, recent) < MOST_RECENT:
             found[position] = pointer
+        if len(found) == MOST_POINTERS:
+            break
     return list(found.values())
 
 
@@ -217,7 +214,7 @@ def _least_relevance(searcher: Searcher, subject: str) -> float:
     return least if searcher.embedder is not None and corpus.has_vectors else least + WORDS_RELEVANCE
 
 
-def written_by(home: Home) -> Callable[[str, Chunk], Container[str] | None]:
+def written_by(home: Home) -> OwnOf:
     """Return a function for `find_pointers` that lets it quote what this home, or its user, wrote.
 
     And what people shared in a clone that the user trusts. It reads the record of a project once.
@@ -255,24 +252,15 @@ def quotable_line(text: str, limit: int = TEXT_CHARACTERS) -> str:
 
 
 class _Quotation:
-    def __init__(
-        self,
-        searcher: Searcher,
-        relevance: Scores,
-        prompt: str,
-        subject: str,
-        own_of: Callable[[str, Chunk], Container[str] | None],
-    ) -> None:
+    def __init__(self, searcher: Searcher, relevance: Scores, prompt: str, own_of: OwnOf) -> None:
         self._corpus = searcher.corpus
         self._least = searcher.settings.best_relevance
         self._relevance = relevance
         self._prompt = prompt
-        self._subject = subject
+        self._subject = subject_of(prompt)
         self._own_of = own_of
         self._known: dict[int, tuple[Pointer | None, set[int]]] = {}
         self._changes: set[int] = set()
-        self._weights: dict[int, dict[str, float]] = {}
-        self._anything = np.ones(len(self._corpus), bool)
 
     def pointer(self, position: int) -> Pointer | None:
         """Return the pointer for the entry at `position`, or None if nothing of it may be quoted."""
@@ -337,14 +325,15 @@ class _Quotation:
         if not max(weights):
             best = max(range(len(told)), key=lambda n: self._relevance[told[n][0]])
         latest, shown, text = told[best]
-        facts = (corpus.derived(SupersededIndex).fact(n, self._anything) for n in (shown, latest))
+        about = np.ones(len(corpus), bool)
+        facts = (corpus.derived(SupersededIndex).fact(n, about) for n in (shown, latest))
         fact = next(filter(None, facts), None)
         if fact is not None and self._relevance[fact.position] >= self._least:
             holds, words = self._quoted(fact.position, fact.position)
             if words:  # say what holds now
                 shown, text, fact = holds, words, None
-        name, day = corpus.shown_id(shown), corpus.chunk(shown).date
-        entry = {shown, *self._entry(latest)}
+        name, day, entries = corpus.shown_id(shown), corpus.chunk(shown).date, corpus.columns["entry"]
+        entry = {shown, *np.flatnonzero(entries == entries[latest]).tolist()}
         for turn in corpus.derived(BulletIndex).turns(latest):
             entry |= {*turn.pieces, *turn.bullets}
         return Pointer(name, day, quotable_line(text), fact is not None), entry
@@ -359,11 +348,6 @@ class _Quotation:
         """Return whether a text has a word of a subject beyond the prompt's: "It works now." has none."""
         terms = self._corpus.lexical_of(position).terms
         return not set(terms(subject_of(text))) <= set(terms(self._prompt))
-
-    def _entry(self, position: int) -> list[int]:
-        entries = self._corpus.columns["entry"]
-        found: list[int] = np.flatnonzero(entries == entries[position]).tolist()
-        return found
 
     def _alike(self, position: int) -> list[int]:
         """Return the best piece of each turn of the session on the same subject, the last turn first."""
@@ -404,9 +388,7 @@ class _Quotation:
             said = one_line(LEADING_HEADINGS.sub("", chunk.content)) or heading_words(chunk.heading)
             return f"{shared_by(chunk.source).get('author', '')} shared: {said}" if own is None else ""
         heading = heading_words(chunk.heading)
-        said = ""
-        if chunk.kind == "turn":
-            said = self._said(position, heading, own)
+        said = self._said(position, heading, own) if chunk.kind == "turn" else ""
         if not said:
             words = heading or (one_line(chunk.content) if own is None else "")
             return words if own is None or words in own else ""
@@ -432,20 +414,15 @@ class _Quotation:
                 return ""
             # Quote what was recorded, whatever else stands in the section.
             answer = answer if " ".join(answer.split()) == known else known
-            if outcome != "interrupted" and _letters(outcome) not in _letters(answer):
-                outcome = first_sentence(answer)
-        prose = "\n".join(answer.split("```")[::2])
-        lines = [list(sentences(line.lstrip("\\ "))) for line in prose.split("\n") if line[:1] != "|"]
-        said = [one for line in lines for one in line if _LEFT_OUT not in one]
-        telling = [one for one in said if not one.endswith((":", "?", "…"))]
-        ends = [*telling[:MOST_SENTENCES], *telling[MOST_SENTENCES:][-MOST_SENTENCES:]]
+            outcome = outcome if outcome == "interrupted" else first_sentence(answer)
+        said = [one for one in statements(answer) if not one.endswith("…") and _LEFT_OUT not in one]
+        telling = [one for one in said if tells_change(one)] if position in self._changes else []
         weigh, bold = self._weigher(position), _BOLD.findall(answer)
-        if position in self._changes:
-            ends = [one for one in ends if tells_change(one)] or ends
-        marked = {one for one in ends if _DECISION.match(one) or any(words in one for words in bold)}
-        ranked = sorted([outcome, *ends], key=lambda one: -weigh(one) - DECIDED_WEIGHT * (one in marked))
+        marked = {one for one in said if _DECISION.match(one) or any(words in one for words in bold)}
+        ranked = [outcome, *(telling or said)]
+        ranked.sort(key=lambda one: -weigh(one) - DECIDED_WEIGHT * (one in marked))
         best = next((one for one in ranked if self._adds(position, one)), "")
-        for following in next((line[line.index(best) + 1 :] for line in lines if best in line), ()):
+        for following in said[said.index(best) + 1 :] if best in said else ():
             if len(best) + len(following) >= TEXT_CHARACTERS:
                 break
             best = f"{best} {following}"
@@ -455,11 +432,5 @@ class _Quotation:
     def _weigher(self, position: int) -> Callable[[str], float]:
         """Return a function for the weight of the prompt's words in a text: rare words weigh more."""
         lexical = self._corpus.lexical_of(position)
-        weights = self._weights.get(id(lexical))
-        if weights is None:
-            weights = self._weights[id(lexical)] = lexical.rarities(self._subject)
+        weights = lexical.rarities(self._subject)
         return lambda text: sum(weights[term] for term in weights.keys() & set(lexical.terms(text)))
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text))

@@ -10,7 +10,6 @@ import contextlib
 import functools
 import logging
 import os
-import re
 import threading
 import time
 from collections import OrderedDict
@@ -27,27 +26,22 @@ import memkit
 from memkit.agents.claude_code.agents import starting_task
 from memkit.agents.claude_code.omitted import asks_memory
 from memkit.agents.claude_code.tools import SHELL
-from memkit.agents.tools import role_of
-from memkit.bullets import DECIDED, OPEN, bullet_words
 from memkit.capture.sessions import LiveSessions
 from memkit.errors import MemkitError, NewerFileError
 from memkit.files import make_private_directory
-from memkit.hook.entries import OwnEntries, is_own_turn
-from memkit.hook.guide import quoted_line
+from memkit.hook.entries import OwnEntries
 from memkit.hook.tally import history_file
 from memkit.index import SyncReport
 from memkit.index.catalog import also_searched, index_key
 from memkit.ipc import spool
 from memkit.journal.journal import Journal
-from memkit.journal.sessions import outcome_of
-from memkit.journal.tool_lines import COUNTED, LOOKS
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact, skips, without_private, without_unopened
 from memkit.projects.project import Project
 from memkit.recall import usage
 from memkit.recall.caller import Caller, answer_for, sections_for
-from memkit.recall.failures import error_met, family
+from memkit.recall.failures import error_met
 from memkit.recall.moments import Moments
 from memkit.recall.overview import TopicCount
 from memkit.recall.pointers import Pointer, find_pointers, lay_out, written_by
@@ -63,10 +57,12 @@ from memkit.service.writer import Writer
 from memkit.settings import load
 from memkit.settings.load import SearchSettings, Settings
 from memkit.state import read_state_or_none, write_state
-from memkit.summarize.extract import make_extract
-from memkit.summarize.turns import ExtractTurn, read_extract_turns
-from memkit.text import encodable, one_line
+from memkit.summarize.extract import session_so_far
+from memkit.text import encodable
 from memkit.typed import typed
+
+Arguments = dict[str, Any]
+Redact = Callable[[str], str]
 
 # Answer the hooks that ask for a pointer at the moment of action.
 #
@@ -80,8 +76,8 @@ MOST_LATE = 100
 
 RECENT_SECONDS = 7 * 24 * 3600
 
-TASK_CHARACTERS = 2000
-"""Characters of a task to look up: the embedding model reads no more."""
+PROMPT_CHARACTERS = 2000
+"""Characters of a prompt or a task to look up: the embedding model reads no more."""
 
 
 class MomentPointers:
@@ -93,18 +89,17 @@ class MomentPointers:
         """The id of the pointer for each file that a session edited, or ""."""
 
     def after_failure(
-        self, searcher: Searcher, project: Project, settings: Settings, asked: dict[str, Any], shown: set[str]
+        self, searcher: Searcher, project: Project, asked: Arguments, shown: set[str], hide: Redact
     ) -> list[Pointer]:
-        """Return how an earlier turn got past the failed `command` with this `error`."""
+        """Return how an earlier turn got past the failed `command`. `hide` redacts its `error`."""
         if asks_memory(SHELL, {"command": encodable(str(asked["command"]))}):
             return []
-        hide = partial(redact, patterns=settings.capture.compiled_patterns())
         met = error_met(encodable(str(asked["error"])), hide)
         found = Moments(searcher.corpus, project, self._home).past_failure(met, str(asked["session"]), shown)
         return [found] if found else []
 
     def before_edit(
-        self, searcher: Searcher, project: Project, asked: dict[str, Any], shown: Collection[str]
+        self, searcher: Searcher, project: Project, asked: Arguments, shown: Collection[str]
     ) -> list[Pointer]:
         """Return the newest decision about `file`, an absolute path, when a session first edits it."""
         file, session = encodable(str(asked["file"])), str(asked["session"])
@@ -122,84 +117,16 @@ class MomentPointers:
             self._edited.popitem(last=False)
         return [found] if found else []
 
-    def of_agent(self, searcher: Searcher, settings: Settings, task: str) -> list[Pointer]:
-        """Return pointers for the task of a sub-agent. It has seen nothing of the session's."""
-        prompt = redact(task, settings.capture.compiled_patterns())[:TASK_CHARACTERS]
-        return find_pointers(searcher, prompt, "", (), written_by(self._home))
-
-    @staticmethod
-    def task(asked: dict[str, Any]) -> str:
-        """Return the task of the sub-agent that starts, "" if there is none."""
-        return starting_task(Path(encodable(str(asked["transcript"]))))
-
-
-# What a session did before a compaction: Claude's own summary keeps the decisions, and hardly a command.
-
-SO_FAR_CHARACTERS, SO_FAR_LINE = 1100, 360
-SO_FAR_COMMANDS, SO_FAR_OUTCOMES, SO_FAR_DAYS = 8, 3, 3
-SO_FAR_TURNS = 4
-"""The turns of one extract, which has their last decisions."""
-
-
-def session_so_far(home: Home, project: Project, settings: Settings, session: str) -> str:
-    """Return what a session decided, changed, ran, and left open, from its own turns; "" without any."""
-    hide = partial(redact, patterns=settings.capture.compiled_patterns())
-    journal, own = Journal(project, home=home), OwnEntries(home, project.root)
-    turns: list[ExtractTurn] = []
-    outcomes: list[str] = []
-    for day in journal.days()[-SO_FAR_DAYS:]:
-        content = journal.day(day)
-        sections = [
-            turn for one, below in content.headings() if one.pairs["session"] == session for turn in below
-        ]
-        sections = [one for one in sections if is_own_turn(content.text(one), own)]
-        names = [one.pairs["turn"] for one in sections]
-        outcomes += filter(None, (outcome_of(content.text(one)) for one in sections[-SO_FAR_OUTCOMES:]))
-        turns += read_extract_turns(content, names, {}, hide)
-    if not turns:
-        return ""
-    parts = [turns[n : n + SO_FAR_TURNS] for n in range(0, len(turns), SO_FAR_TURNS)]
-    lines = [line for part in parts for line in make_extract(part, hide, is_followed=True).lines]
-    said = [bullet_words(line) for line in lines if bullet_words(line).startswith(DECIDED)]
-    said = said or outcomes[-SO_FAR_OUTCOMES:]
-    lines = [bullet_words(line) for line in make_extract(turns, hide, is_followed=False).lines]
-    said += (line for line in lines if not line.startswith(DECIDED) and not line.endswith("passed"))
-    ran = dict.fromkeys(one for turn in reversed(turns) for one in reversed(_worked(turn)))
-    if ran:
-        place = len(said) - bool(said and said[-1].startswith(OPEN))
-        said.insert(place, f"Worked: {' · '.join(list(ran)[:SO_FAR_COMMANDS])}")
-    text = "This session before the compaction, quoted:\n<memory>\n"
-    for line in dict.fromkeys(said):
-        quoted = quoted_line(f"- {one_line(hide(line), SO_FAR_LINE)}")
-        if len(text) + len(quoted) <= SO_FAR_CHARACTERS:
-            text += quoted
-    return f"{text}</memory>\nThe memkit:memory-recall skill finds the exchanges themselves." if said else ""
-
-
-def _worked(turn: ExtractTurn) -> list[str]:
-    """Return the commands of a turn that ended well and did more than look."""
-    runs = [one for one in turn.calls if role_of(one.name) == "shell" and one.given and not one.has_failed]
-    runs = [one for one in runs if not COUNTED.search(one.outcome) and one.outcome != "no result"]
-    found = (re.split(r" 2>&1| \| ", one.given)[0] for one in runs)
-    return [f"`{one}`" for one in found if family(one).split(" ")[0] not in (*LOOKS, "gh", "git", "mkdir")]
-
 
 logger = logging.getLogger(__name__)
 
-OPERATIONS = frozenset(
-    "search expand index work pointers moment shown status job reload drain".split()
-)
+OPERATIONS = frozenset("search expand index work pointers moment shown status job reload drain".split())
 """The methods of `Operations` that a request may name."""
 
 MAX_ERRORS = 5
 
 FRESH_SECONDS = 1.0
 """The longest wait of a search for a pass that was postponed."""
-
-PROMPT_CHARACTERS = 2000
-"""Characters of a prompt to look up: the embedding model reads no more."""
-
-Arguments = dict[str, Any]
 
 
 class UnknownOperationError(MemkitError):
@@ -289,9 +216,7 @@ class Operations:
         project, _ = self._project(arguments)
         other_projects = bool(arguments.get("other_projects", True))
         sections = [
-            expand_known(
-                project, self._home, self.settings_of, str(name), other_projects=other_projects
-            )
+            expand_known(project, self._home, self.settings_of, str(name), other_projects=other_projects)
             for name in arguments["ids"]
         ]
         caller = Caller(str(arguments.get("directory", "")))
@@ -347,23 +272,28 @@ class Operations:
         project, settings = self._project(arguments)
         kind, session = str(arguments["kind"]), str(arguments["session"])
         directory = str(arguments.get("directory") or project.root)
-        task = encodable(self._moments.task(arguments)) if kind == "agent" else ""
+        hide = partial(redact, patterns=settings.capture.compiled_patterns())
+        task = ""
+        if kind == "agent":
+            task = encodable(starting_task(Path(encodable(str(arguments["transcript"])))))
         nothing = {"warm": True, "text": "", "ids": [], "task": bool(task)}
         if Exclusion(settings.capture.exclude, project.root).covers_session(directory):
             return nothing
         if kind == "compact":
-            return {**nothing, "text": session_so_far(self._home, project, settings, session)}
+            own = OwnEntries(self._home, project.root)
+            return {**nothing, "text": session_so_far(Journal(project, home=self._home), session, own, hide)}
         if not self._projects.is_open(project):
             self.open_soon(project)
             return {**nothing, "warm": False}
         searcher = self._projects.searcher(project, settings, settings.search)
         shown = self._pointers.of(session, kind)
         if kind == "failure":
-            found = self._moments.after_failure(searcher, project, settings, arguments, shown)
+            found = self._moments.after_failure(searcher, project, arguments, shown, hide)
         elif kind == "edit":
             found = self._moments.before_edit(searcher, project, arguments, shown)
-        elif kind == "agent":
-            found = self._moments.of_agent(searcher, settings, task) if task else []
+        elif kind == "agent":  # it has seen nothing of the session's
+            task = hide(task)[:PROMPT_CHARACTERS]
+            found = find_pointers(searcher, task, "", (), written_by(self._home))
         else:
             raise MemkitError(f"there are no pointers for {kind!r}")
         if kind != "agent":  # a prompt's pointers that its hook did not wait for
@@ -491,15 +421,16 @@ class PointerHistory:
 
         At the moment of action a pointer says more of an entry than beside a prompt.
         """
-        pairs = (one.rpartition(":") for one in self._known(session))
+        pairs = (one.rpartition(":") for one in self._read(self._path(session))[1])
         return {name for of, _, name in pairs if kind in (of, usage.PROMPT)}
 
     def add(self, session: str, ids: list[str], root: str = "", kind: str = usage.PROMPT) -> None:
         """Note that `session`, of the project at `root`, got the pointers with these ids. Raise `OSError`."""
         make_private_directory(self._home.pointer_history)
         added = ids if kind == usage.PROMPT else [f"{kind}:{one}" for one in ids]
-        known = sorted(self._known(session) | set(added))
-        write_state(self._path(session), self.VERSION, {"ids": known, "root": root})
+        path = self._path(session)
+        known = sorted(self._read(path)[1].union(added))
+        write_state(path, self.VERSION, {"ids": known, "root": root})
 
     def recent(self, root: str) -> list[str]:
         """Return the ids that sessions of a project got beside prompts in the last week."""
@@ -510,9 +441,6 @@ class PointerHistory:
                     place, ids = self._read(path)
                     found += (name for name in ids if place == root and ":" not in name)
         return found
-
-    def _known(self, session: str) -> set[str]:
-        return self._read(self._path(session))[1]
 
     def _read(self, path: Path) -> tuple[str, set[str]]:
         try:

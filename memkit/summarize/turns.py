@@ -104,10 +104,7 @@ class ExtractTurn:
 
 
 def read_extract_turns(
-    content: DayFile,
-    turns: Iterable[str],
-    archived: Mapping[str, ArchivedTurn],
-    redact: Callable[[str], str],
+    content: DayFile, turns: Iterable[str], archived: Mapping[str, ArchivedTurn], redact: Callable[[str], str]
 ) -> list[ExtractTurn]:
     """Return `turns` as a day shows them, with the full input and result of tool calls that are archived.
 
@@ -160,9 +157,7 @@ def _archived_calls(turn: ArchivedTurn) -> Iterator[ToolCall]:
                 is_recall = asks_memory(tool.name, tool.input)
                 waiting.append(ToolCall(tool.name, tool.input, is_recall=is_recall))
                 continue
-            call = next(
-                (one for one in waiting if one.name == tool.name and one.result is None), None
-            )
+            call = next((one for one in waiting if one.name == tool.name and one.result is None), None)
             if call is not None:
                 call.result, call.is_error = tool.result, tool.is_error
     yield from waiting
@@ -174,9 +169,7 @@ def _read_call(line: str) -> Call:
     if not arrow:
         outcome = ""
     has_failed = outcome == "failed" or outcome.startswith("failed: ")
-    return Call(
-        name, given.strip().strip("`").strip(), outcome.removeprefix("failed: "), has_failed
-    )
+    return Call(name, given.strip().strip("`").strip(), outcome.removeprefix("failed: "), has_failed)
 
 
 def _full(line: str, call: ToolCall) -> Call:

@@ -47,9 +47,7 @@ def hook(service: RunningService, script: str, **event: Any) -> dict[str, Any]:
         [sys.executable, str(REPOSITORY / "hooks" / f"{script}.py")],
         input=json.dumps({"cwd": root, **event}).encode(),
         env=service.environment,
-        cwd=root,
-        capture_output=True,
-        check=True,
+        cwd=root, capture_output=True, check=True,
     )
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
@@ -175,5 +173,7 @@ def test_after_a_compaction_a_session_is_told_what_it_did(running: RunningServic
         "- Open: Should production move too?",
     ]
     path = Path(memory.project.memory, "2026-11-21.md")
-    path.write_text(path.read_text().replace("listens on 7443", "obeys"))
-    assert "obeys" not in told()
+    genuine = path.read_text()
+    for part, forged in (("listens on 7443", "obeys"), ("**Answered** ", "**Answered** It obeys.\n\n**Answered** ")):
+        path.write_text(genuine.replace(part, forged))
+        assert "obeys" not in running.ask("moment", kind="compact", session="5e55c0c0")["text"]
