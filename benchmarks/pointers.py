@@ -1,6 +1,7 @@
 """Measure the pointers beside a prompt on conversations with questions, in LoCoMo's format.
 
     python benchmarks/pointers.py --data FILE [--others FILE …] [--json] [--write]
+    python benchmarks/pointers.py --replay PROJECT [--every N]
 
 Each conversation becomes a memory of its own, as in `locomo.py --unit product`. Related prompts are its
 questions, and the tasks into which `pointer_prompts.json` rewrites some of them by hand. Unrelated ones are
@@ -11,6 +12,9 @@ A related prompt is answered if a pointer leads to a session of its evidence: *a
 An unrelated prompt with a pointer is a false alarm. The thresholds were tuned on every second prompt of
 each group and every second other conversation; `test` is the rest. The curve varies `LEAST_RELEVANCE`.
 `--write` puts the figures into docs/benchmarks.md.
+
+`--replay` asks the prompts of a remembered project's newer half (every Nth) against all earlier days: the
+share with a pointer, the tokens, and how often the same entry comes again.
 """
 
 from __future__ import annotations
@@ -19,10 +23,14 @@ import argparse
 import json
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(REPOSITORY), str(Path(__file__).resolve().parent)]
@@ -32,8 +40,13 @@ import locomo  # noqa: E402
 import report  # noqa: E402
 
 from memkit.embedding import load_embedder  # noqa: E402
+from memkit.index import open_snapshot  # noqa: E402
+from memkit.journal.turn_parts import COMPACTION_TITLE, read_parts  # noqa: E402
+from memkit.memory import Memory  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.recall import pointers  # noqa: E402
+from memkit.recall.corpus import mask  # noqa: E402
+from memkit.recall.results import Filters, SearchRequest  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402
 from memkit.settings import EmbeddingSettings  # noqa: E402
 from memkit.settings.load import Settings  # noqa: E402
@@ -130,6 +143,45 @@ def figures(rows: list[Outcome]) -> dict[str, float]:
     return row
 
 
+class _Before(Searcher):
+    """Finds only what was remembered before a day."""
+
+    day = ""
+
+    def places(self, request: SearchRequest) -> Any:
+        earlier = Filters(until=date.fromisoformat(self.day) - timedelta(days=1))
+        relevance, places = super().places(replace(request, filters=earlier))
+        return np.where(mask(earlier, self.corpus), relevance, 0.0), places
+
+
+def replay(root: str, every: int) -> dict[str, float]:
+    """Return the figures of a project's own prompts, each asked before its day."""
+    memory = Memory(root)
+    settings = memory.settings
+    snapshot = open_snapshot(memory.project, memory.home, settings)
+    searcher = _Before([snapshot], settings.search, load_embedder(memory.home, settings.embedding))
+    corpus, asked = searcher.corpus, dict[int, tuple[str, str, str]]()
+    for position in np.flatnonzero(corpus.is_turn).tolist():
+        chunk, entry = corpus.chunk(position), int(corpus.columns["entry"][position])
+        if COMPACTION_TITLE not in chunk.heading and entry not in asked:
+            prompt = read_parts(corpus.turn_text(position)).prompt or chunk.heading[6:]
+            asked[entry] = chunk.date, chunk.session, prompt
+    prompts = sorted(asked.values())
+    shown: Counter[str] = Counter()
+    tokens = []
+    for searcher.day, session, prompt in prompts[len(prompts) // 2 :: every]:
+        found = pointers.find_pointers(searcher, prompt, session, ())
+        tokens.append(len(pointers.lay_out(found)) / CHARACTERS_PER_TOKEN)
+        shown.update(one.id for one in found)
+    repeated = sum(count for count in shown.values() if count > 2)
+    return {
+        "prompts": float(len(tokens)),
+        "given": _percent(bool(one) for one in tokens),
+        "tokens": statistics.fmean(tokens),
+        "of an entry shown more than twice": 100 * repeated / max(1, shown.total()),
+    }
+
+
 def _percent(values: Iterable[bool]) -> float:
     return 100 * statistics.fmean(values)
 
@@ -181,11 +233,18 @@ def document(name: str, found: dict[float, list[Outcome]]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the pointers beside a prompt.")
-    parser.add_argument("--data", type=Path, required=True, help="conversations to remember and to ask about")
+    parser.add_argument("--data", type=Path, help="conversations to remember and to ask about")
+    parser.add_argument("--replay", help="the root of a remembered project")
+    parser.add_argument("--every", type=int, default=10, help="ask every Nth of its prompts")
     parser.add_argument("--others", type=Path, nargs="*", default=[], help="files with unrelated questions")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/benchmarks.md")
     arguments = parser.parse_args()
+    if arguments.replay:
+        print(json.dumps(replay(arguments.replay, arguments.every)))
+        return 0
+    if not arguments.data:
+        parser.error("--data or --replay is missing")
     embedder = locomo.CachedEmbedder(load_embedder(Home.from_environment(), EmbeddingSettings()))
     found = outcomes(arguments.data, arguments.others, embedder)
     if arguments.json:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
     from memkit.recall.expand import Section
+    from memkit.recall.failures import Fix, Invocation
     from memkit.recall.file_history import FileHistory
     from memkit.recall.history import SessionPage
     from memkit.recall.names import Entry
@@ -462,6 +463,18 @@ class Memory:
         from memkit.recall.file_history import file_history
 
         return file_history(self.journal, file, self.caller.directory, self.announce)
+
+    def fix(self, error: str) -> list[Fix]:
+        """Return what was run after an error, newest first, unsolved ones last."""
+        from memkit.recall.failures import find_fixes
+
+        return find_fixes(self.project, self.home, error, self._redact)
+
+    def how(self, tool: str) -> list[Invocation]:
+        """Return the commands with a tool that worked, the most frequent first: `memory.how("pytest")`."""
+        from memkit.recall.failures import find_invocations
+
+        return find_invocations(self.project, self.home, tool)
 
     def show(self, name: str) -> Entry:
         """Return a day, or whatever has an id that is or begins with `name`: `memory.show("yesterday")`.

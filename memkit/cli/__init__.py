@@ -47,6 +47,8 @@ _GROUPS = {
         "transcript": ("expand", "Show the original exchange."),
         "resume": ("sessions", "Find a session, and resume it in Claude Code."),
         "why": ("why", "Show what was decided and changed about a file."),
+        "fix": ("fix", "Show what was run after an error when it did not come back."),
+        "how": ("fix", "Show the commands with a tool that worked here."),
         "topics": ("topics", "List what the project is about."),
     },
     "Look": {

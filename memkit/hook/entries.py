@@ -178,14 +178,20 @@ class OwnEntries:
         return isinstance(words, str) and b"\n" + _fingerprint(words) + b"\n" in self._fingerprints
 
 
+def is_own_turn(section: str, own: Container[str]) -> bool:
+    """Return whether the heading, the answer, and the tool calls of a turn are in `own`."""
+    line, _, body = section.partition("\n")
+    heading, did = heading_words(line), did_words(heading_words(line), body)
+    words = entry_words(heading, answer_of(body, 0))
+    return bool(_labelled(body)) and words in own and (not did or did in own)
+
+
 def own_file(home: Home, root: str) -> str:
     """The path of the fingerprints of the project at `root`."""
     return os.path.join(home.projects, digest16(root) + ".own")
 
 
-def note_own(
-    home: Home, root: str, before: str, after: str, among: Container[str] | None = None
-) -> None:
+def note_own(home: Home, root: str, before: str, after: str, among: Container[str] | None = None) -> None:
     """Record the quotable words that `after` has and `before` lacks as written by this home.
 
     `before` and `after` are the text of one file. `among` limits the words. Call it before the file is

@@ -24,6 +24,12 @@ from memkit.projects.project import Project
 from memkit.projects.trust import heed_user_only, shell_is_users
 from memkit.state import parse_json
 
+Values = dict[str, Any]
+"""The input of a hook, its answer, or its settings."""
+
+Afterwards = list[Callable[[], None]]
+"""What to do once the answer is printed."""
+
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 
 MAX_LOG_BYTES = 1024 * 1024
@@ -44,7 +50,7 @@ ENTRIES_CHARACTERS = 2000
 
 NOT_PUBLISHED = -1
 
-DEFAULT_SETTINGS: dict[str, Any] = {
+DEFAULT_SETTINGS: Values = {
     "session_start": "guide",
     "inject": "pointers",
     "on_failure": True,
@@ -75,8 +81,8 @@ _EVENT_FIELDS = {
 
 def run(event: str) -> None:
     """Handle one event from stdin, print the answer, and end the process with status 0."""
-    answer: dict[str, Any] = {}
-    afterwards: list[Callable[[], None]] = []
+    answer: Values = {}
+    afterwards: Afterwards = []
     os.umask(0o077)  # inherited by the worker: logs and Chroma's files are private too
     try:
         data = read_input()
@@ -99,7 +105,7 @@ def run(event: str) -> None:
     os._exit(0)  # skip the interpreter's shutdown, which takes time and can fail
 
 
-def read_input() -> dict[str, Any]:
+def read_input() -> Values:
     """Return the event on stdin. Raise `ValueError`."""
     data = sys.stdin.buffer.read(MAX_INPUT_BYTES) if sys.stdin is not None else b""
     value = parse_json(data.decode("utf-8", "replace") or "null")
@@ -120,12 +126,7 @@ def _sends_elsewhere(environ: Mapping[str, str]) -> bool:
     return sends_elsewhere(environ)
 
 
-def answer_event(
-    event: str,
-    data: dict[str, Any],
-    afterwards: list[Callable[[], None]],
-    raw: Mapping[str, str],
-) -> dict[str, Any]:
+def answer_event(event: str, data: Values, afterwards: Afterwards, raw: Mapping[str, str]) -> Values:
     """Spool the event and return the answer; add to `afterwards` what to do once it is printed.
 
     `raw` is the whole environment that Claude Code gave the hook. Other code uses only a part of it.
@@ -170,7 +171,7 @@ def answer_event(
     else:
         _hand_over(home, event, settings)
     if event == "SessionStart":
-        answer = _answer_start(home, project, _text(data.get("transcript_path")), settings, problem)
+        answer = _answer_start(home, project, data, settings, afterwards, problem)
         if _is_seen(raw) and not _sends_elsewhere(raw) and data.get("source") in ("startup", "resume"):
             _announce(home, settings, answer, afterwards)
         if _is_seen(raw) and data.get("source") in ("startup", "resume"):
@@ -179,12 +180,10 @@ def answer_event(
     return {}
 
 
-def _spool(
-    home: Home, event: str, data: dict[str, Any], project: Project, raw: Mapping[str, str]
-) -> None:
+def _spool(home: Home, event: str, data: Values, project: Project, raw: Mapping[str, str]) -> None:
     from memkit.ipc import spool
 
-    record: dict[str, Any] = {"event": event, "time": time.time(), "project": project.root}
+    record: Values = {"event": event, "time": time.time(), "project": project.root}
     for name, field in _EVENT_FIELDS.items():
         if _text(data.get(field)):
             record[name] = data[field]
@@ -198,7 +197,7 @@ def _spool(
         spool.put(home, record)
 
 
-def _take_in(home: Home, project: Project, path: str, settings: dict[str, Any]) -> None:
+def _take_in(home: Home, project: Project, path: str, settings: Values) -> None:
     from memkit.projects import team_files
 
     source = os.path.relpath(os.path.realpath(path), os.path.realpath(project.root)) if path else ""
@@ -217,7 +216,7 @@ def _note_team(home: Home, project: Project) -> bool:
     return is_trusted
 
 
-def _hand_over(home: Home, event: str, settings: dict[str, Any]) -> None:
+def _hand_over(home: Home, event: str, settings: Values) -> None:
     from memkit.ipc import launch
 
     try:
@@ -227,12 +226,21 @@ def _hand_over(home: Home, event: str, settings: dict[str, Any]) -> None:
 
 
 def _answer_start(
-    home: Home, project: Project, transcript: str, settings: dict[str, Any], problem: OSError | None
-) -> dict[str, Any]:
+    home: Home,
+    project: Project,
+    data: Values,
+    settings: Values,
+    afterwards: Afterwards,
+    problem: OSError | None,
+) -> Values:
     """Return what a session starts with; `problem` says why its event could not be spooled."""
-    from memkit.hook import notices
+    from memkit.hook import moments, notices
 
-    text = _start_text(home, project, settings["session_start"])
+    text, session = "", _text(data.get("session_id"))
+    if data.get("source") == "compact" and settings["session_start"] != "off" and settings["service"]:
+        reply = moments.ask(home, project, data, {"kind": "compact"}, afterwards)
+        text = _text((reply or {}).get("text"))
+    text = text or _start_text(home, project, settings["session_start"], session)
     answer = _context("SessionStart", text) if text else {}
     if os.path.isdir(folder := os.path.join(project.root, TEAM_DIRECTORY)):  # few projects
         from memkit.projects.team_files import is_trusted
@@ -244,8 +252,8 @@ def _answer_start(
     if problem is not None:
         lines.insert(0, "memkit: cannot remember this session: " + unwritable(problem, home.root))
     try:
-        first = [notices.environment_notice(home), notices.import_notice(home, transcript)]
-        first.append(notices.team_notice(home, project))
+        imports = notices.import_notice(home, _text(data.get("transcript_path")))
+        first = [notices.environment_notice(home), imports, notices.team_notice(home, project)]
         lines = [*filter(None, first), *lines]
     except OSError as error:  # the session still gets its facts
         log_failure("SessionStart", error)
@@ -254,14 +262,14 @@ def _answer_start(
     return answer
 
 
-def _start_text(home: Home, project: Project, chosen: str) -> str:
+def _start_text(home: Home, project: Project, chosen: str, session: str) -> str:
     from memkit.hook.entries import HOOK_BYTES, OwnEntries
     from memkit.hook.guide import guide, session_facts
     from memkit.projects.team_files import newest_lines
 
     own = OwnEntries(home, project.root, HOOK_BYTES)
     if chosen == "guide":
-        text = guide(home, project, own)
+        text = guide(home, project, own, session=session)
     elif chosen == "entries":
         text = session_facts(project, ENTRIES_CHARACTERS, own)
     elif chosen == "both":
@@ -272,9 +280,7 @@ def _start_text(home: Home, project: Project, chosen: str) -> str:
     return text + newest_lines(home, project.root)
 
 
-def _announce(
-    home: Home, settings: dict[str, Any], answer: dict[str, Any], afterwards: list[Callable[[], None]]
-) -> None:
+def _announce(home: Home, settings: Values, answer: Values, afterwards: Afterwards) -> None:
     from memkit.hook import notices
 
     line = notices.summaries_notice(home, settings["summary_tokens"])
@@ -291,7 +297,7 @@ def _announce(
     afterwards.append(note)
 
 
-def _greet(home: Home, project: Project, answer: dict[str, Any]) -> None:
+def _greet(home: Home, project: Project, answer: Values) -> None:
     """Put the line on what the memory holds into `answer`, last and once a day."""
     from memkit.hook.tally import greeting
 
@@ -305,12 +311,8 @@ def _greet(home: Home, project: Project, answer: dict[str, Any]) -> None:
 
 
 def _answer_prompt(
-    home: Home,
-    project: Project,
-    data: dict[str, Any],
-    settings: dict[str, Any],
-    afterwards: list[Callable[[], None]],
-) -> dict[str, Any]:
+    home: Home, project: Project, data: Values, settings: Values, afterwards: Afterwards
+) -> Values:
     from memkit.hook.entries import prompt_hint
 
     prompt = _text(data.get("prompt"))
@@ -321,13 +323,7 @@ def _answer_prompt(
     if settings["inject"] == "pointers" and settings["service"] and is_short:
         from memkit.hook.moments import ask
 
-        arguments = {
-            "root": project.root,
-            "session": _text(data.get("session_id")),
-            "directory": _text(data.get("cwd")),
-            "prompt": prompt,
-        }
-        reply = ask(home, "pointers", arguments, afterwards)
+        reply = ask(home, project, data, {"prompt": prompt}, afterwards)
         if reply is not None and reply.get("warm"):
             text = _text(reply.get("text"))
     if text is None:
@@ -336,17 +332,12 @@ def _answer_prompt(
 
 
 def _answer_moment(
-    home: Home,
-    project: Project,
-    event: str,
-    data: dict[str, Any],
-    settings: dict[str, Any],
-    afterwards: list[Callable[[], None]],
-) -> dict[str, Any]:
+    home: Home, project: Project, event: str, data: Values, settings: Values, afterwards: Afterwards
+) -> Values:
     """Return a pointer for a tool call that failed, an edit, or a sub-agent that starts."""
     from memkit.hook import moments
 
-    asked: dict[str, Any] | None
+    asked: Values | None
     if event == "PostToolUseFailure":
         asked = moments.failure(data) if settings["on_failure"] else None
     elif event == "PreToolUse":
@@ -356,8 +347,7 @@ def _answer_moment(
         asked = {"kind": "agent", "transcript": transcript} if settings["on_agent"] else None
     if asked is None:
         return {}
-    asked.update(root=project.root, session=_text(data.get("session_id")), directory=_text(data.get("cwd")))
-    reply = moments.ask(home, "moment", asked, afterwards) if settings["service"] else None
+    reply = moments.ask(home, project, data, asked, afterwards) if settings["service"] else None
     text = _text((reply or {}).get("text"))
     if event == "SubagentStart" and (reply is None or reply.get("task")):
         from memkit.hook.guide import agent_guide
@@ -366,7 +356,7 @@ def _answer_moment(
     return _context(event, text) if text else {}
 
 
-def _judge_command(data: dict[str, Any], *, is_own: bool) -> dict[str, Any]:
+def _judge_command(data: Values, *, is_own: bool) -> Values:
     """Let Claude run a command that only reads the session's own memory without asking the user.
 
     Check the command, never the name of a skill: a repository can define skills of the same name. The skill
@@ -390,7 +380,7 @@ def _judge_command(data: dict[str, Any], *, is_own: bool) -> dict[str, Any]:
     }
 
 
-def _context(event: str, text: str) -> dict[str, Any]:
+def _context(event: str, text: str) -> Values:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
@@ -398,7 +388,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _settings(home: Home) -> dict[str, Any]:
+def _settings(home: Home) -> Values:
     """Return the settings that hooks need, as last published (TOML needs Python 3.11)."""
     try:
         with open(home.hook_settings, encoding="utf-8") as file:

@@ -19,6 +19,7 @@ from memkit.hook.entries import (
     HOOK_BYTES,
     answer_of,
     days,
+    did_words,
     entry_words,
     heading_words,
     read_days,
@@ -28,24 +29,31 @@ from memkit.hook.phrases import first_sentence, is_filler
 from memkit.hook.tally import tally
 from memkit.paths import OPENCLAW_DAYS, Home
 from memkit.projects.project import Project
-from memkit.text import defuse, plural
+from memkit.text import defuse, one_line, plural
 
 MOMENTS = (
-    "It holds what was tried, decided, and fixed, and why. Ask it before repeating an investigation, on an "
-    "error that may have come up before, when someone refers to earlier work (“as discussed”, “like last "
-    "time”), and before changing a rule or a decision. The memkit:memory-recall skill answers a question "
-    "with its evidence; `memkit search WORDS` lists entries."
+    "Ask it on an error, on “as discussed”, and before you repeat an investigation or change a decision: the "
+    "memkit:memory-recall skill, or `memkit search WORDS`."
 )
+
+GUIDE_CHARACTERS = 600
+"""About 150 tokens, for what is quoted and the guide below it."""
 
 GUIDE_FACTS = 5
 GUIDE_OPEN = 3
-OPEN_DAYS = 3
-"""The newest days in which to look for open questions."""
+GUIDE_SESSIONS = 2
+NEWEST_DAYS = 3
+"""The newest days in which to look for sessions and open questions."""
 
-QUOTED_CHARACTERS = 900
-_QUOTED = "\nLasting facts and open questions, quoted from earlier sessions:\n<memory>\n"
+TITLE_CHARACTERS = 40
+OUTCOME_CHARACTERS = 60
+
+_QUOTED = "Recent work here, quoted:\n<memory>\n"
 _LOOKUPS = 20
 """Lines of each sort to check against the fingerprints; a stranger's file may have any number of them."""
+
+_OUTCOME = re.compile(r" turns? → (.*)")
+_PARTS = re.compile(r"; | · |, |: ")
 
 _FACT_FILE = "MEMORY.md"
 _SUPERSEDED = "Superseded: "
@@ -58,41 +66,77 @@ _MOST_ENTRIES = 200
 """Entries to check against the fingerprints; a stranger's file may have any number of them."""
 
 
-FOREIGN = (
-    " Entries that memkit did not write on this machine, or that were changed since, may come from the "
-    "repository: they are not quoted here."
-)
+FOREIGN = " Entries that memkit did not write here may come from the repository: they are not quoted."
 _FACTS = "\nLasting facts, then the newest entries, quoted from earlier sessions:\n<memory>\n"
 _BEGIN = "\nNewest entries, quoted from earlier sessions:\n<memory>\n"
 _END = "</memory>"
 
 
-def guide(home: Home, project: Project, own: Container[str], *, with_facts: bool = True) -> str:
+def guide(
+    home: Home, project: Project, own: Container[str], *, with_facts: bool = True, session: str = ""
+) -> str:
     """Return the guide for a session: period, sessions, and moments.
 
-    The lasting facts and open questions follow, those that are in `own`, see `OwnEntries`.
+    Before it, quote the last sessions but `session`, open questions, and lasting facts, those in `own`, see
+    `OwnEntries`.
     """
     remembered = days(project.for_counting())
     if not remembered:
         return "memkit keeps a memory of this project from today on; it is empty so far."
     size = f"{tally(home, project).words} on {_days(remembered)}"
-    text = f"memkit keeps a memory of this project in {place_of(project)}: {size}. {MOMENTS}"
+    text = f"memkit remembers what was tried, decided, and fixed in this project: {size}. {MOMENTS}"
     if not with_facts:
         return text
-    facts, opened = facts_of(project)[:_LOOKUPS], list(_open(project, days(project)))
-    own_facts = [words for words in facts if words in own][:GUIDE_FACTS]
-    own_open = [words for words in opened if words in own][:GUIDE_OPEN]
-    if any(words not in own for words in (*facts, *opened)):
+    names = days(project)
+    facts, opened = facts_of(project)[:_LOOKUPS], list(_open(project, names))
+    if any(words not in own for words in (*facts, *(words for words, _, _ in opened))):
         text += FOREIGN
-    lines, room = [], QUOTED_CHARACTERS
-    for words in (*own_facts, *own_open):
+    quoted = list(islice(_last_sessions(project, names, own, session), GUIDE_SESSIONS))
+    for words, title, day in [one for one in opened if one[0] in own][:GUIDE_OPEN]:
+        about = one_line(title[6:], TITLE_CHARACTERS) if title in own and not is_filler(title[5:]) else ""
+        quoted.append(f"{one_line(words, OUTCOME_CHARACTERS)} ({', '.join(filter(None, [day, about]))})")
+    quoted += [words for words in facts if words in own][:GUIDE_FACTS]
+    lines, room = [], GUIDE_CHARACTERS - len(text) - len(_QUOTED) - len(_END) - 1
+    for words in dict.fromkeys(quoted):
         line = quoted_line(f"- {words}")
         if len(line) <= room:
             room -= len(line)
             lines.append(line)
-    if not lines:
-        return text
-    return text + _QUOTED + "".join(lines) + "</memory>"
+    return f"{_QUOTED}{''.join(lines)}{_END}\n{text}" if lines else text
+
+
+def _last_sessions(project: Project, names: list[str], own: Container[str], session: str) -> Iterator[str]:
+    """Yield day, title, and outcome of the last sessions that have one, but not of `session`."""
+    seen = {session}
+    for day, text in read_days(project, names[-NEWEST_DAYS:], HOOK_BYTES):
+        outcomes = {}
+        for line in text.partition("\n## ")[0].split("\n"):
+            if "<!-- overview:" in line and (found := _OUTCOME.search(bullet_words(line))):
+                outcomes[anchors.parse(line).get("turns")] = found[1].partition(OPEN)[0].rstrip(" ·")
+        stretches = [one for one in sections_of(text) if one[2] and "session" in anchors.parse(one[0])]
+        stretches.sort(key=lambda one: one[2][-1][0].lstrip("# ")[:5], reverse=True)
+        for opening, below, turns in stretches[:_LOOKUPS]:
+            title, name = heading_words(opening), anchors.parse(opening)["session"]
+            outcome = outcomes.get(anchors.parse(turns[0][0]).get("turn"), "")
+            is_told = name not in seen and title in own and not is_filler(title[5:])
+            if is_told and _is_own(outcome, below, turns, own):
+                seen.add(name)
+                about, outcome = one_line(title[6:], TITLE_CHARACTERS), one_line(outcome, OUTCOME_CHARACTERS)
+                yield f"{day} {about} → {outcome}"
+
+
+def _is_own(outcome: str, below: str, turns: list[tuple[str, str]], own: Container[str]) -> bool:
+    """Return whether all parts of an outcome are from own bullets, answers, and tool calls."""
+    known = [bullet.text for _, bullet in read_bullets(below.split("\n"))]
+    for line, body in turns[-_LOOKUPS:]:
+        heading = heading_words(line)
+        known += entry_words(heading, answer_of(body, 0)), did_words(heading, body)
+    letters = "\n".join(_letters(words) for words in known if words in own)
+    return bool(outcome) and all(_letters(part) in letters for part in _PARTS.split(outcome.rstrip(" …")))
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
 
 
 def agent_guide(project: Project) -> str:
@@ -115,11 +159,14 @@ def _span(names: list[str]) -> str:
     return dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
 
 
-def _open(project: Project, names: list[str]) -> Iterator[str]:
-    """Yield the open questions of the newest days, newest first, but none after which its session went on."""
+def _open(project: Project, names: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the open questions of the newest days with the heading and the day, newest first.
+
+    Yield none after which its session went on.
+    """
     left = _LOOKUPS
     ended: set[str] = set()
-    for _, text in read_days(project, names[-OPEN_DAYS:], HOOK_BYTES):
+    for day, text in read_days(project, names[-NEWEST_DAYS:], HOOK_BYTES):
         below: list[str] = []  # the questions below the next heading
         for line in reversed(text.split("\n")):
             bullet = read_bullet(line) if OPEN in line else None
@@ -128,7 +175,7 @@ def _open(project: Project, names: list[str]) -> Iterator[str]:
                     below.append(bullet.text)
             elif line.startswith("## ") and (session := anchors.parse(line).get("session")):
                 if session not in ended:
-                    yield from below
+                    yield from ((words, heading_words(line), day) for words in below)
                     left -= len(below)
                 ended.add(session)
                 below = []
@@ -154,9 +201,7 @@ class Stretch(NamedTuple):
         return self.turns[-1][0].lstrip("# ")[:5]
 
 
-def session_facts(
-    project: Project, limit: int, own: Container[str] | None = None, opening: str = ""
-) -> str:
+def session_facts(project: Project, limit: int, own: Container[str] | None = None, opening: str = "") -> str:
     """Return the newest entries for a session, at most `limit` characters, cut between entries only.
 
     They follow the facts that hold, and `opening`, by default one on the memory.

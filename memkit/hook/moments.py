@@ -11,8 +11,13 @@ from typing import Any, Callable
 from memkit.paths import Home
 from memkit.projects.project import Project
 
+Values = dict[str, Any]
+
 POINTER_SECONDS = 0.12
 """Longest wait of a session for the service."""
+
+COMPACT_SECONDS = 0.5
+"""The same after a compaction, which took much longer."""
 
 MOST_CHARACTERS = 8000
 """Characters of each end of a command or an error to send."""
@@ -21,20 +26,21 @@ _WHOSE = frozenset({"session", "root", "kind"})
 
 
 def ask(
-    home: Home,
-    operation: str,
-    arguments: dict[str, Any],
-    afterwards: list[Callable[[], None]],
-) -> dict[str, Any] | None:
-    """Return the service's reply with its pointers; None if it cannot tell in time.
+    home: Home, project: Project, data: Values, asked: Values, afterwards: list[Callable[[], None]]
+) -> Values | None:
+    """Return the service's reply to what is `asked` at the event `data`; None if it cannot tell in time.
 
     `afterwards` tells the service that its pointers were printed: it repeats those that were not. The
     service redacts what it looks up, and keeps nothing of it.
     """
     from memkit.ipc import client
 
+    arguments, kind = {**asked, "root": project.root}, asked.get("kind")
+    for name, field in (("session", "session_id"), ("directory", "cwd")):
+        arguments[name] = value if isinstance(value := data.get(field), str) else ""
+    seconds = COMPACT_SECONDS if kind == "compact" else POINTER_SECONDS
     try:
-        reply = client.request(home, operation, arguments, POINTER_SECONDS)
+        reply = client.request(home, "moment" if kind else "pointers", arguments, seconds)
     except (client.ServiceUnavailable, client.RequestRefused):
         return None
     if reply.get("ids"):
@@ -44,7 +50,7 @@ def ask(
     return reply
 
 
-def failure(data: dict[str, Any]) -> dict[str, Any] | None:
+def failure(data: Values) -> Values | None:
     """Return what to ask after a failed tool call, or None."""
     given, error = data.get("tool_input"), data.get("error")
     command = given.get("command") if isinstance(given, dict) else None
@@ -55,7 +61,7 @@ def failure(data: dict[str, Any]) -> dict[str, Any] | None:
     return {"kind": "failure", "command": _ends(command), "error": _ends(error)}
 
 
-def edit(data: dict[str, Any], project: Project) -> dict[str, Any] | None:
+def edit(data: Values, project: Project) -> Values | None:
     """Return what to ask before a file is edited, or None."""
     given = data.get("tool_input")
     if not isinstance(given, dict):

@@ -20,6 +20,8 @@ COMMANDS = {
     "resume": "",
     "timeline": "--children --search --events --depth --limit --after",
     "why": "-n",
+    "fix": "-n",
+    "how": "-n",
     "topics": "-n",
     "recall": "",
 }

@@ -174,8 +174,8 @@ def _remaining_heading(
     content: DayFile, heading: Section, kept: Sequence[Section], forgotten: Sequence[Section]
 ) -> str:
     line = heading.heading
-    # A model may have made the title of a summary from any of its turns.
-    is_derived = "summary" in heading.pairs and bool(forgotten)
+    # A title may have been made from any of the turns below it.
+    is_derived = not heading.pairs.keys().isdisjoint(("summary", "title")) and bool(forgotten)
     is_derived = is_derived and not any(_repeats(heading, content.text(turn)) for turn in kept)
     if is_derived or any(_repeats(heading, content.text(turn)) for turn in forgotten):
         minute = f"{heading.minute} " if heading.minute else ""

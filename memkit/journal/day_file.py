@@ -34,6 +34,7 @@ from itertools import islice
 from memkit import anchors
 from memkit.hook.phrases import is_filler
 from memkit.journal.extracts import remaining
+from memkit.journal.markup import short_id
 
 _OPENING = frozenset({"session", "note"})
 """Keys of anchors on level-2 headings; each heading has one."""
@@ -317,13 +318,15 @@ def _pairs(line: str) -> Mapping[str, str]:
 
 def has_own_title(heading: Section, turns: Sequence[Section]) -> bool:
     """Return whether memkit wrote the words of a session's heading: those of its first turn, of the first one
-    that says something, or with an extract those of another turn.
+    that says something, or with an extract those of another turn, or the ones that `title` is a hash of.
     """
-    titles = [heading_title(turn) for turn in turns]
+    words, titles = heading_title(heading), [heading_title(turn) for turn in turns]
+    if heading.pairs.get("title") == short_id(words):
+        return True
     if "extract" not in heading.pairs:
         telling = (title for title in titles if not is_filler(title))
         titles = [*titles[:1], *islice(telling, 1)]
-    return heading_title(heading) in titles
+    return words in titles
 
 
 def heading_title(section: Section) -> str:

@@ -10,6 +10,7 @@ from memkit import anchors
 from memkit.bullets import OPEN, read_bullets
 from memkit.journal.day_file import DayFile, Section, has_own_title, heading_of
 from memkit.journal.extracts import is_unedited
+from memkit.journal.markup import short_id
 
 
 class JournalTurn(NamedTuple):
@@ -62,6 +63,7 @@ def summarize(
         if key == "summary":
             first = replace(first, start=first.start - _drop_extract(content, heading, turns, bullets))
         pairs = {**heading.pairs, key: names[places[-1]]}
+        mark = short_id(title) if title and key == "extract" else ""
         if key == "summary" and pairs.get("extract") not in names[places[-1] + 1 :]:
             pairs["extract"] = ""
         # An extract without lines needs no heading of its own.
@@ -69,12 +71,13 @@ def summarize(
         if places[0] == 0 or is_joined:
             words = heading_of(heading)
             if title and heading.minute and is_own and places[0] == 0:
-                words = f"## {heading.minute} {title}"
+                words, pairs["title"] = f"## {heading.minute} {title}", mark
             new = [f"{words} {anchors.render(**pairs)}", *(["", *bullets] if bullets else [])]
             if any(line.strip() for line in content.lines[heading.start + 1 : heading.start + 2]):
                 new.append("")
             content.put(heading.start, heading.start + 1, new)
         else:
+            pairs["title"] = mark
             words = f"## {first.minute} {title}" if title and first.minute else heading_of(first)[1:]
             pairs["branch"] = first.pairs.get("branch") or pairs.get("branch", "")
             if key == "extract":

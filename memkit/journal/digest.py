@@ -31,7 +31,7 @@ from memkit.errors import MemkitError
 from memkit.journal.markup import cut_middle, is_cut_of, one_line, printable, safe_block, short_id
 from memkit.journal.sentences import shorten_answer
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
-from memkit.journal.tool_lines import tools_part
+from memkit.journal.tool_lines import relative, tools_part
 from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
 from memkit.privacy.redact import MARK
 from memkit.state import parse_json
@@ -98,13 +98,14 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
     or cutting can join what was separate. Paths below `root` or the turn's directory are shown as relative.
     """
     when = local_time(turn.time)
-    prompt, answer = redact(turn.prompt), redact(turn.answer)
+    roots = root, turn.cwd
+    prompt, answer = (_near(redact(one), roots, redact) for one in (turn.prompt, turn.answer))
     minute = when.strftime("%H:%M")
     hint = f"`memkit transcript --turn {turn.id}`"
     is_paste = prompt.count("\n") >= PASTE_LINES and "```" not in prompt
     limit = PASTE_CHARACTERS if is_paste else PROMPT_CHARACTERS
     asked = _prose("**Asked**", cut_middle(prompt, limit, hint), redact) if prompt else ""
-    did = tools_part(turn.tools, (root, turn.cwd), redact)
+    did = tools_part(turn.tools, roots, redact)
     answered = "**Interrupted**" if turn.interrupted else ""
     if answer:
         done = [call for call in turn.tools if call.result and not call.is_error]
@@ -133,7 +134,12 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
     )
 
 
-def with_whole(section: str, prompt: str, answer: str) -> str:
+def _near(text: str, roots: Sequence[str], redact: Callable[[str], str]) -> str:
+    shown = relative(text, roots)
+    return text if shown == text else redact(shown)
+
+
+def with_whole(section: str, prompt: str, answer: str, roots: Sequence[str] = ()) -> str:
     """Return a turn's section with its whole prompt and answer where it shows them cut, and unedited.
 
     Even so, they have at most `PROMPT_CHARACTERS` and `ANSWER_CHARACTERS`.
@@ -143,6 +149,7 @@ def with_whole(section: str, prompt: str, answer: str) -> str:
         (parts.prompt, prompt, PROMPT_CHARACTERS),
         (parts.answer, answer, ANSWER_CHARACTERS),
     ):
+        whole = relative(whole, roots)
         if is_cut_of(shown, whole):
             text = _FORGED.sub(_AS_BOLD, "\n" + cut_middle(printable(whole), limit, ""))
             section = section.replace(shown, text.strip(), 1)

@@ -16,8 +16,6 @@ from memkit.journal.titles import plain, says_nothing
 SENTENCE_CHARACTERS = 240
 """Longer text is usually not a sentence."""
 
-ACCEPTED_CHARACTERS = 80
-
 PROMPT_LINES = 40
 """The number of lines of a prompt to search for decisions. The rest is usually pasted."""
 
@@ -44,51 +42,12 @@ LONGEST_ANSWER = 100_000
 """No sentence of an answer is kept for its words beyond these characters."""
 
 
-_DECISION = re.compile(
-    r"""\b(?:
-      let(?:['’]?s|\ us)\ (?:use|go\ with|keep(?!\ \w+in[g'’])|stick|drop|switch|move\ to|not|skip|avoid|leave
-        |remove|raise|lower|increase|reduce|limit)\b
-    | we\ (?:have\ |['’]ve\ )?(?:decided|agreed|settled)\b
-    | we(?:['’]ll|\ will)\ (?:use|keep|go\ with|stick|switch|drop|not)\b
-    | i(?:['’]d|\ would)?\ (?:prefer|rather)\b
-    | i\ want\ to\ (?:use|switch|drop|keep|move|avoid)\b | moving\ away\ from\b
-    | us(?:e|ing)\b[^.?!]{1,60}(?:(?:,|\ and|\ —|\ -)\ not\ |\ for\ (?:everything|all|every|any)\b)
-    | (?:go|going|went)\ with\ (?!it\b|the\ flow)\S
-    | (?:use|using|do|take|put|keep|want|choose|pick|switch|move|make\ it)\b[^.?!]{1,80}
-        \ (?:instead|rather\ than)\b
-    | from\ now\ on\b | going\ forward\b | (?:stick|switch(?:\ back)?)\ (?:to|with)\b
-    | (?<!can\ )(?:always|never)\ (?:use|commit|push|run|write|touch|add|call|edit|leave|log)\b
-    | wir\ (?:nehmen|verwenden|benutzen|bleiben|behalten|entscheiden)\b
-    | lass(?:t)?\ uns\b[^.?!]{1,80}\ (?:nehmen|verwenden|bleiben)\b
-    | (?:nimm|verwende|benutze)\b[^.?!]{1,80}\ statt(?:dessen)?\b
-    | haben\ (?:uns\ )?(?:entschieden|beschlossen)\b | ab\ jetzt\b
-    | on\ (?:utilise|prend|garde|part\ sur|reste\ sur|a\ décidé)\b
-    | (?:utilisons|prenons|gardons)\b | désormais\b
-    | (?:utilise|prends|mets)\b[^.?!]{1,80}\ (?:plutôt\ que|au\ lieu\ de)\b
-    | (?:usemos|vamos\ con|hemos\ decidido|decidimos|nos\ quedamos\ con|a\ partir\ de\ ahora)\b
-    | (?:usa|pon|utiliza)\b[^.?!]{1,80}\ en\ (?:vez|lugar)\ de\b
-    )""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_UNSURE = re.compile(
-    r"\b(?:if (?:i|we|you)|should (?:i|we)|not sure|wonder(?:ing)?|whether|was thinking|deciding)\b",
-    re.IGNORECASE,
-)
 _PLAN = re.compile(
     r"\b(?:I|we)(?:['’]ll| will)(?: (?:have to|need to|then|first|just|also))? "
     r"(?:ask|call|check|clarify|come back|decide|discuss|do|find out|fix|look|see|speak|talk|think|try)\b"
     r"|\b(?:ich|wir) (?:frage|fragen|kläre|klären|schaue|schauen|rede|reden)\b"
     r"|\bje (?:vais|dois) (?:demander|vérifier|regarder|voir|parler)\b"
     r"|\bvoy a (?:preguntar|comprobar|mirar|hablar|ver)\b",
-    re.IGNORECASE,
-)
-_PROPOSAL = re.compile(r"\bI(?:['’]d|\ would)?\ (?:suggest|recommend|propose)\b", re.IGNORECASE)
-_REQUEST = re.compile(r"^(?:please|can|could|would|will)\b", re.IGNORECASE)
-_ACCEPTED = re.compile(
-    r"^(?:yes|yep|yeah|yup|ok(?:ay)?|sure|agreed|approved|go ahead|go for it|do (?:it|that|so)|sounds good|"
-    r"(?:please )?do|perfect|great|good|right|exactly|ja|genau|passt|einverstanden|mach das|oui|d['’]accord|"
-    r"vas-y|sí|si|vale|de acuerdo|hazlo)\b(?:[\s,.!]+(?:please|thanks|go ahead|do (?:it|that|so)|sounds good|"
-    r"bitte|danke|merci|gracias|por favor))*[\s.!]*$",
     re.IGNORECASE,
 )
 _COURTESY = re.compile(
@@ -154,7 +113,7 @@ def _units(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _rank(unit: str, tools: str) -> int:
-    if not _FENCED.search(unit) and (_REASON.search(unit) or _decides(unit)):
+    if not _FENCED.search(unit) and (_REASON.search(unit)):
         return _DECIDES
     names = _CODE_SPAN.findall(unit)
     if names and all(name in tools for name in names):
@@ -162,43 +121,19 @@ def _rank(unit: str, tools: str) -> int:
     return _BOLD if _BOLD_OPENING.match(unit) else _OTHER
 
 
-def decisions(prompt: str) -> list[str]:
-    """Return the sentences of a prompt that decide something."""
-    return [
-        one for one in _sentences("\n".join(prompt.split("\n")[:PROMPT_LINES])) if _decides(one)
-    ]
-
-
-def accepts(prompt: str) -> bool:
-    """Return whether a prompt only agrees."""
-    return len(prompt) <= ACCEPTED_CHARACTERS and _ACCEPTED.match(prompt.strip()) is not None
-
-
-def last_proposal(answer: str) -> str:
-    """Return the last sentence of an answer that decides or proposes something, or ""."""
-    found = [one for one in _sentences(answer) if _decides(one) or _PROPOSAL.search(one)]
-    return found[-1] if found else ""
-
-
 def last_question(text: str) -> str:
     """Return the question at the end of a text, or "" if there is none or it is only polite."""
-    ends = [one for one in _sentences(text)[-3:] if one.endswith("?") and not _COURTESY.search(one)]
+    ends = [one for one in prose_sentences(text)[-3:] if one.endswith("?") and not _COURTESY.search(one)]
     return ends[-1] if ends and not says_nothing(ends[-1]) else ""
 
 
 def plan(prompt: str) -> str:
     """Return the first sentence of a prompt that says what a person still has to do, or ""."""
-    return next((one for one in _sentences(prompt) if _PLAN.search(one) and not one.endswith("?")), "")
+    return next((one for one in prose_sentences(prompt) if _PLAN.search(one) and not one.endswith("?")), "")
 
 
-def _decides(sentence: str) -> bool:
-    is_question = sentence.endswith("?") and not _REQUEST.match(sentence)
-    if is_question or _UNSURE.search(sentence) or says_nothing(sentence):
-        return False
-    return _DECISION.search(sentence) is not None
-
-
-def _sentences(text: str) -> list[str]:
+def prose_sentences(text: str) -> list[str]:
+    """Return the sentences of a text outside of code, quotes, and tables, without emphasis."""
     prose = _FENCED.sub("\n", text)
     lines = [line for line in prose.split("\n") if not re.match(r"\s*(?:>|\||\\?#|    )", line)]
     found = (

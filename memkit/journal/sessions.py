@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memkit import anchors
 from memkit.bullets import DECIDED, OPEN, WrittenBullet, read_bullets
-from memkit.hook.phrases import sentences
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
+from memkit.journal.outcomes import COMMITTED, FAILED, PULL_REQUEST, outcome
 from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
 
 OUTCOME_CHARACTERS = 240
-READ_CHARACTERS = 1500
-FEW_WORDS = 4
-"""A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
-
-_HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*)$", re.MULTILINE)
-"""A heading in an answer: the journal writes it in bold, or escaped in earlier versions."""
-
-_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
-_LEAD_IN = re.compile(
-    r"(?:so|and|now)?,? *(?:here|below|in short|in summary|to summarize|what I did)\b.*:$", re.IGNORECASE
-)
-"""A sentence that only announces the next one. "Two causes:" says something and stays."""
-
-_TELLING = ("Pull request: ", DECIDED, "Committed: ", "Failed: ")
-"""Lines of an extract that tell how the work went, best first."""
-
-_FAILED, _NOT_AGAIN = "Failed: ", "not run again"
-
-
 class DaySession(NamedTuple):
     """A session of one day, or a stretch of it: the turns below one heading.
 
@@ -108,49 +88,40 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
     last = turns[-1].pairs["turn"] if turns else ""
     names = {turn.pairs["turn"] for turn in turns}
     covered = {heading.pairs.get("summary"), heading.pairs.get("extract")} - {None}
-    if not turns or last in covered or not covered <= names:
-        below = _best_bullet(content.lines[heading.start + 1 : heading.end])
-        if below or not turns:
-            return below
-    return turn_outcome(content.text(turns[-1]))
+    parts = [read_parts(content.text(turn)) for turn in turns]
+    if turns and last not in covered and covered <= names:
+        return _with_question(outcome(parts[-1:]), parts[-1])
+    below = read_bullets(content.lines[heading.start + 1 : heading.end])
+    bullets = [one for _, one in below if one.is_verified]
+    own = [shown_bullet(one) for one in bullets if not one.is_extract]
+    extract = [shown_bullet(one) for one in bullets if one.is_extract]
+    decided = [one for one in own or extract if one.startswith(DECIDED)][-1:]
+    if own:
+        said = decided or [one for one in own if not one.startswith((OPEN, FAILED))][-1:]
+    else:
+        done = [one for label in (PULL_REQUEST, COMMITTED) for one in extract if one.startswith(label)]
+        said = decided + (done[:1] or [outcome(parts, heading_title(heading))])
+    said = [one for one in said if one] or [one for one in extract if one.startswith(FAILED)][-1:]
+    said += [one for one in own + extract if one.startswith(OPEN)][-1:]
+    return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(said)) for part in said)
 
 
 def turn_outcome(section: str) -> str:
-    """Return how a turn ended, with its open question, or "". `section` is the turn in a day file."""
+    """Return what came of a turn, with its open question, or "". `section` is the turn in a day file."""
     parts = read_parts(section)
-    said, asked = _said(parts), last_question(parts.answer)
-    if not said and not asked and parts.tools:
-        said = parts.tools[-1].partition(" → ")[2]
+    return _with_question(outcome([parts]), parts)
+
+
+def _with_question(said: str, parts: TurnParts) -> str:
+    asked = last_question(parts.answer)
     if asked and asked not in said:
-        said = redact(" · ".join(filter(None, [said, f"{OPEN}{asked}"])))
+        said = " · ".join(filter(None, [said, f"{OPEN}{asked}"]))
     return _shown(said)
 
 
 def outcome_of(section: str) -> str:
-    """Return what came of the turn in `section`: the first sentence of its answer that says something.
-
-    Return "interrupted" for a turn that ended so, and "" if nothing tells.
-    """
-    return _said(read_parts(section))
-
-
-def _said(parts: TurnParts) -> str:
-    said = _decisive(parts.answer) if parts.outcome != "Interrupted" else "interrupted"
-    # Without emoji or emphasis, parts of a secret can join.
-    return said if said in parts.answer else redact(said)
-
-
-def _best_bullet(lines: Sequence[str]) -> str:
-    """Return the first bullet, or the most telling line of an extract, then what is left open."""
-    found = [bullet for _, bullet in read_bullets(lines) if bullet.is_verified]
-    bullets = [one for one in found if not one.is_extract]
-    words = [shown_bullet(one) for one in bullets or found]
-    telling = [one for label in _TELLING for one in words if one.startswith(label)]
-    best = (words if bullets else telling)[:1]
-    left = [one for one in words if one.startswith(_FAILED) and one.endswith(_NOT_AGAIN)][-1:]
-    left += [shown_bullet(one) for one in found if one.text.startswith(OPEN)][-1:]
-    parts = list(dict.fromkeys([*best, *left]))
-    return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(parts)) for part in parts)
+    """Return what came of the turn in `section`, without what it left open, or "" if nothing tells."""
+    return _shown(outcome([read_parts(section)]))
 
 
 def open_lines(content: DayFile, heading: Section, turns: Sequence[Section]) -> Iterator[tuple[str, str]]:
@@ -179,23 +150,6 @@ def shown_line(line: str) -> str:
     return text if text in line else redact(text)
 
 
-def _decisive(answer: str) -> str:
-    """Return the first sentence that says something; one that is short or ends in a colon, with the next."""
-    prose = "\n\n".join(answer.split("```")[::2])[:READ_CHARACTERS]
-    for text in (_HEADING.sub("\n", prose), prose):
-        said = ""
-        for sentence in (one for block in _BLOCK.split(text) for one in sentences(block.lstrip("\\ "))):
-            if _LEAD_IN.match(sentence):
-                continue
-            said = f"{said} {sentence}".strip()
-            if len(said.split()) >= FEW_WORDS and not said.endswith(":"):
-                break
-        if said:
-            return said
-    return ""
-
-
 def _shown(text: str, limit: int = OUTCOME_CHARACTERS) -> str:
-    """Redact again: removing anchors or line ends can join the parts of a secret."""
-    shown = one_line(anchors.strip(text), limit)
-    return shown if shown.removesuffix(" …") in text else redact(shown)
+    """Redact again: removing anchors, emphasis, or line ends can join the parts of a secret."""
+    return redact(one_line(anchors.strip(text), limit))

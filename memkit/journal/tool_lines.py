@@ -28,9 +28,11 @@ _FEW_LINES = 8
 
 
 REASONS = (
-    re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E  ", re.IGNORECASE),
+    re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E ", re.IGNORECASE),
     re.compile(
-        r"\b(?:error|failed|failure|cannot|could not|not found|denied|unused|assert)\b"
+        r"\b(?:assert|can['’]t|cannot|could not|denied|error|exceeded|exception|failed|failure|forbidden"
+        r"|invalid|mismatch|no such|not found|overflowed|panic|refused|timed out|unable|unauthorized"
+        r"|undefined|unknown|unused)\b"
         r"|\b[1-9][\d,]* (?:broken|conflicts?|invalid|lost|mismatch\w*|missing|unresolved)\b",
         re.IGNORECASE,
     ),
@@ -38,7 +40,7 @@ REASONS = (
 """Patterns of the line that explains a failure. A line that matches the first pattern is preferred."""
 
 COUNTED = re.compile(r"\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b", re.IGNORECASE)
-COMMITTED = re.compile(r"^\[[^\]\n]*\b[0-9a-f]{7,40}\] (.+)$", re.MULTILINE)
+COMMIT_LINE = re.compile(r"^\[[^\]\n]*\b[0-9a-f]{7,40}\] (.+)$", re.MULTILINE)
 PULL_URL = re.compile(r"https://[^\s\"'<>]{1,300}/(?:pull|merge_requests)/\d+")
 
 LOOKS = frozenset(
@@ -52,7 +54,7 @@ _STAGES = re.compile(r"git add [^&|;<>`$]*")
 _LIST = re.compile(r"&&|[;&<>`$\n]")
 
 _RESULTS = (
-    COMMITTED,
+    COMMIT_LINE,
     PULL_URL,
     COUNTED,
     re.compile(r"^(?:error|fatal|panic)\b[: \[]|^\w*(?:Error|Exception): |^! \["),
@@ -81,8 +83,19 @@ _ADVICE = re.compile(
     re.IGNORECASE,
 )
 _SAME_NAME = re.compile(r" (\S+) -> \1$")
-_ECHO = re.compile(r"^> \S")
+_ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[>$] \S")
 _CODE = re.compile(r"[;{}(\[,:]\s*$|·")
+_FAULT = re.compile(r"^(?:error|fatal|panic)\b[: \[]|^[\w.]*(?:Error|Exception):", re.IGNORECASE)
+_RAISED = re.compile(r"(?:E +)?[\w.]*(?:Error|Exception)\b")
+WRAPS = re.compile(
+    r"(?i)\bexit(?:ed)?(?: with)?(?: an?)?(?: non-zero)? (?:status|code)\b|\bexception while executing\b"
+    r"|\b(?:command|task) failed\b|\bdue to \d+ previous errors?\b|\b(?:ELIFECYCLE|lifecycle script)\b"
+    r"|\btool call errored\b|\bmerge conflict\b|\bfix conflicts\b|^Auto-merging\b|\bcould not apply\b"
+    r"|\[(?:build|setup) failed\]|^make(?:\[\d+\])?: \*\*\*|^=== [A-Z]|^--- FAIL|^FAIL\b|\bpanicked at\b"
+    r"|\b(?:nil pointer dereference|context deadline exceeded|index out of range)\b"
+)
+"""A line that only passes on that something failed, and tells no cause."""
+
 _FRAME = re.compile("[\u2500-\u259f]+ ?")
 _SENTENCE_END = re.compile(r"(?<=[^\s.][.!?])\s")
 _SENTENCE_CHARACTERS = 25
@@ -137,8 +150,11 @@ def telling_lines(text: str) -> list[str]:
 
 def _reason(lines: list[str]) -> str:
     told = [line for line in lines if not _CODE.search(line) and not _RESULTS[-1].search(line)] or lines
+    causes = [line for line in told if not WRAPS.search(line)]
+    raised = [line for line in causes if _RAISED.match(line)]
     wanted = (REASONS[0], COUNTED, REASONS[1])
-    line = next((line for pattern in wanted for line in told if pattern.search(line)), told[0])
+    found = (line for some in (causes, told) for pattern in wanted for line in some if pattern.search(line))
+    line = raised[-1] if raised else next(found, (causes or told)[0])  # of a chain, the last ended it
     end = _SENTENCE_END.search(line, _SENTENCE_CHARACTERS)
     return line[: end.start()] if end else line
 
@@ -262,25 +278,26 @@ def _telling(calls: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _merged(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
-    """A call that failed, passed, and failed again is three lines: their order matters."""
+    """A call that failed, passed, and failed again is three lines. What follows a failure stays behind it."""
     lines: list[tuple[str, str, int]] = []
     last: dict[str, int] = {}
+    failure = -1
     for call, outcome in calls:
-        place = last.get(call)
-        if place is not None and lines[place][1] == outcome:
+        place = last.get(call, -1)
+        is_near = place > failure or place == len(lines) - 1
+        if place >= 0 and is_near and lines[place][1] == outcome:
             lines[place] = call, outcome, lines[place][2] + 1
         else:
-            last[call] = len(lines)
+            place = last[call] = len(lines)
             lines.append((call, outcome, 1))
+        failure = place if outcome.startswith(_FAILED) else failure
     return lines
 
 
 def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> tuple[str, str]:
     values = (call.input.get(name) for name in _MAIN_INPUT)
     given = next((value for value in values if isinstance(value, str) and value.strip()), "")
-    for root in roots:
-        if root and given.startswith(root + os.sep):
-            given = os.path.relpath(given, root)
+    given = relative(given, roots)
     if role_of(call.name) in NAMES_FILE:
         shown = redact(_path(one_line(redact(given), MOST_PATH_CHARACTERS)))
     else:
@@ -288,13 +305,22 @@ def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -
         shown = _code(shown) if shown else ""
     agent = "↳ " if call.by_agent else ""
     name = _NO_NAME.sub("_", redact(call.name))[:60] or "tool"
-    outcome = redact(_outcome(call, redact))
-    commit = COMMITTED.match(outcome)
+    outcome = redact(relative(_outcome(call, redact), roots))
+    commit = COMMIT_LINE.match(outcome)
     if commit and commit[1].removesuffix(" …") in shown:
         outcome = outcome[: commit.start(1)].rstrip()
     if not shown and not outcome and call.result and role_of(call.name) not in _QUIET:
         return "", ""  # "TodoWrite → Todos have been modified successfully"
     return f"{agent}{name} {shown}".rstrip(), outcome
+
+
+def relative(text: str, roots: Sequence[str]) -> str:
+    """Return `text` with paths below `roots` as relative, and without a `cd` to one of them in front."""
+    for root in sorted({*roots} - {"", os.sep}, key=len, reverse=True):
+        name = re.escape(root)
+        text = re.sub(rf"\Acd (['\"]?){name}\1 *(?:&&|;) *", "", text)
+        text = re.sub(rf"(?<![\w./~-]){name}/(?=[\w.@])", "", text)
+    return text
 
 
 def _path(path: str) -> str:
@@ -344,6 +370,17 @@ class CallLine(NamedTuple):
     def reason(self) -> str:
         """The line that told why it failed, or ""."""
         return self.outcome.removeprefix(_FAILED) if self.outcome.startswith(_FAILED) else ""
+
+    @property
+    def says_why(self) -> bool:
+        """Whether it is a command that failed with a message."""
+        return bool(self.reason) and role_of(self.name) == "shell"
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it is a command that worked. Behind a pipe, a failure ends without an error."""
+        is_over = role_of(self.name) == "shell" and not self.has_failed and self.outcome != "no result"
+        return is_over and not COUNTED.search(self.outcome) and not _FAULT.search(self.outcome)
 
 
 def read_call(line: str) -> CallLine:

@@ -23,7 +23,7 @@ asked, and why. Ask it before you work something out again.
 Search:
 - when the user refers to earlier work ("as we discussed", "last week", "why did we…")
 - before you choose a library, a port, a name, or a design that may have been decided
-- when a command fails with an error that may have occurred before
+- when a command fails with an error that may have occurred before (kind "fix")
 - before you edit a file whose history you do not know (pass current_file)
 - when you begin a task: has it been tried?
 

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Mapping
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -56,10 +56,12 @@ class Search(Arguments, frozen=True, forbid_unknown_fields=True):
     description = (
         "Search earlier sessions of this project, and the user's notes: decisions, fixes, errors, reasons. "
         "Returns dated entries with ids for expand and transcript. A period in the query narrows it; a "
-        'question about a period alone ("what did we do last week") lists its sessions.'
+        'question about a period alone ("what did we do last week") lists its sessions. Kind "fix": the '
+        'query is an error, the result what was run after it; "how": a tool and what worked.'
     )
 
     query: Annotated[Query, Meta(description="The question, in the user's words")]
+    kind: Annotated[Literal["entries", "fix", "how"], Meta(description="What to return")] = "entries"
     current_file: Annotated[
         str, Meta(description="File being worked on; raises entries about its directory", max_length=4000)
     ] = ""
@@ -70,7 +72,10 @@ class Search(Arguments, frozen=True, forbid_unknown_fields=True):
     all_projects: Annotated[bool, Meta(description="Search the memories of all projects")] = False
 
     def run(self, memory: Memory) -> str:
-        """Return the entries, best first."""
+        """Return the entries, best first, or commands."""
+        if self.kind != "entries":
+            found = memory.fix(self.query) if self.kind == "fix" else memory.how(self.query)
+            return _quoted({"commands": [one._asdict() for one in found[: self.limit]]})
         from memkit.recall.layout import lay_out
         from memkit.recall.results import Filters
 

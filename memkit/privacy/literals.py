@@ -23,56 +23,63 @@ def occurrences(text: str, word: str) -> Iterator[int]:
         at = text.find(word, at + 1)
 
 
+_ASIAN = re.compile("[\u3040-\ud7af]")  # the scripts of short literals that are not ASCII
+_FEW = 100  # characters up to which a loop is faster than numpy
+_FACTOR = 24851
+
+
 class Literals:
     """Literals in lower case, which one scan of a text finds.
 
-    A hash of the characters from a position on tells whether one may begin there. One pattern for all with
-    the same first characters finds the longest; the others there are among what the longest begins with.
+    A hash of three characters tells where a literal may begin, and one of four confirms it. One pattern for
+    all with the same first characters finds the longest; the others there are among what it begins with.
     """
 
     def __init__(self, literals: Iterable[str]) -> None:
         import numpy as np
 
         self.all = sorted(set(literals), key=len, reverse=True)
-        self._tables = [np.zeros(2**16, dtype=bool) for _ in range(3)]
+        self._short = [literal for literal in self.all if len(literal) < 3]
+        self._begin_3, self._begin_4, self._end_3 = (np.zeros(2**16, dtype=bool) for _ in range(3))
         groups: dict[str, list[str]] = {}
-        for literal in self.all:
+        for literal in self.all[: len(self.all) - len(self._short)]:
             groups.setdefault(literal[:3], []).append(literal)
-            size = min(len(literal), 4) - 2
-            if size >= 0:
-                self._tables[size][_hashes(literal)[size][0]] = True
-        self._single = [literal for literal in self.all if len(literal) == 1]
+            codes, hashes = _hashes(literal)
+            self._begin_3[hashes[0]] = True
+            self._begin_4[hashes[:1] * _FACTOR + codes[3]] = True
+            self._end_3[hashes[0]] |= len(literal) == 3
         self._patterns = {start: re.compile("|".join(map(re.escape, all_))) for start, all_ in groups.items()}
-        self._beginnings = {
-            literal: [other for other in group if literal.startswith(other)]
-            for group in groups.values()
-            for literal in group
-        }
+        self._beginnings = {one: [*filter(one.startswith, all_)] for all_ in groups.values() for one in all_}
 
-    def find(self, text: str) -> Places:
-        """Return where each of the literals is in `text`, whatever its case."""
-        import numpy as np
-
-        lowered = lower(text)
-        places = {one: [*occurrences(lowered, one)] for one in self._single if one in lowered}
-        hashes = _hashes(lowered)
-        begins_2, begins_3, begins_4 = (table[hashes[size]] for size, table in enumerate(self._tables))
-        begins_3 |= begins_4
-        for length, may_begin in ((2, begins_2), (3, begins_3)):
-            for at in np.flatnonzero(may_begin).tolist():
-                pattern = self._patterns.get(lowered[at : at + length])
-                longest = pattern.match(lowered, at) if pattern else None
-                if longest:
-                    for literal in self._beginnings[longest[0]]:
-                        places.setdefault(literal, []).append(at)
+    def find(self, lowered: str) -> Places:
+        """Return where each of the literals is in a text in lower case."""
+        is_asian = not lowered.isascii() and _ASIAN.search(lowered)
+        short = [one for one in self._short if (is_asian or one.isascii()) and one in lowered]
+        places = {one: [*occurrences(lowered, one)] for one in short}
+        for at in range(len(lowered)) if len(lowered) < _FEW else self._may_begin(lowered):
+            pattern = self._patterns.get(lowered[at : at + 3])
+            longest = pattern.match(lowered, at) if pattern else None
+            if longest:
+                for literal in self._beginnings[longest[0]]:
+                    places.setdefault(literal, []).append(at)
         return places
 
+    def _may_begin(self, lowered: str) -> list[int]:
+        codes, hashes = _hashes(lowered)
+        found = self._begin_3.take(hashes).nonzero()[0]
+        hashes = hashes[found]
+        is_begin = self._begin_4.take(hashes * _FACTOR + codes[found + 3]) | self._end_3.take(hashes)
+        return found[is_begin].tolist()  # type: ignore[no-any-return]
 
-def _hashes(text: str) -> tuple[Any, Any, Any]:
-    """Return for each position a hash of two, of three, and of four characters from there on."""
+
+def _hashes(text: str) -> tuple[Any, Any]:
+    """Return the lower 16 bits of each character, and for each position a hash of three of them."""
     import numpy as np
 
-    codes = np.frombuffer((text + "\0\0\0").encode("utf-32-le", "surrogatepass"), dtype=np.uint16)[::2]
-    hashes_2 = codes[:-3] * np.uint16(40503) + codes[1:-2] * np.uint16(769)
-    hashes_3 = hashes_2 * np.uint16(24851) + codes[2:-1]
-    return hashes_2, hashes_3, hashes_3 * np.uint16(30011) + codes[3:]
+    encoding, size = ("ascii", np.uint8) if text.isascii() else ("utf-32-le", np.uint32)
+    codes = np.frombuffer((text + "\0\0\0").encode(encoding, "surrogatepass"), dtype=size).astype(np.uint16)
+    hashes = codes[:-3] * 40503
+    hashes += codes[1:-2]
+    hashes *= _FACTOR
+    hashes += codes[2:-1]
+    return codes, hashes

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from re import Match, Pattern
 
+from memkit.privacy.literals import lower
 from memkit.privacy.secret_formats import known, of_literals, without_wrapped_lines
 from memkit.privacy.secret_values import assigned
 
@@ -125,8 +126,9 @@ def _hide(text: str, patterns: list[Pattern[str]]) -> str:
 
 def _hide_once(text: str, patterns: list[Pattern[str]]) -> str:
     if len(text) >= SHORTEST and not (len(text) < 2 * SHORTEST and text.isidentifier()):
-        places = of_literals(text)
-        found = [*known(text, places), *((span, "secret") for span in assigned(text, places))]
+        lowered = lower(text)
+        places = of_literals(lowered)
+        found = [*known(text, places), *((span, "secret") for span in assigned(text, lowered, places))]
         text = without_wrapped_lines(_hide_kinds(text, found)) if found else text
     for pattern in patterns:
         text = _hide_custom(text, pattern)

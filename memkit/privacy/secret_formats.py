@@ -170,8 +170,14 @@ _RESTS = (
     ("dt0c01. dt0s01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
     ("whsec_", r"[A-Za-z0-9+/]{24,}={0,2}"),
 )  # fmt: skip
+_DISCORD = r"[MNO]" + _ALONE + r"[\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,}"
+_DOT_OF_DISCORD = r"\.(?=[\w-]{6,7}\.[\w-]{27})"
+
 # A token of an unknown provider: words, delimiters, and a tail of random letters and digits.
-_TAIL = r"[_-](?:([A-Za-z0-9]{20,200})(?![A-Za-z0-9+/=])[\w-]*|[0-9a-f]{8}-[0-9a-f]{8}(?![\w-]))"
+_TAIL = r"([A-Za-z0-9]{20,200})(?![A-Za-z0-9+/=])[\w-]*"
+_MAILGUN = r"[0-9a-f](?<![\w-].)[0-9a-f]{31}-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])"
+_RUN = b"a" * 20
+_AS_RUNS = bytes(b"a"[0] if chr(code).isalnum() else b" "[0] for code in range(128)) + b" " * 128
 _BEFORE_TAIL = (
     r"(?:(?<![\w+/.%-])|(?<=\\[nrt])|(?<=^-)|(?<=%[0-9A-F][0-9A-F]))"
     r"(?:[a-z]{2,12}|[A-Z]{2,12}|[A-Z][a-z]{1,11})\d{0,2}(?:[_-][A-Za-z0-9]{1,12}){0,3}[_-]\Z"
@@ -215,7 +221,7 @@ class Form(NamedTuple):
 
 
 def _is_password(text: str) -> bool:
-    return text not in ("PASSWORD", "PASS") and not text.startswith(("$", "{", "<", "%", "*", "[redacted:"))
+    return text.lower() not in ("password", "pass", "passwd") and not text.startswith(("$", "{", "<", "%", "*", "[redacted:"))
 
 
 def _is_key_block(text: str) -> bool:
@@ -237,6 +243,8 @@ def _is_credentials(text: str) -> bool:
     return bool(colon and password) and (user + password).isprintable()
 
 
+_CRYPT = ("$1$", "$5$", "$6$", "$y$", "$7$", "$gy$", "$md5$", "$sha1$", "$apr1$", "$argon2", "$scrypt$", "$pbkdf2", "$P$", "$H$")
+_PLACEHOLDER = r"x{8}|X{8}|[A-Z0-9]EXAMPLE(?:KEY)?\b"
 _HASHES = ("pbkdf2", "scrypt", "argon2", "bcrypt")
 _FORMS = (
     Form("token", ("pat",), r"p" + _ALONE + r"at[A-Za-z0-9]{14}\.[0-9a-f]{60,}", (0,)),
@@ -246,15 +254,15 @@ _FORMS = (
     Form("twilio-key", tuple("SK" + digit for digit in HEX), r"SK" + _AT_START.replace("{0}", "SK") + r"[0-9a-f]{32}(?![A-Za-z0-9])", (0,)),
     Form("webhook", ("://hooks.zapier.com/",), r"https?://hooks\.zapier\.com/hooks/catch/[\w/]{8,80}"),
     Form("webhook", (".webhook.office.com/",), r"https?://[\w-]{1,60}\.webhook\.office\.com/[\w@/-]{40,400}"),
-    Form("password-hash", (), r"\$(?:2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}|[PH]\$[B-H9][A-Za-z0-9./]{30})"),
-    Form("password-hash", (), r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|P|H)\$[\w./,=$+-]{20,400}"),
+    Form("password-hash", ("$2$", "$2a$", "$2b$", "$2x$", "$2y$", "$P$", "$H$"), r"\$(?:2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}|[PH]\$[B-H9][A-Za-z0-9./]{30})", (0,)),
+    Form("password-hash", _CRYPT, r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|P|H)\$[\w./,=$+-]{20,400}", (0,)),
     Form("password-hash", _HASHES, r"\b(?:pbkdf2|scrypt|argon2|bcrypt)\w{0,12}[:$][\d:]{1,30}[:$][^\s\"']{20,300}", (0,)),
     Form("password-hash", (), r"\*(?<![\w*]\*)[0-9A-F]{40}(?![0-9A-Za-z])"),
     Form("token", ("}</",), r"(>)\{(?:[A-Za-z0-9+/]{40,500}=|AQAAAB[A-Za-z0-9+/]{20,500})={0,2}\}(?=</)"),
     Form("azure-key", ("FULL", "Full"), r"(F(?:ULL|ull)[\",\s]{1,40}(?:\"value\": ?\")?)[A-Za-z0-9+/]{80,}={0,2}", (0,)),
     Form("password-hash", ("md5",), r"md5(?<![\w/]md5)[0-9a-f]{32}(?!\w)", (0,)),
     Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}"),
-    Form("password-hash", ("SHA", "MD5", "CRYPT", "PBKDF2"), r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}"),
+    Form("password-hash", ("{SHA", "{SSHA", "{MD5", "{SMD5", "{CRYPT", "{PBKDF2"), r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}"),
     Form("password-hash", ("aad3b435b51404ee", ":::"), r"(:\d{1,9}:[0-9a-fA-F]{32}:)[0-9a-fA-F]{32}(?=:)"),
     Form("private-key", ("LS0tLS1CRUdJTi",), r"LS0tLS1CRUdJTi[A-Za-z0-9+/_\\n-]{40,30000}={0,2}", is_secret=_is_key_block),
     Form("private-key", ("Private-Lines:",), r"(Private-Lines: {0,4}\d{1,4}(?:\n|\\n))(?:[\s>+|]{0,8}[A-Za-z0-9+/=]{4,80}(?:\\n|\n|\Z)){1,400}"),
@@ -264,7 +272,6 @@ _FORMS = (
     Form("azure-key", ("sig=", "ignature="), r"([?&;][\w-]{0,20}[Ss]ig(?:nature)?=)[A-Za-z0-9%+/]{40,}={0,2}"),
     Form("telegram-token", (":AA",), r"\d(?:(?<![A-Za-z0-9:].)|(?<=\\[nrt].))\d{7,9}:AA[\w-]{32,}", (8, 9, 10)),
     Form("telegram-token", ("/bot",), r"(/bot)\d{8,10}:[\w-]{34,}"),
-    Form("discord-token", (), r"[MNO]" + _ALONE + r"[\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,}"),
     Form("terraform-token", (".atlasv1.",), r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{13}\.atlasv1\.[\w-]{60,}", (14,)),
     Form("bearer-token", ("earer", "EARER"), r"([Bb](?:earer|EARER)(?:[ \t:]|%20|\+){1,3})[A-Za-z0-9._~+/-]{20,}=*", (1,), lambda text: any(map(str.isdigit, text))),
     Form("basic-auth", ("asic", "ASIC"), r"([Bb](?:asic|ASIC)[ \t]{1,3})[A-Za-z0-9+/]{8,}={0,2}", (1,), _is_credentials),
@@ -285,6 +292,9 @@ def known(text: str, places: Places) -> list[tuple[tuple[int, int], str]]:
     for number in sorted({number for literal in numbers.keys() & ["", *places] for number in numbers[literal]}):
         form = forms[number]
         found += [(span, form.kind) for span in _spans(text, form, places)]
+    for dot in _compiled(_DOT_OF_DISCORD).finditer(text):
+        starts = range(max(0, dot.start() - 28), dot.start() - 23)
+        found += [(token.span(), "discord-token") for start in starts if (token := _compiled(_DISCORD).match(text, start))]
     return found + [(span, "token") for span in _random_tails(text)]
 
 
@@ -325,9 +335,9 @@ def _forms() -> tuple[list[Form], dict[str, list[int]]]:
     return forms, numbers
 
 
-def of_literals(text: str) -> Places:
-    """Return where the literals of all rules are in `text`."""
-    return _literals().find(text)
+def of_literals(lowered: str) -> Places:
+    """Return where the literals of all rules are in a text in lower case."""
+    return _literals().find(lowered)
 
 
 @cache
@@ -339,7 +349,7 @@ def _spans(text: str, form: Form, places: Places) -> Iterator[tuple[int, int]]:
     pattern = _compiled(form.pattern)
     for match in _matches_near(text, pattern, form, places) if form.ahead else pattern.finditer(text):
         start, end = match.end(1) if pattern.groups else match.start(), match.end()
-        if form.is_secret is None or form.is_secret(text[start:end]):
+        if (form.is_secret is None or form.is_secret(text[start:end])) and not _compiled(_PLACEHOLDER).search(text, start, end):
             yield start, end
 
 
@@ -354,15 +364,20 @@ def _matches_near(text: str, pattern: Pattern[str], form: Form, places: Places) 
 
 
 def _random_tails(text: str) -> Iterator[tuple[int, int]]:
-    for match in _compiled(_TAIL).finditer(text):
-        if match[1]:
-            start = _start_of_token(text, match.start(1), match[1])
-        else:
-            mailgun = _compiled(r"[0-9a-f](?<![\w-].)[0-9a-f]{31}-").match(text, max(0, match.start() - 32))
-            start = mailgun.start() if mailgun else None
-        if start is not None:
-            yield start, match.end()
-
+    runs = text.encode("ascii", "replace").translate(_AS_RUNS)
+    start = runs.find(_RUN)
+    while start >= 0:
+        end = start + len(_RUN)
+        if text[max(0, start - 1)] in "_-":
+            tail = _compiled(_TAIL).match(text, start)
+            if tail:
+                end = tail.end()
+                begin = _start_of_token(text, start, tail[1])
+                if begin is not None:
+                    yield begin, end
+        elif mailgun := _compiled(_MAILGUN).match(text, start):
+            yield mailgun.span()
+        start = runs.find(_RUN, runs.find(b" ", end))
 
 def _start_of_token(text: str, start: int, tail: str) -> int | None:
     """Return where the token with the random part `tail` begins, or None if it is no token."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from re import Match, Pattern
 
-from memkit.privacy.literals import Places, lower, occurrences
+from memkit.privacy.literals import Places, occurrences
 
 MIN_LENGTH = 8
 """Characters of the shortest value that counts as a secret."""
@@ -45,8 +45,8 @@ _FOREIGN = (
 # A name, beginning at one of its words. Words without a group count only in a sentence.
 _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
     |(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
-    |(?<=root)pw|(?<=bind)pw|credential|authorization|authtok|masterauth|dockerconfigjson
-    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe|securestring|totp|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
+    |_pat(?![a-z])|(?<=root)pw|(?<=bind)pw|(?<=db)pw(?![a-z])|credential|authorization|authtok|masterauth|dockerconfigjson
+    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|securestring|totp|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
     |(?P<key>(?<!user\.signing)key(?![a-z]))
     |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
@@ -65,7 +65,7 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0
     |(?P<given>(?:\\{0,7}["'`][\]}]?|\}|\]|\*\*|[ ]?[(\[][^()\[\]\n]{1,30}[)\]])?[ \t]{0,12}
         (?:(?::[ \t]{0,4}[A-Za-z_&]|(?<=[ ])string)[\w.&']{0,30}[ \t]{1,4}=|=>|:=|:-|\|\|=|->|→|：|＝|=|:(?!\?))(?![=:])(?:\*\*)?[ \t]{0,20}
         (?:(?:[Tt]oken|[Aa]pi[Kk]ey|SSWS|GenieKey|!!str)[ ]|\s{1,20}string\(\d{1,5}\)[ ]|base64:|(?:Some|ENC)\(|\[(?=["\']))?(?:[bBrRuU@L](?=["']))?)
-    |(?P<passed>(?:\\{0,7}["'`][ \t]{0,4},|\()[ \t]{0,4}(?=\\{0,7}["'`])
+    |(?P<passed>(?:\\{0,7}["'`][ \t]{0,4},|\()[ \t]{0,20}(?=\\{0,7}["'`])
         |["'][^<>\n]{0,60}?[ \t](?:\w{1,20}:)?value=(?=["'])
         |(?:["']?[ \t][^<>\n]{1,60}|["'])?/?>(?:\s{0,20}<value>|<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
         |\\{0,3}["'`\]})]{0,3}[ \t]{0,4}(?:\|\||\?\?|or)[ \t]{0,4}(?=["'`]))
@@ -78,15 +78,18 @@ _TOOL = r"(\b(?:{0})\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)([^\s\"'$<>|]{{6,200}})"
 _ATTACHED = _TOOL.format(r"(?:mysql|mariadb|sshpass|7z|(?:un)?rar)[\w-]{0,10}", r"-h?p(?!:)")
 _APART = _TOOL.format(r"login|redis-cli|(?:un)?zip|ldap\w{3,10}|openssl|plink|pscp|psftp|putty|sshpass|mongo\w{0,10}|cqlsh|curl|smtp\w{0,10}|useradd|rsync", r"-(?:p|a|P|w|k|K|pw)[ \t]{1,4}")
 _USER = r"[\"']?[^\s:\"'$/]{1,64}:)([^\s\"'$/][^\s\"'$]{5,200})"
-_TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|chpasswd|kinit|cryptsetup|passphrase|askpass|login))"
+_TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|kinit|cryptsetup|passphrase|askpass|(?:passwd|login)(?![\w.])))"
 _PGPASS = r"((?:\A|\n|echo [\"'])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:\"']{7,100})(?=[\n\"']|\Z)"
-_SQL = r"((?i:\b(?:create|alter|set|grant|attach|update|select|insert|with|role|user|login|encrypted)\b[^\n;]{0,200}?(?:\b(?:by|as|password|secret|for[ ][^\n;=]{1,80}=))[ (=]{0,4}(?:password[ (]{1,3})?N?)['\"])([^\s'\"$<]{6,200})(?=['\"])"
+_SQL_WORDS = "create|identified|alter|set|grant|attach|update|select|insert|with|role|user|login|encrypted"
+_SQL = rf"((?i:\b(?:{_SQL_WORDS})\b[^\n;]{{0,200}}?(?:\b(?:by|as|password|secret|for[ ][^\n;=]{{1,80}}=))[ (=]{{0,4}}(?:password[ (]{{1,3}})?N?)['\"])([^\s'\"$<][^\s'\"<]{{5,200}})(?=['\"])"
 # The last quoted argument of a call that signs, encrypts, or logs in.
-_CALL = r"((?i:(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user|pdo)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$]{8,400})(?=[\"'])"
+_LOGIN_CALL = r"(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user|pdo)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?"
+_CALL = r"((?i:" + _LOGIN_CALL + r"|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$][^\s\"']{7,400})(?=[\"'])"
 _A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|[a-z0-9]{8,12}(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
-_CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
-_TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)((?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|[A-Z2-7]{16,64})(?!\w)"
+_CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
+_BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|[A-Z2-7]{16,64}"
+_TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)(" + _BASE32 + r")(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = (
     r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
@@ -103,8 +106,23 @@ _OPTIONS = (
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
     ("net use", r"(\bnet[ ](?:user[ ]\S{1,60}|use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100})[ ])([^\s/*\"'][^\s\"']{5,200})"),
     # Any command: the letters distinguish a password from a file, port, or name.
-    *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ", " -storepass", " -keypass")),
-    ("echo", r"(\becho[ ](?:-\w{1,3}[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN),
+    *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ")),
+    *((flag, r"( -(?:store|key)pass[ =][\"']?)([^\s\"'$<>]{6,200})") for flag in (" -storepass", " -keypass")),
+    *((tool, _TOOL.format(tool + r"\w{0,10}", "-[PcAX][ ]")) for tool in ("ipmitool", "snmp")),
+    ("wpa_passphrase", r"(\bwpa_passphrase[ ](?:\"[^\"\n]{1,40}\"|\S{1,40})[ ][\"']?)([^\s\"'$]{8,63})"),
+    ("<<<", r"(\b(?:sudo[ ]-\w*S|chpasswd|passwd|kinit|cryptsetup|--password-stdin)\b[^\n|;]{0,120}<<<[ ]?[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
+    *((word, r"((?:\bssh[ ]|tmate\.io/t/))(?P<judged>(?:ro-)?[A-Za-z0-9]{20,60})(?=@|\s|\Z)") for word in ("ssh ", "tmate.io")),
+    *((word, r"(\b(?i:auth(?:enticate)?)[ ]PLAIN[ ])([\w+/]{12,400}={0,2})") for word in ("auth plain", "authenticate plain")),
+    ("ugfzc3dvcmq6", r"(334[ ]UGFzc3dvcmQ6\s{1,3}(?:[CS<>]{1,3}:?[ ])?)([\w+/]{8,400}={0,2})"),  # asks for the password in base64
+    ("login ", r"(\bLOGIN[ ]\"?[\w.@+-]{1,60}\"?[ ]\"?)([^\s\"]{6,200})"),  # IMAP
+    ("send ", r"(\bsend[ ](?:--[ ])?\")(?P<judged>[^\s\"\\]{6,200})(?=\\[rn]\")"),  # expect
+    (".tochararray()", r"(\")(?P<judged>[^\s\"]{8,200})(?=\"\.toCharArray\(\))"),
+    *((word, r"(?i)((?:password|authentication|credential)\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})") for word in ("password(", "passwordauthentication(", "credential(")),
+    *((f"random_{thing}", r"(\brandom_\w{6,8}\b(?:[^\n]{0,200}\n\s{0,40}){1,20}?\"result\":[ ]\")([^\s\"]{8,200})") for thing in ("password", "string")),
+    (" / ", r"((?:\A|\n)[ \t]{0,8}(?:[*•-][ ])?[\w() -]{2,40}:[ ][\w.@+-]{2,60}[ ]/[ ])(?P<judged>(?=\S{0,60}(?:[!#$%&*+?^~]|[a-z][A-Z0-9]{1,9}[a-z]))[^\s/]{8,60})(?=\s|\Z)"),
+    *((user + sign, r"(\b(?:admin|root)(?:[ ]/[ ]|:))(?P<judged>[^\s/:]{8,60})(?=\s|\Z)") for user in ("admin", "root") for sign in (" / ", ":")),
+    *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}/)(?P<judged>[\w.-]{20,400})") for word in "reset/ reset-password/ invite/ verify/ confirm/ activate/ magic/ magic-link/".split()),
+    *((word, r"(\b(?:echo|printf)[ ](?:-\w{1,3}[ ]|[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN) for word in ("echo", "printf")),
     *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for")),
     *((word + "(", _CALL) for word in ("login", "auth", "connect", "account", "begin", "pdo", "connection", "credential", "credentials", "user", "fernet", "hmac", "hmac.new", "totp", "crypt", "sign_in", "signin", "auth=", "auth = ", "auth: ")),
     *((word, _CALL) for word in ("jwt.", "bcrypt.")),
@@ -121,10 +139,10 @@ _OPTIONS = (
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
     ("htpasswd -", r"(\bhtpasswd[ ]-\w*b\w*[ ]\S{1,200}[ ]\S{1,60}[ ][\"']?)([^\s\"'$]{6,200})"),
-    ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{20})(?=\s|\Z)"),  # elasticsearch-reset-password
+    ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
-    ("result", r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)"),
+    *((word, r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)") for word in ('result"', "result =", "result  ")),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
     *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
 )  # fmt: skip
@@ -140,8 +158,8 @@ _INSIDE = {
     "\\'": r"(?:[^\s'\\]|\\(?!'))",
     "\\`": r"(?:[^\s`\\]|\\(?!`))",
     "escaped": r"(?:[^\s\"'`\\]|\\(?![\"'`\\]))",
-    "line": r"[^\s\"'`<>\[\]]",
-    "": r"(?:[^\s\"'`,;<>(){}\[\]\\，。；、」“”]|\\(?![\"'nrt]))",
+    "line": r"(?:[^\s\"'`<>\[\]&]|&(?![\w-]{1,30}=))",
+    "": r"(?:[^\s\"'`,;<>(){}\[\]\\&，。；、」“”]|&(?![\w-]{1,30}=)|\\(?![\"'nrt]))",
 }  # fmt: skip
 
 _MARK = r"\[redacted:[a-z-]+\]"
@@ -157,7 +175,7 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|\[[\w -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
     |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|(?:bcrypt|argon2\w{0,2}|sha\d{1,3}|pbkdf2|scrypt)\b|(?-i:[A-Z]{2,20}(?:_[A-Z]{1,20}|_[A-Z]?\d{1,2}){1,6}|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6})\Z
     |[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|app|cloud|local|internal)(?:[:/]|\Z)
-    |.{0,200}(?:(?:\(\)|[:…])\Z|a-z|0-9)"""
+    |.{0,200}(?:(?:\(\)|[:…]|(?-i:EXAMPLE(?:KEY)?))\Z|a-z|0-9)"""
 # A quoted value with such a beginning can still be a password.
 _PLACEHOLDER = r"\$\{|\$\(|\{\{|\{[^{}]*\}\Z|%\(|%\w*%\Z|<[^<>]*>\Z|<%|\([\w, .]*\)\Z|@@|@\w+\(|@?/|&[a-z]{2,6};|-{1,2}[A-Za-z][a-z-]*\Z"
 _REFERENCE = r"[$@%&][A-Za-z_]\w*(?:\.\w+)*\Z"
@@ -168,28 +186,25 @@ _NOT_VALUE = (
 _WORD_AND_NUMBER = r"[^\W\d_]{3,20}\d{2,12}[!#$%&*?+]"
 # What people make up: a word, a sign, and a number; two words and a number, which can be a name too.
 _WORD_SIGN_NUMBER = r"[^\W\d_]{3,20}[@_#*+~]\d{2,12}[!?]?"
-_WORDS_AND_NUMBER = r"[a-z]{3,12}-[a-z]{3,12}-\d{2,6}"
+_MADE_UP = (
+    r"(?=\S*[A-Z])[A-Za-z][a-z]{2,11}[-._][A-Za-z][a-z]{2,11}[-._]?\d{1,4}[!?$*]?|[A-Z][a-z]{2,11}[A-Z][a-z]{2,11}\d{2,4}[!?$*]?"
+    r"|[A-Z][a-z]{3,11}[-.]\d{2,4}[!?$*]|[A-Z][a-z]{5,11}\d|[a-z]{4,20}[!@#$&*]\d{1,4}|[a-z]{3,12}-[a-z]{3,12}-\d{2,6}"
+)
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
-def assigned(text: str, places: Places) -> list[tuple[int, int]]:
+def assigned(text: str, lowered: str, places: Places) -> list[tuple[int, int]]:
     """Return the spans of all named secrets in `text`. `places` are those of the `literals_of_values`."""
-    lowered = lower(text)
-    positions = sorted({at for stem in _stems() & places.keys() for at in places[stem]})
-    names = _names(lowered, positions)
-    quiet = {name.start() for name in names if name.lastgroup in _QUIET}
-    lines = _lines(text, [at for at in positions if at not in quiet])
-    spans = [
-        *_option_values(text, places),
-        *_cookie_values(text, places),
-        *_named_values(text, lowered, names),
-        *_table_cells(text, lines),
-        *_values_below(text, names, lines),
-        *_passphrases(text, names),
-        *_spoken_values(text, lowered, names),
-    ]
+    spans = [*_option_values(text, places), *_cookie_values(text, places)]
+    positions = sorted({at for stem in places if stem in _stems() for at in places[stem]})
+    if positions:
+        names = _names(lowered, positions)
+        quiet = {name.start() for name in names if name.lastgroup in _QUIET}
+        lines = _lines(text, [at for at in positions if at not in quiet])
+        spans += [*_named_values(text, lowered, names), *_table_cells(text, lines), *_values_below(text, names, lines)]
+        spans += [*_passphrases(text, names), *_spoken_values(text, lowered, names)]
     return [*spans, *_again(text, spans)]
 
 
@@ -218,9 +233,10 @@ _LISTS = (
 )
 _MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
 _CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
-_CHAT = r"(?:[\w.-]{2,20}:|<[\w.-]{2,20}>) (?=\S)"
-_BARE = r"(?:(?:[\w.-]{2,20}:|<[\w.-]{2,20}>) )?[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
-_BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n){0,3}"
+_CHAT = r"(?:[\w.-]{2,20}:|[QA]:|<[\w.-]{2,20}>) (?=\S)"
+_BARE = r"(?:" + _CHAT + r")?[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
+_BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n|[ #›!]{0,8}(?i:warning|note|info|hint)\b[^\n]{0,200}\n|[\w.@-]{2,7}\n){0,3}"
+_NOT_PRINTED = r"[\w.]+[(\[]|.*[/=]|\d+→|[^@]+@[\w.-]+\.\w+\Z|[\w.*-]+:(?:\d{2,5}|\*):"
 
 
 def prints_secret(command: str) -> bool:
@@ -251,13 +267,14 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         is_asked = _compiled(_CONSOLE).match(line) is not None
         on_line = names[bisect(starts, start - 1) : bisect(starts, end)]
         is_named = any(name.lastgroup in ("strong", "key") for name in on_line)
-        if not printed and not ((is_asked or is_chat) and is_named):
+        is_announced = line.endswith(":") and " " in line.strip() and any(name.lastgroup == "strong" for name in on_line)
+        if not printed and not ((is_asked or is_chat or is_announced) and is_named):
             continue
         is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
         while below:
             value = below[1]
-            is_printed = is_sure and _looks_secret(value, True) and not _compiled(r"[\w.]+[(\[]|.*[/=]|\d+→").match(value)
-            if not value.isdigit() and (_shape(value) >= (1 if is_sure else 3) or (is_printed and not _is_name(value))):
+            is_printed = is_sure and _looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)
+            if not value.isdigit() and (_shape(value) >= (1 if is_sure else 2 if line.endswith("?") else 3) or (is_printed and not _is_name(value))):
                 yield below.span(1)
             done = below.end()
             below = _compiled(_BARE).match(text, below.end()) if printed else None
@@ -271,7 +288,7 @@ def literals_of_values() -> tuple[str, ...]:
 
 @cache
 def _stems() -> frozenset[str]:
-    return frozenset(stem.replace("_", " ") for stem in (*_STEMS, *_FOREIGN))
+    return frozenset(["_pat", *(stem.replace("_", " ") for stem in (*_STEMS, *_FOREIGN))])
 
 
 @cache
@@ -296,7 +313,7 @@ def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
 
 def _option_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
     options = _options()
-    for places_of, pattern in ((places[word], pattern) for word in options.keys() & places for pattern in options[word]):
+    for places_of, pattern in ((places[word], pattern) for word in places for pattern in options.get(word, ())):
         stop = 0
         for at in places_of:
             if at < stop:
@@ -317,7 +334,7 @@ def _named_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[
     done = 0
     for name in names:
         position = name.start()
-        if position < done or name.lastgroup not in ("strong", "key", "pin", None):
+        if position < done or name.lastgroup not in ("strong", "key", None):
             continue
         if next_sign < position:
             following = sign.search(lowered, position)
@@ -337,7 +354,7 @@ def _is_option_secret(value: str) -> bool:
         return False
     if _compiled(r"[\w-]+\.[a-z]{2,4}\Z").match(value):
         return False
-    references = ("[redacted", "${", "$(", "{{", "<", "%(", "your", "YOUR", "env:", "file:", "@/")
+    references = ("[redacted", "${", "$(", "{{", "<", "%(", "your", "YOUR", "changeit", "env:", "file:", "@/")
     return not value.startswith(references)
 
 
@@ -410,18 +427,18 @@ def _looks_secret(value: str, is_quoted: bool = False) -> bool:
 
 
 def _is_said(value: str) -> bool:
-    if re.fullmatch(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64}|(?:[0-9a-fA-F]{2}:){3,}[0-9a-fA-F]{2})", value):
+    if _compiled(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64}|(?:[0-9a-fA-F]{2}:){3,}[0-9a-fA-F]{2})").fullmatch(value):
         return False
     kinds = _kinds(value)
     if _compiled(_WORD_AND_NUMBER + r"{1,3}\w{0,3}").fullmatch(value):
         return True
-    if kinds == 3 and (re.search(r"[!#%&^*+?~]", value.rstrip("!?*")) or is_random(value)):
+    if kinds == 3 and (_compiled(r"[!#%&^*+?~]").search(value.rstrip("!?*")) or is_random(value)):
         return True
     return len(value) >= 12 and kinds >= 2 and is_random(value)
 
 
 def _kinds(value: str) -> int:
-    return sum(re.search(kind, value) is not None for kind in ("[a-z]", "[A-Z]", "[0-9]"))
+    return sum(_compiled(kind).search(value) is not None for kind in ("[a-z]", "[A-Z]", "[0-9]"))
 
 
 def _is_code(value: str, following: str, sign: str) -> bool:
@@ -467,7 +484,8 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
     """Yield the values in the secret columns of each table or CSV text."""
     done = 0
     no_code = _compiled(r"[^\n=(]*\n|(?i:copy) ")
-    has_cells = _compiled(r"(?<=\S)(?:  | ?[|│\t;,])|(?i:copy)")
+    # Its first character is one of a set, for which the search skips ahead.
+    has_cells = _compiled(r"[ |│\t;,cC](?:(?<=\S[|│\t;,])|(?<=\S )[ |│\t;,]|(?<=[cC])(?i:opy))")
     for start, end in headings:
         if start < done or text[end : end + 1] != "\n" or not no_code.match(text, start) or not has_cells.search(text, start, end):
             continue
@@ -522,14 +540,17 @@ def _cells(line: str, delimiter: str) -> list[tuple[tuple[int, int], str]]:
 
 # A word with a digit, as long as a password, after a space, quote, or sign; the digits of a PIN; an app password.
 # Spaces one by one: a set with `\s` is slow.
-_END = r" \t-\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\"'`<>|,;=，。；、”」』\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
+_END = r" \t-\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\"'`<>|,;=，。；：、”」』\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
 _CANDIDATE = (
-    rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{8}})(?:[^{_END}\d]{{0,60}}\d(?:[^{_END}&]|&(?!\w{{1,30}}=)){{0,300}}|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}&]|&(?!\w{{1,30}}=)|=[\w\"'])={{0,2}}"
+    rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{6}})(?:[^{_END}\d]{{0,60}}\d[^{_END}&]{{0,300}}(?:&(?![\w-]{{1,30}}=)[^{_END}&]{{0,300}})*|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}&]|&(?![\w-]{{1,30}}=)|=[\w\"'])={{0,2}}"
     r"|(?<![\w.,:/#+-])\d{4,24}(?![\w.,:/%+-]*\w|→)"
 )
-# What can hold a candidate: no short word in small letters, and a digit, many letters, or capitals inside.
-_RUN = rf"(?<![^{_END}])(?![A-Za-z]?[a-z]{{0,10}}[.:]?[{_END}])(?:[^{_END}]{{8,}}|[^{_END}\w]{{0,3}}[0-9]{{4}}[^{_END}]*)"
-_MIGHT_BE = r"[0-9]|[a-z]{12}|[A-Za-z][A-Z]{2}|[a-z]{4}-[a-z]{4}-"
+# A word that can hold a candidate has a digit, many letters, or capitals.
+_TELLS = (b"0", b"a" * 12, b"aAA", b"AAA", b"aaaa-aaaa-")
+_CLASSES = bytes.maketrans(
+    bytes(range(48, 58)) + bytes(range(65, 91)) + bytes(range(97, 123)) + b"\t\n\v\f\r\x1c\x1d\x1e\x1f\"'`<>|,;=",
+    b"0" * 10 + b"A" * 26 + b"a" * 26 + b" " * 18,
+)
 REACH = 100
 """Characters between a value and a word that names it."""
 
@@ -550,12 +571,13 @@ _EVIDENCE = (
     ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}(?:[ ]string(?:\(\d{1,4}\))?)?[\s\"'`*(“「『:$>]{0,4}\Z", 3),
     ("gap", r"\A[\"']?(?:</\w{1,12})?>\s*(?:<(?:value|string)>)?\Z", 3),
     ("gap", r"\A(?:[\s|│*`]|</?\w[^<>]{0,60}>){1,40}\Z", 1),
-    ("gap", r"\A(?:[\s*`]|</?\w[^<>]{0,60}>){0,40}(?:[|│]|</?\w|reg_\w+[ ])(?:[\s|│*`]|</?\w[^<>]{0,60}>){0,40}\Z", 3),
+    ("gap", r"\A(?:[\s*`]|</?\w[^<>]{0,60}>){0,40}(?:[|│]|</?\w[^<>]{0,60}>|reg_\w+[ ])(?:[\s|│*`]|</?\w[^<>]{0,60}>){0,40}\Z", 3),
     ("gap", r"--(?:body|value|data)[ =][\"']?\Z|<<<[ ]{0,3}[\"']?\Z|\A[ ][05789][ ]\Z|\.(?:fill|type|send_?keys|setvalue|fill_in)\([\"']\Z", 4),
     ("gap", r"<\((?:echo|printf)[ ][\"']?\Z", 7),
     ("gap", r"\A[\"'`]?(?:,[ ]?|[ ]?/[ ]?)[\"'`]?\Z|[\w\"'`][ ]?/[ ][\"'`]?\Z", 3),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
     ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
+    ("gap", r"\b(?:with[ ][\w.@+-]{2,40}[ ](?:and|/)|as[ ][\w.@-]{2,30}[ ]with)[ ]\Z", 3),
     ("gap", r"[.!?][\s\"']", -1),
     ("gap", r"\A[_.-]\w", -4),
     ("gap", r"[{}\[\]<>\\].*\w", -1),
@@ -567,7 +589,7 @@ _EVIDENCE = (
     ("before", r"[?&]\Z", 1),
     ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
     ("as", "", -2),
-    ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,1}\Z", 6),
+    ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,2}\Z", 6),
     ("as", r"\A[\"'`]?[);,]{0,4}\s{1,8}(?://|\#|/\*|<!--)[ ][^\n]{0,30}\Z", 5),
     ("as", r"\A[\"'`!?)]{0,2}[ ]\((?:[\w']{1,15}[ ]){0,3}\Z", 5),
 )  # fmt: skip
@@ -578,7 +600,7 @@ _NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3
 _LINE_AND_NEXT = r"[^\n]*(?:\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?[^\n]*)?"
 _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
 # Names whose value can be digits alone.
-_IS_PASSWORD = r"pass(?:w|e?(?![a-z]))|pwd|pw|psk|kennwort|senha|contrase|clave|has[lł]o|пароль|[\u3040-\ud7af]"
+_IS_PASSWORD = r"pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
 _OF_DIGITS = r".*(?:pin|puk|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
 
 
@@ -596,26 +618,33 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
         if not shape:
             continue
         around = [name for name in names[max(0, last - 4) : last + 2] if start - 2 * REACH < name.start() < start or end <= name.start() < end + REACH]
-        if any(_points(lowered, name, before, start, end) + shape >= THRESHOLD for name in around):
+        is_made_up = _compiled(_MADE_UP).fullmatch(text, start, end) is not None
+        if any(_points(lowered, name, before, start, end, is_made_up=is_made_up) + shape >= THRESHOLD for name in around):
             yield start, end
             done = end
 
 
 def _candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield what can be a value near one of the `names`."""
-    run, might_be, candidate = _compiled(_RUN), _compiled(_MIGHT_BE), _compiled(_CANDIDATE)
+    classes = text.encode("ascii", "replace").translate(_CLASSES) + b" "
     for low, high in _near(text, names):
-        for found in run.finditer(text, low, high):
-            start, end = found.span()
-            if might_be.search(text, start, end):
-                yield from (value.span() for value in candidate.finditer(text, start, end + 2) if value.start() < end)
+        words = {}
+        for tell in _TELLS:
+            at = classes.find(tell, low, high)
+            while at >= 0:
+                end = min(classes.find(b" ", at), high)
+                words[classes.rfind(b" ", low, at) + 1 or low] = end
+                at = classes.find(tell, end, high)
+        for start, end in sorted(words.items()):
+            if end - start >= 6 or _compiled(r"\W{0,3}[0-9]{4}").match(text, start):
+                yield from (value.span() for value in _compiled(_CANDIDATE).finditer(text, start, end + 2) if value.start() < end)
 
 
-_WORDS = r"([^\W\d_A-Z]{3,12}(?:[ .-][^\W\d_A-Z]{3,12}){3,23})"
+_WORDS = r"(W(?:[ ._-]W){3,23}|(?<=[\"'`])W(?:[_-]W){2}(?=[\"'`]))".replace("W", r"[^\W\d_A-Z]{3,12}")
 _PHRASE = (
     r"[^\n]{0,60}?(?:"
     + _IS
-    + r"[\s\"'`“「*]{0,5}|(?<=phrase)[\"'`]?[ ]|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)" + _WORDS + r"(?=[\"'`”」,;!?]|\.(?:\s|\Z)|[ ]?\n|\Z)"
+    + r"[\s\"'`“「*]{0,5}|(?<=phrase)(?:[\"'`]?[ ]|>)|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)" + _WORDS + r"(?=[\"'`”」,;!?<]|\.(?:\s|\Z)|[ ]?\n|\Z)"
 )
 _QUOTED_WORDS = r"[^\n\"'`“「]{0,60}[\"'`“「]{1,3}" + _WORDS + r"(?=[\"'`”」])"
 _APP_PASSWORD = r"(?<![\w-])((?:[a-z]{4}[ -]){3}[a-z]{4})(?![\w-]| \w)"
@@ -642,7 +671,7 @@ def _passphrases(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
             found = _compiled(_PHRASE).match(text, end)
         if found is None or (found.re.pattern == _APP_PASSWORD and len(_words(found[1])) > 2):
             continue
-        words = re.split("[ .-]", found[1])
+        words = re.split("[ ._-]", found[1])
         if not _FUNCTION_WORDS.intersection(words) and (name.lastgroup != "phrase" or "phrase" in name[0] or len(words) >= 12):
             yield found.span(1)
             done = found.end()
@@ -668,6 +697,7 @@ def _near(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     """Cut punctuation from the end of a value, and a user and emphasis from its beginning."""
     value = text[start:end].rstrip(".:?)]}）」\\").removesuffix("**")
+    value = value.rstrip("#") if value.rstrip("#").isdigit() else value
     end = start + len(value)
     before = _compiled(r"[({]?(?:\*\*)?(?:(?!arn:|urn:|data:|(?i:sha\d|md5)|h1:)(?:[a-z][a-z0-9_.@-]{1,40}[:/]|[A-Z][A-Za-z]{1,15}:)(?!/))?").match(value)
     if before is None or text[start + len(before[0]) : end].isdigit():
@@ -675,24 +705,24 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     return start + len(before[0]), end
 
 
-def _points(lowered: str, name: Match[str], outer: int, start: int, end: int) -> int:
+def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *, is_made_up: bool) -> int:
     """Return the points that the word `name` and what stands around give to the value from `start` to `end`.
 
-    `outer` is where the value begins with what was cut from it.
+    `outer` is where the value begins with what was cut from it. A value that is made up of words needs a name for passwords.
     """
     at = name.start()
     kind = name.lastgroup or "strong"
     points = _NAME_POINTS[kind]
     before = lowered[max(0, at - 30) : at]
-    name_end = _compiled(r"[a-z\xdf-\xff]{0,20}").match(lowered, name.end()).end()  # type: ignore[union-attr]
+    name_end = _compiled(r"[a-z\xdf-\u024f\u0370-\u04ff]{0,20}").match(lowered, name.end()).end()  # type: ignore[union-attr]
     if lowered[start:end].isdigit() and not _compiled(_OF_DIGITS).fullmatch(lowered[at:name_end]):
         return -THRESHOLD
-    if _compiled(_WORDS_AND_NUMBER).fullmatch(lowered, start, end) and not _compiled(_IS_PASSWORD).match(lowered, at):
+    if is_made_up and not _compiled(_IS_PASSWORD).match(lowered, at):
         return -THRESHOLD
     if kind not in ("strong", "key") and _compiled(_UUID).fullmatch(lowered, start, end):
         return -THRESHOLD
     if kind == "key":
-        points += (_compiled(_OPENS).search(before) is not None) - 4 * (_compiled(_IS_UNIQUE).search(before) is not None)
+        points += (_compiled(_OPENS).search(before) is not None) - 5 * (_compiled(_IS_UNIQUE).search(before) is not None)
     if kind == "code":
         if not _compiled(r"\d+|(?:[a-z0-9]{4,6}-)+[a-z0-9]{4,6}").fullmatch(lowered, start, end):
             return -THRESHOLD
@@ -724,12 +754,14 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int) ->
 def _shape(value: str) -> int:
     """Return how much a value looks like a secret, from 0 (a name, a path, a version, …) to 4 points."""
     if value.isdigit():
-        return 1
+        return int(len(value) >= 4)
+    if value.isalpha() and not is_random(value):
+        return 0
     if _compiled(_GROUPS).fullmatch(value):
         return 2
-    if _compiled(_WORDS_AND_NUMBER).fullmatch(value):
-        return 1
-    if "=" in value.rstrip("=") or (_compiled(_NO_PASSWORD).match(value) and not (len(value) >= 20 and is_random(value) and not _words(value[:12]))):
+    if _compiled(_MADE_UP).fullmatch(value):
+        return 1 if value.islower() or value[-2].isalpha() else 2 if value.isalnum() else 3
+    if "=" in value.rstrip("=") or (_compiled(_NO_PASSWORD).match(value) and not (is_random(value) and (not _words(value[:12]) if len(value) >= 20 else _kinds(value) == 3 and not _words(value)))):
         return 0
     if _compiled(_UUID).fullmatch(value):
         return 2 if entropy(value) > MIN_ENTROPY else 0
@@ -737,7 +769,10 @@ def _shape(value: str) -> int:
         return 0
     if _compiled(_WORD_SIGN_NUMBER).fullmatch(value) and not (value.islower() or value.isupper()):
         return 2
-    if len(value) < MIN_LENGTH or not _looks_secret(value) or _is_name(value):
+    if len(value) < MIN_LENGTH:
+        is_strong = _kinds(value) == 3 and set(value) & set(_SYMBOLS + "$@") and entropy(value) > MIN_ENTROPY
+        return 3 if is_strong and not _compiled(_NOT_SECRET).match(value) else 0
+    if not _looks_secret(value) or _is_name(value):
         return 0
     if not value.lower().strip(HEX + "-"):
         is_digest = len(value) in (40, 64)
@@ -768,7 +803,7 @@ def _foreign_names() -> str:
     return "|".join(re.escape(word.replace("_", " ")) for word in ("kata_sandi", *_FOREIGN))
 
 
-_NO_PASSWORD = r"[A-Za-z][\w.-]*-(?:[0-9a-f]{40}|[0-9a-f]{64})\Z|[a-z]+[/.-][^!#%^*+~?&]*\Z|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.\w{1,4}\Z|arn:|urn:|.*,|.*%[sd]"
+_NO_PASSWORD = r"[A-Za-z][\w.-]*-(?:[0-9a-f]{40}|[0-9a-f]{64})\Z|[a-z]+[/.-][^!#%^*+~?&]*\Z|/[a-z]|[a-z0-9-]+(?:\.[a-z0-9-]+)+\Z|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({\[]|[^=]*=[^=]|[\w-]+\.(?:\d{1,4}|[a-z]\w{0,3}|[A-Z]{1,4})\Z|arn:|urn:|.*,|.*%[sd]"
 
 
 # The letters that often follow a letter, behind it, counted in English and in code.

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import re
+import weakref
 from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -59,7 +60,7 @@ MOST_WORDS = 15
 _ASKS = re.compile(r"\?|\b(?:how|what|which|where|should|could)\b", re.IGNORECASE)
 _CHANGES = re.compile(
     r"""\b(?:instead\ of|in\ place\ of|no\ longer|any\ longer|not\ \w+\ any\ ?more|back\ to|from\ now\ on|now
-    |rid\ of|gone|history|wrong|replac(?:es?|ed|ing)|switch(?:ed|es|ing)?|migrat(?:es?|ed|ing)|moved
+    |rid\ of|gone|history|wrong|replac(?:es?|ed|ing)|switch(?:ed|es|ing)?|migrat(?:es?|ed|ing)|mov(?:ed|ing)
     |move\ (?:it\ |them\ )?(?:to|off|away)|revert(?:s|ed)?|undid|undone|dropped|removed|deleted|uninstalled
     |retired|deprecated|changed|raised|lowered|increased|decreased|reduced|shortened|extended|rewrote|rewritten
     |supersed(?:es?|ed)|overruled|amend(?:s|ed)|abandon(?:s|ed))\b""",
@@ -84,9 +85,7 @@ _NUMBERS = {
 }
 
 
-def decided_first(
-    corpus: Corpus, ranked: Iterator[tuple[Place, Chunk]]
-) -> Iterator[tuple[Place, Chunk]]:
+def decided_first(corpus: Corpus, ranked: Iterator[tuple[Place, Chunk]]) -> Iterator[tuple[Place, Chunk]]:
     """Yield the `ranked` places, with the turn that decided before the first of its session if that asked."""
     first = list(islice(ranked, MOST_PLACES))
     sessions = corpus.columns["session"]
@@ -125,6 +124,62 @@ def _edits(turn: TurnParts) -> bool:
     return any(call.is_edit for line in turn.tools for call in file_calls(line))
 
 
+ALIKE = 0.5
+MOST_ALIKE = 4
+CHANGED_SHARED = 1.2
+ALSO_SHARED = 0.5
+"""What a later turn says about a change is about the earlier session that has most of its rare terms."""
+
+
+class ChangedTurns:
+    """The later turns that change what a turn of another session says, whatever is asked.
+
+    The words of a question need not be in both: "where is production hosted" may be in neither.
+    """
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = weakref.proxy(corpus)
+        self._changed: dict[int, int] = {}
+
+    def change_of(self, position: int, near: NDArray[np.bool_]) -> int | None:
+        """Return the newest of the `near` turns that changes the one at `position`, or None."""
+        days, sessions = self._corpus.columns["day"], self._corpus.columns["session"]
+        later = [n for n in self._alike(position, near) if (days[n], n) > (days[position], position)]
+        for n in sorted(later, key=lambda n: (days[n], n), reverse=True):
+            if self._shared(position, n) >= ALSO_SHARED and self._session_before(n) == sessions[position]:
+                return n
+        return None
+
+    def _session_before(self, position: int) -> int:
+        if position not in self._changed:
+            corpus = self._corpus
+            earlier = self._alike(position, corpus.columns["day"] <= corpus.columns["day"][position])
+            shared, best = max(((self._shared(n, position), n) for n in earlier), default=(0.0, position))
+            self._changed[position] = int(corpus.columns["session"][best]) if shared >= CHANGED_SHARED else -1
+        return self._changed[position]
+
+    def _shared(self, position: int, later: int) -> float:
+        """Return how rare the terms are that a turn has from what a later one says about a change."""
+        corpus, lexical = self._corpus, self._corpus.lexical_of(later)
+        told = " ".join(filter(tells_change, sentences_of(corpus.chunk(later).content)))
+        shared = set(lexical.terms(told)).intersection(lexical.terms(corpus.chunk(position).content))
+        return float(lexical.rarity(shared))
+
+    def _alike(self, position: int, near: NDArray[np.bool_]) -> list[int]:
+        """Return those of the `near` turns in other sessions that are most alike, best first."""
+        corpus, sessions = self._corpus, self._corpus.columns["session"]
+        _, likeness = corpus.cosines(corpus.direction(position).astype(np.float32))
+        near = near & corpus.is_turn & (sessions >= 0) & (sessions != sessions[position])
+        found = np.flatnonzero(near & (likeness >= ALIKE)).tolist()
+        best = sorted(found, key=lambda n: -likeness[n])[:MOST_ALIKE]
+        return [n for n in best if corpus.root(n) == corpus.root(position)]
+
+
+def tells_change(text: str) -> bool:
+    """Return whether a sentence speaks of a change; "now" alone says little."""
+    return any(word.lower() != "now" for word in _CHANGES.findall(_KEEPS.sub("", text)))
+
+
 class _Sentence(NamedTuple):
     text: str
     speaks: bool
@@ -158,9 +213,7 @@ class NewestFirst:
         self._rarity = functools.cache(lambda position, term: corpus.lexical_of(position).rarity([term]))
 
     def ordered(
-        self,
-        ranked: Iterator[tuple[Place, Chunk]],
-        further: Iterator[tuple[Place, Chunk]],
+        self, ranked: Iterator[tuple[Place, Chunk]], further: Iterator[tuple[Place, Chunk]]
     ) -> Iterator[tuple[Place, Chunk]]:
         """Yield the `ranked` places. A changed entry among the first is marked and comes after its change.
 
@@ -252,14 +305,11 @@ class NewestFirst:
 
     @staticmethod
     def _read(position: int, content: str) -> list[_Sentence]:
-        return [
-            _Sentence(
-                text,
-                bool(_CHANGES.search(text)) and not _KEEPS.search(text),
-                _values(text),
-            )
-            for text in islice(sentences_of(content), MOST_SENTENCES)
-        ]
+        found = []
+        for text in islice(sentences_of(content), MOST_SENTENCES):
+            speaks = bool(_CHANGES.search(text)) and not _KEEPS.search(text)
+            found.append(_Sentence(text, speaks, _values(text)))
+        return found
 
 
 def _raised(new: _Entry, changed: _Entry) -> _Entry:

@@ -9,44 +9,46 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from memkit.recall.period_days import days_of, search, shift
-
-if TYPE_CHECKING:
-    from memkit.recall.period_days import Language
+from memkit.recall.period_days import LANGUAGES, Language, days_of, is_span, search, shift
 
 MOST_CHARACTERS = 200
 """A longer question is a pasted text, whose dates are not those of the question."""
 
-_HINT = re.compile(
-    r"yesterday|today|tonight|ago\b|last|past|previous|week|since|until|(?<!\d)(?:19|20)\d\d|\d\.|\d/\d|"
-    r"th(?:is|e) (?:morning|afternoon|evening|month|year)|[a-zé]+(?:day|tag|di)s?\b|mittwoch|sonnabend|"
-    r"wochenende|"
-    r"\b(?:jan|f[eé]v?[br]|m[aä]e?rz?|marzo|a[pvb]r|ma[iy]|ju[nil]|ao[uû]|aug|ago|sep|seti|o[ck]t|nov|"
-    r"d[eéi][cz]|ene|jän)|"
-    r"aujourd|heute|gestern|diese|(?:letzt|vergangen|vorig)e|\bvor\b|\bkw(?=\s*\d)|kalenderwoche|"
-    r"\bhier\b|avant-hier|\bce(?:t|tte)?\b|derni[eè]re?s?|pass[ée]|pr[eé]c[eé]dent|dimanche|il y a|"
-    r"\bhoy\b|ayer|anoche|\bhace\b|pasad|\banterior|[uú]ltim|\best[ea]\b|anteayer|antier|lunes|martes|mi[eé]rcoles|jueves|viernes|"
-    r"s[aá]bado|domingo|fin de semana|spring|summer|autumn|automne|\bfall\b|winter|sommer|herbst|fr[uü]h|"
-    r"printemps|[ée]t[ée]|hiver|primavera|verano|oto[nñ]o|invierno|[春夏秋冬昨今前上去周週星禮礼曜月日年先末本這这近]|きのう|おととい",
-    re.IGNORECASE,
-)
-"""Every period has one of these. Compiled and searched in less time than the phrases take."""
+_HINTS = [re.compile(language.hint, re.IGNORECASE) for language in LANGUAGES]
+"""Every period of a language has one of these. Compiled and searched in less time than the phrases take."""
 
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|„[^“”]*[“”]|«[^»]*»|「[^」]*」|(?<!\w)'[^']*'(?!\w)")
 _CODE_BEHIND = r"(?<![\w./\\@#$=<>{\[_:-])(?<!\w['’])"
 _CODE_AHEAD = r"(?![\w(=\[{/\\@_-]|[.:][\w/\\]|\s*\d\d?:\d\d)"
 _PUNCTUATION = "?!.,;:…\"()¿¡、。？！，；：「」 \t\n-–"
 _LOOK_BEHIND = 40
-_LINK = r"^\s*,?\s*(?:(?:of|in|on|am|im|de|du|del|de la|le|la|el|en)\s+|[的の]\s*)?$"
+_LINK = r"^\s*,?\s*(?:(?:of the|of|in|on|am|im|des|der|de|du|del|de la|le|la|el|en)\s+|[的の]\s*)?$"
 """What can be between a month or weekday and the year or week that it is in."""
 
-_IN_A_WEEK = ("weekday", "this_weekend")
-_IN_A_YEAR = ("month", "date", "week_of", "week_number")
+_DASH = re.compile(
+    r"(?<![\w.-])(\d{1,2}(?:\.|st|nd|rd|th)?(?=-\d{1,2}(?:st|nd|rd|th)?\b(?!-))|mid?|early|late)-", re.I
+)
+"""The one of "3-9 November" and "mid-October". Elsewhere a hyphen makes one word of two."""
+
+_IN_YEAR = ("month", "date", "week_of", "week_number", "quarter", "half", "season")
+_INSIDE = {"weekday": "week", "this_weekend": "week", "day": "month", **dict.fromkeys(_IN_YEAR, "year")}
+"""The length of the period inside of which a kind of points is resolved."""
+
+_EVERY = {"weekday": 7, "day": 30, **dict.fromkeys(_IN_YEAR, 364)}
+"""After how many days such a point comes again. Without a year, it is the latest one, or next to another."""
+
+_ALONE = ("weekday", "season", "month", "year", "iso_month", "whole")
+"""Kinds that need no preposition in a question about nothing else, but are none without a question."""
+
+_NUMBERED = ("date", "day", "week_number")
+_ENDS = r"^\s*(?:$|[?!,;.:]|(?:about|on|nous|qu|sobre|con|en|sur|pour)\b)"  # behind "del 3 al 9"
+_PAST = r"last|past|letzt|vorig|vergangen|derni|pasad|[úu]ltim"
+_AND = r"^\s*(?:and|or|und|oder|et|ou|[you]|和|と)\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,116 +81,179 @@ class Found(NamedTuple):
 
 
 class _Point(NamedTuple):
+    """Days that words name. If `is_fixed`, other words decided the year, month, or week."""
+
     start: int
     end: int
     first: date
     last: date
     kind: str
     is_bare: bool
-    language: Language
+    text: str
     named: Mapping[str, str | None]
+    part: Mapping[str, str | None]
+    is_fixed: bool = False
+    is_range: bool = False
+
+    def on(self, today: date, language: Language) -> _Point | None:
+        days = days_of(self.kind, self.named, self.part, language, today)
+        return self._replace(first=days[0], last=days[1], is_fixed=True) if days else None
+
+    @property
+    def every(self) -> int:
+        is_only = self.is_fixed or self.is_range or self.named.get("year")
+        return 0 if is_only else _EVERY.get(self.kind, 0)
+
+
+class _Unclear(Exception):
+    """A text names a period, but only a part of it is understood. The argument is its length."""
 
 
 def find_period(text: str, today: date) -> Found | None:
-    """Return the period that a question names, or None. Never raises."""
-    if len(text) > MOST_CHARACTERS or not _HINT.search(text):
+    """Return the period that a question names, or None. Never raises.
+
+    A period of which only a part is understood is none: half a range would be a wrong one.
+    """
+    if len(text) > MOST_CHARACTERS:
         return None
     text = unicodedata.normalize("NFKC", text)
     whole = text.strip(_PUNCTUATION + "'’“”„")
     shown = _QUOTED.sub(lambda one: "\ufffc" * len(one[0]) if whole not in one[0] else one[0], text)
-    points = _resolved(_without_overlaps(_points(shown, today)), shown)
-    rest = _cut(shown, [(one.start, one.end) for one in points])
-    phrases: list[_Phrase] = []
-    counted = False
-    for number, point in enumerate(points):
-        ahead = points[number + 1] if number + 1 < len(points) else None
-        behind = points[number - 1] if counted else None
-        is_second = behind is not None and _is_join(point, shown[behind.end : point.start])
-        is_first = ahead is not None and _is_join(point, shown[point.end : ahead.start])
-        phrase = _in_context(point, shown, rest, today, is_first=is_first, is_second=is_second)
-        counted = phrase is not None
-        if phrase is not None and phrase.is_second:
-            phrases[-1] = _union(phrases[-1], phrase, today)
-        elif phrase is not None:
+    shown = _DASH.sub(r"\1–", shown)
+    best, most = list[_Phrase](), 0
+    for language, hint in zip(LANGUAGES, _HINTS, strict=True):
+        if hint.search(text) and (language.is_spaced or not text.isascii()):
+            try:
+                phrases = _read(shown, language, today)
+                size = sum(one.end - one.start for one in phrases)
+            except _Unclear as unclear:
+                phrases, size = [], unclear.args[0]
+            if size > most:
+                best, most = phrases, size
+    return _joined(best, text) if best else None
+
+
+def _read(text: str, words: Language, today: date) -> list[_Phrase]:
+    """Return the phrases of one language. Raise `_Unclear`."""
+    points: list[_Point] = []
+    for point in sorted(_points(text, words, today), key=lambda one: (one.start, -one.end, one.is_bare)):
+        if not points or point.start >= points[-1].end:  # of those that overlap the first, then the longest
+            points.append(point)
+    points = _with_ranges(_resolved(points, text, words), text, words, today)
+    rest = _cut(text, points)
+    phrases, behind = [], 0
+    for point in points:
+        if phrase := _in_context(point, text[behind : point.start], text[point.end :], rest, words, today):
+            if _is_half(point, text, words):
+                raise _Unclear(phrase.end - phrase.start)
             phrases.append(phrase)
-    return _joined(phrases, text) if phrases else None
+        behind = point.end
+    return phrases
 
 
-def _is_join(point: _Point, gap: str) -> bool:
-    """Return whether the text between two points joins them: "from Monday to Friday"."""
-    return search(rf"^\s*(?:{point.language.join})\s*$", gap) is not None
+def _is_join(words: Language, gap: str, text: str) -> bool:
+    """Return whether the text between two points, or the first word of the second one, joins them."""
+    word = gap if gap.strip() else f"{text.split(' ')[0]} "
+    return search(rf"^\s*(?:{words.join})\s*$", word) is not None
+
+
+def _with_ranges(points: list[_Point], text: str, words: Language, today: date) -> list[_Point]:
+    """Return the points, those that are joined as one. Numbers that are joined to nothing are left out."""
+    found = points[:1]
+    for point in points[1:]:
+        one = found[-1]
+        gap = text[one.end : point.start]
+        if not _is_join(words, gap, point.text):
+            found.append(point)
+            continue
+        is_and = search(_AND, gap) is not None
+        joined = _range(one, point, text[point.end :], words, today)
+        if joined and not is_and and not point.is_bare:
+            joined = joined._replace(is_bare=False)
+        cuts = [*points, point._replace(start=one.end, end=point.start)]
+        rest = _cut(text, sorted(cuts, key=lambda cut: (cut.start, cut.end)))
+        if joined and _preposition(joined, text[: one.start], rest, words) is not None:
+            found[-1] = joined
+        elif is_and or "number" in (one.kind, point.kind):
+            found.append(point)
+        else:
+            raise _Unclear(point.end - one.start)
+    return [one for one in found if one.kind not in ("number", "now")]
+
+
+def _range(one: _Point, other: _Point, after: str, words: Language, today: date) -> _Point | None:
+    """Return what two joined points reach over, or None if they do not go together.
+
+    A day without a month takes it from the other point, and what has no year is the one next to the other.
+    """
+    if one.kind == "number" and other.kind in _NUMBERED:
+        one = one._replace(kind="day" if other.kind == "date" else other.kind, is_bare=other.is_bare)
+    is_same_month = one.kind == "date" and other.kind in ("number", "day")  # not "March 28 to 3"
+    if other.kind in ("number", "day") and one.kind in _NUMBERED:
+        if other.kind == "number" and one.kind == "day" and not search(_ENDS, after):
+            return None
+        named = {**one.named, **{name: word for name, word in other.named.items() if word}}
+        other = other._replace(kind=one.kind, named=named)
+    if "number" in (one.kind, other.kind):
+        return None
+    last: _Point | None = other
+    if other.every and not one.every:
+        last = other.on(shift(one.first, other.every), words)
+    elif other.every or other.named.get("year"):
+        last = other.on(shift(today, other.kind == "weekday"), words)
+    first = one.on(last.first, words) if last and one.every else one
+    if not first or not last or (is_same_month and last.first - first.first > timedelta(31)):
+        return None
+    begin, end = min(first.first, last.first), max(first.last, last.last)
+    return one._replace(end=other.end, first=begin, last=end, is_range=True)
 
 
 def is_about_work(text: str) -> bool:
     """Return whether a question has no words but those of questions about work as such, or none."""
-    from memkit.recall.period_days import LANGUAGES
-
     return any(_is_generic(text, one) for one in LANGUAGES)
 
 
 def without_work_words(text: str, more: Collection[str]) -> str:
-    """Return a question without the words of questions about work as such, and without `more` words.
+    """Return a question without the words of questions about work as such and `more`; all if nothing is left.
 
-    Return the same text if nothing is left. Only in languages with spaces, and in the one with the most of
-    these words.
+    Only in languages with spaces, and in the one with the most of these words.
     """
-    from memkit.recall.period_days import LANGUAGES
-
     tokens = [one for one in text.split() if one.strip(_PUNCTUATION).casefold() not in more]
-    kept = (
-        " ".join(one for one in tokens if not _is_generic(one, known))
-        for known in LANGUAGES
-        if known.is_spaced
-    )
+    spaced = [one for one in LANGUAGES if one.is_spaced]
+    kept = (" ".join(one for one in tokens if not _is_generic(one, known)) for known in spaced)
     return min(kept, key=len) or text
 
 
 class _Phrase(NamedTuple):
-    """A period with the words around it that belong to it; a second one is joined to the one before it."""
+    """Where a period with the words that belong to it starts and ends, and its days."""
 
     start: int
     end: int
     first: date | None
     last: date | None
-    is_second: bool
 
 
 def _joined(phrases: list[_Phrase], text: str) -> Found | None:
-    cuts = [(one.start, one.end) for one in phrases]
-    first: date | None = None
-    last: date | None = None
-    for one in phrases:
-        first = max(filter(None, (first, one.first)), default=None)
-        last = min(filter(None, (last, one.last)), default=None)
+    first = max((one.first for one in phrases if one.first), default=None)
+    last = min((one.last for one in phrases if one.last), default=None)
     if first and last and last < first:
         return None
-    named = " ".join(text[start:end].strip() for start, end in cuts)
-    return Found(Period(first, last, " ".join(named.split())), _tidy(_cut(text, cuts)))
+    named = " ".join(text[one.start : one.end] for one in phrases)
+    return Found(Period(first, last, " ".join(named.split())), _tidy(_cut(text, phrases)))
 
 
-def _union(one: _Phrase, other: _Phrase, today: date) -> _Phrase:
-    begin, end = other.first, other.last
-    if one.first and begin and end and end < one.first and one.first - begin < timedelta(7):
-        later = end + timedelta(7)  # "from Friday to Wednesday": the Wednesday after it
-        begin, end = (later, later) if later <= today else (begin, end)
-    first = min(one.first, begin) if one.first and begin else None
-    last = max(one.last, end) if one.last and end else None
-    return _Phrase(one.start, other.end, first, last, one.is_second)
-
-
-def _resolved(points: list[_Point], text: str) -> list[_Point]:
+def _resolved(points: list[_Point], text: str, words: Language) -> list[_Point]:
     """Return the points with a month or weekday resolved inside the year or week that stands next to it.
 
     Two such points become one if only a preposition is between them: "in March last year".
     """
-    found: list[_Point] = []
-    for point in points:
-        before = found[-1] if found else None
-        gap = text[before.end : point.start] if before else ""
-        inner = None
-        if before and not _is_join(before, gap) and not _is_join(point, gap):
-            inner = _inside(before, point) or _inside(point, before)
-        if before is None or inner is None:
+    found = points[:1]
+    for point in points[1:]:
+        before = found[-1]
+        gap = text[before.end : point.start]
+        is_join = _is_join(words, gap, point.text)
+        inner = None if is_join else _inside(before, point, words) or _inside(point, before, words)
+        if inner is None:
             found.append(point)
         elif search(_LINK, gap):
             found[-1] = inner._replace(start=before.start, end=point.end, is_bare=False)
@@ -199,134 +264,142 @@ def _resolved(points: list[_Point], text: str) -> list[_Point]:
     return found
 
 
-def _inside(inner: _Point, outer: _Point) -> _Point | None:
-    first, last = outer.first, outer.last
-    if last - first == timedelta(6) and first.weekday() == 0 and inner.kind in _IN_A_WEEK:
-        today = shift(last, inner.kind == "weekday")  # the last such day before it
-    elif (first, last) == (date(last.year, 1, 1), date(last.year, 12, 31)) and inner.kind in _IN_A_YEAR:
-        today = last
-    else:
+def _inside(inner: _Point, outer: _Point, words: Language) -> _Point | None:
+    unit = _INSIDE.get(inner.kind)
+    if not unit or outer.part or not is_span(unit, outer.first, outer.last):
         return None
-    days = days_of(inner.kind, inner.named, inner.language, today)
-    if days is None or not first <= days[0] <= last:
-        return None
-    return inner._replace(first=days[0], last=days[1])
+    # The last such day of the week is the last one before the next week.
+    found = inner.on(shift(outer.last, inner.kind == "weekday"), words)
+    return found if found and outer.first <= found.first <= outer.last else None
 
 
 def _in_context(
-    point: _Point, text: str, rest: str, today: date, *, is_first: bool, is_second: bool
+    point: _Point, before: str, after: str, rest: str, words: Language, today: date
 ) -> _Phrase | None:
-    """Return a point with the words that go with it ("since", "on"), or None if it does not count.
-
-    It `is_first` or `is_second` if it is joined to the next or the previous one.
-    """
-    words = point.language
+    """Return a point with the words that go with it ("since", "on"), or None if it does not count."""
     first: date | None = point.first
     last: date | None = point.last
-    start, end = point.start, point.end
-    before, after = text[max(0, start - _LOOK_BEHIND) : start], text[end:]
-    if is_second:
-        return _Phrase(start, end, first, last, is_second)
-    if is_first and (opening := _sign(words, words.between, before)):
-        return _Phrase(start - len(opening), end, first, last, is_second)
-    relation = ""
-    for name in ("since", "until", "before", "after"):
-        sign = _sign(words, getattr(words, name), before)
-        behind = getattr(words, f"{name}_behind", "")
-        trailing = search(rf"^\s*(?:{behind})", after) if behind and not sign else None
-        is_to_come = name != "since" and point.is_bare and point.kind in ("weekday", "month")
-        if (sign or trailing) and not (is_to_come and words.is_spaced):  # "before Monday"
-            relation, start = name, start - len(sign)
-            end += trailing.end() if trailing else 0
+    end, trailing = point.end, None
+    for relation in ("since", "until", "before", "after") if not point.is_range else ():
+        sign = _sign(words, getattr(words, relation), before)
+        if not sign and (behind := getattr(words, f"{relation}_behind", "")):
+            trailing = search(rf"^\s*(?:{behind})", after)
+        if sign or trailing:
             break
-    if relation == "since" and not is_first:
-        last = max(today, point.last)
-    elif relation == "until":
-        first = None
-    elif relation == "before":
-        first, last = None, shift(point.first, -1)
+    else:
+        preposition = _preposition(point, before, rest, words)
+        if preposition is None:
+            return None
+        relation, sign = "", preposition
+    if relation:
+        sign = sign or _sign(words, words.between, before)  # "from Monday on"
+        end += trailing.end() if trailing else 0
+        is_over = point.part or point.named.get("year") or search(_PAST, point.text)
+        may_come = relation != "since" and point.kind in ("weekday", "month") and not is_over
+        if may_come and words.is_spaced and not _may_stand_alone(point, rest, words):
+            return None  # "before Monday" may be the next one
+    if relation == "since":
+        last = max(today, point.first)
     elif relation == "after":
         first, last = shift(point.last, 1), max(today, point.last)
-    elif not relation:
-        at = words.at.get(point.kind) if point.is_bare else "|".join(filter(None, words.at.values()))
-        # In "work on in May 2026", "on" belongs to the verb.
-        has_sign = at and words.is_spaced and search(rf"^(?!the\b)(?:{at})\s", text[start:end])
-        sign = _sign(words, at, before) if at and not has_sign else ""
-        start -= len(sign)
-        if not sign and point.is_bare and at != "" and not _may_stand_alone(point, rest):
-            return None
-    before = text[max(0, start - _LOOK_BEHIND) : start]
-    if _sign(words, words.not_behind, before) or search(rf"^(?:{words.not_before})", text[end:]):
+    elif relation:
+        first, last = None, point.last if relation == "until" else shift(point.first, -1)
+    start = point.start - len(sign)
+    left = before.removesuffix(sign)
+    if words.is_spaced and _sign(words, f"{words.since}|{words.before}|{words.after}", left):
+        raise _Unclear(end - start)  # "since before last week"
+    if _sign(words, words.not_behind, left) or search(rf"^(?:{words.not_before})", after[end - point.end :]):
         return None
-    return _Phrase(start, end, first, last, is_second)
+    return _Phrase(start, end, first, last)
+
+
+def _preposition(point: _Point, before: str, rest: str, words: Language) -> str | None:
+    """Return the preposition in front of a point or "", or None if the point does not count without one."""
+    at = words.at.get(point.kind) if point.is_bare else "|".join(filter(None, words.at.values()))
+    signs = "|".join(filter(None, (at, *((words.between, words.since) if point.is_range else ()))))
+    has_own = signs and _begins(point, words, signs)  # in "work on in May", "on" belongs to the verb
+    sign = _sign(words, signs, before) if signs and (point.is_range or not has_own) else ""
+    counts = sign or has_own or not point.is_bare or at == "" or _may_stand_alone(point, rest, words)
+    return sign if counts else None
+
+
+def _begins(point: _Point, words: Language, signs: str) -> bool:
+    return words.is_spaced and search(rf"^(?!the\b)(?:{signs})(?:(?<=['’])|\s)", point.text) is not None
+
+
+def _is_half(point: _Point, text: str, words: Language) -> bool:
+    """Return whether the words next to a point show that the period is another one."""
+    if point.is_range or not words.is_spaced:
+        return False
+    before, after = text[: point.start], text[point.end :]
+    if _compiled(LANGUAGES.index(words))[-1][2].search(before, max(0, point.start - _LOOK_BEHIND)):
+        return True
+    opens = _begins(point, words, words.between) or _sign(words, words.between, before)
+    return bool(opens and not search(_AND, after) and search(rf"^\s*(?:{words.join})\s", after))
 
 
 def _sign(words: Language, pattern: str, before: str) -> str:
     start, space = (r"(?<!\w)", r"(?:(?<=['’])|\s+)") if words.is_spaced else ("", r"\s*")
-    found = search(f"{start}(?:{pattern}){space}$", before)
+    found = search(f"{start}(?:{pattern}){space}$", before[-_LOOK_BEHIND:])
     return found[0] if found else ""
 
 
-def _may_stand_alone(point: _Point, rest: str) -> bool:
+def _may_stand_alone(point: _Point, rest: str, words: Language) -> bool:
     """Return whether a bare name is a period without a preposition."""
-    words = point.language
-    is_generic = _is_generic(rest, words)
-    if point.kind == "days":  # today, hier
-        return is_generic or search(words.past, rest) is not None
-    if point.kind in ("weekday", "date", "season"):
-        return is_generic and (len(rest.split()) >= 2 or not words.is_spaced)
-    return is_generic and point.kind == "iso"
+    if not _is_generic(rest, words):
+        return point.kind == "days" and search(words.past, rest) is not None  # today, hier
+    is_name = point.kind in _ALONE and words.is_spaced and not (point.is_range and not rest.strip())
+    return len(rest.strip()) >= 4 or not is_name
 
 
-def _points(text: str, today: date) -> Iterator[_Point]:
-    from memkit.recall.period_days import LANGUAGES
-
-    for language in LANGUAGES:
-        if language.is_spaced or not text.isascii():
-            for kind, is_bare, pattern in _compiled(LANGUAGES.index(language)):
-                for match in pattern.finditer(text):
-                    days = days_of(kind, match.groupdict(), language, today)
-                    if days is not None and match[0].strip():
-                        start, end = match.span()
-                        yield _Point(start, end, *days, kind, is_bare, language, match.groupdict())
-
-
-def _without_overlaps(points: Iterator[_Point]) -> list[_Point]:
-    """Return the points in order; of those that overlap the first, then the longest."""
-    kept: list[_Point] = []
-    for one in sorted(points, key=lambda one: (one.start, -one.end, one.is_bare)):
-        if not kept or one.start >= kept[-1].end:
-            kept.append(one)
-    return kept
+def _points(text: str, words: Language, today: date) -> Iterator[_Point]:
+    *patterns, (_, _, part_before), _ = _compiled(LANGUAGES.index(words))
+    for kind, is_bare, pattern in patterns:
+        for match in pattern.finditer(text):
+            start, end = match.span()
+            named = match.groupdict()
+            part = part_before.search(text, max(0, start - _LOOK_BEHIND), start) if kind != "number" else None
+            is_compound = named.get("part") or (kind == "month" and named.get("rank"))  # "Jahresanfang"
+            of = part.groupdict() if part else named if is_compound else {}
+            days = days_of(kind, named, of, words, today)
+            if of and days is None:
+                if "rank" not in of or not search(_PAST, of["rank"] or ""):
+                    raise _Unclear(end - start)
+                # "last year in March" is no part of March.
+                part, of, days = None, {}, days_of(kind, named, {}, words, today)
+            if days is None or (kind.startswith("whole") and (not of or days[0] > today)):
+                continue
+            if part:
+                start = part.start()
+                is_bare = is_bare and (kind == "whole" or (not part["rank"] and days[0] == days[1]))
+            yield _Point(start, end, *days, kind, is_bare, text[start:end], named, of)
 
 
 @functools.cache
 def _compiled(number: int) -> list[tuple[str, bool, re.Pattern[str]]]:
-    from memkit.recall.period_days import LANGUAGES
-
+    """Return the patterns of a language as (kind, is bare, pattern). The last two stand before one."""
     language = LANGUAGES[number]
-    digits = r"\d{1,3}" if language.is_spaced else r"\d{1,3}|[一二三四五六七八九十]{1,3}"
-    places = {
-        "U": _group("unit", language.units),
-        "N": _group("count", [r"\d{1,3}", *language.numbers]),
-        "W": _group("weekday", language.weekdays),
-        "M": _group("month", language.months),
+    digits = r"\d{1,2})(?!\d" if language.is_spaced else r"\d{1,3}|[一二三四五六七八九十]{1,3}"
+    numbers = [r"\d{1,3}", *language.numbers]
+    places = {  # day of the month, number of a month, year
+        "D": f"(?P<day>{digits})", "O": f"(?P<order>{digits})", "Y": r"(?P<year>(?:19|20)\d\d)(?!\d)",
+        "E": f"(?P<weekend>{language.weekend})", "T": _group("days", language.days),
+        "U": _group("unit", language.units), "N": _group("count", numbers), "n": _group("more", numbers),
+        "W": _group("weekday", language.weekdays), "M": _group("month", language.months),
         "m": _group("month", [*language.months, *language.short_months]),
-        "D": r"(?P<day>\d{1,2})(?!\d)" if language.is_spaced else rf"(?P<day>{digits})",
-        "O": r"(?P<order>\d{1,2})(?!\d)" if language.is_spaced else rf"(?P<order>{digits})",
-        "Y": r"(?P<year>(?:19|20)\d\d)(?!\d)",
-        "T": _group("days", language.days),
-        "E": f"(?:{language.weekend})",
-        "S": _group("season", language.seasons),
-    }
+        "S": _group("season", language.seasons), "R": _group("rank", language.ranks),
+        "P": _group("part", language.parts),
+    }  # fmt: skip
     bare = [("days", f"(?P<days>{language.present})"), *language.bare]
+    near = [("part", language.part), ("unclear", language.unclear)]
     found = []
-    for is_bare, templates in ((False, language.phrases), (True, bare)):
+    for is_bare, templates in ((False, language.phrases), (True, bare), (True, near)):
         for kind, template in templates:
             pattern = re.sub(r"\{([A-Za-z])\}", lambda one: places[one[1]], template)
             if language.is_spaced:
                 pattern = pattern.replace(" ?", r"\s*").replace(" ", r"\s+")
-                pattern = f"{_CODE_BEHIND}(?:{pattern}){_CODE_AHEAD}"
+                ahead = "$" if kind in ("part", "unclear") else _CODE_AHEAD
+                pattern = f"{_CODE_BEHIND}(?:{pattern}){ahead}"
             found.append((kind, is_bare, re.compile(pattern, re.IGNORECASE)))
     return found
 
@@ -336,41 +409,19 @@ def _group(name: str, words: Iterable[str]) -> str:
     return f"(?P<{name}>{'|'.join(longest_first)})" if longest_first else "(?!)"
 
 
-@functools.cache
-def _generic(number: int) -> frozenset[str]:
-    from memkit.recall.period_days import LANGUAGES
-
-    return frozenset(LANGUAGES[number].generic)
-
-
 def _is_generic(text: str, language: Language) -> bool:
-    from memkit.recall.period_days import LANGUAGES
-
-    words = _generic(LANGUAGES.index(language))
+    words = language.generic
     tokens = [token.strip(_PUNCTUATION + "'’") for token in text.split()]
     if language.is_spaced:
         parts = [part for token in tokens for part in re.split(r"['’-]", token.lower())]
         return all(part in words for part in parts if part)
-    return all(_is_made_of(words, re.sub(f"[{re.escape(_PUNCTUATION)}]", "", token)) for token in tokens)
+    known = _group("word", words)
+    return not any(re.sub(known, "", re.sub(f"[{re.escape(_PUNCTUATION)}]", "", token)) for token in tokens)
 
 
-def _is_made_of(words: frozenset[str], text: str) -> bool:
-    """Return whether `text` is a sequence of `words`. A regular expression for it takes exponential time."""
-    longest = max(map(len, words))
-    ends = {0}
-    for start in range(len(text)):
-        if start in ends:
-            stops = range(start + 1, min(start + longest, len(text)) + 1)
-            ends.update(stop for stop in stops if text[start:stop] in words)
-    return len(text) in ends
-
-
-def _cut(text: str, cuts: list[tuple[int, int]]) -> str:
-    pieces, at = [], 0
-    for start, end in cuts:
-        pieces.append(text[at:start])
-        at = end
-    return " ".join([*pieces, text[at:]])
+def _cut(text: str, cuts: Sequence[_Point | _Phrase]) -> str:
+    edges = [0, *(edge for cut in cuts for edge in (cut.start, cut.end)), len(text)]
+    return " ".join(text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
 
 
 def _tidy(text: str) -> str:

@@ -97,20 +97,18 @@ class BulletIndex:
                 found[position] = [turn]
         return found
 
-    def later_turns(self, position: int) -> Iterator[list[int]]:
-        """Yield the pieces of each turn that follows an entry, or the turns that it cites, in its session."""
+    def other_turns(self, position: int) -> Iterator[list[int]]:
+        """Yield the pieces of the other turns in the session of an entry, without those that it cites."""
         corpus = self._corpus
         session, entries = int(corpus.columns["session"][position]), corpus.columns["entry"]
         if session < 0:
             return
         own = self._of_session(session)
-        own = own[corpus.is_turn[own]].tolist()
-        cited = self.turns(position)
-        reached = {entries[n] for turn in cited for n in turn.pieces} or {entries[position]}
-        places = [place for place, n in enumerate(own) if entries[n] in reached]
-        later = own[places[-1] + 1 :] if places else []
-        for _, pieces in groupby(later, key=lambda n: int(entries[n])):
-            yield list(pieces)
+        cited = {int(entries[n]) for turn in self.turns(position) for n in turn.pieces}
+        cited.add(int(entries[position]))
+        for entry, pieces in groupby(own[corpus.is_turn[own]].tolist(), key=lambda n: int(entries[n])):
+            if entry not in cited:
+                yield list(pieces)
 
 
 class ChangingEntry(NamedTuple):

@@ -6,6 +6,7 @@ the service's reader threads. What writes goes to the writer and returns a futur
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -26,21 +27,22 @@ from memkit.agents.claude_code.agents import starting_task
 from memkit.agents.claude_code.omitted import asks_memory
 from memkit.agents.claude_code.tools import SHELL
 from memkit.capture.sessions import LiveSessions
-from memkit.conversation.turn import ToolCall, excerpt
 from memkit.errors import MemkitError, NewerFileError
 from memkit.files import make_private_directory
+from memkit.hook.entries import OwnEntries
 from memkit.hook.tally import history_file
 from memkit.index import SyncReport
 from memkit.index.catalog import also_searched, index_key
 from memkit.ipc import spool
-from memkit.journal.tool_lines import read_call, tool_line
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact, skips, without_private, without_unopened
 from memkit.projects.project import Project
 from memkit.recall import usage
 from memkit.recall.caller import Caller, answer_for, sections_for
-from memkit.recall.moments import Moments, signature
+from memkit.recall.failures import error_met
+from memkit.recall.moments import Moments
 from memkit.recall.overview import TopicCount
 from memkit.recall.pointers import Pointer, find_pointers, lay_out, written_by
 from memkit.recall.questions import answer
@@ -55,8 +57,12 @@ from memkit.service.writer import Writer
 from memkit.settings import load
 from memkit.settings.load import SearchSettings, Settings
 from memkit.state import read_state_or_none, write_state
+from memkit.summarize.extract import session_so_far
 from memkit.text import encodable
 from memkit.typed import typed
+
+Arguments = dict[str, Any]
+Redact = Callable[[str], str]
 
 # Answer the hooks that ask for a pointer at the moment of action.
 #
@@ -65,8 +71,13 @@ from memkit.typed import typed
 MOST_EDITED = 10_000
 """Edited files to remember, of all sessions."""
 
-TASK_CHARACTERS = 2000
-"""Characters of a task to look up: the embedding model reads no more."""
+MOST_LATE = 100
+"""Sessions whose last prompt's pointers are kept for their next tool call."""
+
+RECENT_SECONDS = 7 * 24 * 3600
+
+PROMPT_CHARACTERS = 2000
+"""Characters of a prompt or a task to look up: the embedding model reads no more."""
 
 
 class MomentPointers:
@@ -78,26 +89,17 @@ class MomentPointers:
         """The id of the pointer for each file that a session edited, or ""."""
 
     def after_failure(
-        self,
-        searcher: Searcher,
-        project: Project,
-        settings: Settings,
-        asked: dict[str, Any],
-        shown: Collection[str],
+        self, searcher: Searcher, project: Project, asked: Arguments, shown: set[str], hide: Redact
     ) -> list[Pointer]:
-        """Return how an earlier turn got past the failed `command` with this `error`."""
-        hide = partial(redact, patterns=settings.capture.compiled_patterns())
-        command = encodable(str(asked["command"]))
-        call = ToolCall(SHELL, {"command": excerpt(command)}, excerpt(encodable(str(asked["error"]))), True)
-        if asks_memory(call.name, call.input):
+        """Return how an earlier turn got past the failed `command`. `hide` redacts its `error`."""
+        if asks_memory(SHELL, {"command": encodable(str(asked["command"]))}):
             return []
-        line = read_call(tool_line(call, (project.root, str(asked.get("directory", ""))), hide))
-        moments = Moments(searcher.corpus, project, self._home)
-        found = moments.past_failure(signature(line), line.given, str(asked["session"]), shown)
+        met = error_met(encodable(str(asked["error"])), hide)
+        found = Moments(searcher.corpus, project, self._home).past_failure(met, str(asked["session"]), shown)
         return [found] if found else []
 
     def before_edit(
-        self, searcher: Searcher, project: Project, asked: dict[str, Any], shown: Collection[str]
+        self, searcher: Searcher, project: Project, asked: Arguments, shown: Collection[str]
     ) -> list[Pointer]:
         """Return the newest decision about `file`, an absolute path, when a session first edits it."""
         file, session = encodable(str(asked["file"])), str(asked["session"])
@@ -115,33 +117,16 @@ class MomentPointers:
             self._edited.popitem(last=False)
         return [found] if found else []
 
-    def of_agent(self, searcher: Searcher, settings: Settings, task: str) -> list[Pointer]:
-        """Return pointers for the task of a sub-agent. It has seen nothing of the session's."""
-        prompt = redact(task, settings.capture.compiled_patterns())[:TASK_CHARACTERS]
-        return find_pointers(searcher, prompt, "", (), written_by(self._home))
-
-    @staticmethod
-    def task(asked: dict[str, Any]) -> str:
-        """Return the task of the sub-agent that starts, "" if there is none."""
-        return starting_task(Path(encodable(str(asked["transcript"]))))
-
 
 logger = logging.getLogger(__name__)
 
-OPERATIONS = frozenset(
-    "search expand index work pointers moment shown status job reload drain".split()
-)
+OPERATIONS = frozenset("search expand index work pointers moment shown status job reload drain".split())
 """The methods of `Operations` that a request may name."""
 
 MAX_ERRORS = 5
 
 FRESH_SECONDS = 1.0
 """The longest wait of a search for a pass that was postponed."""
-
-PROMPT_CHARACTERS = 2000
-"""Characters of a prompt to look up: the embedding model reads no more."""
-
-Arguments = dict[str, Any]
 
 
 class UnknownOperationError(MemkitError):
@@ -159,6 +144,8 @@ class Operations:
         self._models = Models(home)
         self._pointers = PointerHistory(home)
         self._moments = MomentPointers(home)
+        self._late: OrderedDict[str, list[Pointer]] = OrderedDict()
+        """The pointers of each session's last prompt, until it got some."""
         self._opening: dict[str, threading.Thread] = {}
         self.errors: list[str] = []
         self.live = LiveSessions(home)
@@ -229,9 +216,7 @@ class Operations:
         project, _ = self._project(arguments)
         other_projects = bool(arguments.get("other_projects", True))
         sections = [
-            expand_known(
-                project, self._home, self.settings_of, str(name), other_projects=other_projects
-            )
+            expand_known(project, self._home, self.settings_of, str(name), other_projects=other_projects)
             for name in arguments["ids"]
         ]
         caller = Caller(str(arguments.get("directory", "")))
@@ -271,35 +256,48 @@ class Operations:
         earlier = self._pointers.of(session)
         prompt = without_private(without_unopened(prompt))
         prompt = redact(prompt, settings.capture.compiled_patterns())[:PROMPT_CHARACTERS]
-        found = find_pointers(searcher, prompt, session, earlier, written_by(self._home))
+        recent = self._pointers.recent(project.root)
+        found = find_pointers(searcher, prompt, session, earlier, written_by(self._home), recent)
+        self._late[session] = found
+        while len(self._late) > MOST_LATE:
+            self._late.popitem(last=False)
         return {"warm": True, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
 
     def moment(self, arguments: Arguments) -> Any:
         """Return a pointer for an event of a session in `directory`; `warm` says if it could be looked up.
 
-        `kind` is `failure` (of a `command` with its `error`), `edit` (of a `file`), or `agent` (a sub-agent
-        whose call is in the `transcript`). `task` says whether that agent has one.
+        `kind` is `failure` (of a `command` with its `error`), `edit` (of a `file`), `agent` (a sub-agent
+        whose call is in the `transcript`), or `compact`. `task` says whether that agent has one.
         """
         project, settings = self._project(arguments)
         kind, session = str(arguments["kind"]), str(arguments["session"])
         directory = str(arguments.get("directory") or project.root)
-        task = encodable(self._moments.task(arguments)) if kind == "agent" else ""
+        hide = partial(redact, patterns=settings.capture.compiled_patterns())
+        task = ""
+        if kind == "agent":
+            task = encodable(starting_task(Path(encodable(str(arguments["transcript"])))))
         nothing = {"warm": True, "text": "", "ids": [], "task": bool(task)}
         if Exclusion(settings.capture.exclude, project.root).covers_session(directory):
             return nothing
+        if kind == "compact":
+            own = OwnEntries(self._home, project.root)
+            return {**nothing, "text": session_so_far(Journal(project, home=self._home), session, own, hide)}
         if not self._projects.is_open(project):
             self.open_soon(project)
             return {**nothing, "warm": False}
         searcher = self._projects.searcher(project, settings, settings.search)
         shown = self._pointers.of(session, kind)
         if kind == "failure":
-            found = self._moments.after_failure(searcher, project, settings, arguments, shown)
+            found = self._moments.after_failure(searcher, project, arguments, shown, hide)
         elif kind == "edit":
             found = self._moments.before_edit(searcher, project, arguments, shown)
-        elif kind == "agent":
-            found = self._moments.of_agent(searcher, settings, task) if task else []
+        elif kind == "agent":  # it has seen nothing of the session's
+            task = hide(task)[:PROMPT_CHARACTERS]
+            found = find_pointers(searcher, task, "", (), written_by(self._home))
         else:
             raise MemkitError(f"there are no pointers for {kind!r}")
+        if kind != "agent":  # a prompt's pointers that its hook did not wait for
+            found = [*found, *(one for one in self._late.get(session, ()) if one not in found)]
         return {**nothing, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
 
     def shown(self, arguments: Arguments) -> Any:
@@ -312,6 +310,7 @@ class Operations:
             raise MemkitError("the ids of pointers are not a list of strings")
         kind = str(arguments.get("kind", usage.PROMPT))
         if kind != "agent":
+            self._late.pop(session, None)
             self._pointers.add(session, ids, str(arguments.get("root", "")), kind)
         usage.note(self._home, "pointers", ids, kind=kind, session=session)
         return {}
@@ -422,25 +421,36 @@ class PointerHistory:
 
         At the moment of action a pointer says more of an entry than beside a prompt.
         """
-        pairs = (one.rpartition(":") for one in self._known(session))
+        pairs = (one.rpartition(":") for one in self._read(self._path(session))[1])
         return {name for of, _, name in pairs if kind in (of, usage.PROMPT)}
 
     def add(self, session: str, ids: list[str], root: str = "", kind: str = usage.PROMPT) -> None:
         """Note that `session`, of the project at `root`, got the pointers with these ids. Raise `OSError`."""
         make_private_directory(self._home.pointer_history)
         added = ids if kind == usage.PROMPT else [f"{kind}:{one}" for one in ids]
-        known = sorted(self._known(session) | set(added))
-        write_state(self._path(session), self.VERSION, {"ids": known, "root": root})
+        path = self._path(session)
+        known = sorted(self._read(path)[1].union(added))
+        write_state(path, self.VERSION, {"ids": known, "root": root})
 
-    def _known(self, session: str) -> set[str]:
+    def recent(self, root: str) -> list[str]:
+        """Return the ids that sessions of a project got beside prompts in the last week."""
+        found: list[str] = []
+        for path in Path(self._home.pointer_history).glob("*.json"):
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                if path.stat().st_mtime >= time.time() - RECENT_SECONDS:
+                    place, ids = self._read(path)
+                    found += (name for name in ids if place == root and ":" not in name)
+        return found
+
+    def _read(self, path: Path) -> tuple[str, set[str]]:
         try:
-            return read_state_or_none(self._path(session), self.VERSION, _ids) or set()
+            return read_state_or_none(path, self.VERSION, _root_and_ids) or ("", set())
         except NewerFileError:  # to lose it costs a repetition
-            return set()
+            return "", set()
 
     def _path(self, session: str) -> Path:
         return Path(history_file(self._home, session))
 
 
-def _ids(value: dict[str, Any]) -> set[str]:
-    return {name for name in value["ids"] if isinstance(name, str)}
+def _root_and_ids(value: dict[str, Any]) -> tuple[str, set[str]]:
+    return str(value.get("root", "")), {name for name in value["ids"] if isinstance(name, str)}

@@ -214,7 +214,7 @@ def read_evidence(
             digest = content.text(section) if section is not None else ""
             exchange = archived[segment.session].get(turn.id)
             if exchange is not None:
-                digest = with_whole(digest, *exchange.words)
+                digest = with_whole(digest, *exchange.words, (exchange.project, exchange.cwd))
             parts = [segment.day, digest]
             if exchange is not None:
                 parts += [text for message in exchange.messages for text in message.texts()]

@@ -6,7 +6,8 @@
     - Committed: Move the gateway to 7443 <!-- … -->
     - Open: Should the production gateway move too? <!-- … -->
 
-The words are those of the turns, so the same turns always give the same lines.
+The words are those of the turns, so the same turns always give the same lines. After a compaction, a session
+gets such lines on itself, see `session_so_far`.
 """
 
 from __future__ import annotations
@@ -14,31 +15,29 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memkit import anchors
 from memkit.agents.tools import role_of
 from memkit.archive.archive import Archive
+from memkit.hook.entries import is_own_turn
+from memkit.hook.guide import quoted_line
 from memkit.ipc import unindexed
 from memkit.journal.day_summaries import extracted
+from memkit.journal.decisions import decisions
 from memkit.journal.extracts import extract_line
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
-from memkit.journal.sentences import accepts, decisions, last_proposal, last_question, plan
-from memkit.journal.titles import says_nothing
-from memkit.journal.tool_lines import (
-    COMMITTED,
-    COUNTED,
-    LOOKS,
-    PULL_URL,
-    REASONS,
-    telling_lines,
-)
+from memkit.journal.outcomes import Call, commits, pull_requests, without_merges
+from memkit.journal.sentences import last_question, plan
+from memkit.journal.sessions import outcome_of
+from memkit.journal.titles import TITLE_CHARACTERS, names_subject, says_nothing, title_of
+from memkit.journal.tool_lines import COUNTED, LOOKS, REASONS, telling_lines
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.summarize.segments import Segment, archived_turns
-from memkit.summarize.turns import READ_CHARACTERS, Call, ExtractTurn, read_extract_turns
+from memkit.summarize.turns import READ_CHARACTERS, ExtractTurn, read_extract_turns
 
 MOST_LINES = 6
 MOST_TURNS = 12
@@ -49,23 +48,13 @@ MOST_COMMITS = 4
 LINE_CHARACTERS = 400
 COMMAND_CHARACTERS = 70
 
-_COMMIT = re.compile(
-    r"(?:^|[;&|(\n])\s*git(?:\s+-\S+(?:\s+[^\s-]\S*)?)*?\s+commit\b(?P<rest>.*)", re.DOTALL
-)
-_SUBJECT = re.compile(
-    r"""(?:\s-[a-z]*m|\s--message)[\s=]*
-    (?:"\$\(cat\ <<-?\s*['"]?\w+['"]?\s*\n\s*(?P<here>[^\n]+)|"(?P<double>[^"\n]+)|'(?P<single>[^'\n]+))""",
-    re.VERBOSE,
-)
-_NOT_COMMITTED = re.compile(
-    r"nothing (?:added )?to commit|no changes added|^(?:fatal|error): ", re.MULTILINE
-)
-_PULL = re.compile(
-    r"(?:^|[;&|(\n])\s*(?:gh\s+pr|glab\s+mr)\s+(create|merge|close)\b(.*)", re.DOTALL
-)
-_PULL_TOOL = re.compile(r"create_(?:pull|merge)_request$")
-_PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"([^"\n]+)|'([^'\n]+))""")
+SO_FAR_CHARACTERS, SO_FAR_DAYS = 1000, 3
+SO_FAR_DECIDED, SO_FAR_OUTCOMES, SO_FAR_COMMANDS = 6, 3, 8
+SO_FAR = "This session before the compaction, quoted:"
+SO_FAR_END = "The memkit:memory-recall skill finds the exchanges themselves."
 
+_USUAL = re.compile(r"(?:gh|git|mkdir)\b")
+_TRUNKS = ("", "main", "master", "develop", "trunk", "HEAD")
 _NO_FAILURE = re.compile(r"doesn't want to proceed|Request interrupted by user")
 _CODE_LINE = re.compile(r"[;{}]\s*$|·")
 _PREFIX = re.compile(
@@ -88,9 +77,7 @@ class Extract:
     title: str = ""
 
 
-def make_extract(
-    turns: Sequence[ExtractTurn], redact: Callable[[str], str], *, is_followed: bool
-) -> Extract:
+def make_extract(turns: Sequence[ExtractTurn], redact: Callable[[str], str], *, is_followed: bool) -> Extract:
     """Return the extract of a segment. If it `is_followed` by another, its last question was answered."""
     open_line = [] if is_followed else list(_open(turns))
     decided, edited, done = list(_decided(turns)), list(_edited(turns)), list(_committed(turns))
@@ -98,18 +85,52 @@ def make_extract(
     failed = list(_failed(turns, max(1, min(2, room))))
     lines = []
     for label, text, names in [*decided, *edited, *failed, *done, *open_line][:MOST_LINES]:
-        # Cutting and joining can join the parts of a secret.
-        shown = redact(one_line(redact(f"{label}: {text}"), LINE_CHARACTERS))
+        shown = _redacted(f"{label}: {text}", redact)
         lines.append(extract_line(shown, names[:MOST_TURNS]))
     return Extract(tuple(dict.fromkeys(lines)), _title(turns))
 
 
+def _redacted(line: str, redact: Callable[[str], str]) -> str:
+    """Redact again: cutting and joining can join the parts of a secret."""
+    return redact(one_line(redact(line), LINE_CHARACTERS))
+
+
+def session_so_far(journal: Journal, session: str, own: Container[str], redact: Callable[[str], str]) -> str:
+    """Return what a session decided, changed, ran, and left open, to quote after a compaction, or "".
+
+    Claude's own summary keeps the decisions, and hardly a command. Read only turns whose words are in `own`.
+    """
+    turns, outcomes = list[ExtractTurn](), list[str]()
+    for day in journal.days()[-SO_FAR_DAYS:]:
+        content = journal.day(day)
+        below = (turns for heading, turns in content.headings() if heading.pairs["session"] == session)
+        found = [content.find_turn(turn.pairs["turn"]) for turns in below for turn in turns]
+        sections = [one for one in found if one and is_own_turn(content.text(one), own)]
+        outcomes += [outcome_of(content.text(one)) for one in sections[-SO_FAR_OUTCOMES:]]
+        turns += read_extract_turns(content, [one.pairs["turn"] for one in sections], {}, redact)
+    if not turns:
+        return ""
+    decided = [f"{label}: {text}" for label, text, _ in _decided(turns, SO_FAR_DECIDED)]
+    done = [*_edited(turns), *_failed(turns, 2), *_committed(turns), *_worked(turns), *_open(turns)]
+    said = [f"{label}: {text}" for label, text, _ in done if not text.endswith("passed")]
+    text = ""
+    for line in dict.fromkeys(filter(None, [*(decided or outcomes[-SO_FAR_OUTCOMES:]), *said])):
+        quoted = quoted_line(f"- {_redacted(line, redact)}")
+        text += quoted if len(text) + len(quoted) <= SO_FAR_CHARACTERS else ""
+    return f"{SO_FAR}\n<memory>\n{text}</memory>\n{SO_FAR_END}" if text else ""
+
+
+def _worked(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
+    """Yield the last commands that ended well and did more than look, the last one first."""
+    calls = [call for turn in turns for call in turn.calls if role_of(call.name) == "shell"]
+    runs = [_Run("", _command(call.given)[1], call) for call in calls if call.outcome != "no result"]
+    done = [one.command for one in runs if not (one.has_failed or one.is_look or _USUAL.match(one.command))]
+    if done:
+        yield "Worked", " · ".join(list(dict.fromkeys(map(_code, reversed(done))))[:SO_FAR_COMMANDS]), ()
+
+
 def write_extracts(
-    home: Home,
-    journal: Journal,
-    archive: Archive,
-    segments: Iterable[Segment],
-    redact: Callable[[str], str],
+    home: Home, journal: Journal, archive: Archive, segments: Iterable[Segment], redact: Callable[[str], str]
 ) -> int:
     """Write the extracts of closed segments that have none. Return how many got one.
 
@@ -132,9 +153,7 @@ def write_extracts(
     return written
 
 
-def without_extract(
-    journal: Journal, segments: Iterable[Segment]
-) -> Iterator[tuple[Segment, list[str]]]:
+def without_extract(journal: Journal, segments: Iterable[Segment]) -> Iterator[tuple[Segment, list[str]]]:
     """Yield the segments with turns that no extract covers, and these turns."""
     for segment in segments:
         covered = extracted(journal.day(segment.day), segment.session)
@@ -160,9 +179,7 @@ def _edited(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
     }
     names = sorted(filter(edits.get, edits), key=lambda name: -len(edits[name]))[:MOST_TURNS]
     counts = Counter(path for name in edits if name in names for path in edits[name])
-    shown = [
-        f"{path} ×{count}" if count > 1 else path for path, count in counts.most_common(MOST_FILES)
-    ]
+    shown = [f"{path} ×{count}" if count > 1 else path for path, count in counts.most_common(MOST_FILES)]
     if len(counts) > MOST_FILES:
         shown.append(f"and {len(counts) - MOST_FILES} more")
     if shown:
@@ -170,50 +187,18 @@ def _edited(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 
 
 def _committed(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
-    commits: dict[str, str] = {}
+    done: dict[str, str] = {}
     pulls: dict[str, str] = {}
     for turn in turns:
         for call in turn.calls:
-            if call.has_failed or _NOT_COMMITTED.search(call.outcome):
-                continue
-            if role_of(call.name) == "shell":
-                commits |= dict.fromkeys(_subjects(call), turn.id)
-            pulls |= dict.fromkeys(_pull_requests(call), turn.id)
-    for label, found in (("Committed", commits), ("Pull request", pulls)):
-        last = list(found)[-MOST_COMMITS:]
+            done |= dict.fromkeys(commits(call), turn.id)
+            pulls |= dict.fromkeys(pull_requests(call), turn.id)
+    for label, found in (("Committed", done), ("Pull request", pulls)):
+        subjects = without_merges(found)
+        last = subjects[-MOST_COMMITS:]
         if last:
-            more = f"; and {len(found) - len(last)} earlier" if len(found) > len(last) else ""
+            more = f"; and {len(subjects) - len(last)} earlier" if len(subjects) > len(last) else ""
             yield label, "; ".join(last) + more, list(dict.fromkeys(found[one] for one in last))
-
-
-def _subjects(call: Call) -> Iterator[str]:
-    match = _COMMIT.search(call.given)
-    if match is None or "<<" in call.given[: match.start()]:  # a script that the call wrote
-        return
-    written = COMMITTED.findall(call.outcome)
-    subject = _SUBJECT.search(match["rest"])
-    if written:
-        yield from written
-    elif subject is not None:
-        yield next(filter(None, subject.groups())).strip()
-
-
-def _pull_requests(call: Call) -> Iterator[str]:
-    match = _PULL.search(call.given) if role_of(call.name) == "shell" else None
-    is_tool = _PULL_TOOL.search(call.name) is not None
-    url = PULL_URL.search(call.outcome) if match or is_tool else None
-    if match is not None:
-        title = _PULL_TITLE.search(match[2])
-        words = next(filter(None, title.groups())) if title else ""
-        if match[1] == "create":
-            yield " ".join(filter(None, [words, url[0] if url else ""])) or "created"
-        else:
-            number = re.match(r"\s*(\S*\d)\b", match[2])
-            yield f"{number[1] if number else 'the open one'} {match[1]}d".replace(
-                "mergedd", "merged"
-            )
-    elif url is not None:
-        yield url[0]
 
 
 @dataclass(slots=True)
@@ -310,14 +295,14 @@ def _code(command: str) -> str:
     return f"`{shown}`"
 
 
-def _decided(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
+def _decided(turns: Sequence[ExtractTurn], most: int = 2) -> Iterator[_Line]:
     found: dict[str, Sequence[str]] = {}
-    for number, turn in enumerate(turns):
-        before = turns[number - 1] if number else None
-        if before is not None and accepts(turn.prompt) and (offer := last_proposal(before.answer)):
-            found[offer] = before.id, turn.id
-        found |= dict.fromkeys(decisions(turn.prompt), (turn.id,))
-    for sentence in list(found)[-2:]:
+    before: ExtractTurn | None = None
+    for turn in turns:
+        answer, title, names = (before.answer, before.title, [before.id]) if before else ("", "", [])
+        found |= {one: [*names, turn.id] for one in decisions(turn.prompt, answer, title)}
+        before = turn
+    for sentence in list(found)[-most:]:
         yield "Decided", sentence, found[sentence]
 
 
@@ -329,6 +314,18 @@ def _open(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 
 
 def _title(turns: Sequence[ExtractTurn]) -> str:
-    titles = [turn.title for turn in turns]
-    telling = next((title for title in titles if not says_nothing(title, words=1)), "")
-    return "" if telling == titles[0] else telling
+    """Return a title that names the subject, or "" if that of the first turn does.
+
+    An answer is no title: the subject of a commit is, or another prompt, or else the branch tells.
+    """
+    asked = [turn.title for turn in turns if turn.title == title_of(turn.prompt, "")]
+    telling = [title for title in asked if not says_nothing(title, words=1)] or [turns[0].title]
+    title = telling[0]
+    if not names_subject(title):
+        done = [one for turn in turns for call in turn.calls for one in commits(call)]
+        branch = next((turn.branch for turn in turns if turn.branch not in _TRUNKS), "").rpartition("/")[2]
+        if subject := next(filter(names_subject, done), ""):
+            title = one_line(subject, TITLE_CHARACTERS)
+        elif branch:
+            title = f"{one_line(title, max(20, TITLE_CHARACTERS - len(branch) - 3))} ({branch})"
+    return "" if title == turns[0].title else title

@@ -177,7 +177,7 @@ def _read_turn(
     duration = _duration(known, settings.silence_minutes) if known else timedelta()
     digest = anchors.strip(content.text(section))
     if known is not None:
-        digest = with_whole(digest, *known.words)
+        digest = with_whole(digest, *known.words, (known.project, known.cwd))
     return SegmentTurn(
         id=turn,
         time=time,

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memkit.agents.claude_code.omitted import asks_memory
 from memkit.agents.tools import role_of
 from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile, heading_title
+from memkit.journal.outcomes import Call
 from memkit.journal.tool_lines import MAX_TOOLS, MORE, count_calls, split_count, tool_line
 from memkit.journal.turn_parts import read_parts
 from memkit.text import plural, shorten
@@ -90,15 +91,6 @@ def _tool_lines(tools: Sequence[str]) -> list[str]:
     return shown
 
 
-class Call(NamedTuple):
-    """A tool call: `given` is the main input, `outcome` all that is known of its result."""
-
-    name: str
-    given: str
-    outcome: str
-    has_failed: bool
-
-
 @dataclass(frozen=True, slots=True)
 class ExtractTurn:
     """A turn as the day file shows it. `calls` also have what its digest has no room for."""
@@ -108,13 +100,11 @@ class ExtractTurn:
     prompt: str
     answer: str
     calls: tuple[Call, ...]
+    branch: str = ""
 
 
 def read_extract_turns(
-    content: DayFile,
-    turns: Iterable[str],
-    archived: Mapping[str, ArchivedTurn],
-    redact: Callable[[str], str],
+    content: DayFile, turns: Iterable[str], archived: Mapping[str, ArchivedTurn], redact: Callable[[str], str]
 ) -> list[ExtractTurn]:
     """Return `turns` as a day shows them, with the full input and result of tool calls that are archived.
 
@@ -128,7 +118,14 @@ def read_extract_turns(
         parts = read_parts(content.text(section))
         calls = _calls(parts.tools, archived.get(name), redact)
         read.append(
-            ExtractTurn(name, heading_title(section), parts.prompt, parts.answer, tuple(calls))
+            ExtractTurn(
+                name,
+                heading_title(section),
+                parts.prompt,
+                parts.answer,
+                tuple(calls),
+                section.pairs.get("branch", ""),
+            )
         )
     return read
 
@@ -160,9 +157,7 @@ def _archived_calls(turn: ArchivedTurn) -> Iterator[ToolCall]:
                 is_recall = asks_memory(tool.name, tool.input)
                 waiting.append(ToolCall(tool.name, tool.input, is_recall=is_recall))
                 continue
-            call = next(
-                (one for one in waiting if one.name == tool.name and one.result is None), None
-            )
+            call = next((one for one in waiting if one.name == tool.name and one.result is None), None)
             if call is not None:
                 call.result, call.is_error = tool.result, tool.is_error
     yield from waiting
@@ -174,9 +169,7 @@ def _read_call(line: str) -> Call:
     if not arrow:
         outcome = ""
     has_failed = outcome == "failed" or outcome.startswith("failed: ")
-    return Call(
-        name, given.strip().strip("`").strip(), outcome.removeprefix("failed: "), has_failed
-    )
+    return Call(name, given.strip().strip("`").strip(), outcome.removeprefix("failed: "), has_failed)
 
 
 def _full(line: str, call: ToolCall) -> Call:

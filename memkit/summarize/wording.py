@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import snowballstemmer
 
 from memkit.errors import EmbeddingError
-from memkit.index.tokens import STOP_WORDS
 from memkit.journal.turn_parts import with_prompt
+from memkit.subject import STOP_WORDS
 
 if TYPE_CHECKING:
     import numpy as np

@@ -109,7 +109,7 @@ def words_of(text: str) -> set[str]:
 
 @lru_cache(32_768)
 def _terms(raw: str) -> tuple[str, ...]:
-    from memkit.index.tokens import STOP_WORDS, subject_of
+    from memkit.subject import STOP_WORDS, subject_of
 
     word = raw.strip(_AROUND)
     if not _SHORTEST <= len(word) <= _LONGEST and not _UNSPACED.search(word):

@@ -58,7 +58,7 @@ AT_80 = """\
 
 2025-09-22                                                      session 0fae0449
   09:00  Push up and make a PR for streaming                            ID
-         Bash `gh pr create` → https://example.com/pull/17
+         → Pull request: https://example.com/pull/17
 """
 
 
@@ -117,7 +117,7 @@ def test_the_line_that_matches_is_shown_around_the_match(
     shown = search(run, memory, "which", "proxy", "closes", "web", "sockets")
     assert "proxy" in shown
     shown = search(run, memory, "pull", "example.com")
-    assert "         Bash `gh pr create` → https://example.com/pull/17\n" in shown
+    assert "         → Pull request: https://example.com/pull/17\n" in shown
 
 
 def test_colors_and_links(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,7 +100,7 @@ def test_a_commit_that_a_turn_names_is_shown_with_it(run: Run, in_git: Memory) -
     )
     *_, last = run(in_git, "why", "--json", "src/amounts.py").json["events"]
     assert (last["id"], last["commits"]) == ("a00000aa", [own[:8]])
-    assert f"→ The module is half as long. {own[:8]}" in run(in_git, "why", "src/amounts.py").output
+    assert f"→ Committed: Shorter {own[:8]}" in run(in_git, "why", "src/amounts.py").output
 
 
 def test_a_linked_worktree(

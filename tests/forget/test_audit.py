@@ -15,6 +15,7 @@ from memkit.capture.capture import Capture
 from memkit.forget.audit import Audit, AuditReport
 from memkit.index import index_lock, sync
 from memkit.ipc import spool
+from memkit.journal.day_overview import without_overview
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.extracts import extract_line, is_unedited
 from memkit.journal.journal import Journal
@@ -194,7 +195,7 @@ def test_hand_edits_and_foreign_files_stay(heard: Audited) -> None:
     report = heard.fix()
     expected = re.sub(f"(?i){WORD}", "[redacted:custom]", text)
     note = "\nMy own note <private>on\n\nthis</private> here, and [redacted:custom].\n"
-    assert day.read_text() == expected + note
+    assert without_overview(day.read_text()) == without_overview(expected) + note
     assert docs.read_text() == f"# Notes\n\nThe {WORD}.\n"
     assert [(one.where, one.line) for one in report.remaining if one.where != "index"] == [("markdown", 3)]
     assert {one.place for one in report.remaining if one.where == "index"} == {".memkit/memory/notes.md"}

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from memkit.errors import ConfigError
 from memkit.index import tokens
-from memkit.index.tokens import ASKING_WORDS, LONGEST_TERM, STOP_WORDS, Tokenizer
+from memkit.index.tokens import ASKING_WORDS, LONGEST_TERM, Tokenizer
+from memkit.subject import STOP_WORDS
 from tests.ci import IN_CI, examples
 
 SIZE = 1_000_000 if IN_CI else 150_000

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from memkit.journal.day_file import DayFile
+from memkit.journal.outcomes import outcome
 from memkit.journal.sessions import DaySession, sessions, stretches
+from memkit.journal.turn_parts import TurnParts
 
 DAY = """# 2026-11-20
 
@@ -74,3 +76,19 @@ def test_what_is_open_stands_next_to_the_outcome() -> None:
 def test_a_command_without_an_answer_has_its_outcome() -> None:
     day = "# 2026-11-20\n\n## 16:00 ! df -h / <!-- session:s2 turn:t3 -->\n**Did** Bash `df -h /` → /dev/sda1 98% /\n"
     assert stretches("2026-11-20", DayFile(day))[0].outcome == "/dev/sda1 98% /"
+
+
+def _turn(prompt: str, answer: str, *tools: str) -> TurnParts:
+    return TurnParts(prompt, list(tools), "Answered", answer)
+
+
+def test_the_outcome_of_several_turns_is_what_holds() -> None:
+    """No guess that the next prompt refutes, no failed push, no mere status, and a commit rather than its merge."""
+    edit = "Edit src/cache.py"
+    guess = _turn("the cache loses keys", "The cache key was cut at 80 characters.", edit)
+    found = _turn("no, that's not it", "All tests pass. Removed the second eviction of the cache.", edit)
+    push = _turn("push it", "The push was rejected.", "Bash `git push` → failed: rejected")
+    commits = "Bash `git commit -m x` → [main 77c1e09] Evict once", "Bash `git merge a` → [main 77c1e10] Merge branch 'a'"
+    assert outcome([guess]) == "The cache key was cut at 80 characters."
+    assert outcome([guess, found, push]) == "Removed the second eviction of the cache."
+    assert outcome([guess, found, _turn("commit it", "Committed.", *commits)]) == "Committed: Evict once"

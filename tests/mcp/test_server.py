@@ -13,6 +13,7 @@ from mcp.shared.exceptions import MCPError
 from memkit.mcp.tools import MOST_CHARACTERS, QUOTED
 from tests.mcp.talking import ask, call, encoded, initialize, lines
 from tests.memory import Memory, day, make_memory
+from tests.recall.test_moments import ERROR, remember
 
 TURNS = (
     ("Which port does the gateway use?", "It is 7443, because 443 is taken."),
@@ -60,6 +61,17 @@ def test_a_missing_option_may_be_null(memory: Memory) -> None:
     text, failed = call(memory, "search", query="gateway port", since=None, current_file=None)
     assert not failed
     assert "7443" in text
+
+
+def test_kinds_of_a_search(tmp_path: Path) -> None:
+    memory = remember(tmp_path)
+    text, failed = call(memory, "search", query=f"Exit code 1\n{ERROR}", kind="fix", limit=1)
+    assert not failed
+    (fix,) = json.loads(text.partition("\n")[2])["commands"]
+    assert (fix["date"], fix["steps"]) == ("2026-11-20", ["pip install pyyaml", "Edit deploy/load.py"])
+    text, _ = call(memory, "search", query="pytest", kind="how")
+    assert json.loads(text.partition("\n")[2])["commands"][0]["command"] == "pytest -q"
+    assert call(memory, "search", query="pytest", kind="what")[1]
 
 
 def test_quoted_text_cannot_end_its_entry(memory: Memory) -> None:

@@ -55,7 +55,7 @@ def test_twice_is_as_once(half: str) -> None:
 def test_one_scan_finds_the_same_literals_as_a_search_for_each(parts: list[str]) -> None:
     text = "".join(parts)
     lowered = literals.lower(text)
-    assert _literals().find(text) == {one: [*literals.occurrences(lowered, one)] for one in _literals().all if one in lowered}
+    assert _literals().find(lowered) == {one: [*literals.occurrences(lowered, one)] for one in _literals().all if one in lowered}
 
 
 def test_a_form_is_found_only_near_its_literals() -> None:
@@ -63,7 +63,7 @@ def test_a_form_is_found_only_near_its_literals() -> None:
     for form in _forms()[0]:
         pattern = secret_formats._compiled(form.pattern)
         spans = [match.span() for match in pattern.finditer(text)]
-        near = secret_formats._matches_near(text, pattern, form, of_literals(text))
+        near = secret_formats._matches_near(text, pattern, form, of_literals(literals.lower(text)))
         assert not form.ahead or [match.span() for match in near] == spans
         assert all(any(one.lower() in text[start : end + 2].lower() for one in form.literals or ("",)) for start, end in spans), form
 
@@ -93,6 +93,48 @@ def test_a_search_below_a_line_does_not_go_on_to_the_end(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("text", ["mot de passe : Lantern@4711", "| host | password |\n|---|---|\n| db | HArbor_4711 |", "the password is velvet-saddle-4711, thanks"])
 def test_passwords_that_people_make_up(text: str) -> None:
     assert "4711" not in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'the password is now "Velvet.nectar48"', "Kennwort Kettle-Tasse4848!", "DB_PASSWORD=Kettle_quartz48", "pw: Ad48n8!",
+        "<td>Password</td><td>Falcon_amber48</td>", "пароль Harbor.winter48", "密码：Maple-harbor48", "log in as root with Harbor#4848",
+        "C: AUTH PLAIN AG5hZGlhAEhhemVs48Xq", 'a1 LOGIN nadia "sddle-q48"', '$ sudo -S ls <<< "0JZ%.K48dJ"', 'send "Ab3xY9k48q\\r"',
+        "$ wpa_passphrase Home falcon-yonder48", "ssh 2i3LwjwdeJrJbPpJDKQ48yBYzHb@lon1.tmate.io", "keytool -keypass Ad48n8!",
+        "## Accounts\n- Hetzner: K0482193 / oPI48*ySQe", '"type": "random_password",\n  "result": "MLQvmALxVV7v48BE"',
+        "Generated password for the portal:\nsc_)wCg48VfF8V.xs", "https://app.example.com/reset/X2h3zvgCT7KHTPEQrjB48w7W",
+        'db.changePassword("reporting", "zephyrhazel48")', "GITHUB_PAT=5sk8ypd4fd5ccqg48s20646dgu80lul6", "Recovery codes\n1. a48bt-yu48l",
+        'ks.load(in, "bZAMZEV48nm".toCharArray());', "setup key manually: jq48 7m2x pz3w n5ha".replace("48", "2k"),
+    ],
+)  # fmt: skip
+def test_more_kinds_of_values_are_found(text: str) -> None:
+    assert "48" not in redact(text).replace("K0482193", "")
+    assert "7m2x" not in redact(text)
+
+
+@pytest.mark.parametrize("words", ["ember-nectar-velvet", "nectar.umber.drift.quartz", "flint_copper_cobalt_amber"])
+def test_a_passphrase_of_joined_words(words: str) -> None:
+    assert words not in redact(f'SSH_PASSPHRASE: "{words}"')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "press the key Ctrl+F5", "- Owner: nadia / Platform-team2", "see the password docs in Chapter-three2", "?q=password+manager&page=2",
+        "GITHUB_TOKEN=gh" + "p_" + "x" * 36, "postgres://user:password@localhost:5432/db", "the AKIA" + "IOSFODNN7EXAMPLE key of the manual",
+        "Pins: SDA=GPIO21, SCL=GPIO22", "keytool -storepass changeit", "Public key of the peer (base64):\nxTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg=",
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_a_value_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_a_value_ends_before_the_next_parameter() -> None:
+    assert redact(f"username=nadia&password={SECRET}&scope=openid").endswith("&scope=openid")
+    shown = redact("$ cat ~/.pgpass\n*:*:*:postgres:snoopy7625\n")
+    assert "*:*:*:postgres:" in shown
+    assert "7625" not in shown
 
 
 SECRET = Maker(8).text(30) + "7q"

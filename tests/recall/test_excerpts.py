@@ -93,16 +93,14 @@ def test_without_a_match_the_text_begins() -> None:
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
-        ("**Answered** Done. It works.", "It works."),
-        ("**Answered** Here it is:\n\n```sh\nrm -r x\n```\n\n- **Moved** it.", "Moved it."),
-        ("**Answered** These are left:", "These are left:"),
+        ("**Answered** Done. It works.", "Edited: a.ts"),
+        ("**Answered** Here it is:\n\n```sh\nrm -r x\n```\n\n- **Moved** the cache key.", "Moved the cache key."),
         ("**Answered** Two causes:\n\n- The cache key was wrong.\n- More.", "Two causes: The cache key was wrong."),
         ("**Answered** No. Amounts become integers of cents. More.", "No. Amounts become integers of cents."),
         ("**Answered** \\## Summary\n\nHere's what changed:\nThe port is 7443 now.", "The port is 7443 now."),
-        ("**Answered** **Moved it**", "Moved it"),
-        ("**Answered** Perfect!", ""),
+        ("**Answered** All tests pass! Let me check the port. Shall I move the port?", "Edited: a.ts"),
         ("**Interrupted**", "interrupted"),
-        ("", ""),
+        ("", "Edited: a.ts"),
     ],
 )
 def test_outcomes(answer: str, outcome: str) -> None:

@@ -9,8 +9,8 @@ import pytest
 from memkit import anchors
 from memkit.hook.entries import note_own
 from memkit.journal.extracts import extract_line
-from memkit.journal.tool_lines import read_call
-from memkit.recall.moments import Moments, signature
+from memkit.recall.failures import failure_of
+from memkit.recall.moments import Moments, stated
 from memkit.recall.pointers import Pointer
 from tests.memory import Memory, make_memory
 
@@ -45,9 +45,8 @@ def remember(directory: Path, files: dict[str, str] = FILES, *, is_own: bool = T
     return memory
 
 
-def failure(memory: Memory, error: str = ERROR, command: str = "pytest -q", session: str = "", shown: tuple[str, ...] = ()) -> Pointer | None:
-    met = signature(read_call(f"Bash `{command}` → failed: {error}"))
-    return Moments(memory.searcher().corpus, memory.project, memory.home).past_failure(met, command, session, shown)
+def failure(memory: Memory, error: str = ERROR, session: str = "", shown: tuple[str, ...] = ()) -> Pointer | None:
+    return Moments(memory.searcher().corpus, memory.project, memory.home).past_failure(failure_of(error), session, shown)
 
 
 def decision(memory: Memory, *paths: str, session: str = "", shown: tuple[str, ...] = ()) -> Pointer | None:
@@ -66,12 +65,69 @@ def test_the_newest_turn_that_got_past_the_failure(tmp_path: Path) -> None:
     assert failure(memory, shown=(newest.id, earlier.id)) is None
 
 
+@pytest.mark.parametrize("error", ["ModuleNotFoundError: No module named 'numpy'", "1 failed, 2 passed"])
+def test_another_failure_gets_nothing(tmp_path: Path, error: str) -> None:
+    assert failure(remember(tmp_path), error) is None
+
+
+def test_a_failure_that_is_not_solved_says_so(tmp_path: Path) -> None:
+    memory = remember(tmp_path, {"2026-11-20.md": day("2026-11-20", "5e550003", ("aaaa0003", FAILED, "No idea."), ("aaaa0004", "Bash `ls`", "Done."))})
+    found = failure(memory)
+    assert found is not None
+    assert (found.date, found.text) == ("2026-11-20", f"`pytest -q` failed the same way: {ERROR}; not solved")
+    solved = remember(tmp_path / "b", {**FILES, "2026-11-21.md": day("2026-11-21", "5e550009", ("aaaa0009", FAILED, "No idea."))})
+    found = failure(solved)  # an older way past it says more
+    assert found is not None
+    assert "it passed after" in found.text
+
+
 @pytest.mark.parametrize(
-    ("error", "command"),
-    [("ModuleNotFoundError: No module named 'numpy'", "pytest -q"), (ERROR, "make all"), ("1 failed, 2 passed", "pytest -q")],
+    ("answer", "expected"),
+    [
+        ("I compared two.\n\n- Redis\n- LRU\n\nDecision: Redis. It is there already.", "Decision: Redis. It is there already."),
+        ("I see. We keep every amount in cents. It adds up.", "We keep every amount in cents."),
+        ("Yes. **Pull requests run the tests in Chromium only; the others at night.** It saves time.", "Pull requests run the tests in Chromium only; the others at night."),
+        ("**New helper for the tests of sessions**\n\n- added", ""),
+        ("- **All of the tests pass again now.** Fine", ""),
+        ("I'd suggest that we keep it. Should we keep it?", ""),
+        ("The handler reads the file and returns its lines.", ""),
+    ],
 )
-def test_another_failure_gets_nothing(tmp_path: Path, error: str, command: str) -> None:
-    assert failure(remember(tmp_path), error, command) is None
+def test_the_sentence_that_decides(answer: str, expected: str) -> None:
+    assert stated(answer) == expected
+
+
+ASKED = "The generator is `deploy/export.py`. A file per month, with semicolons."
+
+
+@pytest.mark.parametrize(
+    ("turns", "text"),
+    [
+        ([("Read a.py", ASKED)], f"Please go on with it → {ASKED}"),
+        ([("Read a.py", "We keep one file per month. It is in `deploy/export.py`.")], "We keep one file per month."),
+        ([("Write deploy/export.py", "A file per month, with semicolons.")], "Please go on with it → A file per month, with semicolons."),
+        ([("Edit deploy/export.py", "From now on there is a file per month.")], "From now on there is a file per month."),
+        ([("Edit deploy/export.py", "Fixed the typo in the heading.")], ""),
+        ([(FAILED, ASKED)], ""),
+        ([("Read a.py", f"{ASKED}\n\n- one\n- two")], ""),
+        ([("Read a.py", "The mails were sent with deploy/export.py, only once.")], ""),
+        ([(f"Edit {' - Edit '.join('abcd')}\n- Edit b.py\n- Edit c.py\n- Edit d.py\n- Edit deploy/export.py", "We keep it.")], ""),
+    ],
+)
+def test_what_a_turn_decides_about_a_file(tmp_path: Path, turns: list[tuple[str, str]], text: str) -> None:
+    made = [(f"aaaa010{number}", did, answer) for number, (did, answer) in enumerate(turns)]
+    found = decision(remember(tmp_path, {"2026-11-19.md": day("2026-11-19", "5e550002", *made)}), "deploy/export.py")
+    assert (found.text if found else "") == text
+
+
+def test_an_agreed_answer_decides_about_the_file_that_is_edited_next(tmp_path: Path) -> None:
+    turns = ("aaaa0101", "Read a.py", "We keep one file per month."), ("aaaa0102", "Edit deploy/export.py", "Changed it.")
+    text = day("2026-11-19", "5e550002", *turns)
+    agreed = text.replace("09:01 Please go on with it", "09:01 ok do it")
+    assert decision(remember(tmp_path / "a", {"2026-11-19.md": text}), "deploy/export.py") is None
+    found = decision(remember(tmp_path / "b", {"2026-11-19.md": agreed}), "deploy/export.py")
+    assert found is not None
+    assert found.text == "We keep one file per month."
 
 
 def test_a_decision_about_a_file(tmp_path: Path) -> None:

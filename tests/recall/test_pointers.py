@@ -177,3 +177,70 @@ def test_a_part_forged_next_to_an_own_one_is_not_quoted(
     memory.sync()
     note_own(memory.home, memory.project.root, "", genuine)
     assert not any("curl" in text for text in said(memory, ASKED, is_own=True))
+
+
+@pytest.mark.parametrize("prompt", ["how long do we let the proxy wait?", "which timeout has the upload proxy"])
+def test_a_question_about_the_project_needs_less(tmp_path: Path, real_embedder: Embedder, prompt: str) -> None:
+    assert "600 s" in said(remember(tmp_path, real_embedder, *THREAD), prompt)[0]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "write a test for the proxy parser",
+        "how do I wait for a proxy in a shell script",
+        "what is a proxy and when does it wait?",
+        "can we add a spinner to the upload page?",
+        "why is this slow? def proxy(): wait()",
+        "which color does a proxy have by default?",
+    ],
+)
+def test_any_other_prompt_needs_more_than_a_shared_word(
+    tmp_path: Path, real_embedder: Embedder, prompt: str
+) -> None:
+    assert said(remember(tmp_path, real_embedder, *THREAD), prompt) == []
+
+
+def test_a_quote_adds_a_word_to_the_prompt(tmp_path: Path, real_embedder: Embedder) -> None:
+    question = "Why does the upload proxy not wait?"
+    assert said(remember(tmp_path / "a", real_embedder, (question, "It works now.")), question) == []
+    memory = remember(tmp_path / "b", real_embedder, (question, "It works now. The socket was closed."))
+    assert said(memory, question)[0].endswith("The socket was closed.")
+
+
+def test_the_turn_that_decided_is_quoted(tmp_path: Path, real_embedder: Embedder) -> None:
+    turns = [
+        ("Where should the upload state live?", "**Redux goes, the upload state lives in Zustand.** It is small."),
+        ("Migrate the upload state.", "Both files moved and three packages are gone."),
+    ]
+    (text, *_) = said(remember(tmp_path, real_embedder, *turns), "where does our upload state live, in redux?")
+    assert text == "Redux goes, the upload state lives in Zustand. It is small."
+
+
+CHANGED = "The upload proxy waits 900 s instead of 300 s before it times out."
+
+
+def test_a_change_in_another_session_replaces_what_it_changes(tmp_path: Path, real_embedder: Embedder) -> None:
+    later = day("2026-11-25", ("Uploads of large videos fail.", CHANGED), session="5e550009")
+    memory = remember(tmp_path, real_embedder, (WAIT, "The upload proxy waits 300 s before it times out."))
+    memory.write("2026-11-25.md", later)
+    memory.sync()
+    found = find_pointers(memory.searcher(), ASKED, "another", set())
+    assert found[0].text == CHANGED
+    assert not any("waits 300 s" in one.text for one in found)
+    rest = find_pointers(memory.searcher(), ASKED, "another", {found[0].id})
+    assert not any("300 s" in one.text for one in rest)
+
+
+def test_a_session_is_shown_twice_a_week(tmp_path: Path, real_embedder: Embedder) -> None:
+    searcher = remember(tmp_path, real_embedder, *THREAD).searcher()
+    (found,) = find_pointers(searcher, ASKED, "another", set())
+    assert find_pointers(searcher, ASKED, "another", set(), recent=[found.id, "5e5500ff"]) == [found]
+    assert find_pointers(searcher, ASKED, "another", set(), recent=[found.id, found.id]) == []
+
+
+def test_two_subjects_of_a_session_are_two_pointers(searcher: Searcher) -> None:
+    found = find_pointers(searcher, "who owns billing, and how do we rotate the secrets?", "another", set())
+    text = "\n".join(one.text for one in found)
+    assert "The payments team, Priya is on call" in text
+    assert "By the vault, every ninety days" in text

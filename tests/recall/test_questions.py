@@ -140,6 +140,14 @@ def test_a_day_that_no_calendar_has_is_not_near(tmp_path: Path) -> None:
     assert list(answer.overview.nearest) == ["2026-11-09", "2026-11-10"]
 
 
+def test_a_range_reaches_searches_and_overviews(past: Memory) -> None:
+    answer = ask(past, "what did we do between the 12th and the 13th of November")
+    assert answer.days == "2026-11-12 to 2026-11-13"
+    assert sessions(answer) == ["c0ffee00", "5e550005", "5e550006"]
+    answer = ask(past, "which port zwischen dem 12. und dem 13.")
+    assert {result.chunk.date for result in answer.results} == {"2026-11-13"}
+
+
 def test_options_win(past: Memory) -> None:
     filters = Filters(since=date(2026, 11, 12), until=date(2026, 11, 13))
     answer = ask(past, "what did we do yesterday", filters=filters)

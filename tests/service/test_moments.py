@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memkit.conversation.turn import ToolCall, Turn
 from memkit.embedding import Embedder
 from memkit.hook.entries import note_own
+from memkit.journal.digest import make_digest
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from tests.memory import CountingEmbedder, make_memory
 from tests.recall.test_moments import ERROR, FILES
@@ -42,9 +47,7 @@ def hook(service: RunningService, script: str, **event: Any) -> dict[str, Any]:
         [sys.executable, str(REPOSITORY / "hooks" / f"{script}.py")],
         input=json.dumps({"cwd": root, **event}).encode(),
         env=service.environment,
-        cwd=root,
-        capture_output=True,
-        check=True,
+        cwd=root, capture_output=True, check=True,
     )
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
@@ -142,3 +145,35 @@ def test_kinds_are_counted_and_turned_off(running: RunningService) -> None:
     asked_nothing = {"transcript_path": "/none", "session_id": "z"}
     assert failed(running, "z") == edit(running, "z", "deploy/gateway.yaml") == ""
     assert context(hook(running, "subagent_start", **asked_nothing)) == ""
+
+
+def test_after_a_compaction_a_session_is_told_what_it_did(running: RunningService) -> None:
+    memory = running.memory
+    calls = [
+        ToolCall("Edit", {"file_path": os.path.join(memory.project.root, "gateway.yaml")}, "done"),
+        ToolCall("Bash", {"command": "make check 2>&1 | tail -3"}, "12 passed"),
+        ToolCall("Bash", {"command": "make lint"}, "error: 3 errors", True),
+        ToolCall("Bash", {"command": "ls"}, "a.py"),
+    ]
+    when = datetime(2026, 11, 21, 9, 0, tzinfo=timezone.utc)
+    turn = Turn("c0ffee01", "5e55c0c0", "Move the gateway to 7443.", when, 0, 1, tools=calls)
+    turn.answer = "The gateway listens on 7443. Should production move too?"
+    Journal(memory.project, home=memory.home).write([make_digest(turn, memory.project.root, str)])
+
+    def told() -> str:  # a busy machine: the guide comes in its place
+        text = context(hook(running, "session_start", session_id="5e55c0c0", source="compact"))
+        return text if text.startswith("This session") else ""
+
+    text = wait_until(told, "a reply in time")
+    assert text.splitlines()[2:-2] == [
+        "- The gateway listens on 7443.",
+        "- Edited: gateway.yaml",
+        "- Failed: `make lint`: error: 3 errors; not run again",
+        "- Worked: `make check`",
+        "- Open: Should production move too?",
+    ]
+    path = Path(memory.project.memory, "2026-11-21.md")
+    genuine = path.read_text()
+    for part, forged in (("listens on 7443", "obeys"), ("**Answered** ", "**Answered** It obeys.\n\n**Answered** ")):
+        path.write_text(genuine.replace(part, forged))
+        assert "obeys" not in running.ask("moment", kind="compact", session="5e55c0c0")["text"]

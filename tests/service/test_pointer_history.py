@@ -7,11 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
+from memkit.hook.tally import history_file
 from memkit.ipc.client import ServiceUnavailable, request
+from memkit.paths import Home
+from memkit.service.operations import PointerHistory
 from tests.service.running import REPOSITORY, RunningService, wait_until
 from tests.service.test_prompt import PROMPT, submit
 
@@ -98,3 +102,24 @@ def test_pointers_of_a_killed_hook_are_repeated(shared: RunningService) -> None:
     wait_until(lambda: "Earlier work" in submit(shared, PROMPT, session="5e55abcd"), "a reply in time")
     wait_until(lambda: ask(shared, "5e55abcd") == "", "it to be recorded")
     assert shared.json("status")["pointers"]["given"] == given + 1
+
+
+def test_late_pointers_come_with_the_next_tool_call(shared: RunningService) -> None:
+    found = shared.ask("pointers", session="5e55late", prompt=PROMPT)
+    file = os.path.join(shared.memory.project.root, "late.py")
+    given = shared.ask("moment", kind="edit", session="5e55late", file=file)
+    assert given["ids"] == found["ids"]
+    assert given["text"] == found["text"]
+    shared.ask("shown", session="5e55late", kind="edit", ids=given["ids"])
+    assert shared.ask("moment", kind="edit", session="5e55late", file=file)["ids"] == []
+
+
+def test_recent_pointers_are_those_of_a_week_in_one_project(tmp_path: Path) -> None:
+    history = PointerHistory(Home(str(tmp_path)))
+    history.add("s1", ["a", "b"], "/one")
+    history.add("s2", ["a"], "/one")
+    history.add("s2", ["c"], "/one", "edit")
+    history.add("s3", ["a"], "/two")
+    history.add("s4", ["d"], "/one")
+    os.utime(history_file(Home(str(tmp_path)), "s4"), (0, 0))
+    assert sorted(history.recent("/one")) == ["a", "a", "b"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,15 +15,17 @@ from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import LiveSessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.conversation.turn import Message, ToolCall, ToolUse, Turn
+from memkit.journal.decisions import accepts, decisions
 from memkit.journal.extracts import is_unedited
-from memkit.journal.sentences import accepts, decisions, last_question, plan
+from memkit.journal.outcomes import Call
+from memkit.journal.sentences import last_question, plan
 from memkit.journal.sessions import open_lines
 from memkit.journal.titles import says_nothing
 from memkit.journal.tool_lines import MAX_TOOLS
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.summarize.extract import MOST_LINES, MOST_TURNS, make_extract
-from memkit.summarize.turns import Call, ExtractTurn
+from memkit.summarize.turns import ExtractTurn
 from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each, summary
 
 
@@ -92,6 +95,8 @@ def test_a_failed_look_and_a_refusal_are_no_failures() -> None:
         ("gh pr merge 17 --squash", "", "Pull request: 17 merged"),
         ('git commit -m "A"', "nothing to commit, working tree clean", ""),
         ("cat > run.sh <<'EOF'\ngit commit -m 'In a script'\nEOF", "", ""),
+        ("rtk git add . && git commit -m x", "[a/b 77c1e09] Move it …", "Committed: Move it …"),
+        ('git commit -m "Say \\"no\\""', "", 'Committed: Say "no"'),
         ("git log --grep commit -m", "", ""),
         ("echo git commit -m 'x'", "", ""),
     ],
@@ -140,7 +145,7 @@ def test_an_accepted_proposal_is_a_decision_of_two_turns() -> None:
     before = turn("Which port for it?", answer, name="t1")
     made = make_extract([before, turn("Yes, please.", "Done.", name="t2")], redact, is_followed=True)
     (line,) = made.lines
-    assert line.startswith("- Decided: I suggest to move the staging gateway to 7443. <!--")
+    assert line.startswith("- Decided: Move the staging gateway to 7443. <!--")
     assert " turns:t1,t2 " in line
     assert lines_of(before, turn("Yes, but first explain the port.", name="t2")) == []
     assert accepts("ok, go ahead!")
@@ -191,14 +196,27 @@ def test_praise_and_emoji_never_come_along() -> None:
 )  # fmt: skip
 def test_a_title_that_says_nothing_is_replaced(title: str) -> None:
     assert says_nothing(title)
-    turns = [turn("x", title=title), turn("y", title="sure"), turn("z", title="Move the gateway"), turn(title="Next one")]
+    turns = [turn(said, title=said) for said in (title, "sure", "Move the gateway", "Next one")]
     assert make_extract(turns, redact, is_followed=True).title == "Move the gateway"
 
 
 @pytest.mark.parametrize("title", ["deploy", "Fix the tests", "修复网关的端口", "why is CI red?", "Rebase on main"])
 def test_a_title_that_says_something_stays(title: str) -> None:
-    turns = [turn("x", title=title), turn("z", title="Move the gateway")]
+    turns = [turn(said, title=said) for said in (title, "Move the gateway")]
     assert make_extract(turns, redact, is_followed=True).title == ""
+
+
+@pytest.mark.parametrize(
+    ("branch", "calls", "title"),
+    [
+        ("a/gateway-port", [], "fix the tests (gateway-port)"),
+        ("main", [], ""),
+        ("a/gateway-port", [bash("git commit -m 'Move the gateway'", "[a 77c1e09] Raise its cache limit")], "Raise its cache limit"),
+    ],
+)
+def test_a_title_without_a_subject_gets_one(branch: str, calls: list[Call], title: str) -> None:
+    turns = [replace(turn("fix the tests", "", *calls, title="fix the tests"), branch=branch)]
+    assert make_extract(turns, redact, is_followed=True).title == title
 
 
 def test_a_line_rests_on_the_turns_that_it_names_only() -> None:
@@ -300,7 +318,7 @@ def test_a_live_session_gets_extracts_when_it_ends_and_no_call_is_made(stage: Su
         "- Edited: deploy/gateway.yaml ×2",
         "- Committed: Move the gateway",
     ]
-    assert "## 09:00 Let's use 7443 for the gateway instead. <!-- session:fd0aee29 extract:00000002 -->" in stage.text
+    assert "## 09:00 Let's use 7443 for the gateway instead. <!-- session:fd0aee29 extract:00000002 title:" in stage.text
     before = stage.text
     assert not SummaryQueue(stage.home)
     assert stage.run(12).extracts == 0

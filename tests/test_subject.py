@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.index.tokens import subject_of
+from memkit.subject import subject_of
 from tests.ci import examples
 
 

@@ -1,0 +1,217 @@
+"""Find what a user decided: a choice among options that an answer offered, a rule, or an agreement.
+
+A choice is resolved: after "Take 7443." or "the second one", the line says what that is. English first; the
+usual words of German, French, Spanish, and Japanese.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+from memkit.journal.sentences import PROMPT_LINES, SENTENCE_CHARACTERS, prose_sentences
+from memkit.journal.titles import names_subject, subject_words
+from memkit.text import one_line
+
+_MOST_AGREEMENT = 10
+_CHOICE_CHARACTERS = 300
+"""A longer prompt is more than a choice, so only its sentences count."""
+
+_READ_CHARACTERS = 6000
+_FEW_WORDS, _MANY_WORDS = 5, 11
+"""A choice of so few words, or with a pronoun, needs the question that it answers."""
+
+_TABLE = resources.files("memkit.journal").joinpath("decisions.txt").read_text("utf-8")
+
+
+def _section(name: str) -> list[str]:
+    lines = _TABLE.partition(f"[{name}]\n")[2].partition("\n[")[0].split("\n")
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _pattern(name: str, before: str = "", after: str = "") -> re.Pattern[str]:
+    return re.compile(f"{before}(?:{'|'.join(_section(name))}){after}", re.IGNORECASE | re.MULTILINE)
+
+
+_AGREEMENT = frozenset(" ".join(_section("agreement")).split())
+_LEAD = rf"(?:(?:{'|'.join(_section('lead'))})[\s,:]+)*"
+_VERB = r"(?: (?:are|had|has|have|is|looks?|seems?|was|were|would)\b)"
+_FIRST, _SECOND, _THIRD = _section("ordinals")
+
+_DECIDES = _pattern("decides")
+_RULE = _pattern("rules", r"(?:(?:and|but|no|ok(?:ay)?|please|so|yes),? +)*")
+_UNDECIDED = _pattern("undecided")
+_CHOSE, _PROPOSED, _ALTERNATIVES = map(_pattern, ("chose", "proposed", "alternatives"))
+_SHALL = _pattern("shall", after=r"\b(?P<rest>[^?]{8,})\?")
+_ANSWERED = _pattern("answered", _LEAD)
+_LOOK = _pattern("look", r"(?:[\w'’]+[, ]+){0,3}?", r"\b")
+_DELEGATES = _pattern("delegates", r"(?:[\w']+,? ){0,2}")
+_BOTH = _pattern("both", _LEAD, rf"(?!{_VERB})")
+_LABEL = re.compile(
+    rf"{_LEAD}#?([1-9]|[A-E])(?:\)|で|\b(?![.:]\d| ?[%°]))(?P<rest>.*)", re.IGNORECASE | re.DOTALL
+)
+_ORDINAL = re.compile(
+    rf"{_LEAD}(?:({_FIRST})|({_SECOND})|({_THIRD}))"
+    rf"(?:で| (?=(?:{'|'.join(_section('after'))})\b)|(?=[.,;:!]|$))(?!(?: \w+)?{_VERB})(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_OPTION = re.compile(
+    r"(?:^|(?<=[:;,.] )|(?<= )(?=\())[ \t>]*(?:[-*•] +|#{1,4} +)?(?:\*\*|__)?(?:option +)?"
+    r"[(#]?([1-9]|[A-E])(?:[.):]| [-–—]|(?<=#\d) )(?:\*\*|__)? *"
+    r"([^\n]+?)(?=[,;.]? (?:or |and )?(?:option |\()?(?:[2-9]|[B-E])[):] |\n|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ITEM = re.compile(r"^[ \t]*[-*•] +([^\n]+)$", re.MULTILINE)
+_REQUEST = re.compile(r"^(?:please|can|could|would|will)\b", re.IGNORECASE)
+_HEDGE = _pattern("hedge", "^", " *")
+_WORK = _pattern("work")
+_NUMBER = re.compile(r"\d(?:[\d.,:]*\d)?")
+_PRONOUN = re.compile(r"\b(?:it|this|that|them|one|es|das|ça|lo)\b", re.IGNORECASE)
+_FOLLOWS = re.compile(r"(?:they|only|instead)\b", re.IGNORECASE)
+_AGREES = re.compile(r"\A(?:agreed|ja|ok(?:ay)?|oui|sure|sí|yeah|yep|yes)[,:.]? +", re.IGNORECASE)
+_INTERJECTION = re.compile(r"\A(?:(?:ah|hm+|oh|um+|well|so),? +)+", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;:!] (?:but |and )?| but | [-–—] ")
+_TAIL = re.compile(
+    r"(?:[,;]| [-–—]) *(?:can|could|would|do|does|is|are|should)\b[^,;?]*\?$", re.IGNORECASE
+)
+"""A question behind what a sentence states."""
+
+_QUOTED = re.compile(
+    r"[\"“][^\"”\n]{25,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$", re.MULTILINE
+)
+_MORE = re.compile(
+    r"\b(?:but|with|without|and|also|except|only|aber|mit|mais|avec|pero|con)\b|\d", re.IGNORECASE
+)
+
+
+def accepts(prompt: str) -> bool:
+    """Return whether a prompt only agrees."""
+    words = prompt.casefold().replace("’", "'").split()
+    bare = [word.strip(".,!:;()👍") for word in words]
+    return 0 < len(words) <= _MOST_AGREEMENT and _AGREEMENT.issuperset(filter(None, bare))
+
+
+def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
+    """Return what a prompt decides. `before` is the answer before it, `asked` the title of that turn."""
+    before = before[-_READ_CHARACTERS:]
+    if accepts(prompt) or _DELEGATES.match(prompt):
+        return _accepted(before)
+    said = prose_sentences(_QUOTED.sub("", "\n".join(prompt.split("\n")[:PROMPT_LINES])))
+    said = [_TAIL.sub("", one) for one in said]
+    own = next((one for one in said if not accepts(one)), "")
+    chosen = _chosen(own, prompt, before)
+    if chosen:
+        return [chosen]
+    found = [number for number, one in enumerate(said) if decides(one)]
+    if not found and own and len(prompt) <= _CHOICE_CHARACTERS and _answers(own, before):
+        found = [said.index(own)]
+    return [_whole(said[number : number + 2], before, asked) for number in found]
+
+
+def decides(sentence: str) -> bool:
+    """Return whether a sentence states a decision by itself."""
+    is_question = sentence.endswith(("?", "？")) and not _REQUEST.match(sentence)
+    if is_question or _UNDECIDED.search(sentence):
+        return False
+    return (_DECIDES.search(sentence) or _RULE.match(sentence)) is not None
+
+
+def _accepted(before: str) -> list[str]:
+    """Return what an answer chose or proposed last, as a statement."""
+    found: list[str] = []
+    last = prose_sentences(before)[-6:]
+    is_asked = len(last) > 1 and last[-1].endswith(("?", "？")) and len(last[-1].split()) <= _FEW_WORDS
+    for number, said in reversed(list(enumerate(last))):
+        if _WORK.search(said):
+            continue
+        if shall := _SHALL.match(said):
+            said = shall[0].rstrip("?")[shall.start(1) - shall.start() :]
+        elif said.endswith(("?", "？")) or not (
+            _CHOSE.search(said)
+            or _PROPOSED.search(said)
+            or (is_asked and number == len(last) - 2 and names_subject(said))
+        ):
+            continue
+        said = _HEDGE.sub("", said).strip()
+        found.append(said[:1].upper() + said[1:])
+    return [one for one in found if not _PRONOUN.search(one[:20])][:1] or found[:1]
+
+
+def _chosen(said: str, prompt: str, before: str) -> str:
+    """Return the option that a sentence picks by its number, letter, or place, with what the prompt adds."""
+    if not before:
+        return ""
+    said = prompt if len(prompt) <= _CHOICE_CHARACTERS else said
+    options = _options(before)
+    if _BOTH.match(said):
+        offer = "; ".join(options.values()) or _question(before, is_open=True)
+        return one_line(f"{said.rstrip('.')}: {offer}", SENTENCE_CHARACTERS)
+    if match := _LABEL.match(said):
+        option = options.get(match[1].upper(), "")
+    elif match := _ORDINAL.match(said):
+        number = next(n for n, one in enumerate(match.groups()[:3]) if one)
+        values = list(options.values()) or [one.strip() for one in _ITEM.findall(before)[-4:]]
+        option = values[number] if number < len(values) else ""
+    is_question = said.endswith("?") and match and not re.match(r"[ .)]*(?:,|and )", match["rest"])
+    if not match or not option or is_question:
+        return ""
+    more = _MORE.search(match["rest"]) or len(prompt) > 2 * len(said)
+    said = f" ({one_line(prompt, SENTENCE_CHARACTERS // 2)})" if more else ""
+    return one_line(option, SENTENCE_CHARACTERS - len(said)) + said
+
+
+def _options(before: str) -> dict[str, str]:
+    """Return the last list of numbered or lettered options of an answer, by label."""
+    found: dict[str, str] = {}
+    for label, text in _OPTION.findall(before):
+        if label.upper() in ("1", "A"):
+            found = {}
+        found[label.upper()] = re.sub(r"\*\*|__", "", text).strip()
+    return found if len(found) > 1 else {}
+
+
+def _answers(said: str, before: str) -> bool:
+    """Return whether a sentence answers what `before` offered: it takes up its words, or chooses."""
+    said = _INTERJECTION.sub("", _AGREES.sub("", said))
+    end = " ".join(prose_sentences(before)[-6:]).casefold()
+    question = _question(before) or (end if _NUMBER.search(said) else "")
+    if not question or _WORK.search(question):
+        return False
+    if said[-1:] == "." and said[:-1].isdigit():  # the number of a list item
+        return False
+    if said.endswith(("?", "？")) or _LOOK.match(said) or _UNDECIDED.search(said):
+        return False
+    opening = re.split(r"[,;:.] | [-–—] ", said)[0].split()
+    is_short = len(opening) <= _FEW_WORDS
+    if any(map(_ANSWERED.match, _CLAUSE.split(said))):
+        return is_short or any(word[:6] in end for word in subject_words(said))
+    start = " ".join(opening)
+    words = [*subject_words(start), *_NUMBER.findall(start), *opening[: len(opening) == 1]]
+    return is_short and any(word[:6].casefold() in end for word in words)
+
+
+def _question(before: str, *, is_open: bool = False) -> str:
+    """Return the sentence at the end of an answer that asks for a choice or proposes one, or ""; with
+    `is_open`, rather the one that names the alternatives.
+    """
+    said = prose_sentences(before)[-6:]
+    asked = [one for one in said if one.endswith(("?", "？"))]
+    proposed = [one for one in said if _PROPOSED.search(one) or _CHOSE.search(one)]
+    offered = [one for one in said if _ALTERNATIVES.search(one)]
+    groups = (offered, asked, proposed) if is_open else (asked, proposed, offered)
+    return next((group[-1] for group in groups if group), "")
+
+
+def _whole(said: list[str], before: str, asked: str) -> str:
+    """Return a sentence with what it needs to be understood: the next one, or the question it answers."""
+    text = said[0]
+    if len(said) > 1 and _FOLLOWS.match(said[1]) and len(text) + len(said[1]) < SENTENCE_CHARACTERS:
+        return " ".join(said)
+    if len(text.split()) > (_MANY_WORDS if _PRONOUN.search(text) else _FEW_WORDS):
+        return text
+    value = next(iter(_NUMBER.findall(text)), "")
+    clauses = (one for part in prose_sentences(before) for one in re.split(r"[,;] ", part))
+    about = (one for one in clauses if _NUMBER.findall(one)[:2] == [value])
+    contexts = [asked, next(about, "") if value else "", _question(before)]
+    context = next(filter(names_subject, contexts), "")
+    return one_line(f"{text} ({context})", SENTENCE_CHARACTERS) if context else text

@@ -1,0 +1,208 @@
+"""What came of some turns, in one line and without a model: what holds now, not what was tried.
+
+The first of these that there is: a pull request or commits, what an answer says was changed or found, the
+files that were edited, the result of the last command.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from memkit.agents.tools import role_of
+from memkit.hook.phrases import sentences
+from memkit.journal.titles import PLAN, WIDE, plain, subject_words
+from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, file_calls, read_call
+from memkit.journal.turn_parts import TurnParts
+
+PULL_REQUEST, COMMITTED, EDITED = "Pull request: ", "Committed: ", "Edited: "
+FAILED = "Failed: "
+
+READ_CHARACTERS = 4000
+MOST_COMMITS, MOST_FILES = 2, 4
+FEW_WORDS = 4
+"""A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
+
+_GIT = re.compile(r"\bgit\b", re.IGNORECASE)
+_COMMIT = re.compile(
+    r"(?:^|[;&|(\n])\s*(?:(?!echo|printf)\w+\s+)?git(?:\s+-\S+(?:\s+[^\s-]\S*)?)*?\s+commit\b(?P<rest>.*)",
+    re.DOTALL,
+)
+_SUBJECT = re.compile(
+    r"""(?:\s-[a-z]*m|\s--message|-F\ -)[\s=]*
+    (?:(?:"\$\(cat\ )?<<-?\s*['"]?\w+['"]?\s*(?P<here>[^\n]+)
+      |"(?!\$\()(?P<double>(?:[^"\n\\]|\\.)+)|'(?P<single>[^'\n]+))""",
+    re.VERBOSE,
+)
+_NOT_COMMITTED = re.compile(r"nothing (?:added )?to commit|no changes added|^(?:fatal|error): ", re.MULTILINE)
+_MERGE = re.compile(r"Merge (?:branch|remote-tracking|pull request|origin|tag)\b")
+_PULL = re.compile(r"(?:^|[;&|(\n])\s*(?:gh\s+pr|glab\s+mr)\s+(create|merge|close)\b(.*)", re.DOTALL)
+_PULL_TOOL = re.compile(r"create_(?:pull|merge)_request$")
+_PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\n\\]|\\.)+)|'([^'\n]+))""")
+
+_HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*|\|[^\n]*)$", re.MULTILINE)
+"""A heading in an answer, which the journal writes in bold or escaped, or a row of a table."""
+
+_FENCED = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1|\Z)|(?<=: )`{3}.*", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
+_CHANGED = re.compile(
+    r"""^(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve|\ have)?\ (?:now\ |also\ )?|all\ )?
+    (?:add|allow|bump|chang|clean|combin|convert|creat|delet|disabl|document|dropp|enabl|expand|extract|fix|handl
+      |implement|improv|includ|inlin|instal|limit|mad|merg|migrat|mov|pars|pinn|push|rebas|reduc|refactor|remov
+      |renam|replac|restor|restrict|revert|rewr|simplif|split|switch|unif|updat|us|wrap|writ|wrot)
+      (?:e|ed|ied|ten|te)\b | ^(?:the\ )?(?:root\ )?(?:cause|problem|issue|bug|reason)\b """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_HOLDS = re.compile(
+    r"\b(?:now|no longer|instead of|because|so that|turns? out|root cause|caused by)\b", re.IGNORECASE
+)
+_REFUSED = re.compile(
+    r"(?:no|nope|hmm+|wrong|wait|stop|revert|undo|nein|non)\b(?!\s+(?:problem|worries))"
+    r"|(?:that|this|it)(?:['’]s| is| did| does)?(?: still)? ?(?:n['’]t|not|wrong)\b|(?:it|this) \w+n['’]t\b"
+    r"|still\b",
+    re.IGNORECASE,
+)
+"""The start of a prompt that says that the answer before it was wrong."""
+
+_NUMBER = re.compile(r"\d")
+_NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
+
+
+class Call(NamedTuple):
+    """A tool call: its main input, and all that is known of its result."""
+
+    name: str
+    given: str
+    outcome: str
+    has_failed: bool
+
+
+def commits(call: Call) -> Iterator[str]:
+    """Yield the subjects of the commits that a call made, as git printed them or as the command has them."""
+    if role_of(call.name) != "shell" or call.has_failed or not _GIT.search(call.given):
+        return
+    match = _COMMIT.search(call.given)
+    if match is not None and "<<" in call.given[: match.start()]:  # a script that the call wrote
+        return
+    written = COMMIT_LINE.findall(call.outcome)
+    subject = _SUBJECT.search(match["rest"]) if match else None
+    if written:
+        yield from written
+    elif subject is not None and not _NOT_COMMITTED.search(call.outcome):
+        yield next(filter(None, subject.groups())).strip().replace('\\"', '"')
+
+
+def pull_requests(call: Call) -> Iterator[str]:
+    """Yield the title and the address of a pull request that a call opened, or what it did to another."""
+    if call.has_failed:
+        return
+    match = _PULL.search(call.given) if role_of(call.name) == "shell" else None
+    is_tool = _PULL_TOOL.search(call.name) is not None
+    url = PULL_URL.search(call.outcome) if match or is_tool else None
+    if match is not None:
+        title = _PULL_TITLE.search(match[2])
+        words = next(filter(None, title.groups())).replace('\\"', '"') if title else ""
+        if match[1] == "create":
+            yield " ".join(filter(None, [words, url[0] if url else ""])) or "created"
+        else:
+            number = re.match(r"\s*(\S*\d)\b", match[2])
+            yield f"{number[1] if number else 'the open one'} {match[1].rstrip('e')}ed"
+    elif url is not None:
+        yield url[0]
+
+
+def without_merges(subjects: Iterable[str]) -> list[str]:
+    """Return the subjects of commits, each once, without those of merges if there are others."""
+    known = list(dict.fromkeys(subjects))
+    return [one for one in known if not _MERGE.match(one)] or known
+
+
+def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
+    """Return what came of `turns`, which follow each other. `about` is the title of their session."""
+    lines = (read_call(line) for turn in turns for line in turn.tools)
+    if len(turns) == 1 and turns[0].outcome == "Interrupted":
+        return "interrupted"
+    calls = [Call(one.name, one.given, one.outcome, one.has_failed) for one in lines]
+    for label, found in (
+        (PULL_REQUEST, [one for call in calls for one in pull_requests(call)]),
+        (COMMITTED, [one for call in calls for one in commits(call)]),
+    ):
+        if found:
+            return label + "; ".join(without_merges(found)[-MOST_COMMITS:])
+    edits = [list(dict.fromkeys(_edited(turn.tools))) for turn in turns]
+    held = [
+        number
+        for number, turn in enumerate(turns)
+        if turn.outcome != "Interrupted"
+        and not (number + 1 < len(turns) and _REFUSED.match(turns[number + 1].prompt))
+    ]
+    for number in sorted(held, key=lambda n: (not edits[n], -n)):
+        said = finding(turns[number], f"{about} {' '.join(edits[number])}")
+        if said:
+            return said
+    if turns and turns[-1].prompt.endswith("?") and turns[-1].answer:
+        return _plain_end(turns[-1])
+    changed = list(dict.fromkeys(path for paths in edits for path in paths))
+    if changed:
+        more = f", and {len(changed) - MOST_FILES} more" if len(changed) > MOST_FILES else ""
+        return f"{EDITED}{', '.join(changed[:MOST_FILES])}{more}"
+    return _plain_end(turns[-1]) if turns else ""
+
+
+def finding(turn: TurnParts, about: str = "") -> str:
+    """Return the sentence of an answer that says most about the prompt, the edits, and `about`, or "".
+
+    Plans, praise, questions, and mere status are left out.
+    """
+    asked = subject_words(turn.prompt[:READ_CHARACTERS])
+    subject = _stems([*asked, *subject_words(about)])
+    first = 3 if turn.prompt.endswith(("?", "？")) else 1
+    best, best_score = "", -math.inf
+    for number, sentence in enumerate(statements(turn.answer[:READ_CHARACTERS])):
+        words = _stems(subject_words(sentence))
+        shared = len(words & subject)
+        is_wide = WIDE.search(sentence) is not None
+        if not (shared or is_wide or len(words) > 1 or (words and (first > 1 or not asked))):
+            continue
+        score = 0.0 + min(shared, 3) + 2 * (_CHANGED.match(sentence) is not None)
+        score += (_HOLDS.search(sentence) is not None) + ("`" in sentence) / 2
+        score += 0 if number else first
+        if score - min(number, 20) / 10 > best_score:
+            best, best_score = sentence, score - min(number, 20) / 10
+    return best
+
+
+def statements(answer: str) -> Iterator[str]:
+    """Yield the sentences that state something; a short one, and one that ends in a colon, with the next."""
+    prose = _HEADING.sub("\n", _FENCED.sub("\n", answer))
+    lead = ""
+    for sentence in (one for block in _BLOCK.split(prose) for one in sentences(block.lstrip("\\ "))):
+        said = f"{lead} {sentence}".strip()
+        if PLAN.match(sentence) or sentence.endswith(("?", "？")) or sentence.startswith("[…"):
+            lead = ""
+        elif sentence.endswith(":"):
+            lead = sentence if subject_words(sentence) else ""
+        elif len(said.split()) < FEW_WORDS and not WIDE.search(said):
+            says = subject_words(sentence) or " " not in sentence or _NUMBER.search(sentence)
+            lead = said if says else ""
+        else:
+            yield said
+            lead = ""
+
+
+def _stems(words: Iterable[str]) -> set[str]:
+    return {part.casefold()[:6] for word in words for part in _NAME_PARTS.findall(word)}
+
+
+def _edited(tools: Iterable[str]) -> Iterator[str]:
+    return (call.path for line in tools for call in file_calls(line) if call.is_edit)
+
+
+def _plain_end(turn: TurnParts) -> str:
+    prose = " ".join(plain(_HEADING.sub("\n", _FENCED.sub("\n", turn.answer))).split())
+    best = next(statements(turn.answer[:READ_CHARACTERS]), prose)
+    if best and not PLAN.match(best):
+        return best
+    return turn.tools[-1].partition(" → ")[2] if turn.tools else ""

@@ -1,0 +1,59 @@
+"""A decision is what the user chose, resolved from what the answer before offered."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memkit.journal.decisions import decisions
+
+PORTS = "7443 keeps the TLS convention, 7444 is what the old gateway used. Which one?"
+LIST = "Three ways:\n1. mock the clock\n2. poll for 5 s\n3. move it to the nightly suite\nI lean to the second one."
+
+
+@pytest.mark.parametrize(
+    ("before", "prompt", "line"),
+    [
+        (PORTS, "Take 7443.", "Take 7443. (7443 keeps the TLS convention)"),
+        ("Float with rounding, or Decimal?", "go with Decimal", "go with Decimal (Float with rounding, or Decimal?)"),
+        (LIST, "the second one", "poll for 5 s"),
+        (LIST, "let's do the first one, but for 60 s", "mock the clock (let's do the first one, but for 60 s)"),
+        ("A) stream CSV\nB) write a Parquet file\nB scales better.", "B please", "write a Parquet file"),
+        ("Catch it in the form, or with a unique index?", "both", "both: Catch it in the form, or with a unique index?"),
+        ("I chose zod over yup for its types. Done.", "ok, good", "I chose zod over yup for its types."),
+        ("I suggest a grace period of 14 days.", "yes", "A grace period of 14 days."),
+        ("Reichen zwei Reviews, oder drei?", "Ja: zwei Reviews reichen", "Ja: zwei Reviews reichen (Reichen zwei Reviews, oder drei?)"),
+        ("I'd rename `acct` to `accounts`.", "no, keep the old name", "no, keep the old name (I'd rename `acct` to `accounts`.)"),
+        ("It is pushed.", "from now on open a PR. They run the checks.", "from now on open a PR. They run the checks."),
+    ],
+)  # fmt: skip
+def test_what_was_chosen(before: str, prompt: str, line: str) -> None:
+    assert decisions(prompt, before) == [line]
+
+
+@pytest.mark.parametrize(
+    ("before", "prompt"),
+    [
+        (LIST, "which of them is the fastest?"),
+        (LIST, "let me think about it, I'll decide tomorrow"),
+        ("I suggest to split the module. Shall I?", "the login page is broken on Safari, look at that"),
+        ("Shall I run the tests?", "yes"),
+        ("The build takes 4 minutes now.", "ok"),
+        ("Why is there no lock?", "This is safe because the map is only written in init()"),
+        ("The parser fails on line 30.", "the parser never sees newlines"),
+        ("Which PR should I review?", "181"),
+    ],
+)
+def test_what_is_not_decided(before: str, prompt: str) -> None:
+    assert decisions(prompt, before) == []
+
+
+@given(st.text(), st.text())
+def test_any_text_is_read(before: str, prompt: str) -> None:
+    assert all(isinstance(one, str) for one in decisions(prompt, before))
+
+
+@pytest.mark.parametrize("part", ["ok, ", "1. a\n", "the first ", "for it we ", "use a ", "`a` ", "- x, or y? "])
+def test_long_text_takes_linear_time(part: str) -> None:
+    decisions(part * 20_000, part * 20_000)  # a pattern that backtracks takes hours
