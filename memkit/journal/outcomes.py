@@ -32,7 +32,7 @@ _COMMIT = re.compile(
 )
 _SUBJECT = re.compile(
     r"""(?:\s-[a-z]*m|\s--message|-F\ -)[\s=]*
-    (?:(?:"\$\(cat\ )?<<-?\s*['"]?\w+['"]?\s*(?P<here>[^\n]+)
+    (?:(?:"\$\(cat\ )?<<-?\s*(?P<mark>['"]?)\w+(?P=mark)\s+(?P<here>[^\n]+)
       |"(?!\$\()(?P<double>(?:[^"\n\\]|\\.)+)|'(?P<single>[^'\n]+))""",
     re.VERBOSE,
 )
@@ -66,7 +66,9 @@ _REFUSED = re.compile(
 )
 """The start of a prompt that says that the answer before it was wrong."""
 
-_NUMBER = re.compile(r"\d")
+_SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
+"""A short answer that the next sentence explains."""
+
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
 
@@ -91,7 +93,7 @@ def commits(call: Call) -> Iterator[str]:
     if written:
         yield from written
     elif subject is not None and not _NOT_COMMITTED.search(call.outcome):
-        yield next(filter(None, subject.groups())).strip().replace('\\"', '"')
+        yield (subject["here"] or subject["double"] or subject["single"]).strip().replace('\\"', '"')
 
 
 def pull_requests(call: Call) -> Iterator[str]:
@@ -185,8 +187,7 @@ def statements(answer: str) -> Iterator[str]:
         elif sentence.endswith(":"):
             lead = sentence if subject_words(sentence) else ""
         elif len(said.split()) < FEW_WORDS and not WIDE.search(said):
-            says = subject_words(sentence) or " " not in sentence or _NUMBER.search(sentence)
-            lead = said if says else ""
+            lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
         else:
             yield said
             lead = ""
