@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 from importlib import resources
 
-from memkit.journal.sentences import PROMPT_LINES, SENTENCE_CHARACTERS, prose_sentences
+from memkit.journal.sentences import SENTENCE_CHARACTERS, prose_sentences
 from memkit.journal.titles import names_subject, subject_words
 from memkit.text import one_line
 
 _MOST_AGREEMENT = 10
 _CHOICE_CHARACTERS = 300
 """A longer prompt is more than a choice, so only its sentences count."""
+
+_MOST_LINES, _OPENING_LINES = 12, 3
+"""Of a prompt of more lines, only the first ones: the rest is usually pasted."""
 
 _READ_CHARACTERS = 6000
 _FEW_WORDS, _MANY_WORDS = 5, 11
@@ -96,8 +99,9 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     before = before[-_READ_CHARACTERS:]
     if accepts(prompt) or _DELEGATES.match(prompt):
         return _accepted(before)
-    said = prose_sentences(_QUOTED.sub("", "\n".join(prompt.split("\n")[:PROMPT_LINES])))
-    said = [_TAIL.sub("", one) for one in said]
+    lines = _QUOTED.sub("", prompt).split("\n")
+    lines = lines if len(lines) <= _MOST_LINES else lines[:_OPENING_LINES]
+    said = [_TAIL.sub("", one) for one in prose_sentences("\n".join(lines)) if not one.endswith(":")]
     own = next((one for one in said if not accepts(one)), "")
     chosen = _chosen(own, prompt, before)
     if chosen:

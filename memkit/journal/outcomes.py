@@ -32,7 +32,7 @@ _COMMIT = re.compile(
 )
 _SUBJECT = re.compile(
     r"""(?:\s-[a-z]*m|\s--message|-F\ -)[\s=]*
-    (?:(?:"\$\(cat\ )?<<-?\s*['"]?\w+['"]?\s*(?P<here>[^\n]+)
+    (?:(?:"\$\(cat\ )?<<-?\s*(?P<mark>['"]?)\w+(?P=mark)\s+(?P<here>[^\n]+)
       |"(?!\$\()(?P<double>(?:[^"\n\\]|\\.)+)|'(?P<single>[^'\n]+))""",
     re.VERBOSE,
 )
@@ -66,7 +66,9 @@ _REFUSED = re.compile(
 )
 """The start of a prompt that says that the answer before it was wrong."""
 
-_NUMBER = re.compile(r"\d")
+_SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
+"""A short answer that the next sentence explains."""
+
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
 
@@ -91,7 +93,7 @@ def commits(call: Call) -> Iterator[str]:
     if written:
         yield from written
     elif subject is not None and not _NOT_COMMITTED.search(call.outcome):
-        yield next(filter(None, subject.groups())).strip().replace('\\"', '"')
+        yield (subject["here"] or subject["double"] or subject["single"]).strip().replace('\\"', '"')
 
 
 def pull_requests(call: Call) -> Iterator[str]:
@@ -138,10 +140,12 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
         if turn.outcome != "Interrupted"
         and not (number + 1 < len(turns) and _REFUSED.match(turns[number + 1].prompt))
     ]
-    for number in sorted(held, key=lambda n: (not edits[n], -n)):
-        said = finding(turns[number], f"{about} {' '.join(edits[number])}")
-        if said:
-            return said
+    title = _stems(subject_words(about))
+    said = [(bool(edits[number]), *_finding(turns[number], edits[number], title)) for number in held]
+    # Of the turns that edited, the one that did what the title names, and not what was mended last.
+    said.sort(key=lambda one: (one[0], one[1] if one[0] else 0.0))
+    if best := [sentence for *_, sentence in said if sentence]:
+        return best[-1]
     if turns and turns[-1].prompt.endswith("?") and turns[-1].answer:
         return _plain_end(turns[-1])
     changed = list(dict.fromkeys(path for paths in edits for path in paths))
@@ -151,27 +155,25 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     return _plain_end(turns[-1]) if turns else ""
 
 
-def finding(turn: TurnParts, about: str = "") -> str:
-    """Return the sentence of an answer that says most about the prompt, the edits, and `about`, or "".
-
-    Plans, praise, questions, and mere status are left out.
+def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[float, str]:
+    """Return the sentence of an answer that says most about the prompt, the edits, and the title, or "", and
+    its score. Plans, praise, questions, and mere status are left out.
     """
     asked = subject_words(turn.prompt[:READ_CHARACTERS])
-    subject = _stems([*asked, *subject_words(about)])
+    subject = _stems([*asked, *subject_words(" ".join(edits))]) | title
     first = 3 if turn.prompt.endswith(("?", "？")) else 1
     best, best_score = "", -math.inf
     for number, sentence in enumerate(statements(turn.answer[:READ_CHARACTERS])):
         words = _stems(subject_words(sentence))
         shared = len(words & subject)
-        is_wide = WIDE.search(sentence) is not None
-        if not (shared or is_wide or len(words) > 1 or (words and (first > 1 or not asked))):
+        if not (shared or len(words) > 1 or WIDE.search(sentence) or (words and (first > 1 or not asked))):
             continue
         score = 0.0 + min(shared, 3) + 2 * (_CHANGED.match(sentence) is not None)
         score += (_HOLDS.search(sentence) is not None) + ("`" in sentence) / 2
-        score += 0 if number else first
+        score += (0 if number else first) + min(len(words & title), 3)
         if score - min(number, 20) / 10 > best_score:
             best, best_score = sentence, score - min(number, 20) / 10
-    return best
+    return best_score, best
 
 
 def statements(answer: str) -> Iterator[str]:
@@ -185,8 +187,7 @@ def statements(answer: str) -> Iterator[str]:
         elif sentence.endswith(":"):
             lead = sentence if subject_words(sentence) else ""
         elif len(said.split()) < FEW_WORDS and not WIDE.search(said):
-            says = subject_words(sentence) or " " not in sentence or _NUMBER.search(sentence)
-            lead = said if says else ""
+            lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
         else:
             yield said
             lead = ""

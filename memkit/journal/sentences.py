@@ -16,9 +16,6 @@ from memkit.journal.titles import plain, says_nothing
 SENTENCE_CHARACTERS = 240
 """Longer text is usually not a sentence."""
 
-PROMPT_LINES = 40
-"""The number of lines of a prompt to search for decisions. The rest is usually pasted."""
-
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"')*]*\s+|\n+")
 _FENCED = re.compile(
     r"^[ \t]*(`{3,}(?=[^`\n]*$)|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL

@@ -16,7 +16,6 @@ _LINES = 40
 
 _LINE_CHARACTERS = 1000
 _LABEL_CHARACTERS = 50
-_SUBJECT_WORDS = 2
 _EMPHASIS = re.compile(r"\*\*|__|^#{1,6} ")
 _LINK = re.compile(r"!?\[([^\[\]]+)\]\([^()\s]*\)")
 _TICKS = re.compile(r"(`+) ?([^`]+?) ?\1(?!`)")
@@ -107,7 +106,7 @@ def subject_words(text: str) -> list[str]:
 
 def names_subject(line: str) -> bool:
     """Return whether a line tells what it is about, and not only what to do ("review the changes")."""
-    return len(subject_words(line)) >= _SUBJECT_WORDS or WIDE.search(line) is not None
+    return len(subject_words(line)) > 1 or WIDE.search(line) is not None
 
 
 def says_nothing(line: str, words: int = 2) -> bool:

@@ -170,6 +170,9 @@ _MAIN_INPUT = (
     "description", "prompt", "subject", "name",
 )  # fmt: skip
 _QUIET = NAMES_FILE | {"search"}
+_HERE = re.compile(r"\"\$\(cat <<-?\s*(['\"]?)(\w+)\1\n\s*([^\n]+).*?\n\s*\2\n\s*\)\"", re.DOTALL)
+"""A text that Claude Code gives a command: the subject of a commit, and more."""
+
 _ADDED = re.compile(r"\Agit add [^&|;<>`$]* && (?=git )")
 _BACKTICKS = re.compile(r"`+")
 _COUNT = re.compile(r"(?P<call>(?:(?! → ).)*?) ×(?P<count>\d{1,4})(?P<outcome> → .*)?\Z")
@@ -297,7 +300,7 @@ def _merged(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
 def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> tuple[str, str]:
     values = (call.input.get(name) for name in _MAIN_INPUT)
     given = next((value for value in values if isinstance(value, str) and value.strip()), "")
-    given = relative(given, roots)
+    given = _HERE.sub(r'"\3"', relative(given, roots))
     if role_of(call.name) in NAMES_FILE:
         shown = redact(_path(one_line(redact(given), MOST_PATH_CHARACTERS)))
     else:

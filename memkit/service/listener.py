@@ -118,11 +118,6 @@ class Listener:
         self._in_progress: set[asyncio.Task[None]] = set()
         self.requests = 0
 
-    @property
-    def connections(self) -> int:
-        """The number of open connections, those that wait for their turn included."""
-        return len(self._connections)
-
     async def run(self) -> None:
         """Serve until `stop` and the last reply. Raise `OSError` if the socket does not listen."""
         if sys.platform != "win32" and self._socket.family == socket.AF_UNIX:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile
 from memkit.journal.outcomes import outcome
 from memkit.journal.sessions import DaySession, sessions, stretches
+from memkit.journal.tool_lines import tool_line
 from memkit.journal.turn_parts import TurnParts
 
 DAY = """# 2026-11-20
@@ -76,6 +78,13 @@ def test_what_is_open_stands_next_to_the_outcome() -> None:
 def test_a_command_without_an_answer_has_its_outcome() -> None:
     day = "# 2026-11-20\n\n## 16:00 ! df -h / <!-- session:s2 turn:t3 -->\n**Did** Bash `df -h /` → /dev/sda1 98% /\n"
     assert stretches("2026-11-20", DayFile(day))[0].outcome == "/dev/sda1 98% /"
+
+
+def test_the_subject_of_a_commit_stands_in_its_line() -> None:
+    command = "cd /shop && git commit -m \"$(cat <<'EOF'\nMove the port\n\nWhy.\nEOF\n)\" && git status"
+    line = tool_line(ToolCall("Bash", {"command": command}, "lint ok"), ["/shop"], str)
+    assert line == 'Bash `git commit -m "Move the port" && git status` → lint ok'
+    assert outcome([_turn("commit", "Done.", line)]) == "Committed: Move the port"
 
 
 def _turn(prompt: str, answer: str, *tools: str) -> TurnParts:

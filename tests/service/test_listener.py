@@ -300,7 +300,7 @@ def test_no_more_connections_are_served_at_once_than_allowed(home, monkeypatch):
             connection.close()
         assert server.listener.requests == 40
     assert max(counts) <= 3
-    assert server.listener.connections == 0
+    assert not server.listener._connections
 
 
 def test_no_more_connections_wait_than_allowed(home, monkeypatch):

@@ -97,6 +97,7 @@ def test_a_failed_look_and_a_refusal_are_no_failures() -> None:
         ("cat > run.sh <<'EOF'\ngit commit -m 'In a script'\nEOF", "", ""),
         ("rtk git add . && git commit -m x", "[a/b 77c1e09] Move it …", "Committed: Move it …"),
         ('git commit -m "Say \\"no\\""', "", 'Committed: Say "no"'),
+        ("git commit -m \"$(cat <<'EOF'", "", ""),
         ("git log --grep commit -m", "", ""),
         ("echo git commit -m 'x'", "", ""),
     ],
