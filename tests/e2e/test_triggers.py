@@ -16,7 +16,7 @@ def test_it_counts_the_sessions_that_ask(api: MessagesApi, claude: Path) -> None
     """This model asks if the guide tells it to, and only about the tunnel."""
 
     def script(request: Request) -> Reply:
-        is_due = "Ask it before" in request.text and "Open a tunnel" in request.text
+        is_due = "Ask it on an error" in request.text and "Open a tunnel" in request.text
         if is_due and not any(message["role"] == "assistant" for message in request.messages):
             return [tool("Bash", command="memkit search 'staging gateway'", description="Ask")]
         return [text("Done.")]

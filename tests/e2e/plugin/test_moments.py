@@ -30,7 +30,7 @@ DAY = f"""# 2026-01-05
 - Edit gateway.yaml
 - Bash `{FAILING}` → 3 rows
 
-**Answered** The report works again.
+**Answered** The report failed because the ledger table had no column region; a migration adds it now.
 """
 
 

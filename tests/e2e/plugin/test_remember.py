@@ -253,7 +253,7 @@ def test_new_days_can_go_to_openclaws_folder(api: MessagesApi, user: MemkitUser)
     (hit,) = user.search("Which port does the staging gateway use?")
     assert hit["source"] == f"{OPENCLAW_DAYS}/{day.name}"
     told = "\n".join(str(request.body) for request in api.requests)
-    assert "in memory/" in told and "later line of OpenClaw" not in told
+    assert "memkit remembers what was tried" in told and "later line of OpenClaw" not in told
 
 
 @pytest.mark.essential
