@@ -7,7 +7,8 @@ usual words of German, French, Spanish, and Japanese.
 from __future__ import annotations
 
 import re
-from importlib import resources
+from collections.abc import Sequence
+from pathlib import Path
 
 from memkit.journal.sentences import SENTENCE_CHARACTERS, prose_sentences
 from memkit.journal.titles import names_subject, subject_words
@@ -20,11 +21,13 @@ _CHOICE_CHARACTERS = 300
 _MOST_LINES, _OPENING_LINES = 12, 3
 """Of a prompt of more lines, only the first ones: the rest is usually pasted."""
 
-_READ_CHARACTERS = 6000
+_READ_CHARACTERS, _ENDING = 6000, 6
+"""Of an answer: its end in characters, and in sentences where it offers something."""
+
 _FEW_WORDS, _MANY_WORDS = 5, 11
 """A choice of so few words, or with a pronoun, needs the question that it answers."""
 
-_TABLE = resources.files("memkit.journal").joinpath("decisions.txt").read_text("utf-8")
+_TABLE = Path(__file__).with_name("decisions.txt").read_text("utf-8")
 
 
 def _section(name: str) -> list[str]:
@@ -97,19 +100,19 @@ def accepts(prompt: str) -> bool:
 def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     """Return what a prompt decides. `before` is the answer before it, `asked` the title of that turn."""
     before = before[-_READ_CHARACTERS:]
+    told = prose_sentences(before)
     if accepts(prompt) or _DELEGATES.match(prompt):
-        return _accepted(before)
+        return _accepted(told[-_ENDING:])
     lines = _QUOTED.sub("", prompt).split("\n")
     lines = lines if len(lines) <= _MOST_LINES else lines[:_OPENING_LINES]
     said = [_TAIL.sub("", one) for one in prose_sentences("\n".join(lines)) if not one.endswith(":")]
     own = next((one for one in said if not accepts(one)), "")
-    chosen = _chosen(own, prompt, before)
-    if chosen:
+    if chosen := _chosen(own, prompt, before, told[-_ENDING:]):
         return [chosen]
     found = [number for number, one in enumerate(said) if decides(one)]
-    if not found and own and len(prompt) <= _CHOICE_CHARACTERS and _answers(own, before):
+    if not found and own and len(prompt) <= _CHOICE_CHARACTERS and _answers(own, told[-_ENDING:]):
         found = [said.index(own)]
-    return [_whole(said[number : number + 2], before, asked) for number in found]
+    return [_whole(said[number : number + 2], told, asked) for number in found]
 
 
 def decides(sentence: str) -> bool:
@@ -120,10 +123,9 @@ def decides(sentence: str) -> bool:
     return (_DECIDES.search(sentence) or _RULE.match(sentence)) is not None
 
 
-def _accepted(before: str) -> list[str]:
-    """Return what an answer chose or proposed last, as a statement."""
+def _accepted(last: Sequence[str]) -> list[str]:
+    """Return what the `last` sentences of an answer chose or proposed, as a statement."""
     found: list[str] = []
-    last = prose_sentences(before)[-6:]
     is_asked = len(last) > 1 and last[-1].endswith(("?", "？")) and len(last[-1].split()) <= _FEW_WORDS
     for number, said in reversed(list(enumerate(last))):
         if _WORK.search(said):
@@ -141,14 +143,14 @@ def _accepted(before: str) -> list[str]:
     return [one for one in found if not _PRONOUN.search(one[:20])][:1] or found[:1]
 
 
-def _chosen(said: str, prompt: str, before: str) -> str:
+def _chosen(said: str, prompt: str, before: str, last: Sequence[str]) -> str:
     """Return the option that a sentence picks by its number, letter, or place, with what the prompt adds."""
     if not before:
         return ""
     said = prompt if len(prompt) <= _CHOICE_CHARACTERS else said
     options = _options(before)
     if _BOTH.match(said):
-        offer = "; ".join(options.values()) or _question(before, is_open=True)
+        offer = "; ".join(options.values()) or _question(last, is_open=True)
         return one_line(f"{said.rstrip('.')}: {offer}", SENTENCE_CHARACTERS)
     if match := _LABEL.match(said):
         option = options.get(match[1].upper(), "")
@@ -174,11 +176,11 @@ def _options(before: str) -> dict[str, str]:
     return found if len(found) > 1 else {}
 
 
-def _answers(said: str, before: str) -> bool:
-    """Return whether a sentence answers what `before` offered: it takes up its words, or chooses."""
+def _answers(said: str, last: Sequence[str]) -> bool:
+    """Return whether a sentence answers what the `last` ones offered: it takes up its words, or chooses."""
     said = _INTERJECTION.sub("", _AGREES.sub("", said))
-    end = " ".join(prose_sentences(before)[-6:]).casefold()
-    question = _question(before) or (end if _NUMBER.search(said) else "")
+    end = " ".join(last).casefold()
+    question = _question(last) or (end if _NUMBER.search(said) else "")
     if not question or _WORK.search(question):
         return False
     if said[-1:] == "." and said[:-1].isdigit():  # the number of a list item
@@ -194,19 +196,18 @@ def _answers(said: str, before: str) -> bool:
     return is_short and any(word[:6].casefold() in end for word in words)
 
 
-def _question(before: str, *, is_open: bool = False) -> str:
+def _question(last: Sequence[str], *, is_open: bool = False) -> str:
     """Return the sentence at the end of an answer that asks for a choice or proposes one, or ""; with
     `is_open`, rather the one that names the alternatives.
     """
-    said = prose_sentences(before)[-6:]
-    asked = [one for one in said if one.endswith(("?", "？"))]
-    proposed = [one for one in said if _PROPOSED.search(one) or _CHOSE.search(one)]
-    offered = [one for one in said if _ALTERNATIVES.search(one)]
+    asked = [one for one in last if one.endswith(("?", "？"))]
+    proposed = [one for one in last if _PROPOSED.search(one) or _CHOSE.search(one)]
+    offered = [one for one in last if _ALTERNATIVES.search(one)]
     groups = (offered, asked, proposed) if is_open else (asked, proposed, offered)
     return next((group[-1] for group in groups if group), "")
 
 
-def _whole(said: list[str], before: str, asked: str) -> str:
+def _whole(said: Sequence[str], told: Sequence[str], asked: str) -> str:
     """Return a sentence with what it needs to be understood: the next one, or the question it answers."""
     text = said[0]
     if len(said) > 1 and _FOLLOWS.match(said[1]) and len(text) + len(said[1]) < SENTENCE_CHARACTERS:
@@ -214,8 +215,8 @@ def _whole(said: list[str], before: str, asked: str) -> str:
     if len(text.split()) > (_MANY_WORDS if _PRONOUN.search(text) else _FEW_WORDS):
         return text
     value = next(iter(_NUMBER.findall(text)), "")
-    clauses = (one for part in prose_sentences(before) for one in re.split(r"[,;] ", part))
+    clauses = (one for part in told for one in re.split(r"[,;] ", part))
     about = (one for one in clauses if _NUMBER.findall(one)[:2] == [value])
-    contexts = [asked, next(about, "") if value else "", _question(before)]
+    contexts = [asked, next(about, "") if value else "", _question(told[-_ENDING:])]
     context = next(filter(names_subject, contexts), "")
     return one_line(f"{text} ({context})", SENTENCE_CHARACTERS) if context else text

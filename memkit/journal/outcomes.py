@@ -14,7 +14,7 @@ from typing import NamedTuple
 from memkit.agents.tools import role_of
 from memkit.hook.phrases import sentences
 from memkit.journal.titles import PLAN, WIDE, plain, subject_words
-from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, file_calls, read_call
+from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, CallLine, file_calls, read_call
 from memkit.journal.turn_parts import TurnParts
 
 PULL_REQUEST, COMMITTED, EDITED = "Pull request: ", "Committed: ", "Edited: "
@@ -81,7 +81,7 @@ class Call(NamedTuple):
     has_failed: bool
 
 
-def commits(call: Call) -> Iterator[str]:
+def commits(call: Call | CallLine) -> Iterator[str]:
     """Yield the subjects of the commits that a call made, as git printed them or as the command has them."""
     if role_of(call.name) != "shell" or call.has_failed or not _GIT.search(call.given):
         return
@@ -96,7 +96,7 @@ def commits(call: Call) -> Iterator[str]:
         yield (subject["here"] or subject["double"] or subject["single"]).strip().replace('\\"', '"')
 
 
-def pull_requests(call: Call) -> Iterator[str]:
+def pull_requests(call: Call | CallLine) -> Iterator[str]:
     """Yield the title and the address of a pull request that a call opened, or what it did to another."""
     if call.has_failed:
         return
@@ -123,10 +123,9 @@ def without_merges(subjects: Iterable[str]) -> list[str]:
 
 def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     """Return what came of `turns`, which follow each other. `about` is the title of their session."""
-    lines = (read_call(line) for turn in turns for line in turn.tools)
     if len(turns) == 1 and turns[0].outcome == "Interrupted":
         return "interrupted"
-    calls = [Call(one.name, one.given, one.outcome, one.has_failed) for one in lines]
+    calls = [read_call(line) for turn in turns for line in turn.tools]
     for label, found in (
         (PULL_REQUEST, [one for call in calls for one in pull_requests(call)]),
         (COMMITTED, [one for call in calls for one in commits(call)]),
@@ -134,14 +133,12 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
         if found:
             return label + "; ".join(without_merges(found)[-MOST_COMMITS:])
     edits = [list(dict.fromkeys(_edited(turn.tools))) for turn in turns]
-    held = [
-        number
-        for number, turn in enumerate(turns)
-        if turn.outcome != "Interrupted"
-        and not (number + 1 < len(turns) and _REFUSED.match(turns[number + 1].prompt))
+    title, following = _stems(subject_words(about)), [*(turn.prompt for turn in turns[1:]), ""]
+    said = [
+        (bool(paths), *_finding(turn, paths, title))
+        for turn, paths, then in zip(turns, edits, following, strict=False)
+        if turn.outcome != "Interrupted" and not _REFUSED.match(then)
     ]
-    title = _stems(subject_words(about))
-    said = [(bool(edits[number]), *_finding(turns[number], edits[number], title)) for number in held]
     # Of the turns that edited, the one that did what the title names, and not what was mended last.
     said.sort(key=lambda one: (one[0], one[1] if one[0] else 0.0))
     if best := [sentence for *_, sentence in said if sentence]:
@@ -170,9 +167,9 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
             continue
         score = 0.0 + min(shared, 3) + 2 * (_CHANGED.match(sentence) is not None)
         score += (_HOLDS.search(sentence) is not None) + ("`" in sentence) / 2
-        score += (0 if number else first) + min(len(words & title), 3)
-        if score - min(number, 20) / 10 > best_score:
-            best, best_score = sentence, score - min(number, 20) / 10
+        score += (0 if number else first) + min(len(words & title), 3) - min(number, 20) / 10
+        if score > best_score:
+            best, best_score = sentence, score
     return best_score, best
 
 

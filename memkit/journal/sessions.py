@@ -11,11 +11,13 @@ from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
 from memkit.journal.outcomes import COMMITTED, FAILED, PULL_REQUEST, outcome
 from memkit.journal.sentences import last_question
-from memkit.journal.turn_parts import TurnParts, read_parts
+from memkit.journal.turn_parts import read_parts
 from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
 
 OUTCOME_CHARACTERS = 240
+
+
 class DaySession(NamedTuple):
     """A session of one day, or a stretch of it: the turns below one heading.
 
@@ -65,9 +67,7 @@ def sessions(day: str, content: DayFile) -> list[DaySession]:
     return list(found.values())
 
 
-def stretch(
-    day: str, content: DayFile, heading: Section, turns: Sequence[Section]
-) -> DaySession:
+def stretch(day: str, content: DayFile, heading: Section, turns: Sequence[Section]) -> DaySession:
     """Return the stretch of work below one heading of a session."""
     times = sorted(one.minute for one in turns or [heading] if one.minute)
     branches = [branch for one in (heading, *turns) if (branch := one.pairs.get("branch"))]
@@ -88,9 +88,8 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
     last = turns[-1].pairs["turn"] if turns else ""
     names = {turn.pairs["turn"] for turn in turns}
     covered = {heading.pairs.get("summary"), heading.pairs.get("extract")} - {None}
-    parts = [read_parts(content.text(turn)) for turn in turns]
     if turns and last not in covered and covered <= names:
-        return _with_question(outcome(parts[-1:]), parts[-1])
+        return turn_outcome(content.text(turns[-1]))
     below = read_bullets(content.lines[heading.start + 1 : heading.end])
     bullets = [one for _, one in below if one.is_verified]
     own = [shown_bullet(one) for one in bullets if not one.is_extract]
@@ -100,7 +99,10 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
         said = decided or [one for one in own if not one.startswith((OPEN, FAILED))][-1:]
     else:
         done = [one for label in (PULL_REQUEST, COMMITTED) for one in extract if one.startswith(label)]
-        said = decided + (done[:1] or [outcome(parts, heading_title(heading))])
+        if not done:
+            parts = [read_parts(content.text(turn)) for turn in turns]
+            done = [redact(outcome(parts, heading_title(heading)))]
+        said = decided + done[:1]
     said = [one for one in said if one] or [one for one in extract if one.startswith(FAILED)][-1:]
     said += [one for one in own + extract if one.startswith(OPEN)][-1:]
     return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(said)) for part in said)
@@ -109,19 +111,15 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
 def turn_outcome(section: str) -> str:
     """Return what came of a turn, with its open question, or "". `section` is the turn in a day file."""
     parts = read_parts(section)
-    return _with_question(outcome([parts]), parts)
-
-
-def _with_question(said: str, parts: TurnParts) -> str:
-    asked = last_question(parts.answer)
+    said, asked = outcome([parts]), last_question(parts.answer)
     if asked and asked not in said:
         said = " · ".join(filter(None, [said, f"{OPEN}{asked}"]))
-    return _shown(said)
+    return _shown(redact(said))
 
 
 def outcome_of(section: str) -> str:
     """Return what came of the turn in `section`, without what it left open, or "" if nothing tells."""
-    return _shown(outcome([read_parts(section)]))
+    return _shown(redact(outcome([read_parts(section)])))
 
 
 def open_lines(content: DayFile, heading: Section, turns: Sequence[Section]) -> Iterator[tuple[str, str]]:
@@ -151,5 +149,6 @@ def shown_line(line: str) -> str:
 
 
 def _shown(text: str, limit: int = OUTCOME_CHARACTERS) -> str:
-    """Redact again: removing anchors, emphasis, or line ends can join the parts of a secret."""
-    return redact(one_line(anchors.strip(text), limit))
+    """Redact what was changed again: removing anchors or line ends can join the parts of a secret."""
+    shown = one_line(anchors.strip(text), limit)
+    return shown if shown.removesuffix(" …") in text else redact(shown)

@@ -45,7 +45,6 @@ PLAN = re.compile(
 )
 """The start of a sentence that says what comes next or who asked, not what holds."""
 
-
 _ACCEPTED = re.compile(
     r"(?:implement the following plan|setze den folgenden plan um|implémente(?:z)? le plan suivant"
     r"|implementa el siguiente plan|次の(?:計画|プラン)を実装)[^:：\n]{0,20}[:：]\s*(?:\n|$)",
@@ -77,9 +76,8 @@ def title_of(prompt: str, answer: str) -> str:
     """Return the title of a turn as one line of plain text, or "" if nothing was said.
 
     It is the first line of the prompt that names a subject, else the first one that says anything, else the
-    first such sentence of the answer. A
-    short line that ends with a colon joins the next one. A pasted review says what a reviewer found, so the
-    answer to it has the title.
+    first such sentence of the answer. A short line that ends with a colon joins the next one. A pasted review
+    says what a reviewer found, so the answer to it has the title.
     """
     plan = _ACCEPTED.match(prompt)
     lines = list(_telling_lines(prompt[plan.end() :] if plan else prompt))
@@ -95,13 +93,8 @@ def subject_words(text: str) -> list[str]:
     """Return the words of a text that name its subject, in order."""
     words = subject_of(plain(text)).replace("`", " ").split()
     bare = (word.strip(".,;:!?…()[]{}\"'“”‘’*<>|").casefold() for word in words if "://" not in word)
-    return [
-        word
-        for word in bare
-        if len(word) > 1
-        and _CONTRACTED.sub("", word) not in _UNTOLD
-        and (any(map(str.isalpha, word)) or len(word) > 3)
-    ]
+    told = (word for word in bare if len(word) > 3 or (len(word) > 1 and any(map(str.isalpha, word))))
+    return [word for word in told if _CONTRACTED.sub("", word) not in _UNTOLD]
 
 
 def names_subject(line: str) -> bool:

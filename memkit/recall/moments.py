@@ -23,7 +23,6 @@ from memkit.hook.entries import (
 )
 from memkit.hook.phrases import sentences
 from memkit.index.chunk import LEADING_HEADINGS
-from memkit.journal.decisions import decisions
 from memkit.journal.tool_lines import CallLine, FileCall, names_file, read_call
 from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.paths import Home
@@ -144,6 +143,8 @@ class Moments:
         Without words of a decision, it may still explain a file that it only names or that it created, or the
         prompt decides.
         """
+        from memkit.journal.decisions import decisions  # 0.02 s to compile its table
+
         parts, answer = read_parts(section), self._answer(position, section)
         is_named = any(_is_named(span, paths) for span in re.findall(r"`([^`\s]+/[^`\s]+)`", answer))
         is_edited = len({one.path for one in edits}) <= MOST_EDITED and any(one.is_at(paths) for one in edits)

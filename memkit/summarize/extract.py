@@ -25,7 +25,6 @@ from memkit.hook.entries import is_own_turn
 from memkit.hook.guide import quoted_line
 from memkit.ipc import unindexed
 from memkit.journal.day_summaries import extracted
-from memkit.journal.decisions import decisions
 from memkit.journal.extracts import extract_line
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
@@ -296,6 +295,8 @@ def _code(command: str) -> str:
 
 
 def _decided(turns: Sequence[ExtractTurn], most: int = 2) -> Iterator[_Line]:
+    from memkit.journal.decisions import decisions  # 0.02 s to compile its table
+
     found: dict[str, Sequence[str]] = {}
     before: ExtractTurn | None = None
     for turn in turns:

@@ -117,16 +117,8 @@ def read_extract_turns(
             continue
         parts = read_parts(content.text(section))
         calls = _calls(parts.tools, archived.get(name), redact)
-        read.append(
-            ExtractTurn(
-                name,
-                heading_title(section),
-                parts.prompt,
-                parts.answer,
-                tuple(calls),
-                section.pairs.get("branch", ""),
-            )
-        )
+        title, branch = heading_title(section), section.pairs.get("branch", "")
+        read.append(ExtractTurn(name, title, parts.prompt, parts.answer, tuple(calls), branch))
     return read
 
 
