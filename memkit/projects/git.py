@@ -44,7 +44,7 @@ _NOT_SET = 1
 
 _EXCLUDE_BYTES = 8 * 1024 * 1024
 
-_paused_until: dict[str, float] = {}
+_paused_until: dict[tuple[str, str], float] = {}
 _tracked: dict[tuple[str, str], tuple[tuple[int, int], frozenset[str]]] = {}
 
 
@@ -169,21 +169,24 @@ def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) 
     write_durably(path, text.encode("utf-8", "surrogateescape"), 0o644)
 
 
-def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:
+def run_git(root: str, *arguments: str, seconds: float = GIT_SECONDS) -> tuple[int, bytes] | None:
     """Run git in the repository at `root`; return its status and output, or None if it did not run.
+
+    After a command took longer than `seconds`, it is not run there for a minute.
 
     A repository's settings may name programs to run, and a session's environment may point git to
     another repository. Ignore both.
     """
     git = find_program("git")
-    if git is None or time.monotonic() < _paused_until.get(root, 0.0):
+    paused = root, arguments[0]
+    if git is None or time.monotonic() < _paused_until.get(paused, 0.0):
         return None
     try:
         answer = subprocess.run(
             _command(git, root, arguments),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=GIT_SECONDS,
+            timeout=seconds,
             check=False,
             env=_environment(),
             **no_window(),
@@ -191,55 +194,9 @@ def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:
     except OSError:
         return None
     except subprocess.TimeoutExpired:  # git may wait on a pipe among its files
-        _paused_until[root] = time.monotonic() + _PAUSE_SECONDS
+        _paused_until[paused] = time.monotonic() + _PAUSE_SECONDS
         return None
     return answer.returncode, answer.stdout
-
-
-def run_together(
-    commands: Sequence[tuple[str, Sequence[str]]], seconds: float
-) -> list[bytes | None]:
-    """Run git once for each (root, arguments), all at the same time, as `run_git` does.
-
-    Return their outputs, None for one that failed or was not done within `seconds`.
-    """
-    git = find_program("git")
-    if git is None:
-        return [None] * len(commands)
-    ends = time.monotonic() + seconds
-    running: list[subprocess.Popen[bytes] | None] = []
-    found: list[bytes | None] = []
-    try:
-        for root, arguments in commands:
-            try:
-                running.append(
-                    subprocess.Popen(
-                        _command(git, root, arguments),
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.PIPE,
-                        stderr=subprocess.DEVNULL,
-                        env=_environment(),
-                        **no_window(),
-                    )
-                )
-            except (OSError, ValueError):  # ValueError: not an argument
-                running.append(None)
-        for process in running:
-            output = None
-            if process is not None:
-                try:
-                    output, _ = process.communicate(timeout=max(0.0, ends - time.monotonic()))
-                except subprocess.TimeoutExpired:
-                    pass
-            found.append(output if process is not None and process.returncode == 0 else None)
-    finally:
-        for process in filter(None, running):
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            if process.stdout is not None:
-                process.stdout.close()  # a program that git started may still hold the other end
-    return found
 
 
 def _command(git: str, root: str, arguments: Sequence[str]) -> list[str]:

@@ -21,7 +21,7 @@ from memkit.journal.journal import Journal
 from memkit.journal.sessions import shown_bullet, turn_outcome
 from memkit.journal.tool_lines import names_file
 from memkit.journal.turn_parts import read_turn
-from memkit.projects.git import run_together
+from memkit.projects.git import run_git
 from memkit.recall.git_marks import is_inside, named_commits, worktree_of
 
 GIT_SECONDS = 3.0
@@ -124,23 +124,16 @@ def most_telling(events: Sequence[FileEvent], count: int) -> list[FileEvent]:
 def _commits(worktree: str, file: str) -> tuple[list[str], list[_Commit], bool]:
     if not worktree or not is_inside(file):
         return [file], [], False
-    (output,) = run_together(
-        [
-            (
-                worktree,
-                [
-                    "--literal-pathspecs", "--no-pager", "log", "-z", "--follow", "--name-status",
-                    f"--max-count={MOST_COMMITS}", "--no-ext-diff", "--no-textconv", "--no-color",
-                    "--format=tformat:%x01%H %ct %s", "HEAD", "--", file,
-                ],
-            )
-        ],
-        GIT_SECONDS,
+    answer = run_git(
+        worktree, "log", "-z", "--follow", "--name-status", f"--max-count={MOST_COMMITS}", "--no-ext-diff",
+        "--no-textconv", "--no-color", "--format=tformat:%x01%H %ct %s", "HEAD", "--",
+        ":(literal)" + file,
+        seconds=GIT_SECONDS,
     )  # fmt: skip
-    if output is None:
+    if answer is None or answer[0]:
         return [file], [], False
     names, commits = {file: None}, []
-    parts = iter(output.decode("utf-8", "replace").split("\0"))
+    parts = iter(answer[1].decode("utf-8", "replace").split("\0"))
     for part in parts:
         if part.startswith("\x01"):
             commit, seconds, subject = (*part[1:].split(" ", 2), "", "")[:3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,57 @@ def test_a_deleted_file(repository: Path) -> None:
     assert (found.deleted, found.changed) == ((), {"old.py": 2})
 
 
+def test_a_renamed_file_is_followed(repository: Path) -> None:
+    (repository / "old.py").write_text("one\ntwo\nthree\nfour\n")
+    commit(repository, "2026-11-10")
+    for day, old, new in (("2026-11-21", "old.py", "new.py"), ("2026-11-22", "new.py", "src/newest.py")):
+        git(repository, "mv", old, new)
+        commit(repository, day)
+    found = mark(repository, "see old.py")
+    assert (found.renamed, found.changed, found.deleted) == ({"old.py": "src/newest.py"}, {}, ())
+    assert found.line == "old.py (now src/newest.py)"
+    commit(repository, "2026-11-23", src__newest_py="one\ntwo\nthree\n4\n")
+    assert mark(repository, "see old.py").line == "old.py (now src/newest.py) changed in 1 commit"
+    commit(repository, "2026-11-24", src__newest_py=None)
+    assert mark(repository, "see old.py").line == "old.py deleted"
+
+
+def test_white_space_is_not_a_rewrite(repository: Path) -> None:
+    commit(repository, "2026-11-21", src__a_py="  1  ")
+    assert not mark(repository, "src/a.py")
+    commit(repository, "2026-11-22", src__a_py="  2  ")
+    assert mark(repository, "src/a.py").changed == {"src/a.py": 1}
+
+
+def test_uncommitted_changes(repository: Path) -> None:
+    (repository / "src" / "a.py").write_text("2")
+    (repository / "old.py").write_bytes(b"1\r\n")
+    commit(repository, "2026-11-10", old_py="1\n")
+    (repository / "src" / "a.py").write_text("3")
+    (repository / "old.py").write_bytes(b"1\r\n")
+    (repository / "deploy" / "gateway.yaml").unlink()
+    found = mark(repository, "src/a.py, old.py, deploy/gateway.yaml, and none.py")
+    assert (found.uncommitted, found.deleted) == (("src/a.py",), ("deploy/gateway.yaml",))
+    assert found.line == "deploy/gateway.yaml deleted, src/a.py has uncommitted changes"
+    edit = "### 11:00 Change it\n**Did** Edit src/a.py\n\n**Answered** Done."
+    now = datetime.now()
+    assert not mark(repository, edit, date=f"{now:%Y-%m-%d}", time=f"{now:%H:%M}")  # its own work
+    assert mark(repository, edit, time="11:00").uncommitted == ("src/a.py",)
+    assert not mark(repository, "src/a.py", date="2999-01-01")
+
+
+def test_history_that_comes_late_is_there_for_the_next_search(repository: Path) -> None:
+    commit(repository, "2026-11-21", src__a_py="2")
+    entry = EntryText(str(repository), "src/a.py", "2026-11-20", "main")
+    find_marks([entry], seconds=0.0)
+    assert git_marks._histories[str(repository)].wait(AMPLE)
+    assert find_marks([entry], seconds=0.0)[0].changed == {"src/a.py": 1}
+    commit(repository, "2026-11-22", src__a_py="3")
+    assert find_marks([entry], seconds=AMPLE)[0].changed == {"src/a.py": 2}
+    older = EntryText(str(repository), "src/a.py", "2026-10-20", "main")
+    assert find_marks([older], seconds=AMPLE)[0].changed == {"src/a.py": 3}
+
+
 def test_a_file_that_never_was_has_no_mark(repository: Path) -> None:
     assert not mark(repository, "e.g. write src/new.py, or and/or and 1.5 and v2.0 or README.md.")
 
@@ -119,6 +171,11 @@ def test_a_branch_that_is_gone(repository: Path) -> None:
     git(repository, "branch", "-D", "loose/one")
     found = mark(repository, "text", branch="loose/one")
     assert (found.gone_branch, found.line) == ("loose/one", "branch loose/one is gone")
+    entries = [EntryText(str(repository), "text", "2026-11-20", branch) for branch in ("loose/one", "main")]
+    assert [marks.gone_branch for marks in find_marks(entries)] == ["loose/one", ""]
+    assert not any(find_marks(entries[:1] * 2))  # on every line it says nothing
+    git(repository, "branch", "-m", "main", "trunk")
+    assert not mark(repository, "text", branch="main")  # a default branch
 
 
 def test_a_worktree_is_compared_with_what_it_has(repository: Path, tmp_path: Path) -> None:
@@ -146,7 +203,7 @@ def test_a_shallow_clone_says_only_what_it_knows(repository: Path, tmp_path: Pat
 
 
 def test_no_repository_and_no_commit(tmp_path: Path) -> None:
-    assert not mark(tmp_path, "src/a.py 1a2b3c4", branch="gone")
+    assert not mark(tmp_path, "src/a.py 1a2b3c4", branch="other")
     git(tmp_path, "init", "-qb", "main")
     assert not mark(tmp_path, "src/a.py 1a2b3c4", branch="")
 
