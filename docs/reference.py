@@ -83,10 +83,8 @@ def _of_group(group: click.Group, parent: click.Context) -> Iterator[str]:
 
 
 def _of_command(command: click.Command, context: click.Context) -> Iterator[str]:
-    usage = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
-    yield f"{'#' * (1 + context.command_path.count(' '))} {context.command_path}\n"
-    if usage:
-        yield f"    {' '.join([context.command_path, *usage])}\n"
+    arguments = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    yield f"{'#' * (1 + context.command_path.count(' '))} `{' '.join([context.command_path, *arguments])}`\n"
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     texts = [paragraph for paragraph in paragraphs if not paragraph.startswith("\b\n")]
     page = TOLD.get(command.name or "")
@@ -147,7 +145,8 @@ def settings() -> str:
 def _setting(key: load.Key, default: Any) -> tuple[str, str, str]:
     name = f"`{'.'.join(key)}`" + (r"\*" if load.is_harmless(key) else "")
     shown = "empty" if default == "" else f"`{json.dumps(default).strip(chr(34))}`"
-    bounds = f" ({validate.allowed(key)})" if type(default) in (int, float) else ""
+    bounds = validate.allowed(key) if type(default) in (int, float) else ""
+    bounds = bounds and f" ({re.sub('^a (whole )?number (from|of) ', '', bounds)})"
     return name, shown, _escaped(validate.describe(key)) + bounds
 
 
