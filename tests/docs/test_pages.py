@@ -97,7 +97,7 @@ def test_the_comparison_is_dated_and_names_sources_and_weak_points() -> None:
     assert re.search(r"\bon \d{1,2} \w+ 20\d\d\b", text)
     for rival in ("vshulcz/deja-vu", "thedotmack/claude-mem", "zilliztech/memsearch", "code.claude.com/docs/en/memory"):
         assert rival in text
-    assert "## Where memkit is weak" in text
+    assert "## Weak points" in text
 
 
 def test_links_of_the_front_page_lead_somewhere() -> None:
