@@ -63,7 +63,7 @@ TOLD = {
     "mcp": "[MCP](integrations.md#other-agents-mcp)",
     "statusline": "[In Claude Code](recall.md#in-claude-code)",
 }
-"""Commands that another page explains: this one has only the first paragraph of their help."""
+"""Commands that another page explains, with examples: this one has the first paragraph of their help."""
 
 
 def commands() -> str:
@@ -90,7 +90,8 @@ def _of_command(command: click.Command, context: click.Context) -> Iterator[str]
     page = TOLD.get(command.name or "")
     for paragraph in texts[:1] if page else texts:
         yield _escaped(" ".join(paragraph.split())) + (f" See {page}.\n" if page else "\n")
-    yield from _examples(paragraphs, context.command_path)
+    if not page:
+        yield from _examples(paragraphs, context.command_path)
     options = [
         parameter
         for parameter in command.params
@@ -130,24 +131,23 @@ def _option(option: click.Option, context: click.Context) -> str:
 
 
 def settings() -> str:
-    """Return every setting with its default, purpose, and bounds: one table per section."""
+    """Return every setting with its default, purpose, and bounds: one list per section."""
     lines: list[str] = []
     defaults = load.Settings()
     for section, name in validate.every_key():
         made = getattr(defaults, section)
         if f"## {section}" not in lines:
             lines += ["", f"## {section}", "", _escaped(_first_line(type(made))), ""]
-            lines += ["| setting | default | what it is for |", "|---|---|---|"]
-        lines.append(_row(_setting((section, name), getattr(made, name))))
+        lines.append(_setting((section, name), getattr(made, name)))
     return "\n".join(lines)
 
 
-def _setting(key: load.Key, default: Any) -> tuple[str, str, str]:
-    name = f"`{'.'.join(key)}`" + (r"\*" if load.is_harmless(key) else "")
-    shown = "empty" if default == "" else f"`{json.dumps(default).strip(chr(34))}`"
+def _setting(key: load.Key, default: Any) -> str:
+    star = r"\*" if load.is_harmless(key) else ""
     bounds = validate.allowed(key) if type(default) in (int, float) else ""
     bounds = bounds and f" ({re.sub('^a (whole )?number (from|of) ', '', bounds)})"
-    return name, shown, _escaped(validate.describe(key)) + bounds
+    purpose = _escaped(validate.describe(key)) + bounds
+    return f"- `{'.'.join(key)} = {json.dumps(default, ensure_ascii=False)}`{star}: {purpose}"
 
 
 def summarizers() -> str:

@@ -40,7 +40,7 @@ def test_what_is_generated_is_fresh() -> None:
 
 @pytest.mark.parametrize(
     ("page", "old"),
-    [("commands.md", "`--min-relevance SHARE`"), ("settings.md", "`0.32`"), ("models.md", "`voyage-3.5`")],
+    [("commands.md", "`--min-relevance SHARE`"), ("settings.md", "best_relevance = 0.32"), ("models.md", "`voyage-3.5`")],
 )
 def test_what_is_stale_is_named_and_written_anew(tmp_path: Path, page: str, old: str) -> None:
     copies = tmp_path / "docs"
