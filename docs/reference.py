@@ -63,7 +63,7 @@ TOLD = {
     "mcp": "[MCP](integrations.md#other-agents-mcp)",
     "statusline": "[In Claude Code](recall.md#in-claude-code)",
 }
-"""Commands that another page explains, with examples: this one has the first paragraph of their help."""
+"""Commands that another page explains: this one has only the first paragraph of their help."""
 
 
 def commands() -> str:
@@ -86,12 +86,10 @@ def _of_command(command: click.Command, context: click.Context) -> Iterator[str]
     arguments = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
     yield f"{'#' * (1 + context.command_path.count(' '))} `{' '.join([context.command_path, *arguments])}`\n"
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
-    texts = [paragraph for paragraph in paragraphs if not paragraph.startswith("\b\n")]
+    texts = [paragraph for paragraph in paragraphs if not paragraph.startswith("\b\n")]  # "\b": an example
     page = TOLD.get(command.name or "")
     for paragraph in texts[:1] if page else texts:
         yield _escaped(" ".join(paragraph.split())) + (f" See {page}.\n" if page else "\n")
-    if not page:
-        yield from _examples(paragraphs, context.command_path)
     options = [
         parameter
         for parameter in command.params
@@ -102,16 +100,6 @@ def _of_command(command: click.Command, context: click.Context) -> Iterator[str]
         yield "\n".join(shown) + "\n"
     if usual:
         yield f"Also {', '.join(usual)}.\n"
-
-
-def _examples(paragraphs: list[str], name: str) -> Iterator[str]:
-    """Yield the examples that show more than the name of the command. Click must not wrap them: "\b" marks them."""
-    for paragraph in paragraphs:
-        if paragraph.startswith("\b\n"):
-            lines = [line.strip() for line in paragraph.splitlines()[1:]]
-            shown = [f"    {line}" for line in lines if line != name]
-            if shown:
-                yield "\n".join(shown) + "\n"
 
 
 def _is_usual(option: click.Option) -> bool:
