@@ -41,6 +41,12 @@ USUAL = {
 """Options that mean the same wherever their help matches. The page explains them once."""
 
 TOLD = {
+    "remember": "[Take notes](day-files.md#take-notes)",
+    "edit": "[Edit](day-files.md#edit)",
+    "index": "[Add other files](day-files.md#add-other-files)",
+    "config": "[Settings](settings.md)",
+    "export": "[Export](maintenance.md#export)",
+    "completion": "[Completion](#completion)",
     "import": "[Import earlier sessions](index.md#3-import-earlier-sessions)",
     "summarize": "[Summaries and facts](summaries.md)",
     "compact": "[Lasting facts](summaries.md#lasting-facts)",
