@@ -59,7 +59,6 @@ _FINISHES = re.compile(r"\b(?:run|with|try|use|by) `memkit forget`")
 """Without an ID, `memkit forget` finishes what was interrupted, and asks no more."""
 
 
-
 def offenses(text: str) -> list[str]:
     """What a text tells its reader to do that only the user may decide."""
     found = []
