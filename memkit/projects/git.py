@@ -175,71 +175,52 @@ def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:
     A repository's settings may name programs to run, and a session's environment may point git to
     another repository. Ignore both.
     """
+    if time.monotonic() < _paused_until.get(root, 0.0):
+        return None
+    try:
+        return _run(root, arguments, GIT_SECONDS)
+    except subprocess.TimeoutExpired:  # git may wait on a pipe among its files
+        _paused_until[root] = time.monotonic() + _PAUSE_SECONDS
+        return None
+
+
+def run_together(commands: Sequence[tuple[str, Sequence[str]]], seconds: float) -> list[bytes | None]:
+    """Run git once for each (root, arguments), all at the same time, as `run_git` does.
+
+    Return their outputs, None for one that failed or was not done within `seconds`.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    ends = time.monotonic() + seconds
+
+    def output(command: tuple[str, Sequence[str]]) -> bytes | None:
+        try:
+            answer = _run(*command, max(0.0, ends - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return None
+        return answer[1] if answer is not None and answer[0] == 0 else None
+
+    with ThreadPoolExecutor(max(1, len(commands))) as pool:
+        return list(pool.map(output, commands))
+
+
+def _run(root: str, arguments: Sequence[str], seconds: float) -> tuple[int, bytes] | None:
     git = find_program("git")
-    if git is None or time.monotonic() < _paused_until.get(root, 0.0):
+    if git is None:
         return None
     try:
         answer = subprocess.run(
             _command(git, root, arguments),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=GIT_SECONDS,
+            timeout=seconds,
             check=False,
             env=_environment(),
             **no_window(),
         )
-    except OSError:
-        return None
-    except subprocess.TimeoutExpired:  # git may wait on a pipe among its files
-        _paused_until[root] = time.monotonic() + _PAUSE_SECONDS
+    except (OSError, ValueError):  # ValueError: not an argument
         return None
     return answer.returncode, answer.stdout
-
-
-def run_together(
-    commands: Sequence[tuple[str, Sequence[str]]], seconds: float
-) -> list[bytes | None]:
-    """Run git once for each (root, arguments), all at the same time, as `run_git` does.
-
-    Return their outputs, None for one that failed or was not done within `seconds`.
-    """
-    git = find_program("git")
-    if git is None:
-        return [None] * len(commands)
-    ends = time.monotonic() + seconds
-    running: list[subprocess.Popen[bytes] | None] = []
-    found: list[bytes | None] = []
-    try:
-        for root, arguments in commands:
-            try:
-                running.append(
-                    subprocess.Popen(
-                        _command(git, root, arguments),
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.PIPE,
-                        stderr=subprocess.DEVNULL,
-                        env=_environment(),
-                        **no_window(),
-                    )
-                )
-            except (OSError, ValueError):  # ValueError: not an argument
-                running.append(None)
-        for process in running:
-            output = None
-            if process is not None:
-                try:
-                    output, _ = process.communicate(timeout=max(0.0, ends - time.monotonic()))
-                except subprocess.TimeoutExpired:
-                    pass
-            found.append(output if process is not None and process.returncode == 0 else None)
-    finally:
-        for process in filter(None, running):
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            if process.stdout is not None:
-                process.stdout.close()  # a program that git started may still hold the other end
-    return found
 
 
 def _command(git: str, root: str, arguments: Sequence[str]) -> list[str]:

@@ -28,8 +28,6 @@ _SYSTEM_DIRECTORIES = (
 
 REGISTRY_VERSION = 1
 REGISTRY_MAPS = ("links", "names", "moves", "folders", "trusted")
-_LATER_MAPS = frozenset({"folders", "trusted"})
-"""The tables that a file of an earlier memkit lacks."""
 
 OWN_FOLDER = ".memkit/memory"
 """The folder of new days, unless the user chooses `OPENCLAW_DAYS` for a project."""
@@ -70,15 +68,12 @@ class Registry:
             with open(path, encoding="utf-8") as file:
                 value = parse_json(file.read())
             check_version(path, value, REGISTRY_VERSION)
-            tables = {
-                name: _table(value.get(name, {}) if name in _LATER_MAPS else value[name])
-                for name in REGISTRY_MAPS
-            }
+            tables = {name: _table(value.get(name, {})) for name in REGISTRY_MAPS}
         except NewerFileError as error:
             registry.problem = str(error)
         except FileNotFoundError:
             pass
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, TypeError, AttributeError) as error:
             reason = " ".join(str(error).split())
             registry.problem = (
                 f"{path} cannot be read ({reason}); restore it from a backup, or move it away, which "
