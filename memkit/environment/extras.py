@@ -101,7 +101,7 @@ def install_extras(
 
     What the environment has stays as it is. `without_index_variables` is as for `CommandRunner.run`.
     """
-    from memkit.environment.interpreters import EnvironmentBuildError
+    from memkit.environment.install import EnvironmentBuildError
 
     failed: dict[str, str] = {}
     begun = time.monotonic()
