@@ -337,7 +337,7 @@ class Capture:
             turn.id = known.get(turn.uuid, turn.id)
 
     def _summaries(self, session: Session, project: Project, turn: Turn) -> list[Digest]:
-        """Return the summaries that Claude Code wrote during a turn, if they tell of nothing left out."""
+        """Return the summaries that Claude Code wrote during a turn; none after a turn that is left out."""
         found = [
             one
             for one in compaction_digests(turn, self._redact)
@@ -385,7 +385,7 @@ class Capture:
         return is_typed and forgotten.covers_typed(turn.time)
 
     def _roots_of(self, turn: Turn, project: Project) -> set[str]:
-        """Earlier roots, and that of the turn's own directory: its memory may be merged here, or shared."""
+        """Return the earlier roots, and the root of the turn's directory: its memory may be merged or shared here."""
         key = project.root, turn.cwd
         if key not in self._other_roots:
             roots = set(Registry.read(self.home).earlier_roots(project.root))

@@ -100,7 +100,7 @@ def install(directory: str, locks: Sequence[str], runner: CommandRunner) -> list
 
 
 def _tool(directory: str) -> tuple[list[list[str]], list[str]]:
-    """Return the commands that create the environment, and the one that installs into it: of uv or of venv.
+    """Return the commands that create the environment, and the command that installs into it, of uv or pip.
 
     Neither compiles the packages: that takes 0.15 GB more. Raise `EnvironmentBuildError` without a tool.
     """

@@ -28,7 +28,7 @@ Values = dict[str, Any]
 """The input of a hook, its answer, or its settings."""
 
 Afterwards = list[Callable[[], None]]
-"""What to do once the answer is printed."""
+"""Steps to run after the answer is printed."""
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 

@@ -1,4 +1,4 @@
-"""What a session or sub-agent is told when it starts: a guide, lasting facts, and the newest entries.
+"""The text for a session or sub-agent that starts: a guide, lasting facts, and the newest entries.
 
 The guide says when to ask the memory: Claude asks more often with it than with a list of the newest entries.
 Standard library only, Python 3.9 syntax.

@@ -29,7 +29,7 @@ _TOKENS_BYTES = 64 * 1024
 _UPSTREAMS = [
     f"refs/remotes/{one}/{name}" for one in ("upstream", "origin") for name in ("HEAD", "main", "master")
 ]
-"""What may name the default branch of the upstream. A checkout of a pull request changes none of them."""
+"""Names of the upstream's default branch. Checking out a pull request changes none of them."""
 
 
 def author_folder(root: str) -> str:

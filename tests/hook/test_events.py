@@ -340,18 +340,6 @@ def test_a_missing_environment_is_reported_once(stage: Stage) -> None:
     assert [record["event"] for record in stage.spooled()] == ["SessionStart"] * 2
 
 
-def test_the_project_is_that_of_the_main_worktree(stage: Stage) -> None:
-    run = {"cwd": stage.project, "check": True, "capture_output": True}
-    subprocess.run(["git", "init", "-q"], **run)
-    author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
-    subprocess.run(["git", *author, "commit", "-q", "--allow-empty", "-m", "x"], **run)
-    subprocess.run(["git", "worktree", "add", "-q", str(stage.root / "tree")], **run)
-    below = stage.root / "tree" / "sub"
-    below.mkdir()
-    stage.run("stop", stage.event("Stop", cwd=str(below), last_assistant_message="x"))
-    assert stage.spooled()[0]["project"] == str(stage.project)
-
-
 def test_hooks_need_nothing_but_the_standard_library(stage: Stage) -> None:
     stage.remember("2026-01-05", "earlier")
     for script, event in SCRIPTS.items():
