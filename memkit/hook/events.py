@@ -191,8 +191,8 @@ def _spool(home: Home, event: str, data: Values, project: Project, raw: Mapping[
         record["client"] = os.getppid()
         record["elsewhere"] = _sends_elsewhere(raw)
     if event in ("Stop", "StopFailure"):
-        checked_out = head(_text(data.get("cwd")) or project.root)
-        record.update((name, value) for name, value in checked_out._asdict().items() if value)
+        if commit := head(_text(data.get("cwd")) or project.root).commit:
+            record["commit"] = commit
     if record.get("session"):
         spool.put(home, record)
 

@@ -67,30 +67,6 @@ def test_a_late_answer_is_waited_for_and_else_added_later(stage: Stage, shown: s
     assert [turn for turn in stage.turns if turn[0] != "Two"] == [("Which port?", "7443.")]
 
 
-def test_a_session_without_a_transcript_is_not_remembered(stage: Stage) -> None:
-    stage.handle("SessionStart")
-    with pytest.raises(TranscriptBehind):
-        stage.handle("Stop", prompt_id=PROMPT_ID)
-    for _ in range(2):
-        stage.handle("Stop", late=True, prompt_id=PROMPT_ID)
-    stage.handle("PreCompact")
-    stage.handle("SessionEnd")
-    assert stage.journal == ""
-    # It appears after all.
-    Lines().prompt("Which port?", PROMPT_ID).answer("7443.").write(stage.root)
-    stage.handle("SessionStart", session="other", transcript=str(stage.root / "other.jsonl"))
-    assert stage.turns == [("Which port?", "7443.")]
-
-
-def test_text_in_an_event_of_an_older_memkit_is_ignored(stage: Stage) -> None:
-    Lines().prompt("Which port?", PROMPT_ID).answer("7443.").write(stage.root)
-    for event in ("UserPromptSubmit", "Stop"):
-        record = stage.record(event, prompt_id=PROMPT_ID) | {"prompt": "an old prompt", "message": "an old answer"}
-        Capture(stage.home, Settings()).handle(record, stage.project, record["time"])
-    assert stage.turns == [("Which port?", "7443.")]
-    assert not any(b" old " in path.read_bytes() for path in stage.root.rglob("*") if path.is_file())
-
-
 def test_what_comes_after_the_turn_of_a_stop_is_left_for_its_own(stage: Stage) -> None:
     second = PROMPT_ID.replace("6b", "7c")
     lines = Lines().prompt("One", PROMPT_ID).answer("1").prompt("Two", second)
