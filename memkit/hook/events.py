@@ -72,9 +72,6 @@ _EVENT_FIELDS = {
     "prompt_id": "prompt_id",
     "transcript": "transcript_path",
     "cwd": "cwd",
-    "source": "source",
-    "reason": "reason",
-    "trigger": "trigger",
 }
 """Fields of a spooled event, and where they come from in the hook's input."""
 
