@@ -188,7 +188,8 @@ def _spool(home: Home, event: str, data: Values, project: Project, raw: Mapping[
         record["client"] = os.getppid()
         record["elsewhere"] = _sends_elsewhere(raw)
     if event in ("Stop", "StopFailure"):
-        if commit := head(_text(data.get("cwd")) or project.root).commit:
+        commit = head(_text(data.get("cwd")) or project.root).commit
+        if commit:
             record["commit"] = commit
     if record.get("session"):
         spool.put(home, record)
