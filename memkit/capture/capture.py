@@ -385,7 +385,7 @@ class Capture:
         return is_typed and forgotten.covers_typed(turn.time)
 
     def _roots_of(self, turn: Turn, project: Project) -> set[str]:
-        """Return the earlier roots, and that of the turn's directory: its memory may be merged or shared here."""
+        """Return earlier roots, and that of the turn's directory: its memory may be merged or shared here."""
         key = project.root, turn.cwd
         if key not in self._other_roots:
             roots = set(Registry.read(self.home).earlier_roots(project.root))
