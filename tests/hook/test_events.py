@@ -13,25 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
+from memkit import environment
 from memkit.hook import events
 from memkit.ipc import unindexed
+from memkit.locks import capture_lock
 from memkit.paths import Home
 from memkit.projects.team import trust, update_copy
+from memkit.settings import load
 from tests.hook.conftest import REPOSITORY, Stage
-
-
-def write_settings(stage: Stage, text: str) -> None:
-    stage.home.mkdir(exist_ok=True)
-    (stage.home / "config.toml").write_text(text, encoding="utf-8")
 
 
 def publish(stage: Stage, text: str) -> None:
     """Let these be the settings, and a worker have published them for hooks."""
-    from memkit.paths import Home
-    from memkit.settings import load
-
-    write_settings(stage, text)
+    stage.home.mkdir(exist_ok=True)
+    (stage.home / "config.toml").write_text(text, encoding="utf-8")
     load.publish_hook_settings(Home(str(stage.home)))
 
 
@@ -100,34 +97,27 @@ def test_a_repository_gets_no_module_into_a_hook(stage: Stage) -> None:
     assert not (stage.root / "ran").exists()
 
 
+@pytest.mark.parametrize("given", [b"", b"{", b"garbage", b"[1, 2]", b"null", b'"text"', b"\xff\xfe\x00"])
+def test_input_that_cannot_be_read_is_logged(stage: Stage, given: bytes) -> None:
+    answer = stage.run("stop", given)
+    assert (answer.status, answer.stderr, answer.json) == (0, b"", {})
+    assert '"event": "Stop"' in stage.errors()
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize(
     "given",
     [
-        b"",
-        b"{",
-        b"garbage",
-        b"[1, 2]",
-        b"null",
-        b'"text"',
-        b"\xff\xfe\x00",
         b'{"session_id": 5, "cwd": ["x"], "prompt": {"a": 1}, "transcript_path": null}',
         b'{"unknown": "field", "session_id": "s", "prompt_id": 7}',
         b'{"session_id": "\\ud800", "prompt": "\\ud800", "last_assistant_message": "\\u0000"}',
         b'{"session_id": "../../etc/passwd", "cwd": "/nonexistent/\\u0000/x"}',
     ],
 )
-def test_bad_input_is_answered_with_json_and_status_zero(
-    stage: Stage, script: str, given: bytes
-) -> None:
+def test_bad_values_are_answered_with_json_and_status_zero(stage: Stage, script: str, given: bytes) -> None:
     answer = stage.run(script, given)
     assert (answer.status, answer.stderr) == (0, b"")
     assert isinstance(answer.json, dict)
-
-
-def test_what_cannot_be_read_is_logged(stage: Stage) -> None:
-    assert stage.run("stop", b"{broken").json == {}
-    assert '"event": "Stop"' in stage.errors()
 
 
 def test_closed_stdin_and_stdout(stage: Stage) -> None:
@@ -262,9 +252,6 @@ def test_stop_spools_what_matters_privately_and_starts_a_worker(stage: Stage) ->
 
 
 def test_no_second_worker_while_one_holds_the_lock(stage: Stage) -> None:
-    from memkit.locks import capture_lock
-    from memkit.paths import Home
-
     with capture_lock(Home(str(stage.home)), 0):
         stage.run("stop", stage.event("Stop", last_assistant_message="one"))
     assert stage.started == []
@@ -326,10 +313,6 @@ def test_the_prompt_hint_comes_with_the_second_day(stage: Stage) -> None:
 def test_a_missing_environment_is_reported_once(stage: Stage) -> None:
     del stage.environment["MEMKIT_PYTHON"]
     # A lock held as by a builder: nothing is built in this test.
-    from filelock import FileLock
-
-    from memkit import environment
-
     lock = Path(environment.lock_file(str(stage.home)))
     lock.parent.mkdir(parents=True)
     with FileLock(lock):
