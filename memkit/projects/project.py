@@ -10,11 +10,11 @@ import re
 from functools import cached_property, lru_cache
 from typing import Any, Callable, TypeVar
 
-from memkit.errors import NewerFileError
+from memkit.errors import DamagedFileError, NewerFileError
 from memkit.files import RefusedFileError, inside, make_private_directory, read_head, write_durably
 from memkit.paths import MEMORY_DIRECTORY, OFF_MARKER, OFF_TIMES, OPENCLAW_DAYS, Home
 from memkit.projects.git_files import worktree_root
-from memkit.state import check_version, parse_json
+from memkit.state import read_state
 
 _TIMES_BYTES = 1024 * 1024
 """The most bytes to read of a file of times; a line takes about 40."""
@@ -63,24 +63,17 @@ class Registry:
     def read(cls: type[_Registry], home: Home) -> _Registry:
         """Read the file. Do not raise for one that is damaged or from a newer memkit: see `problem`."""
         registry = cls()
-        path = registry_path(home)
         try:
-            with open(path, encoding="utf-8") as file:
-                value = parse_json(file.read())
-            check_version(path, value, REGISTRY_VERSION)
-            tables = {name: _table(value.get(name, {})) for name in REGISTRY_MAPS}
+            tables = read_state(registry_path(home), REGISTRY_VERSION, _tables)
         except NewerFileError as error:
             registry.problem = str(error)
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError, TypeError, AttributeError) as error:
-            reason = " ".join(str(error).split())
+        except (DamagedFileError, OSError) as error:
             registry.problem = (
-                f"{path} cannot be read ({reason}); restore it from a backup, or move it away, which "
-                "loses links and names of projects, but no memory"
+                f"{error}; restore it from a backup, or move it away, which loses links and names of "
+                "projects, but no memory"
             )
         else:
-            registry.__dict__.update(tables)
+            registry.__dict__.update(tables or {})
         return registry
 
     def shared_root(self, root: str) -> str:
@@ -114,10 +107,12 @@ def registry_path(home: Home) -> str:
     return os.path.join(home.projects, "registry.json")
 
 
-def _table(value: Any) -> dict[str, str]:
-    if not all(isinstance(text, str) for pair in value.items() for text in pair):
-        raise TypeError("a table contains something other than names")
-    return dict(value)
+def _tables(value: dict[str, Any]) -> dict[str, dict[str, str]]:
+    found = {name: dict(value.get(name, {})) for name in REGISTRY_MAPS}
+    for table in found.values():
+        if not all(isinstance(text, str) for pair in table.items() for text in pair):
+            raise TypeError("a table contains something other than names")
+    return found
 
 
 class Project:
