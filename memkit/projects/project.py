@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from functools import cached_property, lru_cache
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable
 
 from memkit.errors import DamagedFileError, NewerFileError
 from memkit.files import RefusedFileError, inside, make_private_directory, read_head, write_durably
@@ -38,8 +38,6 @@ OPENCLAW = ".openclaw"
 _OPENCLAW_NAME = re.compile(r"\d{4}-\d\d-\d\d\.openclaw", re.ASCII)
 _OPENCLAW_FILE = re.compile(r"\d{4}-\d\d-\d\d\.md", re.ASCII)
 
-_Registry = TypeVar("_Registry", bound="Registry")
-
 
 class Registry:
     """The user's choices for projects, and where they moved: `MEMKIT_HOME/projects/registry.json`.
@@ -48,7 +46,7 @@ class Registry:
     its new days, and the token of a clone whose team's memory the user trusts (see `team_files`).
     `problem` says why the file could not be read; then all tables are empty. Losing the file loses no memory:
     directories are then projects of their own again, with their own names, days in OpenClaw's folder are
-    files that are only searched, and no clone is trusted.
+    files that are only searched, and no clone is trusted. `memkit.projects.registry.changing` writes it.
     """
 
     def __init__(self) -> None:
@@ -60,7 +58,7 @@ class Registry:
         self.problem = ""
 
     @classmethod
-    def read(cls: type[_Registry], home: Home) -> _Registry:
+    def read(cls, home: Home) -> Registry:
         """Read the file. Do not raise for one that is damaged or from a newer memkit: see `problem`."""
         registry = cls()
         try:
@@ -100,6 +98,25 @@ class Registry:
     def earlier_roots(self, root: str) -> list[str]:
         """Return where the project at `root` was before, sorted."""
         return sorted(old for old in self.moves if old != root and self.present_root(old) == root)
+
+    def link(self, root: str, target: str) -> None:
+        """Let `root`, and the roots that shared its memory, share the memory of `target`."""
+        for linked, shared in self.links.items():
+            if shared == root:
+                self.links[linked] = target
+        self.links[root] = target
+
+    def move(self, old: str, new: str) -> None:
+        """Record that the project at `old` is at `new` now."""
+        self.moves.pop(new, None)  # it came back
+        self.moves[old] = new
+        # Another clone at `new` does not have the token of `trusted`.
+        for table in (self.names, self.links, self.folders, self.trusted):
+            if old in table:
+                table.setdefault(new, table.pop(old))
+        for linked, shared in self.links.items():
+            if shared == old:
+                self.links[linked] = new
 
 
 def registry_path(home: Home) -> str:
