@@ -82,14 +82,19 @@ def remote_of(root: str) -> str | None:
 
 def author_of(root: str) -> str:
     """Return the user's name in one line: git's `user.name` in `root`, else the login name."""
-    answer = run_git(root, "config", "--get", "user.name")
-    name = "" if answer is None or answer[0] else answer[1].decode("utf-8", "replace").strip()
+    name = setting_of(root, "user.name")
     if not name:
         try:
             name = getpass.getuser()
         except (KeyError, OSError):  # a container may run as a user without a name
             return ""
     return one_line(name, AUTHOR_CHARACTERS)
+
+
+def setting_of(root: str, name: str) -> str:
+    """Return a setting of git in `root`; "" if it is not set, or git does not answer."""
+    answer = run_git(root, "config", "--get", name)
+    return answer[1].decode("utf-8", "replace").strip() if answer is not None and answer[0] == 0 else ""
 
 
 def is_tracked(root: str, path: str) -> bool:
