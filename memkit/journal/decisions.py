@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
-from memkit.journal.sentences import SENTENCE_CHARACTERS, prose_sentences
-from memkit.journal.titles import names_subject, subject_words
+from memkit.journal.sentences import (
+    SENTENCE_CHARACTERS,
+    names_subject,
+    prose_sentences,
+    subject_words,
+    wording,
+    wording_pattern,
+)
 from memkit.text import one_line
 
 _MOST_AGREEMENT = 10
@@ -27,38 +32,26 @@ _READ_CHARACTERS, _ENDING = 6000, 6
 _FEW_WORDS, _MANY_WORDS = 5, 11
 """A choice of so few words, or with a pronoun, needs the question that it answers."""
 
-_TABLE = Path(__file__).with_name("decisions.txt").read_text("utf-8")
-
-
-def _section(name: str) -> list[str]:
-    lines = _TABLE.partition(f"[{name}]\n")[2].partition("\n[")[0].split("\n")
-    return [line for line in lines if line and not line.startswith("#")]
-
-
-def _pattern(name: str, before: str = "", after: str = "") -> re.Pattern[str]:
-    return re.compile(f"{before}(?:{'|'.join(_section(name))}){after}", re.IGNORECASE | re.MULTILINE)
-
-
-_AGREEMENT = frozenset(" ".join(_section("agreement")).split())
-_LEAD = rf"(?:(?:{'|'.join(_section('lead'))})[\s,:]+)*"
+_AGREEMENT = frozenset(" ".join(wording("agreement")).split())
+_LEAD = rf"(?:(?:{'|'.join(wording('lead'))})[\s,:]+)*"
 _VERB = r"(?: (?:are|had|has|have|is|looks?|seems?|was|were|would)\b)"
-_FIRST, _SECOND, _THIRD = _section("ordinals")
+_FIRST, _SECOND, _THIRD = wording("ordinals")
 
-_DECIDES = _pattern("decides")
-_RULE = _pattern("rules", r"(?:(?:and|but|no|ok(?:ay)?|please|so|yes),? +)*")
-_UNDECIDED = _pattern("undecided")
-_CHOSE, _PROPOSED, _ALTERNATIVES = map(_pattern, ("chose", "proposed", "alternatives"))
-_SHALL = _pattern("shall", after=r"\b(?P<rest>[^?]{8,})\?")
-_ANSWERED = _pattern("answered", _LEAD)
-_LOOK = _pattern("look", r"(?:[\w'’]+[, ]+){0,3}?", r"\b")
-_DELEGATES = _pattern("delegates", r"(?:[\w']+,? ){0,2}")
-_BOTH = _pattern("both", _LEAD, rf"(?!{_VERB})")
+_DECIDES = wording_pattern("decides")
+_RULE = wording_pattern("rules", r"(?:(?:and|but|no|ok(?:ay)?|please|so|yes),? +)*")
+_UNDECIDED = wording_pattern("undecided")
+_CHOSE, _PROPOSED, _ALTERNATIVES = map(wording_pattern, ("chose", "proposed", "alternatives"))
+_SHALL = wording_pattern("shall", after=r"\b(?P<rest>[^?]{8,})\?")
+_ANSWERED = wording_pattern("answered", _LEAD)
+_LOOK = wording_pattern("look", r"(?:[\w'’]+[, ]+){0,3}?", r"\b")
+_DELEGATES = wording_pattern("delegates", r"(?:[\w']+,? ){0,2}")
+_BOTH = wording_pattern("both", _LEAD, rf"(?!{_VERB})")
 _LABEL = re.compile(
     rf"{_LEAD}#?([1-9]|[A-E])(?:\)|で|\b(?![.:]\d| ?[%°]))(?P<rest>.*)", re.IGNORECASE | re.DOTALL
 )
 _ORDINAL = re.compile(
     rf"{_LEAD}(?:({_FIRST})|({_SECOND})|({_THIRD}))"
-    rf"(?:で| (?=(?:{'|'.join(_section('after'))})\b)|(?=[.,;:!]|$))(?!(?: \w+)?{_VERB})(?P<rest>.*)",
+    rf"(?:で| (?=(?:{'|'.join(wording('after'))})\b)|(?=[.,;:!]|$))(?!(?: \w+)?{_VERB})(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _OPTION = re.compile(
@@ -69,8 +62,8 @@ _OPTION = re.compile(
 )
 _ITEM = re.compile(r"^[ \t]*[-*•] +([^\n]+)$", re.MULTILINE)
 _REQUEST = re.compile(r"^(?:please|can|could|would|will)\b", re.IGNORECASE)
-_HEDGE = _pattern("hedge", "^", " *")
-_WORK = _pattern("work")
+_HEDGE = wording_pattern("hedge", "^", " *")
+_WORK = wording_pattern("work")
 _NUMBER = re.compile(r"\d(?:[\d.,:]*\d)?")
 _PRONOUN = re.compile(r"\b(?:it|this|that|them|one|es|das|ça|lo)\b", re.IGNORECASE)
 _FOLLOWS = re.compile(r"(?:they|only|instead)\b", re.IGNORECASE)

@@ -12,13 +12,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from memkit.agents.tools import role_of
+from memkit.bullets import COMMITTED, EDITED, PULL_REQUEST
 from memkit.hook.phrases import sentences
-from memkit.journal.titles import PLAN, WIDE, plain, subject_words
+from memkit.journal.sentences import (
+    FENCED,
+    PLAN,
+    WIDE,
+    plain,
+    subject_words,
+    wording,
+    wording_pattern,
+)
 from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, CallLine, file_calls, read_call
 from memkit.journal.turn_parts import TurnParts
-
-PULL_REQUEST, COMMITTED, EDITED = "Pull request: ", "Committed: ", "Edited: "
-FAILED = "Failed: "
 
 READ_CHARACTERS = 4000
 MOST_COMMITS, MOST_FILES = 2, 4
@@ -45,25 +51,17 @@ _PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\n\\]|\\.)+)|'([^'
 _HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*|\|[^\n]*)$", re.MULTILINE)
 """A heading in an answer, which the journal writes in bold or escaped, or a row of a table."""
 
-_FENCED = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1|\Z)|(?<=: )`{3}.*", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
-    r"""^(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve|\ have)?\ (?:now\ |also\ )?|all\ )?
-    (?:add|allow|bump|chang|clean|combin|convert|creat|delet|disabl|document|dropp|enabl|expand|extract|fix|handl
-      |implement|improv|includ|inlin|instal|limit|mad|merg|migrat|mov|pars|pinn|push|rebas|reduc|refactor|remov
-      |renam|replac|restor|restrict|revert|rewr|simplif|split|switch|unif|updat|us|wrap|writ|wrot)
-      (?:e|ed|ied|ten|te)\b | ^(?:the\ )?(?:root\ )?(?:cause|problem|issue|bug|reason)\b """,
-    re.IGNORECASE | re.VERBOSE,
+    r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve| have)? (?:now |also )?|all )?"
+    rf"(?:{'|'.join(wording('changed'))})(?:e|ed|ied|ten|te)\b"
+    r"|(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b",
+    re.IGNORECASE,
 )
 _HOLDS = re.compile(
     r"\b(?:now|no longer|instead of|because|so that|turns? out|root cause|caused by)\b", re.IGNORECASE
 )
-_REFUSED = re.compile(
-    r"(?:no|nope|hmm+|wrong|wait|stop|revert|undo|nein|non)\b(?!\s+(?:problem|worries))"
-    r"|(?:that|this|it)(?:['’]s| is| did| does)?(?: still)? ?(?:n['’]t|not|wrong)\b|(?:it|this) \w+n['’]t\b"
-    r"|still\b",
-    re.IGNORECASE,
-)
+_REFUSED = wording_pattern("refused")
 """The start of a prompt that says that the answer before it was wrong."""
 
 _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
@@ -175,7 +173,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
 
 def statements(answer: str) -> Iterator[str]:
     """Yield the sentences that state something; a short one, and one that ends in a colon, with the next."""
-    prose = _HEADING.sub("\n", _FENCED.sub("\n", answer))
+    prose = _HEADING.sub("\n", FENCED.sub("\n", answer))
     lead = ""
     for sentence in (one for block in _BLOCK.split(prose) for one in sentences(block.lstrip("\\ "))):
         said = f"{lead} {sentence}".strip()
@@ -199,7 +197,7 @@ def _edited(tools: Iterable[str]) -> Iterator[str]:
 
 
 def _plain_end(turn: TurnParts) -> str:
-    prose = " ".join(plain(_HEADING.sub("\n", _FENCED.sub("\n", turn.answer))).split())
+    prose = " ".join(plain(_HEADING.sub("\n", FENCED.sub("\n", turn.answer))).split())
     best = next(statements(turn.answer[:READ_CHARACTERS]), prose)
     if best and not PLAN.match(best):
         return best

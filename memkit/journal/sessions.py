@@ -6,10 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.bullets import DECIDED, OPEN, WrittenBullet, read_bullets
+from memkit.bullets import (
+    COMMITTED,
+    DECIDED,
+    FAILED,
+    OPEN,
+    PULL_REQUEST,
+    WrittenBullet,
+    read_bullets,
+)
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import COMMITTED, FAILED, PULL_REQUEST, outcome
+from memkit.journal.outcomes import outcome
 from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import read_parts
 from memkit.privacy.redact import redact

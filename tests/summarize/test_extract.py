@@ -18,9 +18,8 @@ from memkit.conversation.turn import Message, ToolCall, ToolUse, Turn
 from memkit.journal.decisions import accepts, decisions
 from memkit.journal.extracts import is_unedited
 from memkit.journal.outcomes import Call
-from memkit.journal.sentences import last_question, plan
+from memkit.journal.sentences import last_question, plan, says_nothing
 from memkit.journal.sessions import open_lines
-from memkit.journal.titles import says_nothing
 from memkit.journal.tool_lines import MAX_TOOLS
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
