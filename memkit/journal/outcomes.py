@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from memkit.agents.tools import role_of
 from memkit.bullets import COMMITTED, EDITED, PULL_REQUEST
@@ -23,7 +22,7 @@ from memkit.journal.sentences import (
     wording,
     wording_pattern,
 )
-from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, CallLine, file_calls, read_call
+from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, Call, file_calls, read_call
 from memkit.journal.turn_parts import TurnParts
 
 READ_CHARACTERS = 4000
@@ -70,16 +69,7 @@ _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
 
-class Call(NamedTuple):
-    """A tool call: its main input, and all that is known of its result."""
-
-    name: str
-    given: str
-    outcome: str
-    has_failed: bool
-
-
-def commits(call: Call | CallLine) -> Iterator[str]:
+def commits(call: Call) -> Iterator[str]:
     """Yield the subjects of the commits that a call made, as git printed them or as the command has them."""
     if role_of(call.name) != "shell" or call.has_failed or not _GIT.search(call.given):
         return
@@ -94,7 +84,7 @@ def commits(call: Call | CallLine) -> Iterator[str]:
         yield (subject["here"] or subject["double"] or subject["single"]).strip().replace('\\"', '"')
 
 
-def pull_requests(call: Call | CallLine) -> Iterator[str]:
+def pull_requests(call: Call) -> Iterator[str]:
     """Yield the title and the address of a pull request that a call opened, or what it did to another."""
     if call.has_failed:
         return

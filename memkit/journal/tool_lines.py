@@ -357,22 +357,21 @@ def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
     return line
 
 
-class CallLine(NamedTuple):
-    """A tool call as a digest shows it: the tool, its main input, and its outcome, both maybe cut."""
+class Call(NamedTuple):
+    """A tool call: the tool, its main input, its outcome, and whether the tool reported an error.
+
+    A digest may cut input and outcome; see `read_call`.
+    """
 
     name: str
     given: str
     outcome: str
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether the tool reported an error."""
-        return self.outcome == "failed" or self.outcome.startswith(_FAILED)
+    has_failed: bool = False
 
     @property
     def reason(self) -> str:
         """The line that told why it failed, or ""."""
-        return self.outcome.removeprefix(_FAILED) if self.outcome.startswith(_FAILED) else ""
+        return self.outcome if self.has_failed and self.outcome != "failed" else ""
 
     @property
     def says_why(self) -> bool:
@@ -386,13 +385,16 @@ class CallLine(NamedTuple):
         return is_over and not COUNTED.search(self.outcome) and not _FAULT.search(self.outcome)
 
 
-def read_call(line: str) -> CallLine:
+def read_call(line: str) -> Call:
     """Read the line of a tool call, without the number of equal calls."""
     name, _, rest = split_count(line)[0].removeprefix("↳ ").partition(" ")
-    given, _, outcome = rest.partition(" → ")
+    given, _, outcome = f" {rest}".partition(" → ")
+    given = given.strip()
     marks = len(given) - len(given.lstrip("`"))
-    is_code = 0 < 2 * marks < len(given) and given.endswith("`" * marks)
-    return CallLine(name, given[marks:-marks].strip() if is_code else given, outcome)
+    if 0 < 2 * marks < len(given) and given.endswith("`" * marks):
+        given = given[marks:-marks].strip()
+    has_failed = outcome == "failed" or outcome.startswith(_FAILED)
+    return Call(name, given, outcome.removeprefix(_FAILED), has_failed)
 
 
 class FileCall(NamedTuple):
@@ -423,13 +425,12 @@ def file_calls(line: str) -> list[FileCall]:
 
 
 def _file_call(line: str) -> FileCall | None:
-    name, _, rest = line.removeprefix("↳ ").partition(" ")
-    path, outcome, _ = rest.partition(" → ")
-    role = role_of(name)
-    if role not in NAMES_FILE or not path or path.startswith("→ "):
+    call = read_call(line)
+    role = role_of(call.name)
+    if role not in NAMES_FILE or not call.given:
         return None
     # The digest shows no outcome for a file call that succeeded.
-    return FileCall(path, role == "edit" and not outcome)
+    return FileCall(call.given, role == "edit" and not call.outcome)
 
 
 def names_file(text: str, names: Collection[str], *, by_end: bool = False) -> bool:

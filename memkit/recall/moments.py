@@ -23,7 +23,7 @@ from memkit.hook.entries import (
 )
 from memkit.hook.phrases import sentences
 from memkit.index.chunk import LEADING_HEADINGS
-from memkit.journal.tool_lines import CallLine, FileCall, names_file, read_call
+from memkit.journal.tool_lines import Call, FileCall, names_file, read_call
 from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.paths import Home
 from memkit.privacy.redact import redact
@@ -194,9 +194,9 @@ class Moments:
         same &= self._corpus.where("kind", lambda kind: kind == "turn")
         return list({int(entries[n]): n for n in np.flatnonzero(same).tolist()}.values())
 
-    def _calls_since(self, position: int) -> list[CallLine]:
+    def _calls_since(self, position: int) -> list[Call]:
         """Return the calls of a turn, and of those that follow it in its session."""
-        calls: list[CallLine] = []
+        calls: list[Call] = []
         for at in (n for n in self._session(position) if n >= position):
             section = self._corpus.turn_text(at)
             did = did_words(heading_words(self._corpus.chunk(at).heading), section)

@@ -29,11 +29,11 @@ from memkit.journal.day_summaries import extracted
 from memkit.journal.extracts import extract_line
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import Call, commits, pull_requests, without_merges
+from memkit.journal.outcomes import commits, pull_requests, without_merges
 from memkit.journal.sentences import last_question, names_subject, plan, says_nothing
 from memkit.journal.sessions import outcome_of
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
-from memkit.journal.tool_lines import COUNTED, LOOKS, REASONS, telling_lines
+from memkit.journal.tool_lines import COUNTED, LOOKS, REASONS, Call, telling_lines
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.summarize.segments import Segment, archived_turns

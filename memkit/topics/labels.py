@@ -48,11 +48,6 @@ class TopicWords:
     pairs: tuple[tuple[str, str], ...]
 
 
-def phrases(topics: Sequence[TopicWords]) -> list[str]:
-    """Return a label for each topic, made of its words. Different topics may get the same one."""
-    return [_phrase(one) for one in topics]
-
-
 def clean(label: str) -> str:
     """Return a label of a model or a user as one line of at most `LABEL_CHARACTERS` printable characters."""
     plain = "".join(letter if letter.isprintable() else " " for letter in label)
@@ -142,8 +137,11 @@ def _form(found: Counter[str]) -> str:
     return form.lower() if form[1:].islower() and form.lower() in found else form
 
 
-def _phrase(topic: TopicWords) -> str:
-    """Return the best pair of neighbors, then the best words, as far as they fit."""
+def phrase(topic: TopicWords) -> str:
+    """Return a label for a topic: the best pair of neighbors, then the best words, as far as they fit.
+
+    Different topics may get the same one.
+    """
     chosen: list[str] = []
     used: set[str] = set()
     for first, second in topic.pairs[:1]:

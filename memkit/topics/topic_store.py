@@ -36,17 +36,25 @@ LABEL_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to an earlier topic: it was split or merged `into` others, or is gone (`into` none)."""
+    """What happened to an earlier topic: it was split or merged `into` others, or is gone (`into` none).
+
+    `day` is an ISO day, and "" until it is recorded.
+    """
 
     kind: str
     id: str
     into: tuple[str, ...] = ()
+    day: str = ""
 
     @property
     def words(self) -> str:
         """What happened, after the id: `was split into 5f0c0e0a, 1c9d02aa`."""
         into = f" into {', '.join(self.into)}" if self.into else ""
         return "disappeared" if self.kind == "gone" else f"was {self.kind}{into}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the change as a file keeps it."""
+        return {"day": self.day, "kind": self.kind, "id": self.id, "into": list(self.into)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,30 +199,17 @@ class Kept:
         return replace(self, members=left(self.members), model_label=named)
 
 
-@dataclass(frozen=True, slots=True)
-class DatedChange:
-    """A change of an earlier topic, and its ISO day."""
-
-    day: str
-    change: Change
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the change as a file keeps it."""
-        one = self.change
-        return {"day": self.day, "kind": one.kind, "id": one.id, "into": list(one.into)}
-
-
 @dataclass(slots=True)
 class KeptTopics:
     """All of `Kept`, by id, and the latest changes, oldest first."""
 
     root: str
     topics: dict[str, Kept] = field(default_factory=dict)
-    changes: list[DatedChange] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
 
     def note(self, changes: Collection[Change], today: date) -> None:
         """Add changes of today."""
-        self.changes += [DatedChange(today.isoformat(), one) for one in changes]
+        self.changes += [replace(one, day=today.isoformat()) for one in changes]
         del self.changes[:-MOST_CHANGES]
 
 
@@ -378,9 +373,7 @@ def _kept(value: Mapping[str, Any]) -> KeptTopics:
         for name, one in value["topics"].items()
     }
     changes = [
-        DatedChange(
-            str(one["day"]), Change(str(one["kind"]), str(one["id"]), tuple(map(str, one["into"])))
-        )
+        Change(str(one["kind"]), str(one["id"]), tuple(map(str, one["into"])), str(one["day"]))
         for one in value["changes"]
     ]
     return KeptTopics(str(value["root"]), topics, changes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from memkit.topics import clusters, compute
 from memkit.topics.clusters import count_points, read_points
 from memkit.topics.compute import refresh
 from memkit.topics.files import StoredTopics, derived_path, read_derived
-from memkit.topics.labels import LABEL_CHARACTERS, TopicWords, clean, phrases
+from memkit.topics.labels import LABEL_CHARACTERS, TopicWords, clean, phrase
 from memkit.topics.topic_list import read_topics, rename
 from memkit.topics.topic_store import changing_kept, read_kept
 from tests.memory import Memory
@@ -139,11 +138,11 @@ def test_a_killed_refresh_is_repeated_with_the_same_ids(memory: Memory, monkeypa
 def test_a_label_given_during_a_refresh_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     name = run(memory).topics[0].id
 
-    def rename_meanwhile(words: Sequence[TopicWords]) -> list[str]:
+    def rename_meanwhile(words: TopicWords) -> str:
         rename(memory.project, memory.home, name, "Meanwhile")
-        return phrases(words)
+        return phrase(words)
 
-    monkeypatch.setattr(compute, "phrases", rename_meanwhile)
+    monkeypatch.setattr(compute, "phrase", rename_meanwhile)
     run(memory)
     assert read_kept(memory.home, memory.project).topics[name].label == "Meanwhile"
 
@@ -240,5 +239,5 @@ def test_labels_are_short_and_printable() -> None:
     assert clean("a\x1b[31m b\n\n c\u202e d") == "a [31m b c d"
     assert len(clean("word " * 40)) <= LABEL_CHARACTERS
     words = TopicWords(("gateway", "gateways", "port", "x" * 60, "proxy"), (("staging", "gateway"),))
-    assert phrases([words]) == ["staging gateway, port, proxy"]
-    assert phrases([TopicWords((), ())]) == ["unnamed"]
+    assert phrase(words) == "staging gateway, port, proxy"
+    assert phrase(TopicWords((), ())) == "unnamed"
