@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from memkit.journal.sentences import (
     SENTENCE_CHARACTERS,
+    is_question,
     names_subject,
     prose_sentences,
     subject_words,
@@ -78,6 +79,7 @@ _TAIL = re.compile(
 _QUOTED = re.compile(
     r"[\"“][^\"”\n]{25,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$", re.MULTILINE
 )
+_AND = re.compile(r"[ .)]*(?:,|and )")
 _MORE = re.compile(
     r"\b(?:but|with|without|and|also|except|only|aber|mit|mais|avec|pero|con)\b|\d", re.IGNORECASE
 )
@@ -110,30 +112,34 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
 
 def decides(sentence: str) -> bool:
     """Return whether a sentence states a decision by itself."""
-    is_question = sentence.endswith(("?", "？")) and not _REQUEST.match(sentence)
-    if is_question or _UNDECIDED.search(sentence):
+    if is_question(sentence) and not _REQUEST.match(sentence):
+        return False
+    if _UNDECIDED.search(sentence):
         return False
     return (_DECIDES.search(sentence) or _RULE.match(sentence)) is not None
 
 
 def _accepted(last: Sequence[str]) -> list[str]:
     """Return what the `last` sentences of an answer chose or proposed, as a statement."""
-    found: list[str] = []
-    is_asked = len(last) > 1 and last[-1].endswith(("?", "？")) and len(last[-1].split()) <= _FEW_WORDS
-    for number, said in reversed(list(enumerate(last))):
+    found = [one for said in reversed(_proposals(last)) if (one := _HEDGE.sub("", said).strip())]
+    stated = [one[:1].upper() + one[1:] for one in found]
+    clear = [one for one in stated if not _PRONOUN.search(one[:20])]
+    return (clear or stated)[:1]
+
+
+def _proposals(last: Sequence[str]) -> list[str]:
+    """Return the sentences that choose or propose, and those that a short question at the end asks about."""
+    found = []
+    ends_in_question = is_question(last[-1]) and len(last[-1].split()) <= _FEW_WORDS if last else False
+    for number, said in enumerate(last):
         if _WORK.search(said):
             continue
+        is_asked = ends_in_question and number == len(last) - 2 and names_subject(said)
         if shall := _SHALL.match(said):
-            said = shall[0].rstrip("?")[shall.start(1) - shall.start() :]
-        elif said.endswith(("?", "？")) or not (
-            _CHOSE.search(said)
-            or _PROPOSED.search(said)
-            or (is_asked and number == len(last) - 2 and names_subject(said))
-        ):
-            continue
-        said = _HEDGE.sub("", said).strip()
-        found.append(said[:1].upper() + said[1:])
-    return [one for one in found if not _PRONOUN.search(one[:20])][:1] or found[:1]
+            found.append(said[shall.start(1) : shall.end()].rstrip("?"))
+        elif not is_question(said) and (is_asked or _CHOSE.search(said) or _PROPOSED.search(said)):
+            found.append(said)
+    return found
 
 
 def _chosen(said: str, prompt: str, before: str, last: Sequence[str]) -> str:
@@ -145,18 +151,20 @@ def _chosen(said: str, prompt: str, before: str, last: Sequence[str]) -> str:
     if _BOTH.match(said):
         offer = "; ".join(options.values()) or _question(last, is_open=True)
         return one_line(f"{said.rstrip('.')}: {offer}", SENTENCE_CHARACTERS)
+    option = ""
     if match := _LABEL.match(said):
         option = options.get(match[1].upper(), "")
     elif match := _ORDINAL.match(said):
         number = next(n for n, one in enumerate(match.groups()[:3]) if one)
         values = list(options.values()) or [one.strip() for one in _ITEM.findall(before)[-4:]]
         option = values[number] if number < len(values) else ""
-    is_question = said.endswith("?") and match and not re.match(r"[ .)]*(?:,|and )", match["rest"])
-    if not match or not option or is_question:
+    if match is None or not option:
         return ""
-    more = _MORE.search(match["rest"]) or len(prompt) > 2 * len(said)
-    said = f" ({one_line(prompt, SENTENCE_CHARACTERS // 2)})" if more else ""
-    return one_line(option, SENTENCE_CHARACTERS - len(said)) + said
+    if said.endswith("?") and not _AND.match(match["rest"]):
+        return ""
+    adds_more = _MORE.search(match["rest"]) or len(prompt) > 2 * len(said)
+    added = f" ({one_line(prompt, SENTENCE_CHARACTERS // 2)})" if adds_more else ""
+    return one_line(option, SENTENCE_CHARACTERS - len(added)) + added
 
 
 def _options(before: str) -> dict[str, str]:
@@ -178,7 +186,7 @@ def _answers(said: str, last: Sequence[str]) -> bool:
         return False
     if said[-1:] == "." and said[:-1].isdigit():  # the number of a list item
         return False
-    if said.endswith(("?", "？")) or _LOOK.match(said) or _UNDECIDED.search(said):
+    if is_question(said) or _LOOK.match(said) or _UNDECIDED.search(said):
         return False
     opening = re.split(r"[,;:.] | [-–—] ", said)[0].split()
     is_short = len(opening) <= _FEW_WORDS
@@ -193,7 +201,7 @@ def _question(last: Sequence[str], *, is_open: bool = False) -> str:
     """Return the sentence at the end of an answer that asks for a choice or proposes one, or ""; with
     `is_open`, rather the one that names the alternatives.
     """
-    asked = [one for one in last if one.endswith(("?", "？"))]
+    asked = [one for one in last if is_question(one)]
     proposed = [one for one in last if _PROPOSED.search(one) or _CHOSE.search(one)]
     offered = [one for one in last if _ALTERNATIVES.search(one)]
     groups = (offered, asked, proposed) if is_open else (asked, proposed, offered)

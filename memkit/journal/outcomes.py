@@ -17,6 +17,7 @@ from memkit.journal.sentences import (
     FENCED,
     PLAN,
     WIDE,
+    is_question,
     plain,
     subject_words,
     wording,
@@ -114,23 +115,13 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     if len(turns) == 1 and turns[0].outcome == "Interrupted":
         return "interrupted"
     calls = [read_call(line) for turn in turns for line in turn.tools]
-    for label, found in (
-        (PULL_REQUEST, [one for call in calls for one in pull_requests(call)]),
-        (COMMITTED, [one for call in calls for one in commits(call)]),
-    ):
-        if found:
-            return label + "; ".join(without_merges(found)[-MOST_COMMITS:])
+    if pulls := [title for call in calls for title in pull_requests(call)]:
+        return _last_ones(PULL_REQUEST, pulls)
+    if done := [subject for call in calls for subject in commits(call)]:
+        return _last_ones(COMMITTED, done)
     edits = [list(dict.fromkeys(_edited(turn.tools))) for turn in turns]
-    title, following = _stems(subject_words(about)), [*(turn.prompt for turn in turns[1:]), ""]
-    said = [
-        (bool(paths), *_finding(turn, paths, title))
-        for turn, paths, then in zip(turns, edits, following, strict=False)
-        if turn.outcome != "Interrupted" and not _REFUSED.match(then)
-    ]
-    # Of the turns that edited, the one that did what the title names, and not what was mended last.
-    said.sort(key=lambda one: (one[0], one[1] if one[0] else 0.0))
-    if best := [sentence for *_, sentence in said if sentence]:
-        return best[-1]
+    if best := _best_finding(turns, edits, _stems(subject_words(about))):
+        return best
     if turns and turns[-1].prompt.endswith("?") and turns[-1].answer:
         return _plain_end(turns[-1])
     changed = list(dict.fromkeys(path for paths in edits for path in paths))
@@ -140,13 +131,35 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     return _plain_end(turns[-1]) if turns else ""
 
 
+def _last_ones(label: str, subjects: Iterable[str]) -> str:
+    return label + "; ".join(without_merges(subjects)[-MOST_COMMITS:])
+
+
+def _best_finding(turns: Sequence[TurnParts], edits: Sequence[list[str]], title: set[str]) -> str:
+    """Return the best finding of the turns that edited, else that of the last turn that has one, or "".
+
+    Of the edits, the ones that the title names matter, and not what was mended last.
+    """
+    best, best_score = "", -math.inf
+    following = [*(turn.prompt for turn in turns[1:]), ""]
+    for turn, paths, prompt in zip(turns, edits, following, strict=False):
+        if turn.outcome == "Interrupted" or _REFUSED.match(prompt):
+            continue
+        score, sentence = _finding(turn, paths, title)
+        if not paths:
+            score = -math.inf
+        if sentence and score >= best_score:
+            best, best_score = sentence, score
+    return best
+
+
 def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[float, str]:
     """Return the sentence of an answer that says most about the prompt, the edits, and the title, or "", and
     its score. Plans, praise, questions, and mere status are left out.
     """
     asked = subject_words(turn.prompt[:READ_CHARACTERS])
     subject = _stems([*asked, *subject_words(" ".join(edits))]) | title
-    first = 3 if turn.prompt.endswith(("?", "？")) else 1
+    first = 3 if is_question(turn.prompt) else 1
     best, best_score = "", -math.inf
     for number, sentence in enumerate(statements(turn.answer[:READ_CHARACTERS])):
         words = _stems(subject_words(sentence))
@@ -167,7 +180,7 @@ def statements(answer: str) -> Iterator[str]:
     lead = ""
     for sentence in (one for block in _BLOCK.split(prose) for one in sentences(block.lstrip("\\ "))):
         said = f"{lead} {sentence}".strip()
-        if PLAN.match(sentence) or sentence.endswith(("?", "？")) or sentence.startswith("[…"):
+        if PLAN.match(sentence) or is_question(sentence) or sentence.startswith("[…"):
             lead = ""
         elif sentence.endswith(":"):
             lead = sentence if subject_words(sentence) else ""

@@ -72,6 +72,11 @@ def names_subject(line: str) -> bool:
     return len(subject_words(line)) > 1 or WIDE.search(line) is not None
 
 
+def is_question(sentence: str) -> bool:
+    """Return whether a sentence ends with a question mark."""
+    return sentence.endswith(("?", "？"))
+
+
 def without_command(line: str) -> str:
     """Return `line` without a slash command at its start, and without the names of images."""
     return _COMMAND.sub("", line)

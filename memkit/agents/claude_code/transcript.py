@@ -19,7 +19,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
-from memkit.agents.claude_code.tools import SHELL
+from memkit.agents.tools import SHELL
 from memkit.conversation.values import clean, cleaned, parse_time
 from memkit.errors import TranscriptError
 from memkit.files import open_regular
