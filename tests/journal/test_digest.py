@@ -170,8 +170,9 @@ def test_a_command_that_ends_like_a_count() -> None:
     assert split_count(line) == (line, 1)
 
 
-def test_a_commit_is_not_told_twice() -> None:
-    call = ToolCall("Bash", {"command": "git commit -m 'Move it'"}, "[main 1a2b3c4] Move it\n 1 file changed")
+@pytest.mark.parametrize("before", ["", "git add . && "])
+def test_a_commit_is_told_once_and_without_what_was_staged_for_it(before: str) -> None:
+    call = ToolCall("Bash", {"command": f"{before}git commit -m 'Move it'"}, "[main 1a2b3c4] Move it\n 1 file changed")
     assert "`git commit -m 'Move it'` → [main 1a2b3c4]\n" in make_digest(turn_of("Go", "So", call), "", str).section
 
 
@@ -188,11 +189,6 @@ def test_steps_of_a_turn_with_edits_are_left_out() -> None:
     assert len(tools(edit, *done)) == len(tools(*done)) + 1 == 5
     assert len(tools(*looked)) == 3  # all that was done
     assert tools(edit, ToolCall("Bash", {"command": "ls x"}, "No such file", is_error=True))[1:]
-
-
-def test_a_commit_is_shown_without_what_was_staged_for_it() -> None:
-    call = ToolCall("Bash", {"command": "git add . && git commit -m 'Move it'"}, "[main 1a2b3c4] Move it")
-    assert "Bash `git commit -m 'Move it'` →" in make_digest(turn_of("Go", "So", call), "", str).section
 
 
 def test_a_long_path_keeps_its_end() -> None:

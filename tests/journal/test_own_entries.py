@@ -195,13 +195,6 @@ def test_a_merge_does_not_make_foreign_entries_own(stage: Stage, tmp_path: Path)
     assert "What port? -> It is 7443." in brief(stage)
 
 
-def test_a_merge_of_ones_own_project_keeps_its_entries_quoted(stage: Stage, tmp_path: Path) -> None:
-    target = Project(str(tmp_path / "target"))
-    Path(target.root).mkdir()
-    merge(stage.project, target, stage.home, Journal(target, home=stage.home))
-    assert "What port? -> It is 7443." in brief(stage, target)
-
-
 def test_redacting_a_strangers_entry_does_not_make_it_ones_own(stage: Stage) -> None:
     day = own_day(stage)
     secret = "ghp_" + "a1B2" * 9

@@ -15,7 +15,7 @@ from memkit.topics.clusters import count_points, read_points
 from memkit.topics.compute import refresh
 from memkit.topics.files import StoredTopics, derived_path, read_derived
 from memkit.topics.labels import LABEL_CHARACTERS, TopicWords, clean, phrase
-from memkit.topics.topic_list import read_topics, rename
+from memkit.topics.topic_list import TopicList, read_topics, rename
 from memkit.topics.topic_store import changing_kept, read_kept
 from tests.memory import Memory
 from tests.topics.subjects import SUBJECTS, days, make_subjects
@@ -30,6 +30,12 @@ def memory(tmp_path: Path) -> Memory:
 
 def run(memory: Memory) -> StoredTopics:
     found = refresh(memory.project, memory.home, memory.settings)
+    assert found is not None
+    return found
+
+
+def shown_topics(memory: Memory, today: date = TODAY) -> TopicList:
+    found = read_topics(memory.project, memory.home, memory.settings, today)
     assert found is not None
     return found
 
@@ -73,13 +79,11 @@ def test_ids_labels_and_members_survive_a_refresh(memory: Memory) -> None:
     after = run(memory)
     assert {one.id for one in after.topics} == {one.id for one in before.topics}
     assert after.entries == 36
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None
+    shown = shown_topics(memory)
     assert (shown.find(name).label, shown.find(name).is_named) == ("My subject", True)
     assert after.topics[0].label != "My subject"  # the file that can be derived has made ones only
     rename(memory.project, memory.home, name, "")
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None and not shown.find(name).is_named
+    assert not shown_topics(memory).find(name).is_named
 
 
 def test_the_derived_file_can_be_deleted(memory: Memory) -> None:
@@ -107,8 +111,7 @@ def test_a_topic_that_disappears_keeps_its_label_for_its_return(memory: Memory) 
         memory.path(path).unlink()
     memory.sync()
     run(memory)
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None
+    shown = shown_topics(memory)
     with pytest.raises(NotFoundError, match=rf"{name} disappeared on \d{{4}}-"):
         shown.find(name)
     changes = len(shown.kept.changes)
@@ -118,21 +121,8 @@ def test_a_topic_that_disappears_keeps_its_label_for_its_return(memory: Memory) 
         memory.write(path, text)
     memory.sync()
     run(memory)
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None
+    shown = shown_topics(memory)
     assert shown.find(name).label == "Vegetables"
-
-
-def test_a_killed_refresh_is_repeated_with_the_same_ids(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(compute, "write_derived", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            run(memory)
-    names = set(read_kept(memory.home, memory.project).topics)
-    assert len(names) == 3
-    found = run(memory)
-    assert {one.id for one in found.topics} == names
-    assert read_kept(memory.home, memory.project).changes == []
 
 
 def test_a_label_given_during_a_refresh_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,8 +157,7 @@ def test_few_or_equal_entries(tmp_path: Path) -> None:
 
 def test_importance_and_relations(memory: Memory) -> None:
     run(memory)
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None
+    shown = shown_topics(memory)
     subjects = subjects_of(memory)
     assert subjects[shown.topics[0].id] == "garden"  # the latest; all have one size
     for one in shown.topics:
@@ -177,16 +166,14 @@ def test_importance_and_relations(memory: Memory) -> None:
         assert one.importance == pytest.approx(parts)
         assert sum(one.weeks.values()) == one.stored.size
     garden = shown.topics[0]
-    later = read_topics(memory.project, memory.home, memory.settings, date(2026, 6, 19))
-    assert later is not None
+    later = shown_topics(memory, date(2026, 6, 19))
     assert later.find(garden.id).recency == pytest.approx(garden.recency / 2)  # 30 days
     assert garden.weeks.keys() <= {"2026-W18"}
 
 
 def test_topics_of_search_results(memory: Memory) -> None:
     run(memory)
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None
+    shown = shown_topics(memory)
     by_name = {subject: one for one, subject in subjects_of(memory).items()}
     key = next(iter(shown.kept.topics[by_name["billing"]].members))
     other = next(iter(shown.kept.topics[by_name["garden"]].members))
@@ -196,8 +183,7 @@ def test_topics_of_search_results(memory: Memory) -> None:
 
 def test_prefixes_of_ids(memory: Memory) -> None:
     run(memory)
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None
+    shown = shown_topics(memory)
     name = shown.topics[0].id
     assert shown.find(name[:6].upper()).id == name
     with pytest.raises(NotFoundError):
