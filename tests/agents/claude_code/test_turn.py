@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from memkit.agents.claude_code.files import transcripts_in
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.claude_code.turn import read_turns
 from memkit.conversation.turn import ToolCall, Turn
 from tests.builders import Lines
-from tests.ci import IN_CI
 
 
 def turns_of(path: Path, offset: int = 0) -> list[Turn]:
@@ -230,41 +225,6 @@ def test_half_written_and_broken_lines(tmp_path: Path) -> None:
     assert transcript.end == path.read_bytes().rindex(b"\n") + 1
     path.write_text(good.rstrip("\n"))
     assert [turn.answer for turn in turns_of(path)] == ["1"]
-
-
-steps = st.lists(
-    st.sampled_from(["prompt", "answer", "work", "interrupt", "noise"]), min_size=1, max_size=14
-)
-
-
-@settings(max_examples=60 if IN_CI else 12)
-@given(steps=steps, cut=st.floats(0, 1))
-def test_reading_in_two_parts_equals_reading_at_once(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[str], cut: float
-) -> None:
-    lines = Lines()
-    for number, step in enumerate(steps):
-        if step == "prompt":
-            lines.prompt(f"prompt {number}", f"0000{number:04x}-1111-4222-8333-444444444444")
-        elif step == "answer":
-            lines.answer(f"answer {number}")
-        elif step == "work":
-            lines.call("Bash", f"t{number}", command="x").result(f"t{number}", "ok")
-        elif step == "interrupt":
-            lines.interrupt()
-        else:
-            lines.add("progress")
-    whole = lines.text.encode()
-    path = tmp_path_factory.mktemp("t") / "s.jsonl"
-    path.write_bytes(whole[: int(len(whole) * cut)])
-    before = turns_of(path)
-    path.write_bytes(whole)
-    resumed = turns_of(path, before[-1].start) if before else turns_of(path)
-    joined = {turn.id: turn for turn in [*before, *resumed]}
-    expected = {turn.id: turn for turn in turns_of(path)}
-    assert list(joined) == list(expected)
-    assert [t.answer for t in joined.values()] == [t.answer for t in expected.values()]
-    assert [len(t.tools) for t in joined.values()] == [len(t.tools) for t in expected.values()]
 
 
 def test_text_before_any_prompt(tmp_path: Path) -> None:
