@@ -23,7 +23,7 @@ from memkit.journal.sentences import (
     wording,
     wording_pattern,
 )
-from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, Call, file_calls, read_call
+from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, Call, read_call
 from memkit.journal.turn_parts import TurnParts
 
 READ_CHARACTERS = 4000
@@ -119,7 +119,7 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
         return _last_ones(PULL_REQUEST, pulls)
     if done := [subject for call in calls for subject in commits(call)]:
         return _last_ones(COMMITTED, done)
-    edits = [list(dict.fromkeys(_edited(turn.tools))) for turn in turns]
+    edits = [list(dict.fromkeys(call.path for call in turn.file_calls if call.is_edit)) for turn in turns]
     if best := _best_finding(turns, edits, _stems(subject_words(about))):
         return best
     if turns and turns[-1].prompt.endswith("?") and turns[-1].answer:
@@ -193,10 +193,6 @@ def statements(answer: str) -> Iterator[str]:
 
 def _stems(words: Iterable[str]) -> set[str]:
     return {part.casefold()[:6] for word in words for part in _NAME_PARTS.findall(word)}
-
-
-def _edited(tools: Iterable[str]) -> Iterator[str]:
-    return (call.path for line in tools for call in file_calls(line) if call.is_edit)
 
 
 def _plain_end(turn: TurnParts) -> str:
