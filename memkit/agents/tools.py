@@ -1,4 +1,4 @@
-"""What each tool is for, by its name. Archives and day files have the names."""
+"""The role of each tool by its name, as archives and day files record it."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ _ROLES: dict[str, Role] = {
 
 
 def role_of(tool: str) -> Role:
-    """Return what the tool of that name is for; `other` if it is unknown."""
+    """Return the role of a tool; `other` if it is unknown."""
     return _ROLES.get(tool, "other")

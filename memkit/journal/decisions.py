@@ -1,7 +1,7 @@
 """Find what a user decided: a choice among options that an answer offered, a rule, or an agreement.
 
-A choice is resolved: after "Take 7443." or "the second one", the line says what that is. English first; the
-usual words of German, French, Spanish, and Japanese.
+A choice is resolved: for "Take 7443." or "the second one", the line names the option. The phrases are English
+first, with the usual ones of German, French, Spanish, and Japanese.
 """
 
 from __future__ import annotations
@@ -198,8 +198,9 @@ def _answers(said: str, last: Sequence[str]) -> bool:
 
 
 def _question(last: Sequence[str], *, is_open: bool = False) -> str:
-    """Return the sentence at the end of an answer that asks for a choice or proposes one, or ""; with
-    `is_open`, rather the one that names the alternatives.
+    """Return the sentence at the end of an answer that asks for a choice or proposes one, or "".
+
+    With `is_open`, prefer the sentence that names the alternatives.
     """
     asked = [one for one in last if is_question(one)]
     proposed = [one for one in last if _PROPOSED.search(one) or _CHOSE.search(one)]

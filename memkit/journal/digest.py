@@ -82,7 +82,7 @@ _CODE_SPAN = re.compile(r"`([^`\n]+)`")
 _DECIDES, _BOLD, _OTHER, _REPEATED = 1, 2, 3, 4
 
 OPENING_CHARACTERS = 40
-"""What begins here is kept: the first sentence may say only "Perfect!"."""
+"""Always keep the sentences that begin here: the first one may be only "Perfect!"."""
 
 LONGEST_ANSWER = 100_000
 """No sentence of an answer is kept for its words beyond these characters."""
@@ -168,8 +168,8 @@ def shorten_answer(text: str, limit: int, most: int, hint: str, tools: str) -> s
     """Shorten an answer to about `limit` characters, and to `most` if it decides more than that.
 
     Leave out whole sentences, list items, and blocks of code. Keep those that decide or give a reason, the
-    first and the last one, then bold openings, then the others from both ends. Those whose names all stand in
-    the lines of the `tools` come last. Each gap has at least `LEAST_GAP` characters. The last one states how
+    first and the last one, then bold openings, then the others from both ends. Sentences that name only what
+    the lines of the `tools` show come last. Each gap has at least `LEAST_GAP` characters. The last one states how
     many are missing, with the `hint`.
     """
     if len(text) < limit + LEAST_GAP:

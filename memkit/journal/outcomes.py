@@ -1,7 +1,7 @@
-"""What came of some turns, in one line and without a model: what holds now, not what was tried.
+"""The outcome of some turns in one line, without a model: the final state, not the attempts.
 
-The first of these that there is: a pull request or commits, what an answer says was changed or found, the
-files that were edited, the result of the last command.
+It is the first of these that exists: a pull request or commits, the change or finding that an answer reports,
+the edited files, the result of the last command.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _HOLDS = re.compile(
     r"\b(?:now|no longer|instead of|because|so that|turns? out|root cause|caused by)\b", re.IGNORECASE
 )
 _REFUSED = wording_pattern("refused")
-"""The start of a prompt that says that the answer before it was wrong."""
+"""The start of a prompt that rejects the previous answer."""
 
 _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 """A short answer that the next sentence explains."""
@@ -136,9 +136,9 @@ def _last_ones(label: str, subjects: Iterable[str]) -> str:
 
 
 def _best_finding(turns: Sequence[TurnParts], edits: Sequence[list[str]], title: set[str]) -> str:
-    """Return the best finding of the turns that edited, else that of the last turn that has one, or "".
+    """Return the best finding of the turns with edits, else the finding of the last turn with one, or "".
 
-    Of the edits, the ones that the title names matter, and not what was mended last.
+    The best finding matches the title. The last edit may only be a small repair.
     """
     best, best_score = "", -math.inf
     following = [*(turn.prompt for turn in turns[1:]), ""]

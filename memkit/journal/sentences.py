@@ -1,4 +1,4 @@
-"""Sentences of prompts and answers: split them, and tell what they are about.
+"""Split prompts and answers into sentences, and find their subject.
 
 `wording.txt` has the words and phrases, by language.
 """
@@ -36,7 +36,7 @@ WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{4}")
 """Four letters of a script without spaces, which are as much as some words."""
 
 PLAN = wording_pattern("plan", r"(?:(?:now|next|first|then|so|and|ok(?:ay)?|good|great|actually),? +)*")
-"""The start of a sentence that says what comes next or who asked, not what holds."""
+"""The start of a sentence that announces a step or repeats the request, and states no result."""
 
 _TO_DO, _COURTESY = wording_pattern("to do"), wording_pattern("courtesy")
 _FILLERS = frozenset(" ".join(wording("fillers")).split())
@@ -68,7 +68,7 @@ def subject_words(text: str) -> list[str]:
 
 
 def names_subject(line: str) -> bool:
-    """Return whether a line tells what it is about, and not only what to do ("review the changes")."""
+    """Return whether a line names a subject, unlike "review the changes"."""
     return len(subject_words(line)) > 1 or WIDE.search(line) is not None
 
 
@@ -115,5 +115,5 @@ def last_question(text: str) -> str:
 
 
 def plan(prompt: str) -> str:
-    """Return the first sentence of a prompt that says what a person still has to do, or ""."""
+    """Return the first sentence of a prompt that names a task for a person, or ""."""
     return next((one for one in prose_sentences(prompt) if _TO_DO.search(one) and not one.endswith("?")), "")

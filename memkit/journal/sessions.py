@@ -30,7 +30,7 @@ class DaySession(NamedTuple):
     """A session of one day, or a stretch of it: the turns below one heading.
 
     `begins` and `ends` are the local times (`HH:MM`, or "") at which the first and the last turn began.
-    `outcome` is one line of Markdown, or "". `branch` is that of the last turn that has one. `line` is the
+    `outcome` is one line of Markdown, or "". `branch` is the last one that a turn names. `line` is the
     line of the heading in the file, from 1.
     """
 

@@ -47,7 +47,7 @@ def title_of(prompt: str, answer: str) -> str:
 
     It is the first line of the prompt that names a subject, else the first one that says anything, else the
     first such sentence of the answer. A short line that ends with a colon joins the next one. A pasted review
-    says what a reviewer found, so the answer to it has the title.
+    holds a reviewer's words, so the title comes from the answer to it.
     """
     plan = _ACCEPTED.match(prompt)
     lines = list(_telling_lines(prompt[plan.end() :] if plan else prompt))
@@ -77,7 +77,7 @@ def _telling_lines(prompt: str) -> Iterator[str]:
 
 
 def _cut(line: str) -> str:
-    """Cut a line, if it is too long first the clauses at its start that name no subject."""
+    """Shorten a line. If it is too long, first drop clauses at its start that name no subject."""
     whole = line
     while len(line) > TITLE_CHARACTERS and (match := _POLITE.match(line) or _CLAUSE.search(line)):
         if match.start() and subject_words(line[: match.start()]):

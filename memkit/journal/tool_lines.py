@@ -75,7 +75,7 @@ _ACKNOWLEDGED = re.compile(
     r"|\b(?:no|without) (?:output|content)\)?\.?$|^Shell cwd was reset\b|^Exit code \d+$",
     re.IGNORECASE,
 )
-"""What a tool says whatever it did."""
+"""Acknowledgments that carry no result."""
 
 _ADVICE = re.compile(
     r"^(?:tip|hint|note|notice|npm notice)\b|\bsee:? https?://|^run [`'\"]|^\(use |^To \S+$"

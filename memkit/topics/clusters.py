@@ -108,8 +108,8 @@ them.
 
 REACH = 6
 NEIGHBOR_WEIGHT = 0.5
-"""How many turns before and after a turn count for it, and their weight together. With a weight of
-1, most clusters are single sessions.
+"""The number of turns before and after a turn that count for it, and their combined weight. With a weight
+of 1, most clusters are single sessions.
 """
 
 MOST_POINTS = 15_000

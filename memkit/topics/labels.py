@@ -42,7 +42,7 @@ _HEX = re.compile(r"(?=.*\d)[0-9a-f]{6,}")
 
 @dataclass(frozen=True, slots=True)
 class TopicWords:
-    """What a topic can be named after: its words, and its pairs of neighboring words, best first."""
+    """Candidates for a topic's label: its words, and its pairs of neighboring words, best first."""
 
     words: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]

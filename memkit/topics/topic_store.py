@@ -1,7 +1,7 @@
-"""What outlives a refresh of topics, in `projects/*.topics.json`: what cannot be made again, or costs money.
+"""The lasting state of topics, in `projects/*.topics.json`: data that cannot be recomputed, or costs money.
 
-That is the members of each topic, by which the next one like it keeps its id, the labels of the user and of a
-model, and what changed. It holds no text of conversations besides these labels.
+It has the members of each topic, which give a similar cluster the same ID, the labels of the user and of a
+model, and the changes. It holds no text of conversations besides these labels.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from memkit.state import read_state, read_state_or_none, write_state
 from memkit.topics.files import drop_outdated, key_of
 
 # A topic keeps its id as long as a cluster shares at least half of its members, or half of the cluster's own.
-# Where several clusters or topics compete, the pair that shares most comes first. A topic with the user's own
-# label comes before those without, if it makes up a quarter of the cluster.
+# If several clusters or topics compete, the pair that shares most comes first. A topic that the user named comes
+# before others if it makes up a quarter of the cluster.
 
 ID_CHARACTERS = 8
 LEAST_SHARE = 0.5
@@ -36,7 +36,7 @@ LABEL_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to an earlier topic: it was split or merged `into` others, or is gone (`into` none).
+    """A change of an earlier topic: it was split or merged `into` others, or is gone (`into` none).
 
     `day` is an ISO day, and "" until it is recorded.
     """
@@ -48,7 +48,7 @@ class Change:
 
     @property
     def words(self) -> str:
-        """What happened, after the id: `was split into 5f0c0e0a, 1c9d02aa`."""
+        """The change as words after the ID: `was split into 5f0c0e0a, 1c9d02aa`."""
         into = f" into {', '.join(self.into)}" if self.into else ""
         return "disappeared" if self.kind == "gone" else f"was {self.kind}{into}"
 
@@ -163,7 +163,7 @@ class ModelLabel:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What outlives a refresh of one topic: the user's own `label`, or "", and the keys of its `members`.
+    """The lasting state of one topic: the user's `label`, or "", and the keys of its `members`.
 
     `is_gone` means that no cluster matches it now. Such a topic is kept if the user named it, and may come
     back. `model_label` is None if no model was asked.

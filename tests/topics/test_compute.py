@@ -28,6 +28,14 @@ def memory(tmp_path: Path) -> Memory:
     return make_subjects(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """A memory with its topics. Not to be changed."""
+    memory = make_subjects(tmp_path_factory.mktemp("computed"))
+    run(memory)
+    return memory
+
+
 def run(memory: Memory) -> StoredTopics:
     found = refresh(memory.project, memory.home, memory.settings)
     assert found is not None
@@ -54,19 +62,19 @@ def subjects_of(memory: Memory) -> dict[str, str]:
     return found
 
 
-def test_each_subject_is_a_topic_with_its_words(memory: Memory) -> None:
-    found = run(memory)
-    assert sorted(subjects_of(memory).values()) == sorted(SUBJECTS)
-    assert found.entries == 24 == count_points(memory.snapshot)
+def test_each_subject_is_a_topic_with_its_words(computed: Memory) -> None:
+    found = shown_topics(computed).stored
+    assert sorted(subjects_of(computed).values()) == sorted(SUBJECTS)
+    assert found.entries == 24 == count_points(computed.snapshot)
     assert found.noise == found.entries - sum(one.size for one in found.topics)
     for one in found.topics:
-        subject = subjects_of(memory)[one.id]
+        subject = subjects_of(computed)[one.id]
         assert set(one.label.lower().replace(",", "").split()) <= set(SUBJECTS[subject].split())
         assert sum(one.days.values()) == one.size
         month = 3 + list(SUBJECTS).index(subject)
         assert all(day.startswith(f"2026-{month:02d}-") for day in one.days)
         assert 0 < len(one.entries) <= one.size
-        assert subject in memory.snapshot.chunk(memory.snapshot.find(one.entries[0])).content
+        assert subject in computed.snapshot.chunk(computed.snapshot.find(one.entries[0])).content
 
 
 def test_ids_labels_and_members_survive_a_refresh(memory: Memory) -> None:
@@ -155,10 +163,9 @@ def test_few_or_equal_entries(tmp_path: Path) -> None:
     assert set(clusters.group(same, points).tolist()) <= {-1, 0, 1, 2}
 
 
-def test_importance_and_relations(memory: Memory) -> None:
-    run(memory)
-    shown = shown_topics(memory)
-    subjects = subjects_of(memory)
+def test_importance_and_relations(computed: Memory) -> None:
+    shown = shown_topics(computed)
+    subjects = subjects_of(computed)
     assert subjects[shown.topics[0].id] == "garden"  # the latest; all have one size
     for one in shown.topics:
         assert 0 <= one.recency <= 1 and 0 < one.size_score <= 1 and 0 <= one.stored.centrality <= 1
@@ -166,24 +173,22 @@ def test_importance_and_relations(memory: Memory) -> None:
         assert one.importance == pytest.approx(parts)
         assert sum(one.weeks.values()) == one.stored.size
     garden = shown.topics[0]
-    later = shown_topics(memory, date(2026, 6, 19))
+    later = shown_topics(computed, date(2026, 6, 19))
     assert later.find(garden.id).recency == pytest.approx(garden.recency / 2)  # 30 days
     assert garden.weeks.keys() <= {"2026-W18"}
 
 
-def test_topics_of_search_results(memory: Memory) -> None:
-    run(memory)
-    shown = shown_topics(memory)
-    by_name = {subject: one for one, subject in subjects_of(memory).items()}
+def test_topics_of_search_results(computed: Memory) -> None:
+    shown = shown_topics(computed)
+    by_name = {subject: one for one, subject in subjects_of(computed).items()}
     key = next(iter(shown.kept.topics[by_name["billing"]].members))
     other = next(iter(shown.kept.topics[by_name["garden"]].members))
     found = shown.holding([((key,), 0.9), ((other, "unknown"), 0.5)])
     assert [(one.id, score) for one, score in found] == [(by_name["billing"], 0.9), (by_name["garden"], 0.5)]
 
 
-def test_prefixes_of_ids(memory: Memory) -> None:
-    run(memory)
-    shown = shown_topics(memory)
+def test_prefixes_of_ids(computed: Memory) -> None:
+    shown = shown_topics(computed)
     name = shown.topics[0].id
     assert shown.find(name[:6].upper()).id == name
     with pytest.raises(NotFoundError):
