@@ -42,14 +42,10 @@ def own_day(stage: Stage) -> Path:
     return Path(stage.project.memory, f"{DAY}.md")
 
 
-def test_what_was_captured_here_is_quoted(stage: Stage) -> None:
-    assert "What port? -> It is 7443." in brief(stage)
-    assert "come from the repository" not in brief(stage)
-
-
 def test_a_fresh_clone_is_not_quoted(stage: Stage) -> None:
     clone = Project(str(stage.root / "clone"))
     shutil.copytree(stage.project.root, clone.root)
+    assert "come from the repository" not in brief(stage)
     text = brief(stage, clone)
     assert "What port?" not in text
     assert "7443" not in text
