@@ -18,14 +18,45 @@ from memkit.conversation.values import redacted_result, shell_command
 from memkit.hook.phrases import EMOJI
 from memkit.journal.markup import one_line, printable
 
-# Find the line of a tool's result that tells how it went: a commit, an error, a count.
-#
-# The patterns are ranked and name no program: test runners, linters, and package managers say much the same.
+MAX_TOOLS = 30
+INPUT_CHARACTERS = 100
+MOST_PATH_CHARACTERS = 4096
+INLINE_CHARACTERS = 200
+"""Tool calls longer than this together become a list."""
+
+_MAIN_INPUT = (
+    "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
+    "description", "prompt", "subject", "name",
+)  # fmt: skip
+_QUIET = NAMES_FILE | {"search"}
+_HERE = re.compile(r"\"\$\(cat <<-?\s*(['\"]?)(\w+)\1\n\s*([^\n]+).*?\n\s*\2\n\s*\)\"", re.DOTALL)
+"""A text that Claude Code gives a command: the subject of a commit, and more."""
+
+_ADDED = re.compile(r"\Agit add [^&|;<>`$]* && (?=git )")
+_BACKTICKS = re.compile(r"`+")
+_COUNT = re.compile(r"(?P<call>(?:(?! → ).)*?) ×(?P<count>\d{1,4})(?P<outcome> → .*)?\Z")
+MORE = re.compile(r"… and (\d{1,9}) more(?:; edited (.+))?\Z")
+"""The last line of a digest that does not show all tool calls."""
+
+_EDITED, _SEPARATOR = "; edited ", " · "
+MOST_NAMES = 100
+"""The most files that this line names."""
+
+_FAILED = "failed: "
+_REVERSED_DIRECTORY = re.compile(r"[\w.@+~…/-]*")
+_NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
+_TAG = re.compile(
+    r"</?tool_use_error>|<tools-used-before-summary>(?:(?!<tools-used-).)*?</tools-used-before-summary>"
+    r"|\[Subagent hand-back\][^\n]*",
+    re.DOTALL,
+)
+
+# The patterns below find the line of a result that tells how it went: a commit, an error, a count. They are
+# ranked and name no program: test runners, linters, and package managers say much the same.
 
 OUTCOME_CHARACTERS = 90
 _FEW_LINES = 8
 """The last of more lines, such as of a listing, usually tells nothing."""
-
 
 REASONS = (
     re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E ", re.IGNORECASE),
@@ -157,40 +188,6 @@ def _reason(lines: list[str]) -> str:
     line = raised[-1] if raised else next(found, (causes or told)[0])  # of a chain, the last ended it
     end = _SENTENCE_END.search(line, _SENTENCE_CHARACTERS)
     return line[: end.start()] if end else line
-
-
-MAX_TOOLS = 30
-INPUT_CHARACTERS = 100
-MOST_PATH_CHARACTERS = 4096
-INLINE_CHARACTERS = 200
-"""Tool calls longer than this together become a list."""
-
-_MAIN_INPUT = (
-    "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
-    "description", "prompt", "subject", "name",
-)  # fmt: skip
-_QUIET = NAMES_FILE | {"search"}
-_HERE = re.compile(r"\"\$\(cat <<-?\s*(['\"]?)(\w+)\1\n\s*([^\n]+).*?\n\s*\2\n\s*\)\"", re.DOTALL)
-"""A text that Claude Code gives a command: the subject of a commit, and more."""
-
-_ADDED = re.compile(r"\Agit add [^&|;<>`$]* && (?=git )")
-_BACKTICKS = re.compile(r"`+")
-_COUNT = re.compile(r"(?P<call>(?:(?! → ).)*?) ×(?P<count>\d{1,4})(?P<outcome> → .*)?\Z")
-MORE = re.compile(r"… and (\d{1,9}) more(?:; edited (.+))?\Z")
-"""The last line of a digest that does not show all tool calls."""
-
-_EDITED, _SEPARATOR = "; edited ", " · "
-MOST_NAMES = 100
-"""The most files that this line names."""
-
-_FAILED = "failed: "
-_REVERSED_DIRECTORY = re.compile(r"[\w.@+~…/-]*")
-_NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
-_TAG = re.compile(
-    r"</?tool_use_error>|<tools-used-before-summary>(?:(?!<tools-used-).)*?</tools-used-before-summary>"
-    r"|\[Subagent hand-back\][^\n]*",
-    re.DOTALL,
-)
 
 
 def tools_part(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:

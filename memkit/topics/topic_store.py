@@ -25,13 +25,20 @@ from memkit.projects.project import Project, Registry, digest16
 from memkit.state import read_state, read_state_or_none, write_state
 from memkit.topics.files import drop_outdated, key_of
 
-# A topic keeps its id as long as a cluster shares at least half of its members, or half of the cluster's own.
-# If several clusters or topics compete, the pair that shares most comes first. A topic that the user named comes
-# before others if it makes up a quarter of the cluster.
+logger = logging.getLogger(__name__)
+
+VERSION = 1
+"""The format version."""
+
+SUFFIX = ".topics.json"
+LOCK = "topics.json.lock"
+MOST_CHANGES = 200
+LOCK_SECONDS = 30.0
 
 ID_CHARACTERS = 8
 LEAST_SHARE = 0.5
 LABEL_SHARE = 0.25
+"""The share of a cluster that a topic which the user named needs to come before other topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +79,9 @@ def match(
 ) -> Matched:
     """Match `clusters` of members, which are disjoint, with the `earlier` topics.
 
-    `labeled` are the ids with a label of the user's own. The order of `clusters` makes no difference to which
-    topic each one is.
+    A topic keeps its ID as long as a cluster shares at least half of its members, or half of the cluster's. If
+    several compete, the pair that shares most comes first. `labeled` are the IDs that the user named. The order
+    of `clusters` does not change the result.
     """
     known = {name: frozenset(members) for name, members in earlier.items()}
     owners: dict[str, list[str]] = {}
@@ -135,17 +143,6 @@ def _new_id(first: str, used: Collection[str]) -> str:
         if found not in used:
             return found
         number += 1
-
-
-logger = logging.getLogger(__name__)
-
-VERSION = 1
-"""The format version."""
-
-SUFFIX = ".topics.json"
-LOCK = "topics.json.lock"
-MOST_CHANGES = 200
-LOCK_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -274,8 +274,8 @@ class Transcript:
 def _command_blocks(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """Return a command that the user ran with `!`, or its output, as a call of Bash; other blocks unchanged.
 
-    The client writes two entries: `<bash-input>`, then `<bash-stdout>` with `<bash-stderr>`. It escapes the
-    output, and writes all output of a failed command to the last tag (2.1.330).
+    The client writes `<bash-input>` to one entry, and `<bash-stdout>` with `<bash-stderr>` to the next. It
+    escapes the output, and writes all output of a failed command to the last tag (2.1.330).
     """
     if len(blocks) != 1 or blocks[0].kind != "text":
         return blocks
