@@ -17,6 +17,7 @@ from memkit.conversation.turn import NAMES_FILE, ToolCall
 from memkit.conversation.values import redacted_result, shell_command
 from memkit.hook.phrases import EMOJI
 from memkit.journal.markup import one_line, printable
+from memkit.journal.sentences import wording, wording_pattern
 
 MAX_TOOLS = 30
 INPUT_CHARACTERS = 100
@@ -60,13 +61,7 @@ _FEW_LINES = 8
 
 REASONS = (
     re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E ", re.IGNORECASE),
-    re.compile(
-        r"\b(?:assert|can['’]t|cannot|could not|denied|error|exceeded|exception|failed|failure|forbidden"
-        r"|invalid|mismatch|no such|not found|overflowed|panic|refused|timed out|unable|unauthorized"
-        r"|undefined|unknown|unused)\b"
-        r"|\b[1-9][\d,]* (?:broken|conflicts?|invalid|lost|mismatch\w*|missing|unresolved)\b",
-        re.IGNORECASE,
-    ),
+    wording_pattern("reasons", r"\b", r"\b"),
 )
 """Patterns of the line that explains a failure. A line that matches the first pattern is preferred."""
 
@@ -74,10 +69,7 @@ COUNTED = re.compile(r"\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors
 COMMIT_LINE = re.compile(r"^\[[^\]\n]*\b[0-9a-f]{7,40}\] (.+)$", re.MULTILINE)
 PULL_URL = re.compile(r"https://[^\s\"'<>]{1,300}/(?:pull|merge_requests)/\d+")
 
-LOOKS = frozenset(
-    "[ awk cat cd command curl du echo fd file find grep head jq less ls ps pwd rg sed sleep stat tail test "
-    "tree type wc which".split()
-)
+LOOKS = frozenset(" ".join(wording("looking commands")).split())
 """Commands that only look. Their failure means nothing unless they were tried again."""
 
 _GIT_LOOKS = ("git diff", "git log", "git show", "git status")
@@ -90,41 +82,17 @@ _RESULTS = (
     COUNTED,
     re.compile(r"^(?:error|fatal|panic)\b[: \[]|^\w*(?:Error|Exception): |^! \["),
     re.compile(r"^(?:[+*=-] ?)?(?:[0-9a-f]{6,}\.{2,3}[0-9a-f]{6,}|\[new \w+\]) +\S+ +-> "),
-    re.compile(
-        r"""\b\d+\ (?:\w+\ )?(?:passed|passing|changed|vulnerabilities)\b
-        | \bno\ (?:\w+\ ){0,2}(?:errors?|fixes|issues?|problems?)\b | \bnothing\ to\ commit\b
-        | \ball\ (?:\w+\ ){0,3}(?:clean|ok|pass(?:ed)?)\b | \bsuccess(?:ful(?:ly)?)?\b
-        | ^(?:added|built|changed|checked|compiled|deployed|fixed|formatted|installed|removed|updated)\b.*\d
-        """,
-        re.IGNORECASE | re.VERBOSE,
-    ),
+    wording_pattern("results"),
 )
 """Patterns of the line that tells the result of a call that did not fail, the best first."""
 
-_ACKNOWLEDGED = re.compile(
-    r"^The file \S+ has been |^\w+ (?:have|has) been \w+ successfully\b|^\w+ recorded successfully\b"
-    r"|\b(?:no|without) (?:output|content)\)?\.?$|^Shell cwd was reset\b|^Exit code \d+$",
-    re.IGNORECASE,
-)
-"""Acknowledgments that carry no result."""
-
-_ADVICE = re.compile(
-    r"^(?:tip|hint|note|notice|npm notice)\b|\bsee:? https?://|^run [`'\"]|^\(use |^To \S+$"
-    r"|loaded from \.env",
-    re.IGNORECASE,
-)
+_ACKNOWLEDGED, _ADVICE = wording_pattern("acknowledged"), wording_pattern("advice")
 _SAME_NAME = re.compile(r" (\S+) -> \1$")
 _ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[>$] \S")
 _CODE = re.compile(r"[;{}(\[,:]\s*$|·")
 _FAULT = re.compile(r"^(?:error|fatal|panic)\b[: \[]|^[\w.]*(?:Error|Exception):", re.IGNORECASE)
 _RAISED = re.compile(r"(?:E +)?[\w.]*(?:Error|Exception)\b")
-WRAPS = re.compile(
-    r"(?i)\bexit(?:ed)?(?: with)?(?: an?)?(?: non-zero)? (?:status|code)\b|\bexception while executing\b"
-    r"|\b(?:command|task) failed\b|\bdue to \d+ previous errors?\b|\b(?:ELIFECYCLE|lifecycle script)\b"
-    r"|\btool call errored\b|\bmerge conflict\b|\bfix conflicts\b|^Auto-merging\b|\bcould not apply\b"
-    r"|\[(?:build|setup) failed\]|^make(?:\[\d+\])?: \*\*\*|^=== [A-Z]|^--- FAIL|^FAIL\b|\bpanicked at\b"
-    r"|\b(?:nil pointer dereference|context deadline exceeded|index out of range)\b"
-)
+WRAPS = wording_pattern("wrapped failures")
 """A line that only passes on that something failed, and tells no cause."""
 
 _FRAME = re.compile("[\u2500-\u259f]+ ?")
