@@ -58,9 +58,7 @@ _CHANGED = re.compile(
     r"|(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b",
     re.IGNORECASE,
 )
-_HOLDS = re.compile(
-    r"\b(?:now|no longer|instead of|because|so that|turns? out|root cause|caused by)\b", re.IGNORECASE
-)
+_HOLDS = wording_pattern("holds", r"\b", r"\b")
 _REFUSED = wording_pattern("refused")
 """The start of a prompt that rejects the previous answer."""
 
@@ -154,21 +152,30 @@ def _best_finding(turns: Sequence[TurnParts], edits: Sequence[list[str]], title:
 
 
 def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[float, str]:
-    """Return the sentence of an answer that says most about the prompt, the edits, and the title, or "", and
-    its score. Plans, praise, questions, and mere status are left out.
+    """Return the score and the sentence of an answer that tells most about the prompt, the edits, and the
+    title. The sentence is "" if the answer has only plans, praise, questions, and status.
     """
     asked = subject_words(turn.prompt[:READ_CHARACTERS])
     subject = _stems([*asked, *subject_words(" ".join(edits))]) | title
-    first = 3 if is_question(turn.prompt) else 1
+    is_answer = is_question(turn.prompt)
     best, best_score = "", -math.inf
     for number, sentence in enumerate(statements(turn.answer[:READ_CHARACTERS])):
         words = _stems(subject_words(sentence))
         shared = len(words & subject)
-        if not (shared or len(words) > 1 or WIDE.search(sentence) or (words and (first > 1 or not asked))):
+        is_telling = shared or len(words) > 1 or WIDE.search(sentence)
+        may_be_short = words and (is_answer or not asked)
+        if not (is_telling or may_be_short):
             continue
-        score = 0.0 + min(shared, 3) + 2 * (_CHANGED.match(sentence) is not None)
-        score += (_HOLDS.search(sentence) is not None) + ("`" in sentence) / 2
-        score += (0 if number else first) + min(len(words & title), 3) - min(number, 20) / 10
+        score = float(min(shared, 3) + min(len(words & title), 3))
+        if _CHANGED.match(sentence):
+            score += 2
+        if _HOLDS.search(sentence):
+            score += 1
+        if "`" in sentence:
+            score += 0.5
+        if number == 0:
+            score += 3 if is_answer else 1
+        score -= min(number, 20) / 10
         if score > best_score:
             best, best_score = sentence, score
     return best_score, best

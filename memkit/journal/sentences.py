@@ -15,13 +15,14 @@ from memkit.subject import STOP_WORDS, subject_of
 SENTENCE_CHARACTERS = 240
 """Longer text is usually not a sentence."""
 
-_TABLE = Path(__file__).with_name("wording.txt").read_text("utf-8")
+_HEADER = re.compile(r"^\[([a-z ]+)\]\n", re.MULTILINE)
+_, *_PARTS = _HEADER.split(Path(__file__).with_name("wording.txt").read_text("utf-8"))
+_SECTIONS = dict(zip(_PARTS[::2], _PARTS[1::2], strict=True))
 
 
 def wording(section: str) -> list[str]:
     """Return the lines of a section of `wording.txt`."""
-    lines = _TABLE.partition(f"[{section}]\n")[2].partition("\n[")[0].split("\n")
-    return [line for line in lines if line and not line.startswith("#")]
+    return [line for line in _SECTIONS[section].split("\n") if line and not line.startswith("#")]
 
 
 def wording_pattern(section: str, before: str = "", after: str = "") -> re.Pattern[str]:
@@ -45,11 +46,7 @@ _CONTRACTED = re.compile(r"n?['’](?:s|t|d|ll|m|re|ve)$")
 _EMPHASIS = re.compile(r"\*\*|__|^#{1,6} ")
 _WORDS = re.compile(r"[^\W\d_][\w'’-]*")
 _COMMAND = re.compile(r"\[Image #\d+\]|^/\S+")
-_LOG = re.compile(
-    r"Traceback\b|\d{4}-\d\d-\d\d[T ]|\[?\d\d?:\d\d|[$❯>] ?\S|at \S+\(|File \"|npm (?:ERR|WARN|error)|"
-    r"make: |\w*(?:Error|Exception|Warning)\b:?|(?:error|warning|fatal)(?:\[\w+\])?: |\S+:\d+:\d+",
-    re.IGNORECASE,
-)
+_LOG = wording_pattern("log lines")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')*]*\s+|\n+")
 _NO_PROSE = re.compile(r"\s*(?:>|\||\\?#|    )")
 

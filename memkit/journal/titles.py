@@ -28,18 +28,11 @@ _LINE_CHARACTERS = 1000
 _LABEL_CHARACTERS = 50
 _LINK = re.compile(r"!?\[([^\[\]]+)\]\([^()\s]*\)")
 _TICKS = re.compile(r"(`+) ?([^`]+?) ?\1(?!`)")
-_REVIEW = re.compile(r"^(?:code|pr|pull request) (?:review|feedback)\b", re.IGNORECASE)
+_REVIEW = wording_pattern("pasted review")
 _ACCEPTED = wording_pattern("accepted plan", after=r"[^:：\n]{0,20}[:：]\s*(?:\n|\Z)")
-_KIND = re.compile(
-    r"^(?:(?:\w+ )?plan|bug ?fix|feat(?:ure)?|fix|goal|review|task)(?: \d+)?: +(?=\S)"
-    r"|(?<=\w)(?: [-–—])?(?: implementation)? plan$",
-    re.IGNORECASE,
-)
+_KIND = wording_pattern("kinds of plans")
 _CLAUSE = re.compile(r"(?:(?<=[,.;:!?])| [-–—]) +(?:(?:and|but|so) +)?| +(?:and|but|so) +")
-_POLITE = re.compile(
-    r"/\S+ +|(?:(?:can|could|would) (?:you|we)|i(?:['’]d| would) like (?:you )?to)(?: please)? +",
-    re.IGNORECASE,
-)
+_POLITE = wording_pattern("polite")
 
 
 def title_of(prompt: str, answer: str) -> str:
