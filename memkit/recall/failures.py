@@ -20,7 +20,7 @@ from memkit.archive.archive import Archive
 from memkit.conversation.turn import ToolCall
 from memkit.files import MOST_BYTES
 from memkit.hook.entries import OwnEntries, days, did_words, heading_words, read_days, sections_of
-from memkit.journal.tool_lines import WRAPS, CallLine, is_step, read_call, telling_line, tool_line
+from memkit.journal.tool_lines import WRAPS, Call, is_step, read_call, telling_line, tool_line
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.projects.project import Project
@@ -117,7 +117,7 @@ def family(command: str) -> str:
 class Way(NamedTuple):
     """A failure among the calls of a session, and the `last` one, which passed; None if it was not solved."""
 
-    calls: Sequence[CallLine]
+    calls: Sequence[Call]
     at: int
     last: int | None
 
@@ -136,7 +136,7 @@ class Way(NamedTuple):
         return f"{command} failed: {reason}; {again} {f'after {steps}' if steps else 'when it was run again'}"
 
 
-def way_past(calls: Sequence[CallLine], met: Failure) -> Way | None:
+def way_past(calls: Sequence[Call], met: Failure) -> Way | None:
     """Return the last failure like `met` that the calls of a session got past, or else met; or None."""
     numbers = [n for n, one in enumerate(calls) if one.says_why and met.matches(failure_of(one.reason))]
     end = len(calls)
@@ -149,19 +149,19 @@ def way_past(calls: Sequence[CallLine], met: Failure) -> Way | None:
     return Way(calls, numbers[-1], None) if numbers else None
 
 
-def _is_step(call: CallLine) -> bool:
+def _is_step(call: Call) -> bool:
     looks = is_step(_PREFIX.sub("", call.given)) and not _EDITS.search(call.given)
     is_command = role_of(call.name) == "shell" and not looks
     return not call.has_failed and (is_command or role_of(call.name) == "edit")
 
 
-def _shown(call: CallLine) -> str:
+def _shown(call: Call) -> str:
     shown = one_line(call.given, COMMAND_CHARACTERS)
     return f"{call.name} {shown}" if role_of(call.name) == "edit" else f"`{shown.replace('`', chr(39))}`"
 
 
-class _Call(NamedTuple):
-    line: CallLine
+class _DatedCall(NamedTuple):
+    line: Call
     date: str
     session: str
     id: str
@@ -202,7 +202,7 @@ def find_fixes(project: Project, home: Home, error: str, hide: Callable[[str], s
 
 def find_invocations(project: Project, home: Home, tool: str) -> list[Invocation]:
     """Return the commands with `tool` that worked, the most frequent first."""
-    found, whole = dict[str, list[_Call]](), _whole_commands(home)
+    found, whole = dict[str, list[_DatedCall]](), _whole_commands(home)
     for calls in _sessions(project, home):
         for one in reversed(calls):
             if one.line.has_passed and _uses(one.line.given, tool):
@@ -211,21 +211,21 @@ def find_invocations(project: Project, home: Home, tool: str) -> list[Invocation
     return sorted(shown, key=lambda one: -one.times)
 
 
-def _sessions(project: Project, home: Home) -> list[list[_Call]]:
+def _sessions(project: Project, home: Home) -> list[list[_DatedCall]]:
     """Return the calls of each session that this home wrote, the last active session first."""
-    own, found = OwnEntries(home, project.root), dict[str, list[_Call]]()
+    own, found = OwnEntries(home, project.root), dict[str, list[_DatedCall]]()
     for day, text in reversed(list(read_days(project, days(project), MOST_BYTES))):
         for heading, _, turns in sections_of(text):
             session = anchors.parse(heading).get("session", "")
             for line, body in turns:
                 if did_words(heading_words(line), body) in own:
                     turn, tools = anchors.parse(line).get("turn", ""), read_parts(f"{line}\n{body}").tools
-                    calls = [_Call(read_call(one), day, session, turn) for one in tools]
+                    calls = [_DatedCall(read_call(one), day, session, turn) for one in tools]
                     found[session] = [*found.pop(session, []), *calls]
     return list(reversed(found.values()))
 
 
-def _whole_commands(home: Home) -> Callable[[_Call], str]:
+def _whole_commands(home: Home) -> Callable[[_DatedCall], str]:
     """Return a function for the command of a call as the archive has it: a digest may show its start."""
 
     @functools.cache
@@ -237,8 +237,8 @@ def _whole_commands(home: Home) -> Callable[[_Call], str]:
                 found[turn.id, read_call(line).given] = str(tool.input.get("command"))
         return found
 
-    def whole(call: _Call) -> str:
-        name, given, _ = call.line
+    def whole(call: _DatedCall) -> str:
+        name, given = call.line.name, call.line.given
         if role_of(name) == "edit":
             return f"{name} {given}"
         is_cut = _CUT.search(given) or any(given.count(quote) % 2 for quote in "'\"")

@@ -20,7 +20,7 @@ from memkit.journal.facts import FactFile
 from memkit.journal.journal import Journal
 from memkit.journal.sessions import shown_bullet, turn_outcome
 from memkit.journal.tool_lines import names_file
-from memkit.journal.turn_parts import read_turn
+from memkit.journal.turn_parts import read_parts
 from memkit.projects.git import run_git
 from memkit.recall.git_marks import is_inside, named_commits, worktree_of
 
@@ -158,7 +158,7 @@ def _turns(
     for heading, turns in content.groups():
         for turn in turns:
             text = content.text(turn)
-            calls = [call for call in read_turn(text).calls if call.is_at(names, by_end=True)]
+            calls = [call for call in read_parts(text).file_calls if call.is_at(names, by_end=True)]
             if calls:
                 kind = "edit" if any(call.is_edit for call in calls) else "read"
                 yield _turn_event(kind, day, heading, turn, text, commits)

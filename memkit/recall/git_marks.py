@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memkit import anchors
 from memkit.errors import MemkitError
 from memkit.files import read_regular
-from memkit.journal.turn_parts import read_turn
+from memkit.journal.turn_parts import read_parts
 from memkit.projects.git import run_git
 from memkit.projects.git_files import (
     branches,
@@ -194,7 +194,7 @@ def marked_sections(sections: Sequence[Section], directory: str = "") -> list[Se
 
 def named_files(text: str) -> tuple[set[str], set[str]]:
     """Return the files that a text names by their path from the root, and those that a turn edited."""
-    calls = [call for call in read_turn(text).calls if is_inside(call.path)]
+    calls = [call for call in read_parts(text).file_calls if is_inside(call.path)]
     edited = {os.path.normpath(call.path) for call in calls if call.is_edit}
     prose = {match[0] for match in _PATH.finditer(text) if is_inside(match[0])}
     return {os.path.normpath(path) for path in {call.path for call in calls} | prose}, edited

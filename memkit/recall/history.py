@@ -17,7 +17,7 @@ from memkit.errors import JournalError, MemkitError
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.journal import Journal
 from memkit.journal.sessions import DaySession, open_lines, sessions, shown_line
-from memkit.journal.turn_parts import read_turn
+from memkit.journal.turn_parts import read_parts
 from memkit.projects.project import Project
 from memkit.recall.overview import Line, PastSession
 from memkit.timeline.nodes import day_of
@@ -174,7 +174,7 @@ def _is_wanted(content: DayFile, named: str, turns: list[Section], filters: Sess
         return False
     if not file:
         return True
-    calls = (call for one in turns for call in read_turn(content.text(one)).calls)
+    calls = (call for one in turns for call in read_parts(content.text(one)).file_calls)
     return any(call.is_at([file], by_end=True) for call in calls)
 
 

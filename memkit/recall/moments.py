@@ -23,8 +23,8 @@ from memkit.hook.entries import (
 )
 from memkit.hook.phrases import sentences
 from memkit.index.chunk import LEADING_HEADINGS
-from memkit.journal.tool_lines import CallLine, FileCall, names_file, read_call
-from memkit.journal.turn_parts import read_parts, read_turn
+from memkit.journal.tool_lines import Call, FileCall, names_file, read_call
+from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.projects.project import Project
@@ -130,7 +130,7 @@ class Moments:
         said = chunk.content if chunk.kind in ("fact", "summary") else ""
         lines = [bullet_words(line) for line in LEADING_HEADINGS.sub("", said).splitlines()]
         lines = [line for line in lines if _is_named(line, paths)]
-        edits = [one for one in read_turn(section).calls if one.is_edit] if chunk.kind == "turn" else []
+        edits = [one for one in read_parts(section).file_calls if one.is_edit] if chunk.kind == "turn" else []
         if any(one.is_at(paths) for one in edits):
             lines = [bullet.text for bullet in self._bullets(position) if bullet.is_verified]
         yield from (line for line in lines if line.startswith(DECIDED) and line in self._own)
@@ -194,9 +194,9 @@ class Moments:
         same &= self._corpus.where("kind", lambda kind: kind == "turn")
         return list({int(entries[n]): n for n in np.flatnonzero(same).tolist()}.values())
 
-    def _calls_since(self, position: int) -> list[CallLine]:
+    def _calls_since(self, position: int) -> list[Call]:
         """Return the calls of a turn, and of those that follow it in its session."""
-        calls: list[CallLine] = []
+        calls: list[Call] = []
         for at in (n for n in self._session(position) if n >= position):
             section = self._corpus.turn_text(at)
             did = did_words(heading_words(self._corpus.chunk(at).heading), section)

@@ -15,7 +15,7 @@ from memkit.errors import NotFoundError
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.facts import MEMORY_FILE, Fact, superseding_facts
 from memkit.journal.sessions import shown_bullet
-from memkit.journal.turn_parts import read_parts, read_turn
+from memkit.journal.turn_parts import read_parts
 from memkit.projects.project import Project
 from memkit.recall.git_marks import EntryText, find_marks
 from memkit.recall.history import past_sessions
@@ -198,7 +198,7 @@ def _entry(project: Project, turn: _Turn, text: str, branch: str) -> EntryText:
 def _shown_turn(turn: _Turn, text: str, redact: Callable[[str], str]) -> _TurnParts:
     parts = read_parts(text)
     files: dict[str, bool] = {}
-    for call in read_turn(text).calls:
+    for call in parts.file_calls:
         files[call.path] = files.get(call.path, False) or call.is_edit
 
     def shown(part: str) -> str:

@@ -25,7 +25,7 @@ import psutil
 import memkit
 from memkit.agents.claude_code.agents import starting_task
 from memkit.agents.claude_code.omitted import asks_memory
-from memkit.agents.claude_code.tools import SHELL
+from memkit.agents.tools import SHELL
 from memkit.capture.sessions import LiveSessions
 from memkit.errors import MemkitError, NewerFileError
 from memkit.files import make_private_directory

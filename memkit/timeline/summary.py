@@ -27,7 +27,7 @@ from memkit.journal.facts import FactFile
 from memkit.journal.journal import Journal
 from memkit.journal.sessions import open_lines, shown_bullet, stretch
 from memkit.journal.tool_lines import read_call, split_count
-from memkit.journal.turn_parts import read_parts, read_turn
+from memkit.journal.turn_parts import read_parts
 from memkit.privacy.tombstones import NOTHING, Forgotten
 from memkit.text import encodable, one_line
 from memkit.timeline.nodes import MONTH, WEEK, YEAR, Span
@@ -344,9 +344,9 @@ def count_day(content: DayFile) -> Numbers:
             hour = section.minute[:2]
             if hour and int(hour) < 24:
                 hours[int(hour)] += 1
-            read = read_turn(content.text(section))
-            words += read.words
-            for call in read.calls:
+            parts = read_parts(content.text(section))
+            words += parts.words
+            for call in parts.file_calls:
                 mentioned[call.path] += 1
                 edited[call.path] += call.is_edit
         elif "session" in section.pairs:

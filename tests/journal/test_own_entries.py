@@ -42,14 +42,10 @@ def own_day(stage: Stage) -> Path:
     return Path(stage.project.memory, f"{DAY}.md")
 
 
-def test_what_was_captured_here_is_quoted(stage: Stage) -> None:
-    assert "What port? -> It is 7443." in brief(stage)
-    assert "come from the repository" not in brief(stage)
-
-
 def test_a_fresh_clone_is_not_quoted(stage: Stage) -> None:
     clone = Project(str(stage.root / "clone"))
     shutil.copytree(stage.project.root, clone.root)
+    assert "come from the repository" not in brief(stage)
     text = brief(stage, clone)
     assert "What port?" not in text
     assert "7443" not in text
@@ -193,13 +189,6 @@ def test_a_merge_does_not_make_foreign_entries_own(stage: Stage, tmp_path: Path)
     assert INJECTION in own_day(stage).read_text()
     assert INJECTION not in brief(stage)
     assert "What port? -> It is 7443." in brief(stage)
-
-
-def test_a_merge_of_ones_own_project_keeps_its_entries_quoted(stage: Stage, tmp_path: Path) -> None:
-    target = Project(str(tmp_path / "target"))
-    Path(target.root).mkdir()
-    merge(stage.project, target, stage.home, Journal(target, home=stage.home))
-    assert "What port? -> It is 7443." in brief(stage, target)
 
 
 def test_redacting_a_strangers_entry_does_not_make_it_ones_own(stage: Stage) -> None:

@@ -238,7 +238,7 @@ def test_topics_and_rollups_of_released_versions(released: Path) -> None:
     kept = read_kept(Home(str(released / "home")), Project(ROOT))
     assert kept.topics["c0ffee00"].label == "Gateway"
     assert kept.topics["c0ffee00"].current_model_label is not None
-    assert [one.change.words for one in kept.changes] == ["was merged into c0ffee00"]
+    assert [one.words for one in kept.changes] == ["was merged into c0ffee00"]
     rollup = FactFile((released / "2026-W47.md").read_text(), "2026-W47.md")
     assert (rollup.title, rollup.basis) == ("The gateway moves", "0123456789abcdef")
     assert [one.fact.text for one in rollup.facts()] == ["The gateway listens on 7443."]
