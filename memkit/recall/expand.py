@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+
 class _Section(TypedDict):
     id: str
     root: str
@@ -131,12 +132,16 @@ def _known(project: Project, settings: Settings, chunks: ChunkReader | None, nam
 
 
 def _of_colleague(row: ColleagueRow, root: str) -> Section:
-    chunk = row.chunk
+    shown = row.chunk.entry_id or row.id[:SHOWN_ID_CHARACTERS]
+    return {**_section(shown, root, "", row.chunk), "author": row.author}
+
+
+def _section(shown: str, root: str, path: str, chunk: Chunk) -> Section:
+    """Return what a chunk tells of its section by itself."""
     return {
-        "id": chunk.entry_id or row.id[:SHOWN_ID_CHARACTERS],
+        "id": shown,
         "root": root,
-        "path": "",
-        "author": row.author,
+        "path": path,
         "start_line": chunk.start_line,
         "end_line": chunk.end_line,
         "source": chunk.source,
@@ -176,18 +181,9 @@ def expand(project: Project, home: Home, shown: str, chunk: Chunk) -> Section:
                 found |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
     transcript, archived, missing = _original(home, chunk.session, turns)
     return {
-        "id": shown,
-        "root": project.root,
-        "path": str(path),
+        **_section(shown, project.root, str(path), chunk),
         "start_line": document.line_at(start) + 1,
         "end_line": document.line_at(max(start, end - 1)) + 1,
-        "source": chunk.source,
-        "heading": chunk.heading,
-        "breadcrumb": chunk.breadcrumb,
-        "kind": chunk.kind,
-        "date": chunk.date,
-        "session": chunk.session,
-        "branch": chunk.branch,
         "turns": list(turns),
         "citations": list(citations),
         "transcript": transcript,

@@ -21,7 +21,6 @@ from memkit.hook.entries import (
     heading_words,
     read_days,
 )
-from memkit.hook.phrases import sentences
 from memkit.index.chunk import LEADING_HEADINGS
 from memkit.journal.tool_lines import CallLine, FileCall, names_file, read_call
 from memkit.journal.turn_parts import read_parts, read_turn
@@ -30,7 +29,7 @@ from memkit.privacy.redact import redact
 from memkit.projects.project import Project
 from memkit.recall.corpus import Corpus
 from memkit.recall.failures import Failure, way_past
-from memkit.recall.pointers import Pointer, quotable_line
+from memkit.recall.pointers import Pointer, is_short, quotable_line, stated
 from memkit.recall.superseded import SupersededIndex
 from memkit.text import one_line
 
@@ -38,44 +37,14 @@ MOST_CANDIDATES = 30
 """The turns to look at: the best matches of an error, or the newest that name a file."""
 
 WORDS_CHARACTERS = 300
-_BOLD = re.compile(r"(?<![\w*])\*\*([^\s*][^*\n]{20,400})(?:\.\*\*|\*\*(?=[,:]? [a-z`]))")
-_STATES = re.compile(
-    r"(?i)^(?:the |our |key )?(?:choice|decision|direction|rule)\b[^.:]{0,20}: |\bfrom now on\b"
-    r"|\bwe(?:['’]ll| will)? (?:agreed|always|decided|do(?: no|n['’])t|keep|never|only|stay|store|use)\b"
-    r"|\bI(?:['’]ve)? (?:chose|chosen|decided|picked|preferred|rejected|ruled out|settled|went with)\b"
-)
-_DOUBTS = re.compile(
-    r"(?i)[?:…]$|\b(?:I['’]d|could|if you|maybe|perhaps|propose|recommend|should (?:I|we)|suggest|would)\b"
-)
 _REPORT = re.compile(r"(?i)(?:all|clean|committed|created|done|fixed|it['’]s|now|the (?:fix|problem)|you)\b")
-_NO_PROSE = re.compile(r"^\s*(?:[>|]|[-*+]\s|\\?#|\d+[.)]\s|```)", re.MULTILINE)
 _GOES_ON = re.compile(  # a prompt that has the answer before it carried out
     r"(?i)(?:agreed|build|do (?:it|so|th(?:at|is|e)|both)|fine|go|good|great|implement|make it|ok(?:ay)?"
     r"|perfect|sure|write (?:it|that|the)|ye(?:s|p|ah))\b[^?]{0,50}\Z"
 )
 
-LEAST_WORDS, SHORT_CHARACTERS, MOST_EDITED = 5, 900, 3
-"""Of a sentence, of a short answer, and the files of a turn that decides about one of them."""
-
-
-def stated(answer: str) -> str:
-    """Return the sentence that decides something: by its words or, in a short answer, its emphasis; or ""."""
-    for line in "\n".join(answer.split("```")[::2]).split("\n"):
-        if _NO_PROSE.match(line):
-            continue
-        bold = _BOLD.findall(line) if _is_short(answer) else []
-        openings = tuple(one[:30] for one in bold if len(one.split()) >= LEAST_WORDS)
-        said = list(sentences(line.replace("**", "")))
-        for number, one in enumerate(said):
-            is_decided = _STATES.search(one) is not None or one.startswith(openings)
-            if is_decided and not _DOUBTS.search(one):
-                is_label = len(one.split()) < LEAST_WORDS  # "Decision: Redis."
-                return " ".join(said[number : number + 1 + is_label])
-    return ""
-
-
-def _is_short(answer: str) -> bool:
-    return len(answer) <= SHORT_CHARACTERS and not _NO_PROSE.search(answer)
+MOST_EDITED = 3
+"""The most files of a turn that decides about one of them."""
 
 
 class Moments:
@@ -159,7 +128,7 @@ class Moments:
         is_told = is_edited and bool(decisions(parts.prompt))
         explains = (is_new if edits else is_named) and not _REPORT.match(answer)
         is_repair = any(read_call(line).says_why for line in parts.tools)
-        if not words and (is_told or explains) and _is_short(answer) and not is_repair:
+        if not words and (is_told or explains) and is_short(answer) and not is_repair:
             title = heading_words(self._corpus.chunk(position).heading).partition(" ")[2]
             words = f"{title} → {one_line(answer.replace('**', ''))}"
         # Without emphasis, parts of a secret can join.

@@ -16,7 +16,7 @@ import numpy as np
 
 from memkit.bullets import bullet_words
 from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
-from memkit.hook.phrases import first_sentence
+from memkit.hook.phrases import first_sentence, sentences
 from memkit.index.chunk import BULLETS, LEADING_HEADINGS, Chunk
 from memkit.journal.outcomes import statements
 from memkit.journal.sessions import outcome_of
@@ -120,17 +120,28 @@ NAMED_WORDS = 2
 """The words of the prompt or of the title that a quote without a title must have."""
 
 DECIDED_WEIGHT = 1.5
-"""What it weighs, in words, that a sentence is in bold, or begins with "Decision:"."""
+"""What it weighs, in words, that a sentence decides something."""
 
 LEAST_WORDS = 3
 """A shorter prompt ("go on", "yes, please") does not name a subject."""
 
 _CANDIDATES = 16
-_BOLD = re.compile(r"\*\*([^*\n]{16,}?)[.:]?\*\*")
-_DECISION = re.compile(
-    r"(?:decision|decided|choice|rule|conclusion|entscheidung|décision|decisión)\b[^:]{0,20}:", re.IGNORECASE
+_BOLD = re.compile(r"(?<![\w*])\*\*([^\s*][^*\n]{20,400})(?:\.\*\*|\*\*(?=[,:]? [a-z`]))")
+_STATES = re.compile(
+    r"(?i)^(?:the |our |key )?"
+    r"(?:choice|conclusion|decision|direction|rule|entscheidung|décision|decisión)\b[^.:]{0,20}: "
+    r"|\bfrom now on\b"
+    r"|\bwe(?:['’]ll| will)? (?:agreed|always|decided|do(?: no|n['’])t|keep|never|only|stay|store|use)\b"
+    r"|\bI(?:['’]ve)? (?:chose|chosen|decided|picked|preferred|rejected|ruled out|settled|went with)\b"
 )
-_PROPOSAL = re.compile(r"\bI(?:['’]d| would| propose| suggest| recommend)\b|\boptions?\b", re.IGNORECASE)
+_DOUBTS = re.compile(
+    r"(?i)[?:…]$|\b(?:I['’]d|could|if you|maybe|perhaps|propose|recommend|should (?:I|we)|suggest|would)\b"
+)
+_NO_PROSE = re.compile(r"^\s*(?:[>|]|[-*+]\s|\\?#|\d+[.)]\s|```)", re.MULTILINE)
+
+STATED_WORDS, SHORT_CHARACTERS = 5, 900
+"""The least words of a sentence that says by itself what was decided, and the length of a short answer."""
+
 _LEFT_OUT = "characters left out"
 _QUOTES = re.compile("[“”„‟″‶〝〞〟＂❝❞«»]")
 OPENING = "Earlier work on this, quoted:"
@@ -245,6 +256,27 @@ def lay_out(pointers: Sequence[Pointer], opening: str = OPENING) -> str:
     return f"{opening}\n{text}{_CLOSING}" if text else ""
 
 
+def stated(answer: str) -> str:
+    """Return the sentence that decides something: by its words or, in a short answer, its emphasis; or ""."""
+    for line in "\n".join(answer.split("```")[::2]).split("\n"):
+        if _NO_PROSE.match(line):
+            continue
+        bold = _BOLD.findall(line) if is_short(answer) else []
+        openings = tuple(one[:30] for one in bold if len(one.split()) >= STATED_WORDS)
+        said = list(sentences(line.replace("**", "")))
+        for number, one in enumerate(said):
+            is_decided = _STATES.search(one) is not None or one.startswith(openings)
+            if is_decided and not _DOUBTS.search(one):
+                is_label = len(one.split()) < STATED_WORDS  # "Decision: Redis."
+                return " ".join(said[number : number + 1 + is_label])
+    return ""
+
+
+def is_short(answer: str) -> bool:
+    """Return whether an answer is short prose, which hardly has emphasis but for what it decides."""
+    return len(answer) <= SHORT_CHARACTERS and not _NO_PROSE.search(answer)
+
+
 def quotable_line(text: str, limit: int = TEXT_CHARACTERS) -> str:
     """Return text of a conversation as one line that cannot end its quotation."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
@@ -320,7 +352,7 @@ class _Quotation:
         told = [(n, shown, text) for n, shown, text in quoted if text]
         if not told:
             return None, set()
-        weights = [weigh(text) / (2 if _PROPOSAL.search(text) else 1) for _, _, text in told]
+        weights = [weigh(text) / (2 if _DOUBTS.search(text) else 1) for _, _, text in told]
         best = next(n for n, weight in enumerate(weights) if weight >= STILL_TELLS * max(weights))
         if not max(weights):
             best = max(range(len(told)), key=lambda n: self._relevance[told[n][0]])
@@ -417,10 +449,9 @@ class _Quotation:
             outcome = outcome if outcome == "interrupted" else first_sentence(answer)
         said = [one for one in statements(answer) if not one.endswith("…") and _LEFT_OUT not in one]
         telling = [one for one in said if tells_change(one)] if position in self._changes else []
-        weigh, bold = self._weigher(position), _BOLD.findall(answer)
-        marked = {one for one in said if _DECISION.match(one) or any(words in one for words in bold)}
+        weigh, decided = self._weigher(position), stated(answer)
         ranked = [outcome, *(telling or said)]
-        ranked.sort(key=lambda one: -weigh(one) - DECIDED_WEIGHT * (one in marked))
+        ranked.sort(key=lambda one: -weigh(one) - DECIDED_WEIGHT * (bool(one) and one in decided))
         best = next((one for one in ranked if self._adds(position, one)), "")
         for following in said[said.index(best) + 1 :] if best in said else ():
             if len(best) + len(following) >= TEXT_CHARACTERS:
