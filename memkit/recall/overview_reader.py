@@ -107,6 +107,7 @@ BESIDE_SESSIONS = 8
 MOST_OPEN = 20
 MOST_TOPICS = 12
 NO_TOPICS = "No topics were found yet; you can run `memkit topics --refresh`."
+LAST_DAY = "9999-12-31"
 NEAREST_DAYS = 2
 """The number of days to name before a period, and after it."""
 
@@ -141,9 +142,6 @@ class OverviewReader:
             self._timelines[project.root] = open_timeline(project, self._home, self._announce)
         return self._timelines[project.root]
 
-    def _session_days(self, project: Project) -> dict[str, list[str]]:
-        return self._timeline(project).session_days(self._since, self._until)
-
     def _nodes(self) -> tuple[PeriodNode, ...]:
         period, filters = self._period, self._filters
         if period is None or not period.since or not period.until or filters.session or filters.branch:
@@ -157,7 +155,7 @@ class OverviewReader:
         missing = 0
         for project in self._find_projects():
             try:
-                own = find(project, self._since, self._until or "9999-12-31")
+                own = find(project, self._since, self._until or LAST_DAY)
             except MemkitError as error:
                 self._announce(str(error))
                 own = None
@@ -180,22 +178,20 @@ class OverviewReader:
         from memkit.recall import history
 
         projects = self._find_projects()
-        filters = self._filters
-        wanted = history.SessionFilters(
-            self._since, filters.branch, until=self._until or "9999-12-31", session=filters.session
-        )
-        find_days = self._session_days if self._since and self._until else None
-        sessions = history.past_sessions(projects, wanted, self._announce, find_days)
+        timelines = [self._timeline(one) for one in projects]
+        filters, until = self._filters, self._until or LAST_DAY
+        wanted = history.SessionFilters(self._since, filters.branch, until=until, session=filters.session)
+        sessions = history.past_sessions(timelines, wanted)
         nodes = self._nodes() if with_nodes else ()
         usual = RECENT_SESSIONS if any(one.lines for one in nodes) else MOST_SESSIONS
         most = self._most or usual
         most = min(most, cap or most)
-        if find_days is None or filters.branch or filters.session:
+        if filters.branch or filters.session:
             found = list(sessions)
             kept, omitted = found[:most], len(found[most:])
         else:  # read only those to show, and count the others
             kept = list(islice(sessions, most))
-            count = sum(len(find_days(one)) for one in projects)
+            count = sum(len(one.session_days(self._since, until)) for one in timelines)
             omitted = count - len(kept) if len(kept) == most else 0
         lines: list[Line] = []
         if not filters.session and not filters.branch:
@@ -204,7 +200,7 @@ class OverviewReader:
         shown = tuple(lines[-(cap or MOST_SESSIONS) :])
         nearest: list[str] = []
         if not (kept or lines or nodes):
-            days = history.known_days(projects)
+            days = sorted({name[:10] for one in timelines for name in one.names})
             nearest = [day for day in days if day < self._since][-NEAREST_DAYS:]
             nearest += [day for day in days if self._until and day > self._until][:NEAREST_DAYS]
         in_order = sorted(kept, key=lambda one: (one.begins, one.ends, one.id))
@@ -219,7 +215,7 @@ class OverviewReader:
 
         filters = self._filters
         wanted = history.SessionFilters(session=filters.session, branch=filters.branch)
-        found = list(history.past_sessions(self._find_projects(), wanted, self._announce))
+        found = list(history.past_sessions(map(self._timeline, self._find_projects()), wanted))
         kept = found[: self._most or most]
         return Overview("recent", tuple(kept), omitted=len(found) - len(kept))
 

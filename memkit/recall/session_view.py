@@ -18,7 +18,7 @@ from memkit.journal.sessions import shown_bullet
 from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.projects.project import Project
 from memkit.recall.git_marks import EntryText, find_marks
-from memkit.recall.history import past_sessions
+from memkit.recall.history import whole_session
 from memkit.recall.overview import PastSession
 from memkit.recall.results import Reference
 from memkit.text import encodable
@@ -116,8 +116,7 @@ def view_session(
     """
     session, turn = timeline.find_session(name)
     days = timeline.days_of(session)
-    ending = [(days[-1][:10], {session: days})]
-    found = next(past_sessions([timeline.project], find_ending=lambda _: ending), None)
+    found = whole_session(timeline, session)
     if found is None:
         raise NotFoundError(f"{timeline.project.root} has no session {name!r}; `memkit sessions` lists them")
     superseding = _superseding(timeline)
