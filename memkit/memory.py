@@ -174,13 +174,11 @@ class Memory:
                 announce=self.announce,
             )["sections"]  # fmt: skip
         except ServiceUnavailable:
-            from memkit.recall.caller import sections_for
-            from memkit.recall.expand import expand_known
+            from memkit.recall.caller import expand_entries
 
-            sections = [
-                expand_known(self.project, self.home, self.settings_of, one, **may_leave) for one in ids
-            ]
-            sections = sections_for(self.caller, sections, self.home)
+            sections = expand_entries(
+                self.project, self.home, self.settings_of, ids, self.caller.directory, **may_leave
+            )
         try:
             usage.note(self.home, "expand", [section["id"] for section in sections])
         except OSError as error:  # the sections matter more than the count

@@ -83,7 +83,7 @@ class _History:
             yield from sorted((one for one in known if one), key=activity, reverse=True)
 
     def _ending(self, before: str) -> Iterable[tuple[str, Mapping[str, list[str]]]]:
-        """Return days (ISO), newest first, with the sessions that were last active then, each with its days."""
+        """Return days (ISO), newest first, with the sessions that were last active then, and their days."""
         since, until = self._filters.since, self._filters.until
         if not until:
             return self._timeline.sessions_ending(before)

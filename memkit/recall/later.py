@@ -32,7 +32,8 @@ from memkit.index.chunk import Chunk
 from memkit.journal.tool_lines import file_calls
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.recall.excerpts import sentences_of
-from memkit.recall.selection import BulletIndex, ChangingEntry, Place
+from memkit.recall.selection import BulletIndex, Place
+from memkit.recall.superseded import NewerEntry
 
 if TYPE_CHECKING:
     from memkit.recall.corpus import Corpus
@@ -268,7 +269,7 @@ class NewestFirst:
             float(corpus.layout.entry_lengths[position]),
         )
 
-    def _change(self, earlier: _Entry, later: _Entry) -> ChangingEntry | None:
+    def _change(self, earlier: _Entry, later: _Entry) -> NewerEntry | None:
         if (
             not {earlier.chunk.kind, later.chunk.kind} <= {"turn", "summary"}
             or earlier.root != later.root
@@ -289,7 +290,7 @@ class NewestFirst:
                     shared = sum(self._rarity(position, term) for term in sorted(terms))
                     if shared >= best:
                         best, text = shared, sentence.text
-        return ChangingEntry(later.place.position, later.chunk.date, text) if text else None
+        return NewerEntry(later.place.position, later.chunk.date, text) if text else None
 
     def _match(self, position: int, content: str) -> list[_Sentence]:
         if position in self._points:
@@ -317,7 +318,7 @@ def _raised(new: _Entry, changed: _Entry) -> _Entry:
     return new._replace(place=new.place._replace(score=score))
 
 
-def _newest(place: Place, later: ChangingEntry) -> Place:
+def _newest(place: Place, later: NewerEntry) -> Place:
     known = place.changed_by
     if known is not None and (known.date, known.position) > (later.date, later.position):
         return place

@@ -40,8 +40,8 @@ from memkit.recall.later import NewestFirst, decided_first
 from memkit.recall.overview import Line
 from memkit.recall.pieces import fill, joined
 from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
-from memkit.recall.selection import BulletIndex, ChangingEntry, Place, Selection
-from memkit.recall.superseded import SupersededIndex, SupersedingFact
+from memkit.recall.selection import BulletIndex, Place, Selection
+from memkit.recall.superseded import NewerEntry, SupersededIndex
 from memkit.recall.team import SharedMemory, interleaved, shared_by, shared_memory
 from memkit.settings import SearchSettings, Settings, load
 from memkit.text import one_line
@@ -383,7 +383,7 @@ def _title(chunk: Chunk) -> str:
     return f"{shared_by(chunk.source).get('author', '')}: {title}" if chunk.kind == "team" else title
 
 
-def _mark(corpus: Corpus, newer: SupersedingFact | ChangingEntry | None) -> dict[str, str]:
+def _mark(corpus: Corpus, newer: NewerEntry | None) -> dict[str, str]:
     if newer is None:
         return {}
     return {"date": newer.date, "text": newer.text, "id": corpus.shown_id(newer.position)}

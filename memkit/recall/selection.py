@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.recall.fusion import Scores
-from memkit.recall.superseded import SupersededIndex, SupersedingFact
+from memkit.recall.superseded import NewerEntry, SupersededIndex
 
 if TYPE_CHECKING:
     from memkit.recall.corpus import Corpus
@@ -111,14 +111,6 @@ class BulletIndex:
                 yield list(pieces)
 
 
-class ChangingEntry(NamedTuple):
-    """A later entry that changes an earlier one: the position of its chunk, its day, and the sentence."""
-
-    position: int
-    date: str
-    text: str
-
-
 class Place(NamedTuple):
     """A result's chunk and score, the other chunks that it represents, and what makes it out of date: a fact
     that supersedes it, or a later entry.
@@ -127,8 +119,8 @@ class Place(NamedTuple):
     position: int
     score: float
     merged: Sequence[int] = ()
-    fact: SupersedingFact | None = None
-    changed_by: ChangingEntry | None = None
+    fact: NewerEntry | None = None
+    changed_by: NewerEntry | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class SupersedingFact(NamedTuple):
-    """A fact, and the position of its chunk. `names_bullets` means that it supersedes bullets, too."""
+class NewerEntry(NamedTuple):
+    """What changes an entry: the position of its chunk, its day, and the sentence that does.
+
+    A fact that `names_bullets` supersedes bullets, too.
+    """
 
     position: int
     date: str
     text: str
-    names_bullets: bool
+    names_bullets: bool = False
 
 
 class SupersededIndex:
@@ -39,8 +42,8 @@ class SupersededIndex:
     def __init__(self, corpus: Corpus) -> None:
         # Not a reference: a cycle would keep the files of an old snapshot open.
         self._corpus = weakref.proxy(corpus)
-        self._facts: dict[str, dict[str, SupersedingFact]] = {}
-        self._known: dict[int, tuple[SupersedingFact | None, SupersedingFact | None]] = {}
+        self._facts: dict[str, dict[str, NewerEntry]] = {}
+        self._known: dict[int, tuple[NewerEntry | None, NewerEntry | None]] = {}
         chunks: dict[tuple[str, str], dict[str, int]] = {}
         for position in np.flatnonzero(corpus.where("kind", lambda kind: kind == "fact")).tolist():
             chunk = corpus.chunk(position)
@@ -55,7 +58,7 @@ class SupersededIndex:
     def __bool__(self) -> bool:
         return any(self._facts.values())
 
-    def fact(self, position: int, about: NDArray[np.bool_]) -> SupersedingFact | None:
+    def fact(self, position: int, about: NDArray[np.bool_]) -> NewerEntry | None:
         """Return the fact that supersedes the chunk at `position`, or None.
 
         A turn says more than its superseded part. So a fact that names a turn counts only if the fact is
@@ -68,8 +71,8 @@ class SupersededIndex:
         return exact or (by_turn if by_turn and about[by_turn.position] else None)
 
     def _find(
-        self, position: int, facts: Mapping[str, SupersedingFact]
-    ) -> tuple[SupersedingFact | None, SupersedingFact | None]:
+        self, position: int, facts: Mapping[str, NewerEntry]
+    ) -> tuple[NewerEntry | None, NewerEntry | None]:
         """Return the fact that names the entry itself, and the fact that names its turn."""
         chunk = self._corpus.chunk(position)
         if chunk.kind == "fact":
@@ -83,7 +86,7 @@ class SupersededIndex:
         return exact, by_turn
 
 
-def _read(root: str, source: str, lines: Mapping[str, int]) -> dict[str, SupersedingFact]:
+def _read(root: str, source: str, lines: Mapping[str, int]) -> dict[str, NewerEntry]:
     """Return the indexed facts of a file that supersede something, by the id of each superseded entry."""
     from memkit.index.chunker import decode  # with a parser of Markdown, which few searches need
     from memkit.journal.facts import superseding_facts
@@ -96,7 +99,7 @@ def _read(root: str, source: str, lines: Mapping[str, int]) -> dict[str, Superse
         return {}
     found = superseding_facts(text, PurePosixPath(source).name)
     return {
-        name: SupersedingFact(
+        name: NewerEntry(
             lines[fact.shown],
             fact.date,
             fact.text,
