@@ -69,12 +69,6 @@ def test_vectors_alone_return_the_nearest(memory: Memory) -> None:
     assert searcher.answer(SearchRequest(UNKNOWN, minimum=1.0)).results == []
 
 
-def test_off_topic_results_are_shown_if_everything_may_pass(memory: Memory) -> None:
-    answer = cutting(memory).answer(SearchRequest(UNKNOWN, minimum=0))
-    assert answer.results
-    assert answer.best == max(r.relevance for r in memory.search(UNKNOWN).results)
-
-
 @pytest.mark.parametrize("mode", ["context", "rrf", "weighted", "lexical", "dense"])
 def test_results_far_below_the_best_are_left_out(memory: Memory, mode: str) -> None:
     """In relevance and in rank; the others keep their order."""

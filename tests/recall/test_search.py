@@ -202,13 +202,6 @@ def test_no_memory_at_all(tmp_path: Path) -> None:
     assert not Path(memory.home.root).exists()
 
 
-def test_deleted_entries_are_not_found(memory: Memory) -> None:
-    assert opened(memory).search("staging port").results
-    for name in DAYS:
-        memory.path(name).unlink()
-    assert opened(memory).answer(SearchRequest("staging port", minimum=0)).results == []
-
-
 def test_a_memory_without_text(memory: Memory) -> None:
     for name in DAYS:
         memory.write(name, "\n")
