@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,20 +13,13 @@ from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.projects.project import Project
+from memkit.recall import history
 from memkit.recall.overview import FindTopics, Line, Overview, PeriodNode, TopicCount
 from memkit.recall.periods import Period
 from memkit.recall.results import SearchRequest
 from memkit.timeline.nodes import Span, parts_of, spans_of
 from memkit.timeline.summary import Entry, read_rollup
-from memkit.timeline.tree import Timeline
-
-if TYPE_CHECKING:
-    from memkit.timeline.tree import Timeline
-
-# Answer a question about a period from the nodes of the timeline that it consists of.
-#
-# Reads the rollups of these nodes, which are small files. A node without a rollup is described by what the
-# timeline keeps of it.
+from memkit.timeline.tree import Timeline, open_timeline
 
 MOST_NODES = 16
 MOST_LINES = 24
@@ -37,66 +29,6 @@ FEW_NODES = 3
 """With more nodes, those without a rollup show no decisions and open questions."""
 
 _WORDS, _LINES = 8, 3
-
-
-def period_nodes(
-    projects: Sequence[Project],
-    home: Home,
-    days: tuple[date, date],
-    today: date,
-    timeline_of: Callable[[Project], Timeline],
-) -> tuple[PeriodNode, ...]:
-    """Return the nodes that a period of `days` (first and last) consists of, by project, oldest first.
-
-    A node without a rollup is followed by those of its parts that have one. Nodes without any memory are left
-    out. Empty if the period does not consist of weeks, months, or years.
-    """
-    spans = spans_of(*days, today)
-    if not spans:
-        return ()
-    forgotten = Tombstones(home).forgotten()
-    found: list[PeriodNode] = []
-    for project in projects:
-        own = list(_nodes(project, spans, forgotten.within(project.root)))
-        few = sum(not one.lines for one in own) <= FEW_NODES
-        described = (one if one.lines else _described(one, timeline_of(project), few) for one in own)
-        found += filter(None, described)
-    return _limited(found[:MOST_NODES])
-
-
-def _nodes(project: Project, spans: Sequence[Span], forgotten: Forgotten) -> Iterator[PeriodNode]:
-    journal = Journal(project)
-    for span in spans:
-        rollup = read_rollup(journal, span, forgotten)
-        if rollup is None:
-            yield PeriodNode(span.name, project.root)
-            parts = _nodes(project, parts_of(span), forgotten)
-            yield from (one for one in parts if one.lines)
-            continue
-        lines = (Line(one.date, one.text, one.id, "", project.root, one.citations) for one in rollup.lines)
-        yield PeriodNode(span.name, project.root, rollup.title, tuple(lines))
-
-
-def _described(node: PeriodNode, timeline: Timeline, few: bool) -> PeriodNode | None:
-    if not timeline.has_period(node.id):
-        return None
-    known = timeline.node(node.id)
-    node = replace(node, words=known.words[:_WORDS])
-    if not few:
-        return node
-
-    def lines(entries: Sequence[Entry]) -> tuple[Line, ...]:
-        return tuple(Line(one.time, one.text, one.id, "", node.root) for one in entries[:_LINES])
-
-    decided, asked = timeline.decisions(known), timeline.open_questions(known)
-    return replace(node, decided=lines(decided), open=lines(asked))
-
-
-def _limited(nodes: Sequence[PeriodNode]) -> tuple[PeriodNode, ...]:
-    most = MOST_LINES // max(1, sum(bool(one.lines) for one in nodes))
-    return tuple(
-        replace(one, lines=one.lines[:most], omitted=len(one.lines[most:])) for one in nodes
-    )
 
 
 MOST_SESSIONS = 50
@@ -136,18 +68,30 @@ class OverviewReader:
         self._until = period.until.isoformat() if period and period.until else ""
 
     def _timeline(self, project: Project) -> Timeline:
-        from memkit.timeline.tree import open_timeline
-
         if project.root not in self._timelines:
             self._timelines[project.root] = open_timeline(project, self._home, self._announce)
         return self._timelines[project.root]
 
     def _nodes(self) -> tuple[PeriodNode, ...]:
+        """Return the nodes that the period consists of, by project, oldest first.
+
+        A node without a rollup is followed by those of its parts that have one. Nodes without any memory are
+        left out. Empty if the period does not consist of weeks, months, or years.
+        """
         period, filters = self._period, self._filters
         if period is None or not period.since or not period.until or filters.session or filters.branch:
             return ()
-        days = period.since, period.until
-        return period_nodes(self._find_projects(), self._home, days, self._today, self._timeline)
+        spans = spans_of(period.since, period.until, self._today)
+        if not spans:
+            return ()
+        forgotten = Tombstones(self._home).forgotten()
+        found: list[PeriodNode] = []
+        for project in self._find_projects():
+            own = list(_nodes(project, spans, forgotten.within(project.root)))
+            few = sum(not one.lines for one in own) <= FEW_NODES
+            described = (one if one.lines else _described(one, self._timeline(project), few) for one in own)
+            found += filter(None, described)
+        return _limited(found[:MOST_NODES])
 
     def topics(self, find: FindTopics) -> Overview:
         """Return the topics of the period, or all, and its sessions, or the newest."""
@@ -175,8 +119,6 @@ class OverviewReader:
         `cap` limits both also if the request asks for more; 0 is no such limit. `with_nodes` adds the nodes
         of the timeline that the period consists of. Fewer sessions follow a rollup.
         """
-        from memkit.recall import history
-
         projects = self._find_projects()
         timelines = [self._timeline(one) for one in projects]
         filters, until = self._filters, self._until or LAST_DAY
@@ -211,8 +153,6 @@ class OverviewReader:
 
     def recent(self, most: int = RECENT_SESSIONS) -> Overview:
         """Return the newest sessions."""
-        from memkit.recall import history
-
         filters = self._filters
         wanted = history.SessionFilters(session=filters.session, branch=filters.branch)
         found = list(history.past_sessions(map(self._timeline, self._find_projects()), wanted))
@@ -221,8 +161,6 @@ class OverviewReader:
 
     def open(self, about: str) -> Overview | None:
         """Return the open questions, or the newest sessions if there are none; None if none is about that."""
-        from memkit.recall import history
-
         filters = self._filters
         wanted = history.SessionFilters(
             self._since, filters.branch, until=self._until, session=filters.session
@@ -235,6 +173,41 @@ class OverviewReader:
         lines = tuple(found[: self._most or MOST_OPEN])
         sessions = () if lines else self.period(BESIDE_SESSIONS).sessions
         return Overview("open", sessions, lines)
+
+
+def _nodes(project: Project, spans: Sequence[Span], forgotten: Forgotten) -> Iterator[PeriodNode]:
+    journal = Journal(project)
+    for span in spans:
+        rollup = read_rollup(journal, span, forgotten)
+        if rollup is None:
+            yield PeriodNode(span.name, project.root)
+            parts = _nodes(project, parts_of(span), forgotten)
+            yield from (one for one in parts if one.lines)
+            continue
+        lines = (Line(one.date, one.text, one.id, "", project.root, one.citations) for one in rollup.lines)
+        yield PeriodNode(span.name, project.root, rollup.title, tuple(lines))
+
+
+def _described(node: PeriodNode, timeline: Timeline, few: bool) -> PeriodNode | None:
+    if not timeline.has_period(node.id):
+        return None
+    known = timeline.node(node.id)
+    node = replace(node, words=known.words[:_WORDS])
+    if not few:
+        return node
+
+    def lines(entries: Sequence[Entry]) -> tuple[Line, ...]:
+        return tuple(Line(one.time, one.text, one.id, "", node.root) for one in entries[:_LINES])
+
+    decided, asked = timeline.decisions(known), timeline.open_questions(known)
+    return replace(node, decided=lines(decided), open=lines(asked))
+
+
+def _limited(nodes: Sequence[PeriodNode]) -> tuple[PeriodNode, ...]:
+    most = MOST_LINES // max(1, sum(bool(one.lines) for one in nodes))
+    return tuple(
+        replace(one, lines=one.lines[:most], omitted=len(one.lines[most:])) for one in nodes
+    )
 
 
 def _about(lines: Sequence[Line], words: str) -> list[Line]:

@@ -126,15 +126,15 @@ share of the best relevance.
 class Question:
     """What a request asks: `kind` is "search", or the kind of an `Overview`.
 
-    `request` has the words without the period, and the period as filters. `about` are the words that open
-    questions must share, or "". `is_named` tells that the period is in the question, not in options.
+    `request` has the words without the period, and the period as filters. `is_named` is true if the question
+    names the period, and false if options do. `about` has the words that open questions must share, or "".
     """
 
     kind: str
     request: SearchRequest
     period: Period | None
+    is_named: bool
     about: str = ""
-    is_named: bool = False
 
 
 def understand(request: SearchRequest, today: date) -> Question:
@@ -149,23 +149,20 @@ def understand(request: SearchRequest, today: date) -> Question:
         filters = replace(filters, since=period.since, until=period.until)
     asked = replace(request, query=words, filters=filters)
     is_named = found is not None and not (request.filters.since or request.filters.until)
+    is_work = is_about_work(words)
     if filters.kind or filters.path:  # an overview is of sessions
-        if found and is_about_work(words):
+        if found and is_work:
             asked = replace(asked, query=request.query, minimum=0.0)
-        return Question("search", asked, period, "", is_named)
+        return Question("search", asked, period, is_named)
     about = _open_about(words)
     if about is not None:
-        return Question("open", asked, period, about, is_named)
-    asks_for_work = is_about_work(words) and _asks_for_work(words)
-    if is_about_work(words) and TOPICS.search(words.strip()):
-        return Question("topics", asked, period, "", is_named)
-    if period is not None and (asks_for_work or (found and is_about_work(words))):
-        return Question("period", asked, period, "", is_named)
-    return Question("recent" if asks_for_work else "search", asked, period, "", is_named)
-
-
-def _asks_for_work(words: str) -> bool:
-    return RECENT.search(words.strip()) is not None
+        return Question("open", asked, period, is_named, about)
+    asks_for_work = is_work and RECENT.search(words.strip()) is not None
+    if is_work and TOPICS.search(words.strip()):
+        return Question("topics", asked, period, is_named)
+    if period is not None and (asks_for_work or (found and is_work)):
+        return Question("period", asked, period, is_named)
+    return Question("recent" if asks_for_work else "search", asked, period, is_named)
 
 
 def _open_about(words: str) -> str | None:
@@ -202,7 +199,7 @@ def answer(
     today = request.today or date.today()
     asked = understand(request, today)
     reader = OverviewReader(asked.request, asked.period, projects, home, today, announce)
-    overview = None
+    overview: Overview | None = None
     if asked.kind == "topics":
         overview = reader.topics(find_topics)
     elif asked.kind == "period":
@@ -219,17 +216,21 @@ def answer(
         overview = reader.recent()
     elif asked.kind == "open":
         overview = reader.open(asked.about)
-    if overview is None:
+    is_outside = False
+    if overview is not None:
+        took = round((time.perf_counter() - started) * 1000, 3)
+        found = Answer(request.query, "overview", "", took, [])
+    else:
         found = _search(asked.request, searcher())
         is_outside = asked.is_named and not found.results and asked.request.query.strip() != ""
         if is_outside:
             open_filters = replace(asked.request.filters, since=None, until=None)
             found = _search(replace(asked.request, filters=open_filters), searcher())
             overview = reader.period(BESIDE_SESSIONS)
-        return _told(found, request, asked, overview, is_outside=is_outside)
-    took = round((time.perf_counter() - started) * 1000, 3)
-    nothing = Answer(request.query, "overview", "", took, [])
-    return _told(nothing, request, asked, overview)
+    return replace(
+        found, query=request.query, period=asked.period, words=asked.request.query, overview=overview,
+        is_outside=is_outside,
+    )  # fmt: skip
 
 
 def _search(request: SearchRequest, searcher: Searcher) -> Answer:
@@ -254,17 +255,3 @@ def _search(request: SearchRequest, searcher: Searcher) -> Answer:
         near |= {(one.root, one.id): one for one in later.results}
     in_order = sorted(near.values(), key=lambda one: one.chunk.date, reverse=True)
     return replace(found, results=[*in_order, *others][:size])
-
-
-def _told(
-    found: Answer,
-    request: SearchRequest,
-    asked: Question,
-    overview: Overview | None,
-    *,
-    is_outside: bool = False,
-) -> Answer:
-    return replace(
-        found, query=request.query, period=asked.period, words=asked.request.query, overview=overview,
-        is_outside=is_outside,
-    )  # fmt: skip
