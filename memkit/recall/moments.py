@@ -64,7 +64,7 @@ class Moments:
         if not met.tells:
             return None
         scores = self._corpus.match(met.reason).scores
-        scores = np.where(self._corpus.where("kind", lambda kind: kind == "turn"), scores, 0.0)
+        scores = np.where(self._corpus.is_turn, scores, 0.0)
         best = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
         candidates = [n for n in best.tolist() if scores[n] > 0 and self._is_here(n, session)]
         candidates = [n for n in candidates if self._corpus.shown_id(n) not in shown]
@@ -160,7 +160,7 @@ class Moments:
         """Return the last piece of each turn in the session of a chunk, in order."""
         sessions, entries = self._corpus.columns["session"], self._corpus.columns["entry"]
         same = sessions == sessions[position] if sessions[position] >= 0 else entries == entries[position]
-        same &= self._corpus.where("kind", lambda kind: kind == "turn")
+        same &= self._corpus.is_turn
         return list({int(entries[n]): n for n in np.flatnonzero(same).tolist()}.values())
 
     def _calls_since(self, position: int) -> list[CallLine]:

@@ -63,7 +63,7 @@ class BulletIndex:
         self.is_unverified = corpus.where("kind", lambda kind: kind == "unverified")
         self._is_bullet = self.is_unverified | corpus.where("kind", lambda kind: kind == "summary")
         self._is_bullet &= in_session
-        self._is_turn = corpus.where("kind", lambda kind: kind == "turn") & in_session
+        self._is_turn = corpus.is_turn & in_session
         self._summarized = frozenset(self._sessions[self._is_bullet].tolist())
         self._known: dict[int, dict[int, list[CitedTurn]]] = {}
 

@@ -18,8 +18,9 @@ from memkit.recall.results import Filters, SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
 from memkit.text import CHARACTERS_PER_TOKEN
-from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
+from tests.memory import DAYS, Memory, day, make_memory
 from tests.recall import reference
+from tests.recall.corpora import embedded
 from tests.recall.reference import Problem
 
 MODES = ("context", "rrf", "weighted", "lexical", "dense")
@@ -44,9 +45,7 @@ FILES = {
 def memory(tmp_path_factory: pytest.TempPathFactory, real_embedder: Embedder) -> Memory:
     """Short turns, a long one, and a note, with the real model."""
     root = tmp_path_factory.mktemp("answered")
-    memory = make_memory(root, FILES, embedder=CountingEmbedder(real_embedder))
-    memory.sync()
-    return memory
+    return embedded(root, FILES, real_embedder)
 
 
 def problem(searcher: Searcher, query: str) -> Problem:

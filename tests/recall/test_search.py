@@ -19,7 +19,8 @@ from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher, open_searcher
 from memkit.settings.load import Settings
 from tests.ci import IN_CI, examples
-from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
+from tests.memory import DAYS, Memory, day, make_memory
+from tests.recall.corpora import embedded
 
 MODES = ("context", "lexical", "dense")
 
@@ -28,8 +29,7 @@ MODES = ("context", "lexical", "dense")
 def searcher(tmp_path_factory: pytest.TempPathFactory, real_embedder: Embedder) -> Searcher:
     """Over three days of memory, with the real model."""
     root = tmp_path_factory.mktemp("searched")
-    memory = make_memory(root, DAYS, embedder=CountingEmbedder(real_embedder))
-    memory.sync()
+    memory = embedded(root, DAYS, real_embedder)
     return Searcher([memory.snapshot], memory.settings.search, real_embedder)
 
 
@@ -150,12 +150,8 @@ def test_the_shape_of_an_answer(searcher: Searcher) -> None:
 
 def test_one_chunk_alone_is_found(tmp_path: Path, real_embedder: Embedder) -> None:
     """The first day's memory."""
-    memory = make_memory(
-        tmp_path,
-        {"2026-11-20.md": day("2026-11-20", ("Which port?", "The gateway listens on 7443."))},
-        embedder=CountingEmbedder(real_embedder),
-    )
-    memory.sync()
+    text = day("2026-11-20", ("Which port?", "The gateway listens on 7443."))
+    memory = embedded(tmp_path, {"2026-11-20.md": text}, real_embedder)
     for mode in MODES:
         results = in_mode(memory.searcher(), mode).search("gateway port").results
         assert len(results) == 1
@@ -328,8 +324,7 @@ def test_the_heading_of_a_session_alone_is_no_result(tmp_path: Path, real_embedd
     prompt = "Which port should the staging gateway listen on, now that port 443 is in use there? Which …"
     text = day("2026-11-18", (prompt, "7443. " + "The ingress has the other. " * 10))
     text = text.replace("## 09:00 Work", f"## 09:00 {prompt}", 1)
-    memory = make_memory(tmp_path, {"2026-11-18.md": text}, embedder=CountingEmbedder(real_embedder))
-    memory.sync()
+    memory = embedded(tmp_path, {"2026-11-18.md": text}, real_embedder)
     assert [one.is_bare for one in memory.snapshot.chunks()] == [True, False]
     found = memory.searcher().search("which port does the gateway listen on").results
     assert [one.chunk.kind for one in found] == ["turn"]
