@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.bullets import DECIDED, WrittenBullet, bullet_words, read_bullets
+from memkit.bullets import DECIDED, WrittenBullet, read_bullets
 from memkit.hook.entries import (
     HOOK_BYTES,
     OwnEntries,
@@ -21,7 +21,6 @@ from memkit.hook.entries import (
     heading_words,
     read_days,
 )
-from memkit.index.chunk import LEADING_HEADINGS
 from memkit.journal.tool_lines import CallLine, FileCall, names_file, read_call
 from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.paths import Home
@@ -29,7 +28,8 @@ from memkit.privacy.redact import redact
 from memkit.projects.project import Project
 from memkit.recall.corpus import Corpus
 from memkit.recall.failures import Failure, way_past
-from memkit.recall.pointers import Pointer, is_short, quotable_line, stated
+from memkit.recall.pointers import Pointer, bullet_lines, is_short, quotable_line, stated
+from memkit.recall.selection import BulletIndex
 from memkit.recall.superseded import SupersededIndex
 from memkit.text import one_line
 
@@ -96,9 +96,8 @@ class Moments:
     def _decided(self, position: int, paths: Collection[str]) -> Iterator[str]:
         """Yield the decisions about the file that stand in a chunk, or that rest on its turn."""
         chunk, section = self._corpus.chunk(position), self._corpus.turn_text(position)
-        said = chunk.content if chunk.kind in ("fact", "summary") else ""
-        lines = [bullet_words(line) for line in LEADING_HEADINGS.sub("", said).splitlines()]
-        lines = [line for line in lines if _is_named(line, paths)]
+        said = bullet_lines(chunk) if chunk.kind in ("fact", "summary") else []
+        lines = [line for line in said if _is_named(line, paths)]
         edits = [one for one in read_turn(section).calls if one.is_edit] if chunk.kind == "turn" else []
         if any(one.is_at(paths) for one in edits):
             lines = [bullet.text for bullet in self._bullets(position) if bullet.is_verified]
@@ -158,10 +157,8 @@ class Moments:
 
     def _session(self, position: int) -> list[int]:
         """Return the last piece of each turn in the session of a chunk, in order."""
-        sessions, entries = self._corpus.columns["session"], self._corpus.columns["entry"]
-        same = sessions == sessions[position] if sessions[position] >= 0 else entries == entries[position]
-        same &= self._corpus.is_turn
-        return list({int(entries[n]): n for n in np.flatnonzero(same).tolist()}.values())
+        turns = self._corpus.derived(BulletIndex).session_turns(position)
+        return [pieces[-1] for pieces in turns] or [position]
 
     def _calls_since(self, position: int) -> list[CallLine]:
         """Return the calls of a turn, and of those that follow it in its session."""
@@ -175,7 +172,7 @@ class Moments:
         return calls
 
     def _bullets(self, position: int) -> list[WrittenBullet]:
-        """Return the bullets in its day file that cite the turn of a chunk."""
+        """Return the bullets in its day file that cite the turn of a chunk. The index leaves out extracts."""
         source = self._corpus.name("source", position)
         if source not in self._days:
             self._days[source] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from itertools import islice
@@ -56,7 +57,6 @@ class OverviewReader:
         today: date,
         announce: Callable[[str], None],
     ) -> None:
-        self._filters = request.filters
         self._most = request.k
         self._period = period
         self._home = home
@@ -66,6 +66,9 @@ class OverviewReader:
         self._timelines: dict[str, Timeline] = {}
         self._since = period.since.isoformat() if period and period.since else ""
         self._until = period.until.isoformat() if period and period.until else ""
+        branch, session = request.filters.branch, request.filters.session
+        self._wanted = history.SessionFilters(self._since, branch, until=self._until, session=session)
+        self._is_narrowed = bool(branch or session)
 
     def _timeline(self, project: Project) -> Timeline:
         if project.root not in self._timelines:
@@ -78,8 +81,8 @@ class OverviewReader:
         A node without a rollup is followed by those of its parts that have one. Nodes without any memory are
         left out. Empty if the period does not consist of weeks, months, or years.
         """
-        period, filters = self._period, self._filters
-        if period is None or not period.since or not period.until or filters.session or filters.branch:
+        period = self._period
+        if period is None or not period.since or not period.until or self._is_narrowed:
             return ()
         spans = spans_of(period.since, period.until, self._today)
         if not spans:
@@ -121,14 +124,13 @@ class OverviewReader:
         """
         projects = self._find_projects()
         timelines = [self._timeline(one) for one in projects]
-        filters, until = self._filters, self._until or LAST_DAY
-        wanted = history.SessionFilters(self._since, filters.branch, until=until, session=filters.session)
-        sessions = history.past_sessions(timelines, wanted)
+        until = self._until or LAST_DAY
+        sessions = history.past_sessions(timelines, dataclasses.replace(self._wanted, until=until))
         nodes = self._nodes() if with_nodes else ()
         usual = RECENT_SESSIONS if any(one.lines for one in nodes) else MOST_SESSIONS
         most = self._most or usual
         most = min(most, cap or most)
-        if filters.branch or filters.session:
+        if self._is_narrowed:
             found = list(sessions)
             kept, omitted = found[:most], len(found[most:])
         else:  # read only those to show, and count the others
@@ -136,7 +138,7 @@ class OverviewReader:
             count = sum(len(one.session_days(self._since, until)) for one in timelines)
             omitted = count - len(kept) if len(kept) == most else 0
         lines: list[Line] = []
-        if not filters.session and not filters.branch:
+        if not self._is_narrowed:
             remarks = history.remarks(projects, self._since, self._until, self._announce)
             lines = sorted(remarks, key=lambda one: one.time)
         shown = tuple(lines[-(cap or MOST_SESSIONS) :])
@@ -153,19 +155,13 @@ class OverviewReader:
 
     def recent(self, most: int = RECENT_SESSIONS) -> Overview:
         """Return the newest sessions."""
-        filters = self._filters
-        wanted = history.SessionFilters(session=filters.session, branch=filters.branch)
-        found = list(history.past_sessions(map(self._timeline, self._find_projects()), wanted))
+        found = list(history.past_sessions(map(self._timeline, self._find_projects()), self._wanted))
         kept = found[: self._most or most]
         return Overview("recent", tuple(kept), omitted=len(found) - len(kept))
 
     def open(self, about: str) -> Overview | None:
         """Return the open questions, or the newest sessions if there are none; None if none is about that."""
-        filters = self._filters
-        wanted = history.SessionFilters(
-            self._since, filters.branch, until=self._until, session=filters.session
-        )
-        found = list(history.open_questions(self._find_projects(), wanted, self._announce))
+        found = list(history.open_questions(self._find_projects(), self._wanted, self._announce))
         if about:
             found = _about(found, about)
             if not found:

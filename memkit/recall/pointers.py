@@ -277,6 +277,12 @@ def is_short(answer: str) -> bool:
     return len(answer) <= SHORT_CHARACTERS and not _NO_PROSE.search(answer)
 
 
+def bullet_lines(chunk: Chunk) -> list[str]:
+    """Return the words of each bullet in a chunk."""
+    lines = LEADING_HEADINGS.sub("", chunk.content).splitlines()
+    return [bullet_words(line) for line in lines if line.strip()]
+
+
 def quotable_line(text: str, limit: int = TEXT_CHARACTERS) -> str:
     """Return text of a conversation as one line that cannot end its quotation."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
@@ -397,12 +403,10 @@ class _Quotation:
         corpus = self._corpus
         bullets = [position] if chunk.kind in BULLETS else []
         if chunk.kind == "turn":
-            cited = {n for turn in corpus.derived(BulletIndex).turns(position) for n in turn.bullets}
-            bullets = [n for n in cited if not corpus.derived(BulletIndex).is_unverified[n]]
+            bullets = corpus.derived(BulletIndex).verified(position)
         for best in sorted(bullets, key=self._relevance.__getitem__, reverse=True):
             one = corpus.chunk(best)
-            lines = [line for line in LEADING_HEADINGS.sub("", one.content).splitlines() if line.strip()]
-            words = [bullet_words(line) for line in lines]
+            words = bullet_lines(one)
             own = self._own_of(corpus.root(best), one)
             if words and (own is None or all(line in own for line in words)):
                 return best, " ".join(words)

@@ -192,11 +192,9 @@ class Searcher:
         return self._embedded[1]
 
     def _nearest(self, found: _Found, request: SearchRequest) -> Iterator[Line]:
-        corpus, near = self.corpus, found.raisable & (found.relevance >= NEAREST_RELEVANCE)
+        near = found.raisable & (found.relevance >= NEAREST_RELEVANCE)
         for place, chunk in self._turns(self._places(found, request, near), MOST_NEAREST):
-            name = corpus.shown_id(place.position)
-            text = _title(chunk)
-            yield Line(chunk.date, text, name, chunk.session, corpus.root(place.position))
+            yield self._line(place.position, chunk)
 
     def dated(self, filters: Filters) -> list[Line]:
         """Return a line for each entry that meets `filters`, in the order of time."""
@@ -207,10 +205,15 @@ class Searcher:
         for position in positions[np.sort(firsts)].tolist():
             chunk = corpus.chunk(position)
             if not chunk.is_bare:
-                name = corpus.shown_id(position)
-                text = _title(chunk)
-                found.append(Line(chunk.date, text, name, chunk.session, corpus.root(position)))
+                found.append(self._line(position, chunk))
         return sorted(found, key=lambda one: one.time)
+
+    def _line(self, position: int, chunk: Chunk) -> Line:
+        title = chunk.heading or one_line(chunk.content, NOTE_CHARACTERS)
+        if chunk.kind == "team":
+            title = f"{shared_by(chunk.source).get('author', '')}: {title}"
+        name, root = self.corpus.shown_id(position), self.corpus.root(position)
+        return Line(chunk.date, title, name, chunk.session, root)
 
     def places(self, request: SearchRequest) -> tuple[Scores, Iterator[tuple[Place, Chunk]]]:
         """Return the relevance of each chunk, and the best `k` places for a caller that reads around them."""
@@ -376,11 +379,6 @@ class Searcher:
             bullet = next(map(corpus.chunk, bullets), None)
             outcome = outcome_of(corpus.turn_text(place.position), bullet)
         return make_excerpt(chunk, outcome, corpus.lexical_of(place.position), question)
-
-
-def _title(chunk: Chunk) -> str:
-    title = chunk.heading or one_line(chunk.content, NOTE_CHARACTERS)
-    return f"{shared_by(chunk.source).get('author', '')}: {title}" if chunk.kind == "team" else title
 
 
 def _mark(corpus: Corpus, newer: NewerEntry | None) -> dict[str, str]:

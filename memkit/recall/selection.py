@@ -97,18 +97,27 @@ class BulletIndex:
                 found[position] = [turn]
         return found
 
+    def verified(self, position: int) -> list[int]:
+        """Return the bullets that cite the turn of a chunk, without those that it does not prove."""
+        cited = {n for turn in self.turns(position) for n in turn.bullets}
+        return [n for n in sorted(cited) if not self.is_unverified[n]]
+
+    def session_turns(self, position: int) -> Iterator[list[int]]:
+        """Yield the pieces of each turn in the session of an entry, in order."""
+        session, entries = int(self._sessions[position]), self._corpus.columns["entry"]
+        if session >= 0:
+            own = self._of_session(session)
+            for _, pieces in groupby(own[self._is_turn[own]].tolist(), key=lambda n: int(entries[n])):
+                yield list(pieces)
+
     def other_turns(self, position: int) -> Iterator[list[int]]:
         """Yield the pieces of the other turns in the session of an entry, without those that it cites."""
-        corpus = self._corpus
-        session, entries = int(corpus.columns["session"][position]), corpus.columns["entry"]
-        if session < 0:
-            return
-        own = self._of_session(session)
+        entries = self._corpus.columns["entry"]
         cited = {int(entries[n]) for turn in self.turns(position) for n in turn.pieces}
         cited.add(int(entries[position]))
-        for entry, pieces in groupby(own[corpus.is_turn[own]].tolist(), key=lambda n: int(entries[n])):
-            if entry not in cited:
-                yield list(pieces)
+        for pieces in self.session_turns(position):
+            if int(entries[pieces[0]]) not in cited:
+                yield pieces
 
 
 class Place(NamedTuple):
