@@ -21,7 +21,7 @@ Count = Sequence[int]
 
 
 class Language(NamedTuple):
-    """How people name periods in a language: words, and templates of phrases made of them.
+    """How people ask about their work in a language: words, and templates of phrases made of them.
 
     `days` maps words to days before today, `bare_days` those that `bare` has. `seasons` are spring, summer,
     autumn, and winter of the north. `units` maps them to day, week, month, year, or hour. `phrases` are
@@ -30,9 +30,10 @@ class Language(NamedTuple):
     sign (`past`) that the question is about what was done. `since`, `until`, `before`, and `after` stand in
     front of a period, `since_behind` and the like behind it, `join` between the two of a range, which
     `between` opens. A phrase does not count behind `not_behind` or in front of `not_before`. `generic` are
-    the words of questions about work as such. `ranks` are ordinal numbers, the last one -1; `parts` are
-    thirds and halves, as pairs of how many there are and which one. The template `part` names a part of the
-    period that follows it: "the end of", "the first three days of". Behind `unclear`, a period is half of one
+    the words of questions about work as such; `recent`, `topics`, `last_time`, and `open` are the forms of
+    questions that `memkit.recall.questions` knows. In `open`, a group has what they are about. `ranks` are
+    ordinal numbers, the last one -1; `parts` are thirds and halves, as pairs of how many there are and which
+    one. The template `part` names a part of the period that follows it: "the end of", "the first three days of". Behind `unclear`, a period is half of one
     that is not understood: "two days before". `periods._compiled` says what {U} and the like in a template, a
     regular expression, stand for; spaces stand for any white space.
     """
@@ -59,6 +60,10 @@ class Language(NamedTuple):
     not_behind: str
     not_before: str
     generic: Collection[str]
+    recent: str
+    topics: str
+    last_time: str
+    open: str
     hint: str = "(?!)"
     since_behind: str = ""
     until_behind: str = ""
