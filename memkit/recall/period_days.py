@@ -33,9 +33,10 @@ class Language(NamedTuple):
     the words of questions about work as such; `recent`, `topics`, `last_time`, and `open` are the forms of
     questions that `memkit.recall.questions` knows. In `open`, a group has what they are about. `ranks` are
     ordinal numbers, the last one -1; `parts` are thirds and halves, as pairs of how many there are and which
-    one. The template `part` names a part of the period that follows it: "the end of", "the first three days of". Behind `unclear`, a period is half of one
-    that is not understood: "two days before". `periods._compiled` says what {U} and the like in a template, a
-    regular expression, stand for; spaces stand for any white space.
+    one. The template `part` names a part of the period that follows it: "the end of", "the first three days
+    of". Behind `unclear`, a period is half of one that is not understood: "two days before".
+    `periods._compiled` says what {U} and the like in a template, a regular expression, stand for; spaces
+    stand for any white space.
     """
 
     days: Mapping[str, int]
