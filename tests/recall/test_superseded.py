@@ -74,14 +74,6 @@ def test_the_fact_is_first_and_the_turn_is_marked(tmp_path: Path, real_embedder:
     assert msgspec.convert(msgspec.to_builtins(answer), Answer) == answer  # as the service hands it on
 
 
-def test_without_the_anchor_nothing_is_marked(tmp_path: Path, real_embedder: Embedder) -> None:
-    """Facts of the landed version, which do not name what they supersede."""
-    results = found(remember(tmp_path, real_embedder, fact(supersedes=())))
-    assert len(results) >= 3
-    assert not any(one.superseded for one in results)
-    assert [one.chunk.turns[0] for one in results[:2]].count(TURN) >= 1
-
-
 def test_a_question_about_something_else_in_the_turn(tmp_path: Path, real_embedder: Embedder) -> None:
     memory = remember(tmp_path, real_embedder, fact())
     results = found(memory, "when is lunch on Tuesdays")
