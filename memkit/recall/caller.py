@@ -89,7 +89,7 @@ SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The working directory and the Claude Code session of whoever asks; "" if unknown."""
+    """The working directory and the Claude Code session of a client; "" if unknown."""
 
     directory: str = ""
     session: str = ""

@@ -71,7 +71,7 @@ class Corpus:
 
     @functools.cached_property
     def is_turn(self) -> NDArray[np.bool_]:
-        """Which chunks are pieces of turns."""
+        """A mask of the chunks that are pieces of turns."""
         return self.where("kind", lambda kind: kind == "turn")
 
     def derived(self, kind: Callable[[Corpus], T]) -> T:

@@ -137,7 +137,6 @@ def _of_colleague(row: ColleagueRow, root: str) -> Section:
 
 
 def _section(shown: str, root: str, path: str, chunk: Chunk) -> Section:
-    """Return what a chunk tells of its section by itself."""
     return {
         "id": shown,
         "root": root,
@@ -194,7 +193,7 @@ def expand(project: Project, home: Home, shown: str, chunk: Chunk) -> Section:
 
 
 def _original(home: Home, session: str, turns: Iterable[str]) -> tuple[str | None, bool, list[str]]:
-    """Return where the original exchange is: `transcript`, `archived`, and `missing` of the section."""
+    """Return `transcript`, `archived`, and `missing` of the section."""
     transcript, archived, missing = None, False, list[str]()
     try:
         found = find_original(home, session)

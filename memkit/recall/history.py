@@ -129,7 +129,6 @@ class _History:
 
 
 def _is_wanted(content: DayFile, named: str, turns: list[Section], filters: SessionFilters) -> bool:
-    """Return whether a stretch of work on the branch `named` has the branch and the file of the filters."""
     branch, file = filters.branch, filters.file
     if branch and branch != named and all(one.pairs.get("branch") != branch for one in turns):
         return False

@@ -129,7 +129,7 @@ ALIKE = 0.5
 MOST_ALIKE = 4
 CHANGED_SHARED = 1.2
 ALSO_SHARED = 0.5
-"""What a later turn says about a change is about the earlier session that has most of its rare terms."""
+"""A later turn that describes a change belongs to the earlier session that has most of its rare terms."""
 
 
 class ChangedTurns:
@@ -167,7 +167,7 @@ class ChangedTurns:
         return float(lexical.rarity(shared))
 
     def _alike(self, position: int, near: NDArray[np.bool_]) -> list[int]:
-        """Return those of the `near` turns in other sessions that are most alike, best first."""
+        """Return the most similar of the `near` turns in other sessions, best first."""
         corpus, sessions = self._corpus, self._corpus.columns["session"]
         _, likeness = corpus.cosines(corpus.direction(position).astype(np.float32))
         near = near & corpus.is_turn & (sessions >= 0) & (sessions != sessions[position])

@@ -94,7 +94,7 @@ class Moments:
         return None
 
     def _decided(self, position: int, paths: Collection[str]) -> Iterator[str]:
-        """Yield the decisions about the file that stand in a chunk, or that rest on its turn."""
+        """Yield the decisions about the file in a chunk, or in the bullets that its turn proves."""
         chunk, section = self._corpus.chunk(position), self._corpus.turn_text(position)
         said = bullet_lines(chunk) if chunk.kind in ("fact", "summary") else []
         lines = [line for line in said if _is_named(line, paths)]

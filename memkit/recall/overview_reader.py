@@ -35,7 +35,7 @@ _WORDS, _LINES = 8, 3
 MOST_SESSIONS = 50
 RECENT_SESSIONS = 20
 BESIDE_SESSIONS = 8
-"""The most sessions to list of a period, beside a rollup or topics, and beside results of other days."""
+"""The most sessions to list of a period, next to a rollup or topics, and next to results of other days."""
 
 MOST_OPEN = 20
 MOST_TOPICS = 12

@@ -56,7 +56,7 @@ ONE_WORD_RELEVANCE = 0.6
 """The same for a prompt with one word that names a subject: many entries have any one word."""
 
 OUR_QUESTION, QUESTION, NO_QUESTION = -0.09, -0.04, 0.17
-"""What a prompt's form adds to it. Who asks what we do, or which port it is, wants to know what was said. A
+"""The relevance that the form of a prompt adds. "What do we do" and "which port is it" ask what was said. A
 task ("add a test for the port") or a question that any book answers ("how do I …") often shares words with a
 memory that does not help, so an entry must also have more of its words.
 """
@@ -110,7 +110,7 @@ that matches, or later with this cosine.
 """
 
 STILL_ASKED = 0.4
-"""A turn of another session says what holds now if it has this share of the relevance of what it changes."""
+"""A turn of another session replaces a turn that it changes if it has this share of its relevance."""
 
 MOST_ALIKE = 3
 STILL_TELLS = 0.6
@@ -120,7 +120,7 @@ NAMED_WORDS = 2
 """The words of the prompt or of the title that a quote without a title must have."""
 
 DECIDED_WEIGHT = 1.5
-"""What it weighs, in words, that a sentence decides something."""
+"""The weight, in words, of a sentence that decides something."""
 
 LEAST_WORDS = 3
 """A shorter prompt ("go on", "yes, please") does not name a subject."""
@@ -368,7 +368,7 @@ class _Quotation:
         fact = next(filter(None, facts), None)
         if fact is not None and self._relevance[fact.position] >= self._least:
             holds, words = self._quoted(fact.position, fact.position)
-            if words:  # say what holds now
+            if words:  # quote the fact instead
                 shown, text, fact = holds, words, None
         name, day, entries = corpus.shown_id(shown), corpus.chunk(shown).date, corpus.columns["entry"]
         entry = {shown, *np.flatnonzero(entries == entries[latest]).tolist()}
@@ -415,7 +415,7 @@ class _Quotation:
     def _outcome(self, position: int, chunk: Chunk, matched: int) -> str:
         """Return what came of an entry that has no bullet, or its heading; "" if nothing may be quoted.
 
-        The title, or that of the entry that `matched`, comes first if the outcome does not name the subject.
+        An outcome that does not name the subject follows its title, or the title of the entry `matched`.
         """
         if chunk.kind in BULLETS or COMPACTION_TITLE in chunk.heading:  # not own, or it repeats the session
             return ""
@@ -448,7 +448,7 @@ class _Quotation:
             known = next((one for one in forms if entry_words(heading, one) in own), "")
             if not known:
                 return ""
-            # Quote what was recorded, whatever else stands in the section.
+            # Quote what was recorded, whatever else is in the section.
             answer = answer if " ".join(answer.split()) == known else known
             outcome = outcome if outcome == "interrupted" else first_sentence(answer)
         said = [one for one in statements(answer) if not one.endswith("…") and _LEFT_OUT not in one]

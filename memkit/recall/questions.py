@@ -59,14 +59,14 @@ ABOUT = re.compile(
 
 LAST_TIME_RESULTS = 30
 LAST_TIME_RELEVANCE = 0.7
-"""A question about the last time reads so many results at once, and gets the newest of those with this
-share of the best relevance.
+"""The results to read at once for a question about the last time, and the least share of the best relevance.
+The newest of them answers.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a request asks: `kind` is "search", or the kind of an `Overview`.
+    """The meaning of a request: `kind` is "search", or the kind of an `Overview`.
 
     `request` has the words without the period, and the period as filters. `is_named` is true if the question
     names the period, and false if options do. `about` has the words that open questions must share, or "".

@@ -139,7 +139,7 @@ class Result:
 
     @property
     def mark(self) -> str:
-        """The line that says that it is out of date, or ""."""
+        """The line that marks it as out of date, or ""."""
         if self.superseded:
             return f"superseded {self.now}"
         return f"earlier; {self.newer}" if self.changed_by else ""
@@ -156,7 +156,7 @@ class Result:
 
     @property
     def node(self) -> str:
-        """Where it is in the timeline: `2026-W47 > 2026-11-20 > 14:02`; "" without a date.
+        """Its place in the timeline: `2026-W47 > 2026-11-20 > 14:02`; "" without a date.
 
         `memkit timeline` takes each of the first two names, and the id of a turn.
         """
@@ -206,8 +206,8 @@ class Answer:
     `degraded` is empty, or one line that explains what the answer lacks. `best` is the relevance of the
     best match, returned or not. `chunks` is the number of chunks that were searched.
 
-    `period` is the one that was asked about, and `words` is the question without it. If the period holds
-    nothing on these words, the results are of other days (`is_outside`). `overview` is the answer to a
+    `period` is the period that the question names, and `words` is the question without it. If nothing in the
+    period matches these words, the results are of other days (`is_outside`). `overview` is the answer to a
     question about work as such, and comes with results of other days. `nearest` names entries that match too
     little to be results, if there are none.
     """

@@ -66,7 +66,7 @@ lose at most 0.3 points of evidence, and two thirds of the results with a releva
 
 NEAREST_RELEVANCE = 0.2
 MOST_NEAREST = 3
-"""If nothing is relevant enough, so many entries of at least this relevance are named, by their titles."""
+"""If nothing is relevant enough, the titles of up to `MOST_NEAREST` entries of this relevance are shown."""
 
 WAIT_SECONDS = 5.0
 """The wait for another process that writes the index, if there is an older index to read."""
@@ -162,7 +162,7 @@ class Searcher:
         )
 
     def _least(self, request: SearchRequest) -> float:
-        """Return the relevance that the best match needs. Who asks for vectors alone gets the nearest."""
+        """Return the relevance that the best match needs: none for a search by vectors alone."""
         if request.minimum is not None:
             return request.minimum
         return 0.0 if self.settings.mode == "dense" else self.settings.best_relevance
@@ -499,7 +499,6 @@ def _open_updated(
     announce: Callable[[str], None],
     notes: list[str],
 ) -> Snapshot | None:
-    """Return the up-to-date snapshot of `project`, None if it has no memory."""
     snapshot = open_snapshot(project, home, settings)
     files = read_files(project, home, settings, snapshot)
     if files.problems and snapshot is not None:

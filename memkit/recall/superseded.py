@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class NewerEntry(NamedTuple):
-    """What changes an entry: the position of its chunk, its day, and the sentence that does.
+    """An entry that changes an earlier one: the position of its chunk, its day, and the sentence.
 
     A fact that `names_bullets` supersedes bullets, too.
     """
