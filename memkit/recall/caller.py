@@ -125,15 +125,14 @@ def expand_entries(
     *,
     other_projects: bool = True,
 ) -> list[Section]:
-    """Return the sections around entries, with marks from git, and with who shared them.
+    """Return the sections around entries, with marks from git.
 
     `directory` is the caller's. See `memkit.recall.expand.expand_known`.
     """
     from memkit.recall.expand import expand_known
     from memkit.recall.git_marks import marked_sections
-    from memkit.recall.team import marked_team_sections
 
     sections = [
         expand_known(project, home, settings_of, name, other_projects=other_projects) for name in names
     ]
-    return marked_sections(marked_team_sections(sections, home), directory)
+    return marked_sections(sections, directory)

@@ -23,8 +23,9 @@ from memkit.index.sections import read_sections
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.projects.project import Project
-from memkit.projects.team_files import copy_of
+from memkit.projects.team_files import copy_of, team_file
 from memkit.recall.names import find_entry
+from memkit.recall.team import team_mark
 from memkit.recall.transcript import find_original
 from memkit.settings import is_server
 from memkit.settings.load import Settings
@@ -179,7 +180,7 @@ def expand(project: Project, home: Home, shown: str, chunk: Chunk) -> Section:
             for name in names:
                 found |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
     transcript, archived, missing = _original(home, chunk.session, turns)
-    return {
+    section: Section = {
         **_section(shown, project.root, str(path), chunk),
         "start_line": document.line_at(start) + 1,
         "end_line": document.line_at(max(start, end - 1)) + 1,
@@ -190,6 +191,9 @@ def expand(project: Project, home: Home, shown: str, chunk: Chunk) -> Section:
         "missing": missing,
         "content": document.body[start:end],
     }
+    if team_file(chunk.source):
+        section["team"] = team_mark(home, project.root, chunk.source)
+    return section
 
 
 def _original(home: Home, session: str, turns: Iterable[str]) -> tuple[str | None, bool, list[str]]:

@@ -16,8 +16,7 @@ from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.projects.project import Project
 from memkit.recall import history
 from memkit.recall.overview import FindTopics, Line, Overview, PeriodNode, TopicCount
-from memkit.recall.periods import Period
-from memkit.recall.results import SearchRequest
+from memkit.recall.results import Period, SearchRequest
 from memkit.timeline.nodes import Span, parts_of, spans_of
 from memkit.timeline.summary import Entry, read_rollup
 from memkit.timeline.tree import Timeline, open_timeline

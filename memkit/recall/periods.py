@@ -10,11 +10,11 @@ import functools
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
 
 from memkit.recall.period_days import LANGUAGES, Language, days_of, is_span, search, shift
+from memkit.recall.results import Period
 
 MOST_CHARACTERS = 200
 """A longer question is a pasted text, whose dates are not those of the question."""
@@ -49,28 +49,6 @@ _NUMBERED = ("date", "day", "week_number")
 _ENDS = r"^\s*(?:$|[?!,;.:]|(?:about|on|nous|qu|sobre|con|en|sur|pour)\b)"  # behind "del 3 al 9"
 _PAST = r"last|past|letzt|vorig|vergangen|derni|pasad|[úu]ltim"
 _AND = r"^\s*(?:and|or|und|oder|et|ou|[you]|和|と)\b"
-
-
-@dataclass(frozen=True, slots=True)
-class Period:
-    """Days, both inclusive; None is open. `text` are the words that name it, or "" if options do."""
-
-    since: date | None
-    until: date | None
-    text: str = ""
-
-    @property
-    def days(self) -> str:
-        """The days to show: `2026-11-16 to 2026-11-22`."""
-        if self.since == self.until:
-            return str(self.since) if self.since else ""
-        if self.since is None:
-            return f"all days until {self.until}"
-        return f"{self.since} to {self.until}" if self.until else f"all days since {self.since}"
-
-    def __str__(self) -> str:
-        says_more = self.text and str(self.since or self.until) not in self.text
-        return f"{self.days} ({self.text})" if says_more else self.days
 
 
 class Found(NamedTuple):

@@ -19,8 +19,8 @@ from memkit.projects.project import Project
 from memkit.recall.overview import FindTopics, Overview
 from memkit.recall.overview_reader import BESIDE_SESSIONS, MOST_SESSIONS, OverviewReader
 from memkit.recall.period_days import LANGUAGES
-from memkit.recall.periods import Period, find_period, is_about_work, without_work_words
-from memkit.recall.results import Answer, SearchRequest
+from memkit.recall.periods import find_period, is_about_work, without_work_words
+from memkit.recall.results import Answer, Period, SearchRequest
 from memkit.timeline.nodes import day_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from typing import Any, TypedDict, cast
 
 from memkit.index.chunk import Chunk
 from memkit.recall.overview import Line, Overview
-from memkit.recall.periods import Period
 from memkit.text import one_line
 from memkit.timeline.nodes import day_of, week_of
 
@@ -26,6 +25,28 @@ _CHUNK_FIELDS = (
 )  # fmt: skip
 
 _MINUTE = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?= |$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Days, both inclusive; None is open. `text` are the words that name it, or "" if options do."""
+
+    since: date | None
+    until: date | None
+    text: str = ""
+
+    @property
+    def days(self) -> str:
+        """The days to show: `2026-11-16 to 2026-11-22`."""
+        if self.since == self.until:
+            return str(self.since) if self.since else ""
+        if self.since is None:
+            return f"all days until {self.until}"
+        return f"{self.since} to {self.until}" if self.until else f"all days since {self.since}"
+
+    def __str__(self) -> str:
+        says_more = self.text and str(self.since or self.until) not in self.text
+        return f"{self.days} ({self.text})" if says_more else self.days
 
 
 @dataclass(frozen=True, slots=True)

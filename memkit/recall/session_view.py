@@ -104,8 +104,8 @@ def view_session(
 ) -> SessionView:
     """Return a session by its id, or the one with a turn, or their first characters.
 
-    It has at most `limit` of its turns, from number `offset` on; by default from the page of the turn on. Marks
-    from git compare files with the worktree `directory`. Raise `NotFoundError` or `AmbiguousIdError`.
+    It has at most `limit` of its turns, from number `offset` on; by default, from the page of the turn on.
+    Marks from git compare files with the worktree `directory`. Raise `NotFoundError` or `AmbiguousIdError`.
     """
     session, turn = timeline.find_session(name)
     days = timeline.days_of(session)
