@@ -1,6 +1,6 @@
 """Put a later entry before the one it changes, and mark the earlier one.
 
-Facts name what they supersede, see `memkit.recall.superseded`. Between other entries only the text tells.
+Facts name what they supersede, see `memkit.recall.selection`. Between other entries only the text tells.
 The point of the earlier entry is its sentences that match the question. A later entry changes it if
 
 - the two are about the same subject: their cosine is at least `LEAST_COSINE`;
@@ -32,8 +32,7 @@ from memkit.index.chunk import Chunk
 from memkit.journal.tool_lines import file_calls
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.recall.excerpts import sentences_of
-from memkit.recall.selection import BulletIndex, Place
-from memkit.recall.superseded import NewerEntry
+from memkit.recall.selection import BulletIndex, NewerEntry, Place
 
 if TYPE_CHECKING:
     from memkit.recall.corpus import Corpus

@@ -29,8 +29,7 @@ from memkit.projects.project import Project
 from memkit.recall.corpus import Corpus
 from memkit.recall.failures import Failure, way_past
 from memkit.recall.pointers import Pointer, bullet_lines, is_short, quotable_line, stated
-from memkit.recall.selection import BulletIndex
-from memkit.recall.superseded import SupersededIndex
+from memkit.recall.selection import BulletIndex, SupersededIndex
 from memkit.text import one_line
 
 MOST_CANDIDATES = 30

@@ -28,8 +28,7 @@ from memkit.recall.fusion import Scores
 from memkit.recall.later import ChangedTurns, tells_change
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
-from memkit.recall.selection import BulletIndex, Place
-from memkit.recall.superseded import SupersededIndex
+from memkit.recall.selection import BulletIndex, Place, SupersededIndex
 from memkit.recall.team import shared_by
 from memkit.subject import subject_of
 from memkit.text import defuse, one_line

@@ -40,8 +40,7 @@ from memkit.recall.later import NewestFirst, decided_first
 from memkit.recall.overview import Line
 from memkit.recall.pieces import fill, joined
 from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
-from memkit.recall.selection import BulletIndex, Place, Selection
-from memkit.recall.superseded import NewerEntry, SupersededIndex
+from memkit.recall.selection import BulletIndex, NewerEntry, Place, Selection, SupersededIndex
 from memkit.recall.team import SharedMemory, interleaved, shared_by, shared_memory
 from memkit.settings import SearchSettings, Settings, load
 from memkit.text import one_line
