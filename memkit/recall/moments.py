@@ -12,15 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.bullets import DECIDED, WrittenBullet, read_bullets
-from memkit.hook.entries import (
-    HOOK_BYTES,
-    OwnEntries,
-    answer_of,
-    did_words,
-    entry_words,
-    heading_words,
-    read_days,
-)
+from memkit.hook.entries import HOOK_BYTES, OwnEntries, did_words, heading_words, read_days
 from memkit.journal.tool_lines import CallLine, FileCall, names_file, read_call
 from memkit.journal.turn_parts import read_parts, read_turn
 from memkit.paths import Home
@@ -28,7 +20,14 @@ from memkit.privacy.redact import redact
 from memkit.projects.project import Project
 from memkit.recall.corpus import Corpus
 from memkit.recall.failures import Failure, way_past
-from memkit.recall.pointers import Pointer, bullet_lines, is_short, quotable_line, stated
+from memkit.recall.pointers import (
+    Pointer,
+    bullet_lines,
+    is_short,
+    own_answer,
+    quotable_line,
+    stated,
+)
 from memkit.recall.selection import BulletIndex, SupersededIndex
 from memkit.text import one_line
 
@@ -133,10 +132,8 @@ class Moments:
         return words if words in answer else redact(words)
 
     def _answer(self, position: int, section: str) -> str:
-        """Return the answer of a turn if this home wrote it, else ""."""
-        known, answer = answer_of(section, 0), read_parts(section).answer
-        is_own = entry_words(heading_words(self._corpus.chunk(position).heading), known) in self._own
-        return answer if is_own and known == " ".join(answer.split()) else ""
+        heading = heading_words(self._corpus.chunk(position).heading)
+        return own_answer(section, heading, self._own) if read_parts(section).answer else ""
 
     def _holding(self, paths: Collection[str]) -> NDArray[np.bool_]:
         corpus = self._corpus

@@ -276,6 +276,16 @@ def is_short(answer: str) -> bool:
     return len(answer) <= SHORT_CHARACTERS and not _NO_PROSE.search(answer)
 
 
+def own_answer(section: str, heading: str, own: Container[str]) -> str:
+    """Return the answer of a turn as this home wrote it, or "" if it did not."""
+    # An earlier version recorded the start of an answer only.
+    forms = (answer_of(section, 0), answer_of(section))
+    known = next((one for one in forms if entry_words(heading, one) in own), "")
+    answer = read_parts(section).answer
+    # Quote what was recorded, whatever else is in the section.
+    return answer if " ".join(answer.split()) == known else known
+
+
 def bullet_lines(chunk: Chunk) -> list[str]:
     """Return the words of each bullet in a chunk."""
     lines = LEADING_HEADINGS.sub("", chunk.content).splitlines()
@@ -442,13 +452,9 @@ class _Quotation:
         section = self._corpus.turn_text(position)
         outcome, answer = outcome_of(section), read_parts(section).answer
         if own is not None:
-            # An earlier version recorded the start of an answer only.
-            forms = (answer_of(section, 0), answer_of(section))
-            known = next((one for one in forms if entry_words(heading, one) in own), "")
-            if not known:
+            answer = own_answer(section, heading, own)
+            if not answer:
                 return ""
-            # Quote what was recorded, whatever else is in the section.
-            answer = answer if " ".join(answer.split()) == known else known
             outcome = outcome if outcome == "interrupted" else first_sentence(answer)
         said = [one for one in statements(answer) if not one.endswith("…") and _LEFT_OUT not in one]
         telling = [one for one in said if tells_change(one)] if position in self._changes else []

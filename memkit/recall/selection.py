@@ -8,8 +8,8 @@ it. With t the best score of its pieces and b that of its bullets, the place sco
 so that a bullet helps its turn only as far as the turn itself matches. The place shows the bullet, which
 takes few tokens, unless the turn's text is worth its length. `docs/benchmarks.md` has the figures.
 
-A fact comes before the entries that it supersedes. Facts are read from their files: the anchor that names what
-a fact supersedes is not part of its chunk.
+A fact comes before the entries that it supersedes. Facts are read from their files: the anchor that names
+what a fact supersedes is not part of its chunk.
 """
 
 from __future__ import annotations
