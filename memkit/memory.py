@@ -174,13 +174,11 @@ class Memory:
                 announce=self.announce,
             )["sections"]  # fmt: skip
         except ServiceUnavailable:
-            from memkit.recall.caller import sections_for
-            from memkit.recall.expand import expand_known
+            from memkit.recall.caller import expand_entries
 
-            sections = [
-                expand_known(self.project, self.home, self.settings_of, one, **may_leave) for one in ids
-            ]
-            sections = sections_for(self.caller, sections, self.home)
+            sections = expand_entries(
+                self.project, self.home, self.settings_of, ids, self.caller.directory, **may_leave
+            )
         try:
             usage.note(self.home, "expand", [section["id"] for section in sections])
         except OSError as error:  # the sections matter more than the count
@@ -245,10 +243,8 @@ class Memory:
             if not self.other_projects:
                 raise OtherProjectsError("this memory may not read other projects")
             projects = projects_with_memory(self.home, projects)
-        return past_sessions(
-            projects, SessionFilters(since, branch, file), self.announce,
-            find_ending=lambda one: open_timeline(one, self.home, self.announce).sessions_ending(),
-        )  # fmt: skip
+        timelines = [open_timeline(one, self.home, self.announce) for one in projects]
+        return past_sessions(timelines, SessionFilters(since, branch, file))
 
     def session_list(
         self, *, since: str = "", until: str = "", branch: str = "", file: str = "", limit: int = 50,
@@ -262,7 +258,7 @@ class Memory:
         from memkit.recall.history import SessionFilters, list_sessions
 
         filters = SessionFilters(since, branch, file, until)
-        return list_sessions(self._timeline, filters, limit, after, self.announce)
+        return list_sessions(self._timeline, filters, limit, after)
 
     def session(self, name: str, *, limit: int = 50, offset: int | None = None) -> SessionView:
         """Return a session with its summaries and turns, their parts, files, and marks.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,9 @@ from memkit.agents.tools import role_of
 from memkit.capture.sessions import Sessions
 from memkit.errors import MemkitError
 from memkit.paths import Home, is_plain_name
+from memkit.projects.project import Project
 from memkit.recall.results import Answer, SearchRequest
+from memkit.settings.load import Settings
 
 if TYPE_CHECKING:
     from memkit.recall.expand import Section
@@ -87,7 +89,7 @@ SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The working directory and the Claude Code session of whoever asks; "" if unknown."""
+    """The working directory and the Claude Code session of a client; "" if unknown."""
 
     directory: str = ""
     session: str = ""
@@ -114,9 +116,23 @@ def answer_for(
     return marked(marked_team(ask(request), home), caller.directory)
 
 
-def sections_for(caller: Caller, sections: list[Section], home: Home) -> list[Section]:
-    """Return the sections that `memkit expand` shows, with marks from git, and who shared them."""
-    from memkit.recall.git_marks import marked_sections
-    from memkit.recall.team import marked_team_sections
+def expand_entries(
+    project: Project,
+    home: Home,
+    settings_of: Callable[[Project], Settings],
+    names: Iterable[str],
+    directory: str,
+    *,
+    other_projects: bool = True,
+) -> list[Section]:
+    """Return the sections around entries, with marks from git.
 
-    return marked_sections(marked_team_sections(sections, home), caller.directory)
+    `directory` is the caller's. See `memkit.recall.expand.expand_known`.
+    """
+    from memkit.recall.expand import expand_known
+    from memkit.recall.git_marks import marked_sections
+
+    sections = [
+        expand_known(project, home, settings_of, name, other_projects=other_projects) for name in names
+    ]
+    return marked_sections(sections, directory)

@@ -19,7 +19,7 @@ from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.recall import usage
-from memkit.recall.caller import Caller, answer_for
+from memkit.recall.caller import SESSION_VARIABLE, Caller, answer_for
 from memkit.recall.overview import FindTopics
 from memkit.recall.results import Answer, SearchRequest
 from memkit.settings import load
@@ -34,9 +34,6 @@ logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 20.0
 """The time limit for an answer: the service may have to load the model and index edited files first."""
-
-SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
-"""Claude Code sets it for each command that Claude runs."""
 
 CAPTURE_SECONDS = 10.0
 """The time limit for capturing waiting events when a search found nothing."""

@@ -71,7 +71,7 @@ class Corpus:
 
     @functools.cached_property
     def is_turn(self) -> NDArray[np.bool_]:
-        """Which chunks are pieces of turns."""
+        """A mask of the chunks that are pieces of turns."""
         return self.where("kind", lambda kind: kind == "turn")
 
     def derived(self, kind: Callable[[Corpus], T]) -> T:
@@ -169,7 +169,7 @@ class Corpus:
 
     def holders(self, query: str) -> NDArray[np.bool_] | None:
         """Return which chunks hold `query` if it is one identifier or word, else None."""
-        found = [part.holders(query) for part in self._parts]
+        found = [one.lexical.holders(query) for one in self.snapshots]
         if all(held is None for held in found):
             return None
         # A function word in the language of one project may be a name in the language of another.
@@ -252,9 +252,6 @@ class _LexicalPart:
     def lexical(self, query: str) -> tuple[Scores, Scores, Scores, Scores]:
         match = self._index.query(query)
         return match.scores, self._passages(query), self._documents(query), match.coverage
-
-    def holders(self, query: str) -> NDArray[np.bool_] | None:
-        return self._index.holders(query)
 
 
 def mask(filters: Filters, corpus: Corpus) -> NDArray[np.bool_]:

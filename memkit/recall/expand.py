@@ -23,8 +23,9 @@ from memkit.index.sections import read_sections
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.projects.project import Project
-from memkit.projects.team_files import copy_of
+from memkit.projects.team_files import copy_of, team_file
 from memkit.recall.names import find_entry
+from memkit.recall.team import team_mark
 from memkit.recall.transcript import find_original
 from memkit.settings import is_server
 from memkit.settings.load import Settings
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from memkit.index.colleagues import ColleagueRow
 
 logger = logging.getLogger(__name__)
+
 
 class _Section(TypedDict):
     id: str
@@ -131,12 +133,15 @@ def _known(project: Project, settings: Settings, chunks: ChunkReader | None, nam
 
 
 def _of_colleague(row: ColleagueRow, root: str) -> Section:
-    chunk = row.chunk
+    shown = row.chunk.entry_id or row.id[:SHOWN_ID_CHARACTERS]
+    return {**_section(shown, root, "", row.chunk), "author": row.author}
+
+
+def _section(shown: str, root: str, path: str, chunk: Chunk) -> Section:
     return {
-        "id": chunk.entry_id or row.id[:SHOWN_ID_CHARACTERS],
+        "id": shown,
         "root": root,
-        "path": "",
-        "author": row.author,
+        "path": path,
         "start_line": chunk.start_line,
         "end_line": chunk.end_line,
         "source": chunk.source,
@@ -175,19 +180,10 @@ def expand(project: Project, home: Home, shown: str, chunk: Chunk) -> Section:
             for name in names:
                 found |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
     transcript, archived, missing = _original(home, chunk.session, turns)
-    return {
-        "id": shown,
-        "root": project.root,
-        "path": str(path),
+    section: Section = {
+        **_section(shown, project.root, str(path), chunk),
         "start_line": document.line_at(start) + 1,
         "end_line": document.line_at(max(start, end - 1)) + 1,
-        "source": chunk.source,
-        "heading": chunk.heading,
-        "breadcrumb": chunk.breadcrumb,
-        "kind": chunk.kind,
-        "date": chunk.date,
-        "session": chunk.session,
-        "branch": chunk.branch,
         "turns": list(turns),
         "citations": list(citations),
         "transcript": transcript,
@@ -195,10 +191,13 @@ def expand(project: Project, home: Home, shown: str, chunk: Chunk) -> Section:
         "missing": missing,
         "content": document.body[start:end],
     }
+    if team_file(chunk.source):
+        section["team"] = team_mark(home, project.root, chunk.source)
+    return section
 
 
 def _original(home: Home, session: str, turns: Iterable[str]) -> tuple[str | None, bool, list[str]]:
-    """Return where the original exchange is: `transcript`, `archived`, and `missing` of the section."""
+    """Return `transcript`, `archived`, and `missing` of the section."""
     transcript, archived, missing = None, False, list[str]()
     try:
         found = find_original(home, session)

@@ -4,7 +4,7 @@
             Bash `pip install pyyaml` → Successfully installed pyyaml-6.0.2
             Bash `pytest -q` → 12 passed
 
-The message alone tells whether two failures are the same: its words without numbers, paths, and IDs.
+Two failures are the same if their messages have the same words, apart from numbers, paths, and IDs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from memkit.text import one_line
 ALIKE, LEAST_WORDS = 0.8, 2
 """The least share of their words that both messages have, and of telling ones: "1 failed" has none."""
 
-STEPS, MOST_STEPS = 2, 6  # the last ones before the call that passed: in a pointer, and for a person who asks
+STEPS, MOST_STEPS = 2, 6  # the last ones before the call that passed: in a pointer, and in `memkit fix`
 COMMAND_CHARACTERS, SHOWN_CHARACTERS, REASON_CHARACTERS = 60, 90, 300
 
 _PREFIX = re.compile(
@@ -50,7 +50,7 @@ _NAMES = re.compile(
     r"""(?<!\w)['"`‘“]([\w.@:-]{1,80})['"`’”](?!\w)|\b([A-Z]{1,3}\d{3,5})\b(?![.\w-])"""
     r"""|(?<![\w-])(--[a-z][\w-]+)|([\w.-]+)[=~>]=\d"""
 )
-"""What tells failures of the same words apart: quoted names, codes such as E0432, options, and packages."""
+"""Failures of the same words differ in these: quoted names, codes such as E0432, options, and packages."""
 
 _NO_SUBJECT = frozenset(
     """actual and any are assert assertionerror bash but can cannot code command could did directory does
@@ -63,7 +63,7 @@ _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
 
 
 class Failure(NamedTuple):
-    """What identifies a failure: the message, its words, the names in it, and the file that it names."""
+    """The identity of a failure: the message, its words, the names in it, and the file that it names."""
 
     reason: str
     words: tuple[str, ...]
@@ -168,7 +168,7 @@ class _DatedCall(NamedTuple):
 
 
 class Fix(NamedTuple):
-    """What was run after a failure in the turn `id`; `passed` is "" if it was not solved there."""
+    """The commands after a failure in the turn `id`; `passed` is "" if it was not solved there."""
 
     date: str
     session: str

@@ -1,18 +1,16 @@
-"""List what a memory holds by time: sessions, notes, and open questions. Reads the day files alone."""
+"""List what a memory holds by time: sessions, notes, and open questions."""
 
 from __future__ import annotations
 
 import functools
 import heapq
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
 from itertools import dropwhile, islice
 from typing import TYPE_CHECKING, TypedDict
 
-from memkit import anchors
 from memkit.errors import JournalError, MemkitError
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.journal import Journal
@@ -27,15 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FindDays = Callable[[Project], Mapping[str, list[str]]]
-"""Returns the sessions to list, each with its first day of all, and all its days in their period."""
-
-FindEnding = Callable[[Project], Iterable[tuple[str, Mapping[str, list[str]]]]]
-"""Returns days (ISO), newest first, with the sessions that were last active then, each with all its days."""
-
 _SEPARATOR = "~"
-
-_HEADING = re.compile(r"^## [^\n]*session:[^\n]*", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +45,17 @@ class SessionFilters:
 
 
 def past_sessions(
-    projects: Iterable[Project],
-    filters: SessionFilters | None = None,
-    announce: Callable[[str], None] = logger.warning,
-    find_days: FindDays | None = None,
-    find_ending: FindEnding | None = None,
+    timelines: Iterable[Timeline], filters: SessionFilters | None = None, before: str = ""
 ) -> Iterator[PastSession]:
-    """Yield the sessions of `projects`, the last active first.
-
-    A day that cannot be read is reported to `announce`, and left out. `find_days` saves reading all days, and
-    `find_ending`, if no period is asked for, also listing all sessions.
-    """
+    """Yield the sessions of projects, the last active first. `before` is the day (ISO) to begin with."""
     wanted = filters or SessionFilters()
-    found = [_History(one, wanted, announce, find_days, find_ending).sessions() for one in projects]
+    found = [_History(one, wanted).sessions(before) for one in timelines]
     return heapq.merge(*found, key=activity, reverse=True)
+
+
+def whole_session(timeline: Timeline, session: str) -> PastSession | None:
+    """Return a session by its id, with all its days."""
+    return _History(timeline, SessionFilters()).joined(session, timeline.days_of(session))
 
 
 def activity(session: PastSession) -> tuple[str, str, str]:
@@ -77,67 +64,41 @@ def activity(session: PastSession) -> tuple[str, str, str]:
 
 
 class _History:
-    def __init__(
-        self,
-        project: Project,
-        filters: SessionFilters,
-        announce: Callable[[str], None],
-        find_days: FindDays | None,
-        find_ending: FindEnding | None,
-    ) -> None:
-        self._find_days = find_days
-        self._find_ending = find_ending
-        self._journal = Journal(project.for_counting())
+    def __init__(self, timeline: Timeline, filters: SessionFilters) -> None:
+        self._timeline = timeline
+        self._journal = timeline.journal
         self._filters = filters
-        self._announce = announce
         self._lines = functools.lru_cache(16)(self._read)
         self._first: dict[str, str] = {}
 
-    def sessions(self) -> Iterator[PastSession]:
-        for date, days_of in self._ending():
+    def sessions(self, before: str) -> Iterator[PastSession]:
+        for date, days_of in self._ending(before):
             if date < self._filters.since:
                 return
-            known = (self._joined(name, days) for name, days in days_of.items())
+            known = (
+                self.joined(name, days)
+                for name, days in days_of.items()
+                if name.startswith(self._filters.session)
+            )
             yield from sorted((one for one in known if one), key=activity, reverse=True)
 
-    def _ending(self) -> Iterable[tuple[str, Mapping[str, list[str]]]]:
-        if self._find_ending is not None:
-            return self._find_ending(self._journal.project)
-        ending: dict[str, dict[str, list[str]]] = {}
-        for session, days in self._all_days().items():
-            if session.startswith(self._filters.session) and (inside := self._inside(days)):
-                ending.setdefault(inside[-1][:10], {})[session] = inside
-        return sorted(ending.items(), reverse=True)
-
-    def _inside(self, days: list[str]) -> list[str]:
+    def _ending(self, before: str) -> Iterable[tuple[str, Mapping[str, list[str]]]]:
+        """Return days (ISO), newest first, with the sessions that were last active then, and their days."""
         since, until = self._filters.since, self._filters.until
-        return [day for day in days if since <= day[:10] <= until] if until else days
-
-    def _all_days(self) -> Mapping[str, list[str]]:
-        find = self._find_days
-        found = find(self._journal.project) if find is not None else self._days_of()
-        self._first = {session: days[0] for session, days in found.items()}
-        return found
-
-    def _days_of(self) -> dict[str, list[str]]:
-        """Return the days of each session, in order. Reading only headings keeps a long memory fast."""
-        found: dict[str, list[str]] = {}
-        for day in self._journal.days():
-            try:
-                text = self._journal.text(f"{day}.md")
-            except JournalError as error:
-                self._announce(str(error))
-                continue
-            named = (anchors.parse(line).get("session") for line in _HEADING.findall(text))
-            for session in dict.fromkeys(filter(None, named)):
-                found.setdefault(session, []).append(day)
-        return found
+        if not until:
+            return self._timeline.sessions_ending(before)
+        ending: dict[str, dict[str, list[str]]] = {}
+        for session, days in self._timeline.session_days(since, until).items():
+            self._first[session] = days[0]
+            inside = [day for day in days if day[:10] >= since]
+            ending.setdefault(inside[-1][:10], {})[session] = inside
+        return sorted(ending.items(), reverse=True)
 
     def _read(self, day: str) -> tuple[DayFile, dict[str, DaySession]]:
         content = self._journal.day(day)
         return content, {one.session: one for one in sessions(day, content)}
 
-    def _joined(self, session: str, days: list[str]) -> PastSession | None:
+    def joined(self, session: str, days: list[str]) -> PastSession | None:
         read = [(self._lines(day), day) for day in days]
         lines = [
             (content, known[session], day) for (content, known), day in read if session in known
@@ -168,7 +129,6 @@ class _History:
 
 
 def _is_wanted(content: DayFile, named: str, turns: list[Section], filters: SessionFilters) -> bool:
-    """Return whether a stretch of work on the branch `named` has the branch and the file of the filters."""
     branch, file = filters.branch, filters.file
     if branch and branch != named and all(one.pairs.get("branch") != branch for one in turns):
         return False
@@ -176,11 +136,6 @@ def _is_wanted(content: DayFile, named: str, turns: list[Section], filters: Sess
         return True
     calls = (call for one in turns for call in read_parts(content.text(one)).file_calls)
     return any(call.is_at([file], by_end=True) for call in calls)
-
-
-def known_days(projects: Iterable[Project]) -> list[str]:
-    """Return the days (ISO) that hold something, oldest first."""
-    return sorted({day[:10] for project in projects for day in Journal(project).days() if day_of(day)})
 
 
 def remarks(
@@ -264,9 +219,7 @@ class SessionPage(TypedDict):
     next: str | None
 
 
-def list_sessions(
-    timeline: Timeline, filters: SessionFilters, limit: int, after: str, announce: Callable[[str], None]
-) -> SessionPage:
+def list_sessions(timeline: Timeline, filters: SessionFilters, limit: int, after: str) -> SessionPage:
     """Return at most `limit` sessions, the last active first, and `next`: `after` of the next page, or None.
 
     Raise `MemkitError` if `after` is none.
@@ -274,16 +227,7 @@ def list_sessions(
     begin = tuple(after.split(_SEPARATOR, 2)) if after else ()
     if begin and (len(begin) != 3 or day_of(begin[0]) is None):
         raise MemkitError("`after` is the `next` of the page before")
-    if filters.until:
-        found = past_sessions(
-            [timeline.project], filters, announce,
-            find_days=lambda _: timeline.session_days(filters.since or "0001-01-01", filters.until),
-        )  # fmt: skip
-    else:
-        first = begin[0][:10] if begin else ""
-        found = past_sessions(
-            [timeline.project], filters, announce, find_ending=lambda _: timeline.sessions_ending(first)
-        )
+    found = past_sessions([timeline], filters, begin[0][:10] if begin else "")
     if begin:
         found = dropwhile(lambda one: activity(one) >= begin, found)
     page = list(islice(found, limit + 1))

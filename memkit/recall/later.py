@@ -1,6 +1,6 @@
 """Put a later entry before the one it changes, and mark the earlier one.
 
-Facts name what they supersede, see `memkit.recall.superseded`. Between other entries only the text tells.
+Facts name what they supersede, see `memkit.recall.selection`. Between other entries only the text tells.
 The point of the earlier entry is its sentences that match the question. A later entry changes it if
 
 - the two are about the same subject: their cosine is at least `LEAST_COSINE`;
@@ -32,7 +32,7 @@ from memkit.index.chunk import Chunk
 from memkit.journal.tool_lines import file_calls
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.recall.excerpts import sentences_of
-from memkit.recall.selection import BulletIndex, ChangingEntry, Place
+from memkit.recall.selection import BulletIndex, NewerEntry, Place
 
 if TYPE_CHECKING:
     from memkit.recall.corpus import Corpus
@@ -128,7 +128,7 @@ ALIKE = 0.5
 MOST_ALIKE = 4
 CHANGED_SHARED = 1.2
 ALSO_SHARED = 0.5
-"""What a later turn says about a change is about the earlier session that has most of its rare terms."""
+"""A later turn that describes a change belongs to the earlier session that has most of its rare terms."""
 
 
 class ChangedTurns:
@@ -166,7 +166,7 @@ class ChangedTurns:
         return float(lexical.rarity(shared))
 
     def _alike(self, position: int, near: NDArray[np.bool_]) -> list[int]:
-        """Return those of the `near` turns in other sessions that are most alike, best first."""
+        """Return the most similar of the `near` turns in other sessions, best first."""
         corpus, sessions = self._corpus, self._corpus.columns["session"]
         _, likeness = corpus.cosines(corpus.direction(position).astype(np.float32))
         near = near & corpus.is_turn & (sessions >= 0) & (sessions != sessions[position])
@@ -268,7 +268,7 @@ class NewestFirst:
             float(corpus.layout.entry_lengths[position]),
         )
 
-    def _change(self, earlier: _Entry, later: _Entry) -> ChangingEntry | None:
+    def _change(self, earlier: _Entry, later: _Entry) -> NewerEntry | None:
         if (
             not {earlier.chunk.kind, later.chunk.kind} <= {"turn", "summary"}
             or earlier.root != later.root
@@ -289,7 +289,7 @@ class NewestFirst:
                     shared = sum(self._rarity(position, term) for term in sorted(terms))
                     if shared >= best:
                         best, text = shared, sentence.text
-        return ChangingEntry(later.place.position, later.chunk.date, text) if text else None
+        return NewerEntry(later.place.position, later.chunk.date, text) if text else None
 
     def _match(self, position: int, content: str) -> list[_Sentence]:
         if position in self._points:
@@ -317,7 +317,7 @@ def _raised(new: _Entry, changed: _Entry) -> _Entry:
     return new._replace(place=new.place._replace(score=score))
 
 
-def _newest(place: Place, later: ChangingEntry) -> Place:
+def _newest(place: Place, later: NewerEntry) -> Place:
     known = place.changed_by
     if known is not None and (known.date, known.position) > (later.date, later.position):
         return place

@@ -11,18 +11,8 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.bullets import DECIDED, WrittenBullet, bullet_words, read_bullets
-from memkit.hook.entries import (
-    HOOK_BYTES,
-    OwnEntries,
-    answer_of,
-    did_words,
-    entry_words,
-    heading_words,
-    read_days,
-)
-from memkit.hook.phrases import sentences
-from memkit.index.chunk import LEADING_HEADINGS
+from memkit.bullets import DECIDED, WrittenBullet, read_bullets
+from memkit.hook.entries import HOOK_BYTES, OwnEntries, did_words, heading_words, read_days
 from memkit.journal.tool_lines import Call, FileCall, names_file, read_call
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
@@ -30,52 +20,29 @@ from memkit.privacy.redact import redact
 from memkit.projects.project import Project
 from memkit.recall.corpus import Corpus
 from memkit.recall.failures import Failure, way_past
-from memkit.recall.pointers import Pointer, quotable_line
-from memkit.recall.superseded import SupersededIndex
+from memkit.recall.pointers import (
+    Pointer,
+    bullet_lines,
+    is_short,
+    own_answer,
+    quotable_line,
+    stated,
+)
+from memkit.recall.selection import BulletIndex, SupersededIndex
 from memkit.text import one_line
 
 MOST_CANDIDATES = 30
 """The turns to look at: the best matches of an error, or the newest that name a file."""
 
 WORDS_CHARACTERS = 300
-_BOLD = re.compile(r"(?<![\w*])\*\*([^\s*][^*\n]{20,400})(?:\.\*\*|\*\*(?=[,:]? [a-z`]))")
-_STATES = re.compile(
-    r"(?i)^(?:the |our |key )?(?:choice|decision|direction|rule)\b[^.:]{0,20}: |\bfrom now on\b"
-    r"|\bwe(?:['’]ll| will)? (?:agreed|always|decided|do(?: no|n['’])t|keep|never|only|stay|store|use)\b"
-    r"|\bI(?:['’]ve)? (?:chose|chosen|decided|picked|preferred|rejected|ruled out|settled|went with)\b"
-)
-_DOUBTS = re.compile(
-    r"(?i)[?:…]$|\b(?:I['’]d|could|if you|maybe|perhaps|propose|recommend|should (?:I|we)|suggest|would)\b"
-)
 _REPORT = re.compile(r"(?i)(?:all|clean|committed|created|done|fixed|it['’]s|now|the (?:fix|problem)|you)\b")
-_NO_PROSE = re.compile(r"^\s*(?:[>|]|[-*+]\s|\\?#|\d+[.)]\s|```)", re.MULTILINE)
 _GOES_ON = re.compile(  # a prompt that has the answer before it carried out
     r"(?i)(?:agreed|build|do (?:it|so|th(?:at|is|e)|both)|fine|go|good|great|implement|make it|ok(?:ay)?"
     r"|perfect|sure|write (?:it|that|the)|ye(?:s|p|ah))\b[^?]{0,50}\Z"
 )
 
-LEAST_WORDS, SHORT_CHARACTERS, MOST_EDITED = 5, 900, 3
-"""Of a sentence, of a short answer, and the files of a turn that decides about one of them."""
-
-
-def stated(answer: str) -> str:
-    """Return the sentence that decides something: by its words or, in a short answer, its emphasis; or ""."""
-    for line in "\n".join(answer.split("```")[::2]).split("\n"):
-        if _NO_PROSE.match(line):
-            continue
-        bold = _BOLD.findall(line) if _is_short(answer) else []
-        openings = tuple(one[:30] for one in bold if len(one.split()) >= LEAST_WORDS)
-        said = list(sentences(line.replace("**", "")))
-        for number, one in enumerate(said):
-            is_decided = _STATES.search(one) is not None or one.startswith(openings)
-            if is_decided and not _DOUBTS.search(one):
-                is_label = len(one.split()) < LEAST_WORDS  # "Decision: Redis."
-                return " ".join(said[number : number + 1 + is_label])
-    return ""
-
-
-def _is_short(answer: str) -> bool:
-    return len(answer) <= SHORT_CHARACTERS and not _NO_PROSE.search(answer)
+MOST_EDITED = 3
+"""The most files of a turn that decides about one of them."""
 
 
 class Moments:
@@ -95,7 +62,7 @@ class Moments:
         if not met.tells:
             return None
         scores = self._corpus.match(met.reason).scores
-        scores = np.where(self._corpus.where("kind", lambda kind: kind == "turn"), scores, 0.0)
+        scores = np.where(self._corpus.is_turn, scores, 0.0)
         best = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
         candidates = [n for n in best.tolist() if scores[n] > 0 and self._is_here(n, session)]
         candidates = [n for n in candidates if self._corpus.shown_id(n) not in shown]
@@ -125,11 +92,10 @@ class Moments:
         return None
 
     def _decided(self, position: int, paths: Collection[str]) -> Iterator[str]:
-        """Yield the decisions about the file that stand in a chunk, or that rest on its turn."""
+        """Yield the decisions about the file in a chunk, or in the bullets that its turn proves."""
         chunk, section = self._corpus.chunk(position), self._corpus.turn_text(position)
-        said = chunk.content if chunk.kind in ("fact", "summary") else ""
-        lines = [bullet_words(line) for line in LEADING_HEADINGS.sub("", said).splitlines()]
-        lines = [line for line in lines if _is_named(line, paths)]
+        said = bullet_lines(chunk) if chunk.kind in ("fact", "summary") else []
+        lines = [line for line in said if _is_named(line, paths)]
         edits = [one for one in read_parts(section).file_calls if one.is_edit] if chunk.kind == "turn" else []
         if any(one.is_at(paths) for one in edits):
             lines = [bullet.text for bullet in self._bullets(position) if bullet.is_verified]
@@ -159,17 +125,15 @@ class Moments:
         is_told = is_edited and bool(decisions(parts.prompt))
         explains = (is_new if edits else is_named) and not _REPORT.match(answer)
         is_repair = any(read_call(line).says_why for line in parts.tools)
-        if not words and (is_told or explains) and _is_short(answer) and not is_repair:
+        if not words and (is_told or explains) and is_short(answer) and not is_repair:
             title = heading_words(self._corpus.chunk(position).heading).partition(" ")[2]
             words = f"{title} → {one_line(answer.replace('**', ''))}"
         # Without emphasis, parts of a secret can join.
         return words if words in answer else redact(words)
 
     def _answer(self, position: int, section: str) -> str:
-        """Return the answer of a turn if this home wrote it, else ""."""
-        known, answer = answer_of(section, 0), read_parts(section).answer
-        is_own = entry_words(heading_words(self._corpus.chunk(position).heading), known) in self._own
-        return answer if is_own and known == " ".join(answer.split()) else ""
+        heading = heading_words(self._corpus.chunk(position).heading)
+        return own_answer(section, heading, self._own) if read_parts(section).answer else ""
 
     def _holding(self, paths: Collection[str]) -> NDArray[np.bool_]:
         corpus = self._corpus
@@ -189,10 +153,8 @@ class Moments:
 
     def _session(self, position: int) -> list[int]:
         """Return the last piece of each turn in the session of a chunk, in order."""
-        sessions, entries = self._corpus.columns["session"], self._corpus.columns["entry"]
-        same = sessions == sessions[position] if sessions[position] >= 0 else entries == entries[position]
-        same &= self._corpus.where("kind", lambda kind: kind == "turn")
-        return list({int(entries[n]): n for n in np.flatnonzero(same).tolist()}.values())
+        turns = self._corpus.derived(BulletIndex).session_turns(position)
+        return [pieces[-1] for pieces in turns] or [position]
 
     def _calls_since(self, position: int) -> list[Call]:
         """Return the calls of a turn, and of those that follow it in its session."""
@@ -206,7 +168,7 @@ class Moments:
         return calls
 
     def _bullets(self, position: int) -> list[WrittenBullet]:
-        """Return the bullets in its day file that cite the turn of a chunk."""
+        """Return the bullets in its day file that cite the turn of a chunk. The index leaves out extracts."""
         source = self._corpus.name("source", position)
         if source not in self._days:
             self._days[source] = [

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from memkit import anchors
 from memkit.errors import AmbiguousIdError, NotFoundError
@@ -75,8 +75,7 @@ class Entry:
         return view
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(NamedTuple):
     name: str
     path: str
     content: DayFile

@@ -166,7 +166,7 @@ class Overview(Struct, frozen=True, omit_defaults=True):
             count = plural(topic.entries, "entry", "entries")
             days = {"begins": topic.first, "ends": topic.last if topic.last != topic.first else ""}
             other = topic.root if topic.root != root else ""
-            yield _entry({"topic": topic.id, **days, "project": other}, f"{topic.label} ({count})")
+            yield entry({"topic": topic.id, **days, "project": other}, f"{topic.label} ({count})")
         rows = [
             (one.begins, one.ends, one.id, one.branch, one.root,
              " → ".join(dict.fromkeys(filter(None, (one.title, one.outcome)))))
@@ -184,13 +184,13 @@ class Overview(Struct, frozen=True, omit_defaults=True):
                 "branch": branch,
                 "project": project if project != root else "",
             }
-            yield _entry(attributes, text)
+            yield entry(attributes, text)
 
 
 def _node_entries(node: PeriodNode, root: str) -> Iterator[str]:
     project = node.root if node.root != root else ""
     words = f"words: {', '.join(node.words)}" if node.words else ""
-    yield _entry({"node": node.id, "project": project}, node.title or words)
+    yield entry({"node": node.id, "project": project}, node.title or words)
     for kind, line in node.parts():
         attributes = {
             "id": line.id,
@@ -200,15 +200,20 @@ def _node_entries(node: PeriodNode, root: str) -> Iterator[str]:
             "citations": ",".join(line.citations),
             "project": project,
         }
-        yield _entry(attributes, line.text)
+        yield entry(attributes, line.text)
 
 
-def _entry(attributes: Mapping[str, str], text: str) -> str:
-    opening = " ".join(f'{key}="{attribute(value)}"' for key, value in attributes.items() if value)
-    return f"<entry {opening}>{defuse(one_line(text, SHOWN_CHARACTERS), 'entry')}</entry>"
+def entry(attributes: Mapping[str, str], text: str) -> str:
+    """Return one line of text as an entry for a model."""
+    return f"{opening_tag(attributes)}{defuse(one_line(text, SHOWN_CHARACTERS), 'entry')}</entry>"
 
 
-def attribute(value: str) -> str:
-    """Return a value as it can stand in an attribute of an entry."""
+def opening_tag(attributes: Mapping[str, str]) -> str:
+    """Return the tag that begins an entry, with the attributes that have a value."""
+    shown = " ".join(f'{key}="{_plain(value)}"' for key, value in attributes.items() if value)
+    return f"<entry {shown}>"
+
+
+def _plain(value: str) -> str:
     plain = "".join(letter if letter.isprintable() else " " for letter in value)
     return plain.replace('"', "'").replace("<", "(").replace(">", ")")

@@ -21,20 +21,22 @@ Count = Sequence[int]
 
 
 class Language(NamedTuple):
-    """How people name periods in a language: words, and templates of phrases made of them.
+    """The words of a language for questions about work, and templates of phrases made of them.
 
     `days` maps words to days before today, `bare_days` those that `bare` has. `seasons` are spring, summer,
     autumn, and winter of the north. `units` maps them to day, week, month, year, or hour. `phrases` are
-    periods wherever they stand, as pairs of kind and template; `bare` ones only after one of the words `at`
+    periods wherever they are, as pairs of kind and template; `bare` ones only after one of the words `at`
     their kind, or in a question about nothing else; `present` are the words for today and others that need a
-    sign (`past`) that the question is about what was done. `since`, `until`, `before`, and `after` stand in
-    front of a period, `since_behind` and the like behind it, `join` between the two of a range, which
+    sign (`past`) that the question is about what was done. `since`, `until`, `before`, and `after` come
+    before a period, `since_behind` and the like after it, `join` between the two of a range, which
     `between` opens. A phrase does not count behind `not_behind` or in front of `not_before`. `generic` are
-    the words of questions about work as such. `ranks` are ordinal numbers, the last one -1; `parts` are
-    thirds and halves, as pairs of how many there are and which one. The template `part` names a part of the
-    period that follows it: "the end of", "the first three days of". Behind `unclear`, a period is half of one
-    that is not understood: "two days before". `periods._compiled` says what {U} and the like in a template, a
-    regular expression, stand for; spaces stand for any white space.
+    the words of questions about work as such; `recent`, `topics`, `last_time`, and `open` are the forms of
+    questions that `memkit.recall.questions` knows. In `open`, a group has what they are about. `ranks` are
+    ordinal numbers, the last one -1; `parts` are thirds and halves, as pairs of how many there are and which
+    one. The template `part` names a part of the period that follows it: "the end of", "the first three days
+    of". Behind `unclear`, a period is half of one that is not understood: "two days before".
+    `periods._compiled` defines {U} and the like in a template, a regular expression. A space in it matches
+    any white space.
     """
 
     days: Mapping[str, int]
@@ -59,6 +61,10 @@ class Language(NamedTuple):
     not_behind: str
     not_before: str
     generic: Collection[str]
+    recent: str
+    topics: str
+    last_time: str
+    open: str
     hint: str = "(?!)"
     since_behind: str = ""
     until_behind: str = ""
@@ -170,7 +176,7 @@ def _back(unit: str, count: int, day: date) -> date:
 
 
 def shift(day: date, days: int) -> date:
-    """Return `day` so many days later, or the same one at the ends of the calendar."""
+    """Return the day `days` after `day`, or `day` itself at the ends of the calendar."""
     try:
         return day + timedelta(days=days)
     except OverflowError:
@@ -221,7 +227,7 @@ def _rolling(named: _Named, language: Language, today: date) -> _Days:
 
 
 def _weekday(named: _Named, language: Language, today: date, *, weeks: int = -1, more: int = 0) -> _Days:
-    """Return the last such day before today, or so many days earlier, or that of so many weeks ago."""
+    """Return the last such day before today, or `more` days earlier, or the one `weeks` weeks ago."""
     back = today.weekday() - _index(named["weekday"], language.weekdays)
     return _span("day", today - timedelta(days=back + 7 * weeks if weeks >= 0 else (back - 1) % 7 + 1 + more))
 

@@ -10,17 +10,17 @@ import functools
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
 
 from memkit.recall.period_days import LANGUAGES, Language, days_of, is_span, search, shift
+from memkit.recall.results import Period
 
 MOST_CHARACTERS = 200
 """A longer question is a pasted text, whose dates are not those of the question."""
 
 _HINTS = [re.compile(language.hint, re.IGNORECASE) for language in LANGUAGES]
-"""Every period of a language has one of these. Compiled and searched in less time than the phrases take."""
+"""Every period of a language has a hint. Hints compile and match faster than the phrases."""
 
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|„[^“”]*[“”]|«[^»]*»|「[^」]*」|(?<!\w)'[^']*'(?!\w)")
 _CODE_BEHIND = r"(?<![\w./\\@#$=<>{\[_:-])(?<!\w['’])"
@@ -28,7 +28,7 @@ _CODE_AHEAD = r"(?![\w(=\[{/\\@_-]|[.:][\w/\\]|\s*\d\d?:\d\d)"
 _PUNCTUATION = "?!.,;:…\"()¿¡、。？！，；：「」 \t\n-–"
 _LOOK_BEHIND = 40
 _LINK = r"^\s*,?\s*(?:(?:of the|of|in|on|am|im|des|der|de|du|del|de la|le|la|el|en)\s+|[的の]\s*)?$"
-"""What can be between a month or weekday and the year or week that it is in."""
+"""The words between a month or weekday and the year or week that it is in."""
 
 _DASH = re.compile(
     r"(?<![\w.-])(\d{1,2}(?:\.|st|nd|rd|th)?(?=-\d{1,2}(?:st|nd|rd|th)?\b(?!-))|mid?|early|late)-", re.I
@@ -37,7 +37,7 @@ _DASH = re.compile(
 
 _IN_YEAR = ("month", "date", "week_of", "week_number", "quarter", "half", "season")
 _INSIDE = {"weekday": "week", "this_weekend": "week", "day": "month", **dict.fromkeys(_IN_YEAR, "year")}
-"""The length of the period inside of which a kind of points is resolved."""
+"""By kind of point, the length of the period that can narrow it."""
 
 _EVERY = {"weekday": 7, "day": 30, **dict.fromkeys(_IN_YEAR, 364)}
 """After how many days such a point comes again. Without a year, it is the latest one, or next to another."""
@@ -49,28 +49,6 @@ _NUMBERED = ("date", "day", "week_number")
 _ENDS = r"^\s*(?:$|[?!,;.:]|(?:about|on|nous|qu|sobre|con|en|sur|pour)\b)"  # behind "del 3 al 9"
 _PAST = r"last|past|letzt|vorig|vergangen|derni|pasad|[úu]ltim"
 _AND = r"^\s*(?:and|or|und|oder|et|ou|[you]|和|と)\b"
-
-
-@dataclass(frozen=True, slots=True)
-class Period:
-    """Days, both inclusive; None is open. `text` are the words that name it, or "" if options do."""
-
-    since: date | None
-    until: date | None
-    text: str = ""
-
-    @property
-    def days(self) -> str:
-        """The days to show: `2026-11-16 to 2026-11-22`."""
-        if self.since == self.until:
-            return str(self.since) if self.since else ""
-        if self.since is None:
-            return f"all days until {self.until}"
-        return f"{self.since} to {self.until}" if self.until else f"all days since {self.since}"
-
-    def __str__(self) -> str:
-        says_more = self.text and str(self.since or self.until) not in self.text
-        return f"{self.days} ({self.text})" if says_more else self.days
 
 
 class Found(NamedTuple):
@@ -112,7 +90,7 @@ class _Unclear(Exception):
 def find_period(text: str, today: date) -> Found | None:
     """Return the period that a question names, or None. Never raises.
 
-    A period of which only a part is understood is none: half a range would be a wrong one.
+    If only a part of a period is understood, return None: half a range would be wrong.
     """
     if len(text) > MOST_CHARACTERS:
         return None
@@ -134,7 +112,6 @@ def find_period(text: str, today: date) -> Found | None:
 
 
 def _read(text: str, words: Language, today: date) -> list[_Phrase]:
-    """Return the phrases of one language. Raise `_Unclear`."""
     points: list[_Point] = []
     for point in sorted(_points(text, words, today), key=lambda one: (one.start, -one.end, one.is_bare)):
         if not points or point.start >= points[-1].end:  # of those that overlap the first, then the longest
@@ -225,7 +202,7 @@ def without_work_words(text: str, more: Collection[str]) -> str:
 
 
 class _Phrase(NamedTuple):
-    """Where a period with the words that belong to it starts and ends, and its days."""
+    """A period with the words that belong to it: its start and end in the text, and its days."""
 
     start: int
     end: int

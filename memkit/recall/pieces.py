@@ -84,7 +84,7 @@ def _unseen(chunk: Chunk, seen: set[tuple[int, str]]) -> Chunk | None:
 
     A line is known by number and text: the pieces of one long line share its number.
     """
-    # Counted from the end: lines that memkit derives are not in a chunk, and they stand above its last one.
+    # Counted from the end: a chunk lacks the lines that memkit derives, which are above its last line.
     first = chunk.end_line - chunk.content.rstrip("\n").count("\n")
     lines = list(enumerate(chunk.content.split("\n"), first))
     if headings := LEADING_HEADINGS.match(chunk.content):

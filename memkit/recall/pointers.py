@@ -16,7 +16,7 @@ import numpy as np
 
 from memkit.bullets import bullet_words
 from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
-from memkit.hook.phrases import first_sentence
+from memkit.hook.phrases import first_sentence, sentences
 from memkit.index.chunk import BULLETS, LEADING_HEADINGS, Chunk
 from memkit.journal.outcomes import statements
 from memkit.journal.sessions import outcome_of
@@ -28,8 +28,7 @@ from memkit.recall.fusion import Scores
 from memkit.recall.later import ChangedTurns, tells_change
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
-from memkit.recall.selection import BulletIndex, Place
-from memkit.recall.superseded import SupersededIndex
+from memkit.recall.selection import BulletIndex, Place, SupersededIndex
 from memkit.recall.team import shared_by
 from memkit.subject import subject_of
 from memkit.text import defuse, one_line
@@ -56,7 +55,7 @@ ONE_WORD_RELEVANCE = 0.6
 """The same for a prompt with one word that names a subject: many entries have any one word."""
 
 OUR_QUESTION, QUESTION, NO_QUESTION = -0.09, -0.04, 0.17
-"""What a prompt's form adds to it. Who asks what we do, or which port it is, wants to know what was said. A
+"""The relevance that the form of a prompt adds. "What do we do" and "which port is it" ask what was said. A
 task ("add a test for the port") or a question that any book answers ("how do I …") often shares words with a
 memory that does not help, so an entry must also have more of its words.
 """
@@ -110,7 +109,7 @@ that matches, or later with this cosine.
 """
 
 STILL_ASKED = 0.4
-"""A turn of another session says what holds now if it has this share of the relevance of what it changes."""
+"""A turn of another session replaces a turn that it changes if it has this share of its relevance."""
 
 MOST_ALIKE = 3
 STILL_TELLS = 0.6
@@ -120,17 +119,28 @@ NAMED_WORDS = 2
 """The words of the prompt or of the title that a quote without a title must have."""
 
 DECIDED_WEIGHT = 1.5
-"""What it weighs, in words, that a sentence is in bold, or begins with "Decision:"."""
+"""The weight, in words, of a sentence that decides something."""
 
 LEAST_WORDS = 3
 """A shorter prompt ("go on", "yes, please") does not name a subject."""
 
 _CANDIDATES = 16
-_BOLD = re.compile(r"\*\*([^*\n]{16,}?)[.:]?\*\*")
-_DECISION = re.compile(
-    r"(?:decision|decided|choice|rule|conclusion|entscheidung|décision|decisión)\b[^:]{0,20}:", re.IGNORECASE
+_BOLD = re.compile(r"(?<![\w*])\*\*([^\s*][^*\n]{20,400})(?:\.\*\*|\*\*(?=[,:]? [a-z`]))")
+_STATES = re.compile(
+    r"(?i)^(?:the |our |key )?"
+    r"(?:choice|conclusion|decision|direction|rule|entscheidung|décision|decisión)\b[^.:]{0,20}: "
+    r"|\bfrom now on\b"
+    r"|\bwe(?:['’]ll| will)? (?:agreed|always|decided|do(?: no|n['’])t|keep|never|only|stay|store|use)\b"
+    r"|\bI(?:['’]ve)? (?:chose|chosen|decided|picked|preferred|rejected|ruled out|settled|went with)\b"
 )
-_PROPOSAL = re.compile(r"\bI(?:['’]d| would| propose| suggest| recommend)\b|\boptions?\b", re.IGNORECASE)
+_DOUBTS = re.compile(
+    r"(?i)[?:…]$|\b(?:I['’]d|could|if you|maybe|perhaps|propose|recommend|should (?:I|we)|suggest|would)\b"
+)
+_NO_PROSE = re.compile(r"^\s*(?:[>|]|[-*+]\s|\\?#|\d+[.)]\s|```)", re.MULTILINE)
+
+STATED_WORDS, SHORT_CHARACTERS = 5, 900
+"""The least words of a sentence that says by itself what was decided, and the length of a short answer."""
+
 _LEFT_OUT = "characters left out"
 _QUOTES = re.compile("[“”„‟″‶〝〞〟＂❝❞«»]")
 OPENING = "Earlier work on this, quoted:"
@@ -245,6 +255,43 @@ def lay_out(pointers: Sequence[Pointer], opening: str = OPENING) -> str:
     return f"{opening}\n{text}{_CLOSING}" if text else ""
 
 
+def stated(answer: str) -> str:
+    """Return the sentence that decides something: by its words or, in a short answer, its emphasis; or ""."""
+    for line in "\n".join(answer.split("```")[::2]).split("\n"):
+        if _NO_PROSE.match(line):
+            continue
+        bold = _BOLD.findall(line) if is_short(answer) else []
+        openings = tuple(one[:30] for one in bold if len(one.split()) >= STATED_WORDS)
+        said = list(sentences(line.replace("**", "")))
+        for number, one in enumerate(said):
+            is_decided = _STATES.search(one) is not None or one.startswith(openings)
+            if is_decided and not _DOUBTS.search(one):
+                is_label = len(one.split()) < STATED_WORDS  # "Decision: Redis."
+                return " ".join(said[number : number + 1 + is_label])
+    return ""
+
+
+def is_short(answer: str) -> bool:
+    """Return whether an answer is short prose, which hardly has emphasis but for what it decides."""
+    return len(answer) <= SHORT_CHARACTERS and not _NO_PROSE.search(answer)
+
+
+def own_answer(section: str, heading: str, own: Container[str]) -> str:
+    """Return the answer of a turn as this home wrote it, or "" if it did not."""
+    # An earlier version recorded the start of an answer only.
+    forms = (answer_of(section, 0), answer_of(section))
+    known = next((one for one in forms if entry_words(heading, one) in own), "")
+    answer = read_parts(section).answer
+    # Quote what was recorded, whatever else is in the section.
+    return answer if " ".join(answer.split()) == known else known
+
+
+def bullet_lines(chunk: Chunk) -> list[str]:
+    """Return the words of each bullet in a chunk."""
+    lines = LEADING_HEADINGS.sub("", chunk.content).splitlines()
+    return [bullet_words(line) for line in lines if line.strip()]
+
+
 def quotable_line(text: str, limit: int = TEXT_CHARACTERS) -> str:
     """Return text of a conversation as one line that cannot end its quotation."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
@@ -320,7 +367,7 @@ class _Quotation:
         told = [(n, shown, text) for n, shown, text in quoted if text]
         if not told:
             return None, set()
-        weights = [weigh(text) / (2 if _PROPOSAL.search(text) else 1) for _, _, text in told]
+        weights = [weigh(text) / (2 if _DOUBTS.search(text) else 1) for _, _, text in told]
         best = next(n for n, weight in enumerate(weights) if weight >= STILL_TELLS * max(weights))
         if not max(weights):
             best = max(range(len(told)), key=lambda n: self._relevance[told[n][0]])
@@ -330,7 +377,7 @@ class _Quotation:
         fact = next(filter(None, facts), None)
         if fact is not None and self._relevance[fact.position] >= self._least:
             holds, words = self._quoted(fact.position, fact.position)
-            if words:  # say what holds now
+            if words:  # quote the fact instead
                 shown, text, fact = holds, words, None
         name, day, entries = corpus.shown_id(shown), corpus.chunk(shown).date, corpus.columns["entry"]
         entry = {shown, *np.flatnonzero(entries == entries[latest]).tolist()}
@@ -365,12 +412,10 @@ class _Quotation:
         corpus = self._corpus
         bullets = [position] if chunk.kind in BULLETS else []
         if chunk.kind == "turn":
-            cited = {n for turn in corpus.derived(BulletIndex).turns(position) for n in turn.bullets}
-            bullets = [n for n in cited if not corpus.derived(BulletIndex).is_unverified[n]]
+            bullets = corpus.derived(BulletIndex).verified(position)
         for best in sorted(bullets, key=self._relevance.__getitem__, reverse=True):
             one = corpus.chunk(best)
-            lines = [line for line in LEADING_HEADINGS.sub("", one.content).splitlines() if line.strip()]
-            words = [bullet_words(line) for line in lines]
+            words = bullet_lines(one)
             own = self._own_of(corpus.root(best), one)
             if words and (own is None or all(line in own for line in words)):
                 return best, " ".join(words)
@@ -379,7 +424,7 @@ class _Quotation:
     def _outcome(self, position: int, chunk: Chunk, matched: int) -> str:
         """Return what came of an entry that has no bullet, or its heading; "" if nothing may be quoted.
 
-        The title, or that of the entry that `matched`, comes first if the outcome does not name the subject.
+        An outcome that does not name the subject follows its title, or the title of the entry `matched`.
         """
         if chunk.kind in BULLETS or COMPACTION_TITLE in chunk.heading:  # not own, or it repeats the session
             return ""
@@ -407,20 +452,15 @@ class _Quotation:
         section = self._corpus.turn_text(position)
         outcome, answer = outcome_of(section), read_parts(section).answer
         if own is not None:
-            # An earlier version recorded the start of an answer only.
-            forms = (answer_of(section, 0), answer_of(section))
-            known = next((one for one in forms if entry_words(heading, one) in own), "")
-            if not known:
+            answer = own_answer(section, heading, own)
+            if not answer:
                 return ""
-            # Quote what was recorded, whatever else stands in the section.
-            answer = answer if " ".join(answer.split()) == known else known
             outcome = outcome if outcome == "interrupted" else first_sentence(answer)
         said = [one for one in statements(answer) if not one.endswith("…") and _LEFT_OUT not in one]
         telling = [one for one in said if tells_change(one)] if position in self._changes else []
-        weigh, bold = self._weigher(position), _BOLD.findall(answer)
-        marked = {one for one in said if _DECISION.match(one) or any(words in one for words in bold)}
+        weigh, decided = self._weigher(position), stated(answer)
         ranked = [outcome, *(telling or said)]
-        ranked.sort(key=lambda one: -weigh(one) - DECIDED_WEIGHT * (one in marked))
+        ranked.sort(key=lambda one: -weigh(one) - DECIDED_WEIGHT * (bool(one) and one in decided))
         best = next((one for one in ranked if self._adds(position, one)), "")
         for following in said[said.index(best) + 1 :] if best in said else ():
             if len(best) + len(following) >= TEXT_CHARACTERS:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
@@ -18,123 +18,65 @@ from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.recall.overview import FindTopics, Overview
 from memkit.recall.overview_reader import BESIDE_SESSIONS, MOST_SESSIONS, OverviewReader
-from memkit.recall.periods import Period, find_period, is_about_work, without_work_words
-from memkit.recall.results import Answer, SearchRequest
+from memkit.recall.period_days import LANGUAGES
+from memkit.recall.periods import find_period, is_about_work, without_work_words
+from memkit.recall.results import Answer, Period, SearchRequest
 from memkit.timeline.nodes import day_of
 
 if TYPE_CHECKING:
     from memkit.recall.search import Searcher
 
-RECENT = re.compile(
-    r"^(?:(?:so|and|please|tell me|remind me|show me|list|give me|an?|the)\W+)*(?:"
-    r"(?:what|which)\b.*\b(?:topics|subjects|themes)\b|"
-    r"what (?:have|had|did|were|are) (?:we|i|you)\b|what(?:['’]ve| have) (?:we|i|you)\b|"
-    r"(?:overview|summary|recap|list) of\b.*\b(?:topics|sessions|work|progress)|(?:recent|last|latest) sessions\b|"
-    r"(?:was|woran|worüber) (?:haben|hatten|habe) (?:wir|ich)\b|(?:welche|an welchen) (?:themen|sitzungen)\b|"
-    r"(?:qu['’]|sur quoi |de quoi )(?:avons-nous|a-t-on|ai-je|est-ce qu['’]on a|est-ce que (?:nous avons|j['’]ai))|"
-    r"(?:sur )?quels? (?:sujets|thèmes)\b|¿?(?:en |de )?qué (?:hicimos|hice|hemos|he|temas|trabajamos)\b|"
-    r"(?:我们|我們|咱们|我)?(?:最近)?(?:都)?(?:做|讨论|討論|聊|处理|完成)[过過了]*(?:什么|什麼|哪些|啥)|(?:有)?哪些(?:主题|主題|话题|話題)|"
-    r"(?:最近)?(?:は)?(?:何を(?:し|やっ|作業)|どんな(?:トピック|テーマ|作業|話題|こと))"
-    r")",
-    re.IGNORECASE,
-)
+_LEAD = "so|and|please|tell me|remind me|show me|list|give me|an?|the"
+
+
+def _any(lead: str, patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(f"{lead}(?:{'|'.join(patterns)})", re.IGNORECASE)
+
+
+RECENT = _any(rf"^(?:(?:{_LEAD})\W+)*", (one.recent for one in LANGUAGES))
 """Questions about work as such, if they have no other words: "what topics have we worked on"."""
 
-TOPICS = re.compile(
-    r"^(?:(?:so|and|please|tell me|remind me|show me|list|give me|an?|the|on|about)\W+)*(?:"
-    r"(?:what|which)\b.*\b(?:topics?|subjects?|themes?)\b|what\b.*\b(?:we|i|you)\b.*\bworking\b|"
-    r"(?:overview|summary|recap|list) of\b.*\btopics\b|"
-    r"(?:an |über )?welche[nr]? themen\b|(?:sur )?quels? (?:sujets|thèmes)\b|¿?(?:en |de |sobre )?qué temas\b|"
-    r".*(?:哪些|什么|什麼)(?:主题|主題|话题|話題)|.*(?:どんな|何の)(?:トピック|テーマ|話題)"
-    r")",
-    re.IGNORECASE,
-)
+TOPICS = _any(rf"^(?:(?:{_LEAD}|on|about)\W+)*", (one.topics for one in LANGUAGES))
 """Questions about what the work was on, if they have no other words: "what topics did we work on"."""
 
-LAST_TIME = re.compile(
-    r"\bwhen (?:did|have|had|was|were) (?:we|i|you|claude|it|this|that|the \w+) last\b|\bwhen was the last time\b|\bthe last time (?:we|i|you)\b|"
-    r"\bwann (?:haben|habe|hat|hatten|wurde|war)\b.*\b(?:zuletzt|das letzte mal|zum letzten mal)\b|"
-    r"\bquand\b.*\b(?:pour )?la dernière fois\b|\bcuándo\b.*\b(?:por )?última vez\b|(?:上次|上一次|最后一次|最後一次|最近一次).*(?:什么时候|什麼時候|何时|何時)|"
-    r"(?:什么时候|什麼時候|何时|何時).*(?:上次|上一次|最后一次|最後一次|最近一次)|最後に.*(?:いつ|何時)|前回.*いつ",
-    re.IGNORECASE,
-)
+LAST_TIME = _any("", (one.last_time for one in LANGUAGES))
 """Questions about the last time: the newest answer is wanted, not the best one."""
 
 LAST_TIME_WORDS = frozenset(
-    "when last latest ran run use used see saw seen wann zuletzt letzte letzten angefasst geändert benutzt quand dernière fois "
-    "touché changé utilisé cuándo última vez tocamos cambiamos usamos".split()
+    "when last latest ran run use used see saw seen wann zuletzt letzte letzten angefasst geändert benutzt "
+    "quand dernière fois touché changé utilisé cuándo última vez tocamos cambiamos usamos".split()
 )
 """Words of such questions that name no subject. Those of questions about work name none either."""
 
-OPEN = (
-    re.compile(
-        r"^(?:(?:so|and|ok|please|tell|show|list|give|me|us|what|whats|which|anything|any|is|are|was|were|there|the|all|our|my|"
-        r"do|does|did|we|i|have|has|had|things?|else|s|re|still|of|work)[\s'’,]+)*"
-        r"(?:left open|still open|is open|are open|open (?:questions?|points?|items?|ends?|threads?|tasks?|to-?dos?|topics?)|"
-        r"loose ends?|unfinished(?: (?:work|business|things))?|unresolved(?: questions?)?|outstanding|pending|"
-        r"left(?: over)?(?: to (?:do|be done))?|to-?dos? left|(?:remains?|remaining)(?: (?:open|to (?:do|be done)))?)"
-        r"(?P<about>(?:\W.*)?)$",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"^(?:was (?:ist|sind|war|bleibt|blieb) (?:denn )?(?:noch )?(?:offen(?: geblieben)?|unerledigt|zu tun)|was steht noch aus|"
-        r"was fehlt noch|(?:welche |gibt es |was sind )?(?:noch |die )?offene[nr]? (?:fragen|punkte|aufgaben|themen)(?: (?:sind|gibt es))?(?: noch)?)"
-        r"(?P<about>(?:\W.*)?)$",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"^(?:(?:qu['’]est-ce qui|que|quoi|il) reste(?:-t-il)?(?: (?:ouvert|à faire|en suspens|à finir))?|"
-        r"(?:quel(?:le)?s? (?:sont )?)?(?:les )?(?:questions|points|sujets|tâches) (?:sont )?(?:encore )?(?:ouvert(?:e)?s|en suspens))"
-        r"(?P<about>(?:\W.*)?)$",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"^¿?(?:qué (?:queda|falta|quedó|está)(?: (?:aún|todavía))?(?: (?:abierto|pendiente|por hacer))?|(?:cuáles son )?(?:qué )?(?:las |los )?"
-        r"(?:preguntas|cuestiones|tareas|temas|puntos) (?:están |quedan )?(?:pendientes|abiert[oa]s))"
-        r"(?P<about>(?:\W.*)?)$",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"^(?P<about>.*?)(?:还有|還有|有|还剩|還剩)?(?:什么|什麼|哪些)?(?:问题|問題|事情|工作|任务|任務)?(?:还|還)?(?:没有?|沒有?|未)"
-        r"(?:完成|做完|解决|解決|做)(?:的(?:问题|問題|事情|工作|任务|任務))?$|^(?P<about2>.*?)的?(?:待办(?:事项)?|待辦(?:事項)?|遗留问题|遺留問題)$"
-    ),
-    re.compile(
-        r"^(?P<about>.*?)[でにのは]?(?:まだ)?(?:(?:何が)?(?:残って|終わって(?:い)?ない|未解決|未完了)(?:い?る|います)?|残(?:件|課題|タスク|作業))"
-        r"(?:の?(?:こと|作業|課題|問題|タスク|もの))?(?:は?(?:何|なに)?(?:です)?か?)?$"
-    ),
-)
-"""Questions about what is left open, by language. `about` is what they are about, or ""."""
-
-OPEN_UNSPACED = OPEN[-2:]
-"""Those of the languages that put the subject first, without a preposition."""
+OPEN = [(re.compile(one.open, re.IGNORECASE), one.is_spaced) for one in LANGUAGES]
+"""Questions about what is left open. Languages without spaces put the subject first, with no preposition."""
 
 ABOUT = re.compile(
-    r"^\W*(?:on|about|for|with|in|of|from|regarding|von|vom|zu|zum|zur|bei|beim|am|an|im|in|über|für|sur|pour|dans|avec|du|de|"
-    r"sobre|en|con|para|del)\W+(?P<words>.+)$",
+    r"^\W*(?:on|about|for|with|in|of|from|regarding|von|vom|zu|zum|zur|bei|beim|am|an|im|über|für"
+    r"|sur|pour|dans|avec|du|de|sobre|en|con|para|del)\W+(?P<words>.+)$",
     re.IGNORECASE,
 )
 
-
 LAST_TIME_RESULTS = 30
 LAST_TIME_RELEVANCE = 0.7
-"""A question about the last time reads so many results at once, and gets the newest of those with this
-share of the best relevance.
+"""The results to read at once for a question about the last time, and the least share of the best relevance.
+The newest of them answers.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a request asks: `kind` is "search", or the kind of an `Overview`.
+    """The meaning of a request: `kind` is "search", or the kind of an `Overview`.
 
-    `request` has the words without the period, and the period as filters. `about` are the words that open
-    questions must share, or "". `is_named` tells that the period is in the question, not in options.
+    `request` has the words without the period, and the period as filters. `is_named` is true if the question
+    names the period, and false if options do. `about` has the words that open questions must share, or "".
     """
 
     kind: str
     request: SearchRequest
     period: Period | None
+    is_named: bool
     about: str = ""
-    is_named: bool = False
 
 
 def understand(request: SearchRequest, today: date) -> Question:
@@ -149,23 +91,20 @@ def understand(request: SearchRequest, today: date) -> Question:
         filters = replace(filters, since=period.since, until=period.until)
     asked = replace(request, query=words, filters=filters)
     is_named = found is not None and not (request.filters.since or request.filters.until)
+    is_work = is_about_work(words)
     if filters.kind or filters.path:  # an overview is of sessions
-        if found and is_about_work(words):
+        if found and is_work:
             asked = replace(asked, query=request.query, minimum=0.0)
-        return Question("search", asked, period, "", is_named)
+        return Question("search", asked, period, is_named)
     about = _open_about(words)
     if about is not None:
-        return Question("open", asked, period, about, is_named)
-    asks_for_work = is_about_work(words) and _asks_for_work(words)
-    if is_about_work(words) and TOPICS.search(words.strip()):
-        return Question("topics", asked, period, "", is_named)
-    if period is not None and (asks_for_work or (found and is_about_work(words))):
-        return Question("period", asked, period, "", is_named)
-    return Question("recent" if asks_for_work else "search", asked, period, "", is_named)
-
-
-def _asks_for_work(words: str) -> bool:
-    return RECENT.search(words.strip()) is not None
+        return Question("open", asked, period, is_named, about)
+    asks_for_work = is_work and RECENT.search(words.strip()) is not None
+    if is_work and TOPICS.search(words.strip()):
+        return Question("topics", asked, period, is_named)
+    if period is not None and (asks_for_work or (found and is_work)):
+        return Question("period", asked, period, is_named)
+    return Question("recent" if asks_for_work else "search", asked, period, is_named)
 
 
 def _open_about(words: str) -> str | None:
@@ -173,12 +112,12 @@ def _open_about(words: str) -> str | None:
     asked = words.strip(" ?!.？！。")
     if " " not in asked and asked.isascii():  # `memkit search pending`
         return None
-    for pattern in OPEN:
-        if (match := pattern.match(asked)):
+    for pattern, is_spaced in OPEN:
+        if match := pattern.match(asked):
             about = next(filter(None, match.groups()), "").strip(" ?!.,")
             if is_about_work(about):
                 return ""
-            if not about.isascii() and pattern in OPEN_UNSPACED:
+            if not (about.isascii() or is_spaced):
                 return about
             named = ABOUT.match(about)
             return named["words"] if named else None
@@ -202,7 +141,7 @@ def answer(
     today = request.today or date.today()
     asked = understand(request, today)
     reader = OverviewReader(asked.request, asked.period, projects, home, today, announce)
-    overview = None
+    overview: Overview | None = None
     if asked.kind == "topics":
         overview = reader.topics(find_topics)
     elif asked.kind == "period":
@@ -219,17 +158,21 @@ def answer(
         overview = reader.recent()
     elif asked.kind == "open":
         overview = reader.open(asked.about)
-    if overview is None:
+    is_outside = False
+    if overview is not None:
+        took = round((time.perf_counter() - started) * 1000, 3)
+        found = Answer(request.query, "overview", "", took, [])
+    else:
         found = _search(asked.request, searcher())
         is_outside = asked.is_named and not found.results and asked.request.query.strip() != ""
         if is_outside:
             open_filters = replace(asked.request.filters, since=None, until=None)
             found = _search(replace(asked.request, filters=open_filters), searcher())
             overview = reader.period(BESIDE_SESSIONS)
-        return _told(found, request, asked, overview, is_outside=is_outside)
-    took = round((time.perf_counter() - started) * 1000, 3)
-    nothing = Answer(request.query, "overview", "", took, [])
-    return _told(nothing, request, asked, overview)
+    return replace(
+        found, query=request.query, period=asked.period, words=asked.request.query, overview=overview,
+        is_outside=is_outside,
+    )  # fmt: skip
 
 
 def _search(request: SearchRequest, searcher: Searcher) -> Answer:
@@ -254,17 +197,3 @@ def _search(request: SearchRequest, searcher: Searcher) -> Answer:
         near |= {(one.root, one.id): one for one in later.results}
     in_order = sorted(near.values(), key=lambda one: one.chunk.date, reverse=True)
     return replace(found, results=[*in_order, *others][:size])
-
-
-def _told(
-    found: Answer,
-    request: SearchRequest,
-    asked: Question,
-    overview: Overview | None,
-    *,
-    is_outside: bool = False,
-) -> Answer:
-    return replace(
-        found, query=request.query, period=asked.period, words=asked.request.query, overview=overview,
-        is_outside=is_outside,
-    )  # fmt: skip

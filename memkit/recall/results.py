@@ -14,7 +14,6 @@ from typing import Any, TypedDict, cast
 
 from memkit.index.chunk import Chunk
 from memkit.recall.overview import Line, Overview
-from memkit.recall.periods import Period
 from memkit.text import one_line
 from memkit.timeline.nodes import day_of, week_of
 
@@ -26,6 +25,28 @@ _CHUNK_FIELDS = (
 )  # fmt: skip
 
 _MINUTE = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?= |$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Days, both inclusive; None is open. `text` are the words that name it, or "" if options do."""
+
+    since: date | None
+    until: date | None
+    text: str = ""
+
+    @property
+    def days(self) -> str:
+        """The days to show: `2026-11-16 to 2026-11-22`."""
+        if self.since == self.until:
+            return str(self.since) if self.since else ""
+        if self.since is None:
+            return f"all days until {self.until}"
+        return f"{self.since} to {self.until}" if self.until else f"all days since {self.since}"
+
+    def __str__(self) -> str:
+        says_more = self.text and str(self.since or self.until) not in self.text
+        return f"{self.days} ({self.text})" if says_more else self.days
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +160,7 @@ class Result:
 
     @property
     def mark(self) -> str:
-        """The line that says that it is out of date, or ""."""
+        """The line that marks it as out of date, or ""."""
         if self.superseded:
             return f"superseded {self.now}"
         return f"earlier; {self.newer}" if self.changed_by else ""
@@ -156,7 +177,7 @@ class Result:
 
     @property
     def node(self) -> str:
-        """Where it is in the timeline: `2026-W47 > 2026-11-20 > 14:02`; "" without a date.
+        """Its place in the timeline: `2026-W47 > 2026-11-20 > 14:02`; "" without a date.
 
         `memkit timeline` takes each of the first two names, and the id of a turn.
         """
@@ -206,8 +227,8 @@ class Answer:
     `degraded` is empty, or one line that explains what the answer lacks. `best` is the relevance of the
     best match, returned or not. `chunks` is the number of chunks that were searched.
 
-    `period` is the one that was asked about, and `words` is the question without it. If the period holds
-    nothing on these words, the results are of other days (`is_outside`). `overview` is the answer to a
+    `period` is the period that the question names, and `words` is the question without it. If nothing in the
+    period matches these words, the results are of other days (`is_outside`). `overview` is the answer to a
     question about work as such, and comes with results of other days. `nearest` names entries that match too
     little to be results, if there are none.
     """

@@ -40,8 +40,7 @@ from memkit.recall.later import NewestFirst, decided_first
 from memkit.recall.overview import Line
 from memkit.recall.pieces import fill, joined
 from memkit.recall.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
-from memkit.recall.selection import BulletIndex, ChangingEntry, Place, Selection
-from memkit.recall.superseded import SupersededIndex, SupersedingFact
+from memkit.recall.selection import BulletIndex, NewerEntry, Place, Selection, SupersededIndex
 from memkit.recall.team import SharedMemory, interleaved, shared_by, shared_memory
 from memkit.settings import SearchSettings, Settings, load
 from memkit.text import one_line
@@ -66,7 +65,7 @@ lose at most 0.3 points of evidence, and two thirds of the results with a releva
 
 NEAREST_RELEVANCE = 0.2
 MOST_NEAREST = 3
-"""If nothing is relevant enough, so many entries of at least this relevance are named, by their titles."""
+"""If nothing is relevant enough, the titles of up to `MOST_NEAREST` entries of this relevance are shown."""
 
 WAIT_SECONDS = 5.0
 """The wait for another process that writes the index, if there is an older index to read."""
@@ -162,7 +161,7 @@ class Searcher:
         )
 
     def _least(self, request: SearchRequest) -> float:
-        """Return the relevance that the best match needs. Who asks for vectors alone gets the nearest."""
+        """Return the relevance that the best match needs: none for a search by vectors alone."""
         if request.minimum is not None:
             return request.minimum
         return 0.0 if self.settings.mode == "dense" else self.settings.best_relevance
@@ -192,11 +191,9 @@ class Searcher:
         return self._embedded[1]
 
     def _nearest(self, found: _Found, request: SearchRequest) -> Iterator[Line]:
-        corpus, near = self.corpus, found.raisable & (found.relevance >= NEAREST_RELEVANCE)
+        near = found.raisable & (found.relevance >= NEAREST_RELEVANCE)
         for place, chunk in self._turns(self._places(found, request, near), MOST_NEAREST):
-            name = corpus.shown_id(place.position)
-            text = _title(chunk)
-            yield Line(chunk.date, text, name, chunk.session, corpus.root(place.position))
+            yield self._line(place.position, chunk)
 
     def dated(self, filters: Filters) -> list[Line]:
         """Return a line for each entry that meets `filters`, in the order of time."""
@@ -207,10 +204,15 @@ class Searcher:
         for position in positions[np.sort(firsts)].tolist():
             chunk = corpus.chunk(position)
             if not chunk.is_bare:
-                name = corpus.shown_id(position)
-                text = _title(chunk)
-                found.append(Line(chunk.date, text, name, chunk.session, corpus.root(position)))
+                found.append(self._line(position, chunk))
         return sorted(found, key=lambda one: one.time)
+
+    def _line(self, position: int, chunk: Chunk) -> Line:
+        title = chunk.heading or one_line(chunk.content, NOTE_CHARACTERS)
+        if chunk.kind == "team":
+            title = f"{shared_by(chunk.source).get('author', '')}: {title}"
+        name, root = self.corpus.shown_id(position), self.corpus.root(position)
+        return Line(chunk.date, title, name, chunk.session, root)
 
     def places(self, request: SearchRequest) -> tuple[Scores, Iterator[tuple[Place, Chunk]]]:
         """Return the relevance of each chunk, and the best `k` places for a caller that reads around them."""
@@ -378,12 +380,7 @@ class Searcher:
         return make_excerpt(chunk, outcome, corpus.lexical_of(place.position), question)
 
 
-def _title(chunk: Chunk) -> str:
-    title = chunk.heading or one_line(chunk.content, NOTE_CHARACTERS)
-    return f"{shared_by(chunk.source).get('author', '')}: {title}" if chunk.kind == "team" else title
-
-
-def _mark(corpus: Corpus, newer: SupersedingFact | ChangingEntry | None) -> dict[str, str]:
+def _mark(corpus: Corpus, newer: NewerEntry | None) -> dict[str, str]:
     if newer is None:
         return {}
     return {"date": newer.date, "text": newer.text, "id": corpus.shown_id(newer.position)}
@@ -501,7 +498,6 @@ def _open_updated(
     announce: Callable[[str], None],
     notes: list[str],
 ) -> Snapshot | None:
-    """Return the up-to-date snapshot of `project`, None if it has no memory."""
     snapshot = open_snapshot(project, home, settings)
     files = read_files(project, home, settings, snapshot)
     if files.problems and snapshot is not None:

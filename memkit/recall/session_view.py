@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from html import unescape
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from msgspec import structs
 
@@ -16,9 +15,8 @@ from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.facts import MEMORY_FILE, Fact, superseding_facts
 from memkit.journal.sessions import shown_bullet
 from memkit.journal.turn_parts import read_parts
-from memkit.projects.project import Project
-from memkit.recall.git_marks import EntryText, find_marks
-from memkit.recall.history import past_sessions
+from memkit.recall.git_marks import EntryText, GitMarks, find_marks
+from memkit.recall.history import whole_session
 from memkit.recall.overview import PastSession
 from memkit.recall.results import Reference
 from memkit.text import encodable
@@ -56,7 +54,12 @@ class TouchedFile(TypedDict):
     edited: bool
 
 
-class _TurnParts(TypedDict):
+class TurnView(TypedDict):
+    """A turn. `prompt`, `tools`, and `answer` are Markdown; `outcome` is answered, interrupted, or empty.
+
+    `bullets` are those that cite it. `git` has changes of the repository since; `line` describes them.
+    """
+
     id: str
     day: str
     time: str
@@ -67,14 +70,6 @@ class _TurnParts(TypedDict):
     outcome: str
     answer: str
     files: list[TouchedFile]
-
-
-class TurnView(_TurnParts):
-    """A turn. `prompt`, `tools`, and `answer` are Markdown; `outcome` is answered, interrupted, or empty.
-
-    `bullets` are those that cite it. `git` has changes of the repository since; `line` describes them.
-    """
-
     bullets: list[str]
     superseded: Reference | None
     git: dict[str, Any] | None
@@ -83,7 +78,7 @@ class TurnView(_TurnParts):
 class SessionView(PastSession, frozen=True, kw_only=True):
     """A session with its summaries and a page of its turns.
 
-    `turn` is the one that was asked for. `offset` is the number of the first of the `entries` in `turns`.
+    `turn` is the requested turn. `offset` is the number of the first of the `entries` in `turns`.
     """
 
     turn: str | None
@@ -92,12 +87,11 @@ class SessionView(PastSession, frozen=True, kw_only=True):
     entries: list[TurnView]
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
+class _Turn(NamedTuple):
     id: str
     day: str
-    content: DayFile
     section: Section
+    text: str
 
 
 def view_session(
@@ -110,14 +104,12 @@ def view_session(
 ) -> SessionView:
     """Return a session by its id, or the one with a turn, or their first characters.
 
-    It has at most `limit` of its turns. The first of them is number `offset`; by default the first of all, or
-    that of the page with the turn. `directory` is the worktree that the files of the turns are compared with.
-    Raise `NotFoundError` or `AmbiguousIdError`.
+    It has at most `limit` of its turns, from number `offset` on; by default, from the page of the turn on.
+    Marks from git compare files with the worktree `directory`. Raise `NotFoundError` or `AmbiguousIdError`.
     """
     session, turn = timeline.find_session(name)
     days = timeline.days_of(session)
-    ending = [(days[-1][:10], {session: days})]
-    found = next(past_sessions([timeline.project], find_ending=lambda _: ending), None)
+    found = whole_session(timeline, session)
     if found is None:
         raise NotFoundError(f"{timeline.project.root} has no session {name!r}; `memkit sessions` lists them")
     superseding = _superseding(timeline)
@@ -134,16 +126,19 @@ def view_session(
                     {"day": day[:10], "time": heading.minute, "title": _title(heading), "bullets": bullets}
                 )
             for one in below:
-                turns.setdefault(one.pairs["turn"], _Turn(one.pairs["turn"], day[:10], content, one))
+                known = _Turn(one.pairs["turn"], day[:10], one, content.text(one))
+                turns.setdefault(known.id, known)
     if offset is None:
         place = list(turns).index(turn) if turn in turns else 0
         offset = place - place % limit
     page = list(turns.values())[offset : offset + limit]
-    texts = [one.content.text(one.section) for one in page]
-    marks = find_marks(
-        [_entry(timeline.project, one, text, found.branch) for one, text in zip(page, texts, strict=True)],
-        directory, GIT_SECONDS,
-    )  # fmt: skip
+    written = [
+        EntryText(
+            found.root, one.text, one.day, one.section.pairs.get("branch", found.branch), one.section.minute
+        )
+        for one in page
+    ]
+    marks = find_marks(written, directory, GIT_SECONDS)
     citing: dict[str, list[str]] = {}
     for summary in summaries:
         for bullet in summary["bullets"]:
@@ -155,13 +150,8 @@ def view_session(
         summaries=summaries,
         offset=offset,
         entries=[
-            {
-                **_shown_turn(one, text, redact),
-                "bullets": citing.get(one.id, []),
-                "superseded": superseding.get(one.id),
-                "git": mark.as_dict() or None,
-            }
-            for one, text, mark in zip(page, texts, marks, strict=True)
+            _turn_view(one, citing.get(one.id, []), superseding.get(one.id), mark, redact)
+            for one, mark in zip(page, marks, strict=True)
         ],
     )
 
@@ -190,13 +180,14 @@ def _bullets(
         }
 
 
-def _entry(project: Project, turn: _Turn, text: str, branch: str) -> EntryText:
-    branch = turn.section.pairs.get("branch", branch)
-    return EntryText(project.root, text, turn.day, branch, turn.section.minute)
-
-
-def _shown_turn(turn: _Turn, text: str, redact: Callable[[str], str]) -> _TurnParts:
-    parts = read_parts(text)
+def _turn_view(
+    turn: _Turn,
+    bullets: list[str],
+    superseded: Reference | None,
+    mark: GitMarks,
+    redact: Callable[[str], str],
+) -> TurnView:
+    parts = read_parts(turn.text)
     files: dict[str, bool] = {}
     for call in parts.file_calls:
         files[call.path] = files.get(call.path, False) or call.is_edit
@@ -216,6 +207,9 @@ def _shown_turn(turn: _Turn, text: str, redact: Callable[[str], str]) -> _TurnPa
         "outcome": parts.outcome.lower(),
         "answer": shown(parts.answer),
         "files": [{"file": path, "edited": is_edit} for path, is_edit in files.items()],
+        "bullets": bullets,
+        "superseded": superseded,
+        "git": mark.as_dict() or None,
     }
 
 

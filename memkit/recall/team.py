@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from memkit.index.colleagues import ColleagueRow, Colleagues
-    from memkit.recall.expand import Section
 
 NEAR_RELEVANCE = 0.45
 """The least share of the best relevance of all. A colleague's entry below it is left out, as one's own is."""
@@ -92,23 +91,15 @@ def marked_team(answer: Answer, home: Home) -> Answer:
     """Return `answer` with the commits of what people shared, without copies of what it has otherwise."""
     own = [_words(one.chunk) for one in answer.results if not one.team]
     results = [
-        replace(one, team=_known(home, one.root, one.chunk.source)) if one.team else one
+        replace(one, team=team_mark(home, one.root, one.chunk.source)) if one.team else one
         for one in answer.results
         if not (one.team and _is_copy(one, own))
     ]
     return replace(answer, results=results)
 
 
-def marked_team_sections(sections: Sequence[Section], home: Home) -> list[Section]:
-    """Return the sections that `memkit expand` shows, with `team` if somebody shared them."""
-    return [
-        {**one, "team": _known(home, one["root"], one["source"])} if team_file(one["source"]) else one
-        for one in sections
-    ]
-
-
-def _known(home: Home, root: str, source: str) -> dict[str, Any]:
-    """Return what `shared_by` does, and the commit."""
+def team_mark(home: Home, root: str, source: str) -> dict[str, Any]:
+    """Return author and day of a source in the team's folder, with its last commit and the line to show."""
     copied = read_copied(home, root)
     commit = {k: v for k, v in copied.get("files", {}).get(source, {}).items() if k != "blob"}
     found = shared_by(source)

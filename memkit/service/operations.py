@@ -40,7 +40,7 @@ from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact, skips, without_private, without_unopened
 from memkit.projects.project import Project
 from memkit.recall import usage
-from memkit.recall.caller import Caller, answer_for, sections_for
+from memkit.recall.caller import Caller, answer_for, expand_entries
 from memkit.recall.failures import error_met
 from memkit.recall.moments import Moments
 from memkit.recall.overview import TopicCount
@@ -211,16 +211,16 @@ class Operations:
 
     def expand(self, arguments: Arguments) -> Any:
         """Return the sections around the chunks in `ids`, as `memkit expand --json` prints them."""
-        from memkit.recall.expand import expand_known
-
         project, _ = self._project(arguments)
-        other_projects = bool(arguments.get("other_projects", True))
-        sections = [
-            expand_known(project, self._home, self.settings_of, str(name), other_projects=other_projects)
-            for name in arguments["ids"]
-        ]
-        caller = Caller(str(arguments.get("directory", "")))
-        return {"sections": sections_for(caller, sections, self._home)}
+        sections = expand_entries(
+            project,
+            self._home,
+            self.settings_of,
+            map(str, arguments["ids"]),
+            str(arguments.get("directory", "")),
+            other_projects=bool(arguments.get("other_projects", True)),
+        )
+        return {"sections": sections}
 
     def index(self, arguments: Arguments) -> Future[SyncReport]:
         """Update the index of the project at `root`."""

@@ -1,4 +1,4 @@
-"""Snapshots of given chunks, made without a store."""
+"""Memories and snapshots to search in."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
+from memkit.embedding import Embedder
 from memkit.index.chunk import Chunk, digest
 from memkit.index.reader import open_current
 from memkit.index.snapshot import Snapshot, write_snapshot
 from memkit.index.store import Row
 from memkit.index.update import NO_DIMENSIONS
-from tests.memory import FakeEmbedder
+from memkit.recall.results import Result, SearchRequest
+from tests.memory import CountingEmbedder, FakeEmbedder, Memory, make_memory
 
 
 def snapshot_of(
@@ -33,3 +35,16 @@ def snapshot_of(
     snapshot = open_current(directory, lambda path: Snapshot(path, language))
     assert snapshot is not None
     return snapshot
+
+
+def embedded(root: Path, files: dict[str, str], embedder: Embedder) -> Memory:
+    """An indexed memory of these files, with real vectors."""
+    memory = make_memory(root, files, embedder=CountingEmbedder(embedder))
+    memory.sync()
+    return memory
+
+
+def everything(memory: Memory, query: str, **options: object) -> list[Result]:
+    """All results, whatever their relevance, unless the options say otherwise."""
+    request = SearchRequest(query, **{"k": 50, "minimum": 0.0, **options})  # type: ignore[arg-type]
+    return memory.searcher().answer(request).results

@@ -9,17 +9,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from memkit.embedding import Embedder
-from memkit.paths import Home
-from memkit.recall.results import Filters, SearchRequest
+from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
-from memkit.settings.load import Settings
 from memkit.text import CHARACTERS_PER_TOKEN
-from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
+from tests.memory import DAYS, Memory, day, make_memory
 from tests.recall import reference
+from tests.recall.corpora import embedded
 from tests.recall.reference import Problem
 
 MODES = ("context", "rrf", "weighted", "lexical", "dense")
@@ -44,9 +42,7 @@ FILES = {
 def memory(tmp_path_factory: pytest.TempPathFactory, real_embedder: Embedder) -> Memory:
     """Short turns, a long one, and a note, with the real model."""
     root = tmp_path_factory.mktemp("answered")
-    memory = make_memory(root, FILES, embedder=CountingEmbedder(real_embedder))
-    memory.sync()
-    return memory
+    return embedded(root, FILES, real_embedder)
 
 
 def problem(searcher: Searcher, query: str) -> Problem:
@@ -137,21 +133,6 @@ def test_scores_do_not_depend_on_the_history_of_the_index(tmp_path: Path) -> Non
     assert explained(slow) == expected  # and asked again
 
 
-def test_scores_do_not_change_when_a_part_is_rebuilt(memory: Memory, tmp_path: Path) -> None:
-    """With the real model, a day that was changed and changed back."""
-    expected = explained(memory, ("context",))
-    again = Memory(Home(str(tmp_path / "home")), memory.project, memory.embedder)
-    text = FILES["2026-11-19.md"]
-    try:
-        memory.write("2026-11-19.md", text.replace("ERR_404", "ERR_405"))
-        again.sync()
-        memory.write("2026-11-19.md", text)
-        again.sync()
-    finally:
-        memory.write("2026-11-19.md", text)
-    assert explained(again, ("context",)) == expected
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("query", "headings"),
@@ -172,12 +153,6 @@ def test_a_name_finds_the_chunks_that_hold_it(
     assert is_held == sorted(is_held, reverse=True)
     assert {result.chunk.heading for result in results if result.explanation["identifier"]} == headings
     assert results[0].lexical > 0
-
-
-def test_more_than_a_name_is_answered_by_rank(memory: Memory) -> None:
-    request = SearchRequest("where is deploy/gateway.yaml", minimum=0, explain=True)
-    for result in memory.searcher().answer(request).results:
-        assert result.explanation["identifier"] is False
 
 
 def test_an_explanation_adds_up(memory: Memory) -> None:
@@ -206,33 +181,6 @@ def test_an_explanation_adds_up(memory: Memory) -> None:
     ]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_without_a_dense_side_words_answer(memory: Memory, mode: str) -> None:
-    chosen = memory.searcher(mode=mode).settings
-    searcher = Searcher([memory.snapshot], chosen, None, ["searched by words alone: no weights"])
-    answer = searcher.answer(SearchRequest("which port does the staging gateway use", explain=True))
-    assert answer.degraded == "searched by words alone: no weights"
-    assert answer.mode == mode
-    assert "gateway" in answer.results[0].chunk.heading
-    for result in answer.results:
-        assert result.dense is None
-        assert "dense" not in result.explanation
-        assert result.as_dict()["scores"]["dense"] is None
-
-
-def test_chunks_without_vectors_are_found_by_their_words(tmp_path: Path) -> None:
-    memory = make_memory(tmp_path, DAYS)
-    memory.sync()
-    memory.settings = msgspec.convert({"embedding": {"provider": "none"}}, Settings)
-    memory.write("new.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
-    assert memory.sync(embedder=None).missing == 1
-    for mode in ("context", "rrf", "weighted", "lexical"):
-        found = memory.searcher(mode=mode).answer(SearchRequest("zebra crossing", k=50, minimum=0)).results
-        (zebra,) = (result for result in found if result.chunk.heading == "Zebra")
-        assert (zebra.dense, zebra.relevance) == (None, 1)
-        assert found[0] == zebra or mode in ("rrf", "weighted")  # which let each arm vote
-
-
 @pytest.mark.parametrize("tokens", [50, 120, 400, 5_000])
 def test_a_budget_in_place_of_a_number(memory: Memory, tokens: int) -> None:
     query = "how was the gateway built"
@@ -249,13 +197,3 @@ def test_a_budget_in_place_of_a_number(memory: Memory, tokens: int) -> None:
     assert len(lines) == len(set(lines))
     if tokens == 5_000:
         assert len(found) > memory.settings.search.k
-
-
-def test_filters_and_boosts_go_with_a_request(memory: Memory) -> None:
-    question = "how was the gateway built"
-    found = memory.searcher().answer(
-        SearchRequest(question, k=50, minimum=0, filters=Filters(session="5e550004", kind="turn"))
-    )
-    assert {result.chunk.session for result in found.results} == {"5e550004"}
-    nothing = memory.searcher().answer(SearchRequest(question, minimum=0, filters=Filters(branch="x")))
-    assert (nothing.results, nothing.best) == ([], 0)

@@ -19,7 +19,8 @@ from memkit.recall.search import Searcher
 from memkit.recall.selection import BulletIndex, CitedTurn, Selection
 from memkit.summarize.bullets import Bullet
 from tests.ci import examples
-from tests.memory import CountingEmbedder, Memory, make_memory
+from tests.memory import Memory
+from tests.recall.corpora import embedded, everything
 
 STORY = "We looked at the logs, tried three things, read the manual, and talked about lunch. " * 10
 PORT, CACHE, BOTH = "aaaaaaaa", "bbbbbbbb", "cccccccc"
@@ -56,16 +57,11 @@ ON_CACHE = bullet("the nightly build was slow without the compiler cache.", CACH
 
 
 def remember(root: Path, embedder: Embedder, *bullets: str) -> Memory:
-    memory = make_memory(
-        root, {"2026-11-18.md": day(*bullets)}, embedder=CountingEmbedder(embedder)
-    )
-    memory.sync()
-    return memory
+    return embedded(root, {"2026-11-18.md": day(*bullets)}, embedder)
 
 
 def found(memory: Memory, query: str = QUESTION, **options: object) -> list[Result]:
-    request = SearchRequest(query, k=50, minimum=0.0, **options)  # type: ignore[arg-type]
-    return memory.searcher().answer(request).results
+    return everything(memory, query, **options)
 
 
 @pytest.fixture(scope="module")
@@ -136,10 +132,7 @@ def test_the_turn_is_shown_if_the_bullet_is_not_verified(
 
 def test_the_turn_is_shown_if_it_is_hardly_longer(tmp_path: Path, real_embedder: Embedder) -> None:
     short = day(ON_PORT).replace(STORY, "")
-    memory = make_memory(
-        tmp_path, {"2026-11-18.md": short}, embedder=CountingEmbedder(real_embedder)
-    )
-    memory.sync()
+    memory = embedded(tmp_path, {"2026-11-18.md": short}, real_embedder)
     assert [one.chunk.kind for one in found(memory)] == ["turn", "turn"]
 
 

@@ -14,7 +14,7 @@ from memkit.index.chunk import Chunk
 from memkit.index.segment import NAMED
 from memkit.index.snapshot import Snapshot
 from memkit.recall.corpus import Corpus
-from memkit.recall.results import Filters, SearchRequest
+from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import SearchSettings
 from tests.ci import examples
@@ -153,24 +153,6 @@ def test_a_name_is_matched_in_each_projects_language(both: list[Snapshot], tmp_p
     assert Corpus(both).holders("two words") is None
     answer = Searcher([both[0], german], SearchSettings(), None).answer(SearchRequest("was", minimum=0))
     assert answer.results[0].chunk.content == "so heißt was"
-
-
-def test_results_name_their_project(both: list[Snapshot]) -> None:
-    searcher = Searcher(both, SearchSettings(), FakeEmbedder())
-    results = searcher.answer(SearchRequest("port", k=50, minimum=0)).results
-    assert {result.project for result in results} == {"one", "two"}
-    for result in results:
-        own = ONE if result.project == "one" else TWO
-        assert result.chunk.content in [chunk.content for chunk in own]
-        assert result.as_dict()["project"] == result.project
-
-
-def test_a_filter_holds_in_all_projects(both: list[Snapshot]) -> None:
-    searcher = Searcher(both, SearchSettings(), None)
-    for filters in (Filters(session="5e55"), Filters(branch="main"), Filters(path="notes.md")):
-        found = searcher.answer(SearchRequest("port", k=50, minimum=0, filters=filters)).results
-        assert {result.project for result in found} == {"one", "two"}
-        assert {result.chunk.source for result in found} == {"notes.md"}
 
 
 def test_no_chunks(tmp_path: Path) -> None:

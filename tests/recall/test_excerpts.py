@@ -66,10 +66,6 @@ def test_rare_words_weigh_more() -> None:
     assert found.match == "The params were stringified in ai-chat.ts."
 
 
-def test_stems_match() -> None:
-    assert excerpt("upstreams").words == ("upstream",)
-
-
 def test_a_word_in_the_outcome_is_enough() -> None:
     found = excerpt("stringified params")
     assert found.match == ""

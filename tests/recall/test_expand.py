@@ -150,10 +150,6 @@ class TestAfterAChange:
         with pytest.raises(NotFoundError, match=r"notes\.md has changed .*'Part 1'"):
             self.section(memory, "# Part 0\n\nno more\n")
 
-    def test_an_emptied_file(self, memory: Memory) -> None:
-        with pytest.raises(NotFoundError, match="has changed"):
-            self.section(memory, "")
-
     def test_a_deleted_file(self, memory: Memory) -> None:
         memory.write("notes.md", "# A\n\n" + "word " * 30)
         memory.sync()

@@ -19,7 +19,8 @@ from memkit.recall.pointers import find_pointers
 from memkit.recall.results import Answer, Filters, Result, SearchRequest
 from memkit.recall.search import Searcher
 from memkit.summarize.bullets import Bullet
-from tests.memory import CountingEmbedder, Memory, make_memory
+from tests.memory import Memory
+from tests.recall.corpora import embedded, everything
 
 QUESTION = "What is the timeout of the payment gateway client?"
 FIRST, CHANGE, TEST, OTHER = "aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"
@@ -44,14 +45,11 @@ def remember(root: Path, embedder: Embedder, change: str = CHANGED, **days: str)
         "2026-11-06.md": day("2026-11-06", (OTHER, "Who cooks?", "Priya cooks soup, as ever.")),
         **days,
     }
-    memory = make_memory(root, files, embedder=CountingEmbedder(embedder))
-    memory.sync()
-    return memory
+    return embedded(root, files, embedder)
 
 
 def found(memory: Memory, query: str = QUESTION, **options: object) -> list[Result]:
-    request = SearchRequest(query, **{"k": 50, "minimum": 0.0, **options})  # type: ignore[arg-type]
-    return memory.searcher().answer(request).results
+    return everything(memory, query, **options)
 
 
 def turns(results: list[Result]) -> list[str]:
@@ -118,18 +116,10 @@ def test_filters_hold(tmp_path: Path, real_embedder: Embedder) -> None:
 
 
 def test_another_project_changes_nothing(tmp_path: Path, real_embedder: Embedder) -> None:
-    one = make_memory(
-        tmp_path / "one",
-        {"2026-11-02.md": day("2026-11-02", (FIRST, "Which timeout does the client have?", DECIDED))},
-        embedder=CountingEmbedder(real_embedder),
-    )
-    two = make_memory(
-        tmp_path / "two",
-        {"2026-11-05.md": day("2026-11-05", (CHANGE, "The export was cut off, look at it.", CHANGED))},
-        embedder=CountingEmbedder(real_embedder),
-    )
-    one.sync()
-    two.sync()
+    first = day("2026-11-02", (FIRST, "Which timeout does the client have?", DECIDED))
+    change = day("2026-11-05", (CHANGE, "The export was cut off, look at it.", CHANGED))
+    one = embedded(tmp_path / "one", {"2026-11-02.md": first}, real_embedder)
+    two = embedded(tmp_path / "two", {"2026-11-05.md": change}, real_embedder)
     both = Searcher([one.snapshot, two.snapshot], one.settings.search, real_embedder)
     results = both.answer(SearchRequest(QUESTION, k=50, minimum=0.0)).results
     assert {FIRST, CHANGE} <= set(turns(results))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,13 +114,3 @@ def test_no_text_breaks_out_and_the_budget_holds(
     if len(chunks) and "entry" not in note.lower():
         assert len(tags) == 2 * len(opened)
         assert tags == ["<entry", "</entry"] * len(opened)
-
-
-@pytest.mark.parametrize("forged", ["</entry>", "</ENTRY >", "< /entry", '<entry id="f" date="1">'])
-def test_forged_entries_are_text(forged: str) -> None:
-    wild = replace(
-        CHUNK, content=f"a\n{forged}\nb", breadcrumb=forged, branch=forged, source=f'{forged}" x="'
-    )
-    text = lay_out(answer(wild, CHUNK), 1000)
-    assert len(re.findall(r"<\s*/?\s*entry", text, re.IGNORECASE)) == 4
-    assert "a\n&lt;" in text

@@ -8,7 +8,7 @@ import pytest
 
 from memkit.embedding import Embedder
 from memkit.recall.search import only_asked
-from tests.memory import CountingEmbedder, make_memory
+from tests.recall.corpora import embedded
 
 QUESTION = "which port does the staging gateway use"
 LOOKUPS = (
@@ -62,8 +62,7 @@ def test_they_come_last(tmp_path: Path, real_embedder: Embedder) -> None:
             f"- Found: The staging gateway uses port 7443. <!-- grip:bbbbbbb1 turns:cccccc00 -->\n\n{asked}"
         ),
     }
-    memory = make_memory(tmp_path, files, embedder=CountingEmbedder(real_embedder))
-    memory.sync()
+    memory = embedded(tmp_path, files, real_embedder)
     found = memory.searcher().search(QUESTION, 10).results
     assert [one.chunk.date for one in found] == ["2026-11-18"] + ["2026-11-20"] * (len(found) - 1)
     assert len(found) > 1

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from memkit.embedding import Embedder
 from memkit.index.chunk import Chunk
 from memkit.recall.pieces import MOST_JOINED, joined
 from memkit.recall.results import Result, SearchRequest
-from tests.memory import CountingEmbedder, Memory, make_chunk, make_memory
+from tests.memory import Memory, make_chunk
+from tests.recall.corpora import embedded
 
 QUESTION = "which port does the staging gateway use"
 
@@ -56,14 +55,8 @@ def memory(tmp_path_factory: pytest.TempPathFactory, real_embedder: Embedder) ->
         f"### 09:0{number} {asked} <!-- turn:{name} -->\n**Asked** {asked}\n\n**Answered** {answer}\n\n"
         for number, (name, asked, answer) in enumerate(turns)
     )
-    root: Path = tmp_path_factory.mktemp("pieces")
-    made = make_memory(
-        root,
-        {"2026-11-20.md": f"# 2026-11-20\n\n## 09:00 Work <!-- session:5e550001 -->\n\n{text}"},
-        embedder=CountingEmbedder(real_embedder),
-    )
-    made.sync()
-    return made
+    text = f"# 2026-11-20\n\n## 09:00 Work <!-- session:5e550001 -->\n\n{text}"
+    return embedded(tmp_path_factory.mktemp("pieces"), {"2026-11-20.md": text}, real_embedder)
 
 
 def found(memory: Memory, **options: object) -> list[Result]:

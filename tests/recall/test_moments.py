@@ -10,8 +10,8 @@ from memkit import anchors
 from memkit.hook.entries import note_own
 from memkit.journal.extracts import extract_line
 from memkit.recall.failures import failure_of
-from memkit.recall.moments import Moments, stated
-from memkit.recall.pointers import Pointer
+from memkit.recall.moments import Moments
+from memkit.recall.pointers import Pointer, stated
 from tests.memory import Memory, make_memory
 
 ERROR = "ModuleNotFoundError: No module named 'yaml'"

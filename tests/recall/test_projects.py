@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from memkit.index.catalog import known_roots
 from memkit.paths import Home
 from memkit.projects.project import Project
-from memkit.recall.results import Filters, Result, SearchRequest
+from memkit.recall.results import Result, SearchRequest
 from memkit.recall.search import Searcher, open_searcher
 from tests.memory import Memory, day, flip_byte, make_memory
 
@@ -108,17 +106,6 @@ def test_results_say_where_they_are_from(home: Home, tmp_path: Path) -> None:
         memory.sync(embedder=None)
     projects = {service: result.project for service, result in found(memory).items()}
     assert projects == {"gateway": "shop", "database": "bank"}
-
-
-def test_equal_sessions_and_branches_do_not_mix(one: Memory, two: Memory) -> None:
-    one.sync(embedder=None)
-    two.sync(embedder=None)
-    both = found(one, replace(QUESTION, filters=Filters(session="5e550001", branch="main")))
-    assert both.keys() == {"gateway", "database"}
-    corpus = opened(one).corpus
-    assert corpus is not None
-    assert corpus.layout.neighbors(np.ones(2), 1, 1).tolist() == [0, 0]
-    assert corpus.layout.session_sums(np.array([3.0, 5.0])).tolist() == [3, 5]
 
 
 def test_a_project_that_is_gone_is_left_out(one: Memory, two: Memory) -> None:

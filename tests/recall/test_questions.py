@@ -17,8 +17,8 @@ from memkit.recall import questions
 from memkit.recall.layout import lay_out
 from memkit.recall.overview import FindTopics, Overview, TopicCount
 from memkit.recall.overview_reader import BESIDE_SESSIONS, MOST_SESSIONS
-from memkit.recall.periods import MOST_CHARACTERS, without_work_words
-from memkit.recall.questions import LAST_TIME_WORDS, understand
+from memkit.recall.periods import MOST_CHARACTERS
+from memkit.recall.questions import understand
 from memkit.recall.results import Answer, Filters, SearchRequest
 from memkit.recall.search import Searcher
 from tests.ci import examples
@@ -138,14 +138,6 @@ def test_a_day_that_no_calendar_has_is_not_near(tmp_path: Path) -> None:
     answer = ask(memory, "what did we do in March")
     assert answer.overview is not None
     assert list(answer.overview.nearest) == ["2026-11-09", "2026-11-10"]
-
-
-def test_a_range_reaches_searches_and_overviews(past: Memory) -> None:
-    answer = ask(past, "what did we do between the 12th and the 13th of November")
-    assert answer.days == "2026-11-12 to 2026-11-13"
-    assert sessions(answer) == ["c0ffee00", "5e550005", "5e550006"]
-    answer = ask(past, "which port zwischen dem 12. und dem 13.")
-    assert {result.chunk.date for result in answer.results} == {"2026-11-13"}
 
 
 def test_options_win(past: Memory) -> None:
@@ -493,8 +485,3 @@ def test_the_last_time_among_very_many(tmp_path: Path) -> None:
     assert ask(memory, "when did we last touch zebras?").results == []
     until = Filters(until=TODAY - timedelta(days=100))
     assert ask(memory, "when did we last touch billing?", filters=until).results[0].chunk.date == "2026-08-10"
-
-
-def test_words_of_work() -> None:
-    assert without_work_words("when did we last touch billing?", LAST_TIME_WORDS) == "billing?"
-    assert without_work_words("when did we last work", LAST_TIME_WORDS) == "when did we last work"

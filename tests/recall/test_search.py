@@ -19,7 +19,8 @@ from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher, open_searcher
 from memkit.settings.load import Settings
 from tests.ci import IN_CI, examples
-from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
+from tests.memory import DAYS, Memory, day, make_memory
+from tests.recall.corpora import embedded
 
 MODES = ("context", "lexical", "dense")
 
@@ -28,8 +29,7 @@ MODES = ("context", "lexical", "dense")
 def searcher(tmp_path_factory: pytest.TempPathFactory, real_embedder: Embedder) -> Searcher:
     """Over three days of memory, with the real model."""
     root = tmp_path_factory.mktemp("searched")
-    memory = make_memory(root, DAYS, embedder=CountingEmbedder(real_embedder))
-    memory.sync()
+    memory = embedded(root, DAYS, real_embedder)
     return Searcher([memory.snapshot], memory.settings.search, real_embedder)
 
 
@@ -148,28 +148,6 @@ def test_the_shape_of_an_answer(searcher: Searcher) -> None:
     assert "<!--" not in result["content"]
 
 
-def test_one_chunk_alone_is_found(tmp_path: Path, real_embedder: Embedder) -> None:
-    """The first day's memory."""
-    memory = make_memory(
-        tmp_path,
-        {"2026-11-20.md": day("2026-11-20", ("Which port?", "The gateway listens on 7443."))},
-        embedder=CountingEmbedder(real_embedder),
-    )
-    memory.sync()
-    for mode in MODES:
-        results = in_mode(memory.searcher(), mode).search("gateway port").results
-        assert len(results) == 1
-        assert results[0].score > 0
-    assert Searcher([memory.snapshot], Settings().search, None).search("xyzzy").results == []
-
-
-def test_equal_chunks_are_all_found(tmp_path: Path) -> None:
-    text = "# Same\n\n" + "the very same words " * 10
-    memory = make_memory(tmp_path, {"a.md": text, "b.md": text, "c.md": text})
-    memory.sync()
-    assert len(memory.search("very same").results) == 3
-
-
 def opened(memory: Memory, **options: object) -> Searcher:
     return open_searcher(memory.project, memory.home, memory.settings, memory.said.append)
 
@@ -200,13 +178,6 @@ def test_no_memory_at_all(tmp_path: Path) -> None:
     answer = opened(memory).search("anything")
     assert (answer.results, answer.degraded) == ([], "")
     assert not Path(memory.home.root).exists()
-
-
-def test_deleted_entries_are_not_found(memory: Memory) -> None:
-    assert opened(memory).search("staging port").results
-    for name in DAYS:
-        memory.path(name).unlink()
-    assert opened(memory).answer(SearchRequest("staging port", minimum=0)).results == []
 
 
 def test_a_memory_without_text(memory: Memory) -> None:
@@ -335,23 +306,15 @@ def test_the_heading_of_a_session_alone_is_no_result(tmp_path: Path, real_embedd
     prompt = "Which port should the staging gateway listen on, now that port 443 is in use there? Which …"
     text = day("2026-11-18", (prompt, "7443. " + "The ingress has the other. " * 10))
     text = text.replace("## 09:00 Work", f"## 09:00 {prompt}", 1)
-    memory = make_memory(tmp_path, {"2026-11-18.md": text}, embedder=CountingEmbedder(real_embedder))
-    memory.sync()
+    memory = embedded(tmp_path, {"2026-11-18.md": text}, real_embedder)
     assert [one.is_bare for one in memory.snapshot.chunks()] == [True, False]
     found = memory.searcher().search("which port does the gateway listen on").results
     assert [one.chunk.kind for one in found] == ["turn"]
 
 
-def test_a_path_finds_what_names_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("query", "count"), [("deploy/gateway.yaml", 1), ("deploy/gateway.yml", 2), ("deploy/gateway", 2)])
+def test_a_path_finds_what_names_it(tmp_path: Path, query: str, count: int) -> None:
     asked = ("Move the port", "I edited deploy/gateway.yaml."), ("Which gateway?", "The yaml of the gateway, deploy it.")
     memory = make_memory(tmp_path, {"2026-11-20.md": day("2026-11-20", *asked)})
     memory.sync()
-    assert [one.chunk.heading for one in memory.search("deploy/gateway.yaml").results] == ["09:00 Move the port"]
-    assert len(memory.search("deploy/gateway.yml").results) == 2
-
-
-def test_words_with_a_slash_are_no_path(tmp_path: Path) -> None:
-    asked = ("CI/CD", "Jenkins runs CI/CD."), ("Which stages?", "Deployment uses the stages CI and CD.")
-    memory = make_memory(tmp_path, {"2026-11-20.md": day("2026-11-20", *asked)})
-    memory.sync()
-    assert len(memory.search("CI/CD").results) == 2
+    assert len(memory.search(query).results) == count

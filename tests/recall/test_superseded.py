@@ -15,7 +15,8 @@ from memkit.recall.pointers import lay_out as lay_out_pointers
 from memkit.recall.results import Answer, Filters, Result, SearchRequest
 from memkit.recall.search import Searcher
 from memkit.summarize.bullets import Bullet
-from tests.memory import CountingEmbedder, Memory, make_memory
+from tests.memory import Memory
+from tests.recall.corpora import embedded, everything
 
 TURN, OTHER = "aaaaaaaa", "bbbbbbbb"
 QUESTION = "which port does the gateway listen on"
@@ -50,14 +51,11 @@ def fact(text: str = NEW, *, date: str = "2026-11-20", grips: tuple[str, ...] = 
 def remember(root: Path, embedder: Embedder, *facts: Fact, bullets: tuple[Bullet, ...] = ()) -> Memory:
     written = FactChange(frozenset(), facts).apply("", "MEMORY.md")
     files = {"2026-11-02.md": day(*bullets), "MEMORY.md": written}
-    memory = make_memory(root, files, embedder=CountingEmbedder(embedder))
-    memory.sync()
-    return memory
+    return embedded(root, files, embedder)
 
 
 def found(memory: Memory, query: str = QUESTION, **options: object) -> list[Result]:
-    request = SearchRequest(query, **{"k": 50, "minimum": 0.0, **options})  # type: ignore[arg-type]
-    return memory.searcher().answer(request).results
+    return everything(memory, query, **options)
 
 
 def test_the_fact_is_first_and_the_turn_is_marked(tmp_path: Path, real_embedder: Embedder) -> None:
@@ -74,14 +72,6 @@ def test_the_fact_is_first_and_the_turn_is_marked(tmp_path: Path, real_embedder:
     answer = memory.search(QUESTION)
     assert f'superseded="{MARK}">' in lay_out(answer, 2000)
     assert msgspec.convert(msgspec.to_builtins(answer), Answer) == answer  # as the service hands it on
-
-
-def test_without_the_anchor_nothing_is_marked(tmp_path: Path, real_embedder: Embedder) -> None:
-    """Facts of the landed version, which do not name what they supersede."""
-    results = found(remember(tmp_path, real_embedder, fact(supersedes=())))
-    assert len(results) >= 3
-    assert not any(one.superseded for one in results)
-    assert [one.chunk.turns[0] for one in results[:2]].count(TURN) >= 1
 
 
 def test_a_question_about_something_else_in_the_turn(tmp_path: Path, real_embedder: Embedder) -> None:
