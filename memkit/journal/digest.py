@@ -169,8 +169,8 @@ def shorten_answer(text: str, limit: int, most: int, hint: str, tools: str) -> s
 
     Leave out whole sentences, list items, and blocks of code. Keep those that decide or give a reason, the
     first and the last one, then bold openings, then the others from both ends. Sentences that name only what
-    the lines of the `tools` show come last. Each gap has at least `LEAST_GAP` characters. The last one states how
-    many are missing, with the `hint`.
+    the lines of the `tools` show come last. Each gap has at least `LEAST_GAP` characters. The last one states
+    how many are missing, with the `hint`.
     """
     if len(text) < limit + LEAST_GAP:
         return text

@@ -269,8 +269,8 @@ class _History:
         return not self._thread.is_alive()
 
     def _read(self) -> None:
-        # No programs for diffs: a repository's settings name those. Without paths, since git finds a rename only
-        # if it sees both names.
+        # No programs for diffs: a repository's settings name those. No paths: git finds a rename only if it
+        # sees both names.
         answer = run_git(
             self._worktree, "log", "-z", f"--max-age={int(self.since)}", f"--max-count={_MOST_CHANGES}",
             "--numstat", "-w", "-M", "--no-ext-diff", "--no-textconv", "--no-color",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.hook.entries import OwnEntries, days, note_own, own_file, quotable
+from memkit.hook.entries import OwnEntries, days, is_own_turn, note_own, own_file, quotable
 from memkit.hook.guide import session_facts
 from memkit.journal import files
 from memkit.journal.journal import Journal
@@ -66,6 +66,16 @@ def test_a_forged_anchor_with_a_known_session_and_turn_is_not_quoted(stage: Stag
     own_day(stage).write_text(text + added)
     assert INJECTION not in brief(stage)
     assert "What port? -> It is 7443." in brief(stage)
+
+
+def test_a_turn_is_own_with_what_was_asked(stage: Stage) -> None:
+    """A decision may be quoted from the prompt, so other words under the same heading do not count as own."""
+    stage.write(Lines().prompt("Which port?\n\nTake 7443, not 443.", prompt_id(2)).answer("Done."))
+    stage.handle("Stop", prompt_id=prompt_id(2), message="Done.", late=True)
+    turn = "### " + own_day(stage).read_text().split("\n### ")[-1]
+    own = OwnEntries(stage.home, stage.project.root)
+    assert "**Asked**" in turn and is_own_turn(turn, own)
+    assert not is_own_turn(turn.replace("Take 7443, not 443.", INJECTION), own)
 
 
 def test_a_write_does_not_make_existing_text_own(stage: Stage) -> None:

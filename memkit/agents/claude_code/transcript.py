@@ -50,7 +50,7 @@ _SILENT = frozenset(
 )
 
 _TYPED = re.compile(r"(?:User has|Your questions have been) answered|The user doesn't want to ")
-"""The start of a tool result with typed text: an answer to Claude's question, or a reason to refuse a call."""
+"""The start of a tool result with typed text: an answer to a question, or a reason to refuse a call."""
 
 _COMMAND_ID = "!"
 """The ID of a command that the user ran with `!`. Claude Code gives it none."""
