@@ -105,7 +105,7 @@ class Capture:
         self._will_write = will_write
         self.sessions = Sessions(home)
         self._archive = Archive(home)
-        self._redact = partial(redact, patterns=settings.capture.compiled_patterns())
+        self.redact = partial(redact, patterns=settings.capture.compiled_patterns())
         self._hidden = Hidden(settings.capture.exclude)
         self._other_roots: dict[tuple[str, str], set[str]] = {}
 
@@ -283,7 +283,7 @@ class Capture:
             elif self._hidden.excludes(turn.cwd, project.root) or _is_within(turn, off):
                 outcome.left_out += 1
             else:
-                digest = make_digest(turn, project.root, self._redact)
+                digest = make_digest(turn, project.root, self.redact)
                 if not turn.prompt and _is_known_answer(digest, project):
                     logger.info("session %s: skipped a known answer that lost its prompt", session.id)
                     continue
@@ -318,7 +318,7 @@ class Capture:
             if is_live and self._wants_summary(session):
                 self._queue_summary(journal, digests)
         if kept and self.settings.archive.enabled:
-            self._archive.keep(kept, Path(session.transcript), self._redact, self._hidden)
+            self._archive.keep(kept, Path(session.transcript), self.redact, self._hidden)
         for digest in growing:
             session.has_written(digest.turn, project.root, section_hash(digest.section))
         if moves:
@@ -340,7 +340,7 @@ class Capture:
         """Return the summaries that Claude Code wrote during a turn; none after a turn that is left out."""
         found = [
             one
-            for one in compaction_digests(turn, self._redact)
+            for one in compaction_digests(turn, self.redact)
             if not self._forgotten.covers(one.turn, project.root, turn.session, turn.time)
         ]
         if not found or not session.transcript:

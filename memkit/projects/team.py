@@ -19,7 +19,7 @@ from memkit.projects.git import run_git, setting_of
 from memkit.projects.git_files import SHORT_HASH, own_git_directory, read_git_file
 from memkit.projects.registry import changing
 from memkit.projects.team_files import TOKEN_FILE
-from memkit.text import one_line
+from memkit.text import one_line, printable
 
 MOST_TOKENS = 100
 """The memory homes that may trust one clone."""
@@ -149,7 +149,7 @@ def _commits(root: str, commit: str) -> dict[str, dict[str, str]]:
     for part in os.fsdecode(answer[1]).split("\0") if answer is not None and not answer[0] else ():
         if part.startswith("\x01"):
             name, author, day = part[1:].split("\x02")
-            by = one_line("".join(one if one.isprintable() else " " for one in author), _NAME_CHARACTERS)
+            by = one_line(printable(author), _NAME_CHARACTERS)
             known = {"commit": name[:SHORT_HASH], "by": by, "committed": day[:10]}
             last = {} if name in shallow else known
         elif source := part.strip("\n"):

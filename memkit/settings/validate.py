@@ -13,7 +13,7 @@ from msgspec import inspect
 from memkit.errors import ConfigError, SettingError
 from memkit.settings import Settings
 from memkit.state import parse_json
-from memkit.text import shorten
+from memkit.text import printable, shorten
 
 SHOWN_CHARACTERS = 80
 """A longer name or value is cut in messages."""
@@ -126,8 +126,7 @@ def parse_text(key: Key, text: str) -> Any:
 
 def _shown(text: str) -> str:
     """Return `text`, which may come from a stranger's file, shortened and without control characters."""
-    plain = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
-    return shorten(plain, SHOWN_CHARACTERS)
+    return shorten(printable(text, "\ufffd"), SHOWN_CHARACTERS)
 
 
 def _is_known(key: Key) -> bool:
