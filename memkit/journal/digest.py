@@ -31,6 +31,7 @@ from memkit.conversation.turn import Turn, turn_id
 from memkit.conversation.values import MAX_DEPTH, redacted
 from memkit.errors import MemkitError
 from memkit.journal.markup import (
+    FENCED,
     LEAST_GAP,
     cut_middle,
     gap,
@@ -40,7 +41,6 @@ from memkit.journal.markup import (
     safe_block,
     short_id,
 )
-from memkit.journal.sentences import FENCED
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
 from memkit.journal.tool_lines import relative, tools_part
 from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts

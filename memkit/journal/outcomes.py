@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from memkit.agents.tools import role_of
 from memkit.bullets import COMMITTED, EDITED, PULL_REQUEST
 from memkit.hook.phrases import sentences
+from memkit.journal.markup import FENCED
 from memkit.journal.sentences import (
-    FENCED,
     PLAN,
     WIDE,
     is_question,

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from memkit.hook.phrases import EMOJI
-from memkit.journal.markup import one_line
+from memkit.journal.markup import FENCED, one_line
 from memkit.subject import STOP_WORDS, subject_of
 
 SENTENCE_CHARACTERS = 240
@@ -30,9 +30,6 @@ def wording_pattern(section: str, before: str = "", after: str = "") -> re.Patte
     return re.compile(f"{before}(?:{'|'.join(wording(section))}){after}", re.IGNORECASE | re.MULTILINE)
 
 
-FENCED = re.compile(
-    r"^[ \t]*(`{3,}(?=[^`\n]*$)|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
-)
 WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{4}")
 """Four letters of a script without spaces, which are as much as some words."""
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from memkit.hook.phrases import PRAISE, is_filler, sentences
-from memkit.journal.markup import one_line
+from memkit.journal.markup import FENCED, one_line
 from memkit.journal.sentences import (
-    FENCED,
     PLAN,
     is_log,
     names_subject,
