@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import heapq
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
@@ -22,8 +21,6 @@ from memkit.timeline.nodes import day_of
 
 if TYPE_CHECKING:
     from memkit.timeline.tree import Timeline
-
-logger = logging.getLogger(__name__)
 
 _SEPARATOR = "~"
 
@@ -45,11 +42,10 @@ class SessionFilters:
 
 
 def past_sessions(
-    timelines: Iterable[Timeline], filters: SessionFilters | None = None, before: str = ""
+    timelines: Iterable[Timeline], filters: SessionFilters, before: str = ""
 ) -> Iterator[PastSession]:
     """Yield the sessions of projects, the last active first. `before` is the day (ISO) to begin with."""
-    wanted = filters or SessionFilters()
-    found = [_History(one, wanted).sessions(before) for one in timelines]
+    found = [_History(one, filters).sessions(before) for one in timelines]
     return heapq.merge(*found, key=activity, reverse=True)
 
 
@@ -139,10 +135,7 @@ def _is_wanted(content: DayFile, named: str, turns: list[Section], filters: Sess
 
 
 def remarks(
-    projects: Iterable[Project],
-    since: str,
-    until: str,
-    announce: Callable[[str], None] = logger.warning,
+    projects: Iterable[Project], since: str, until: str, announce: Callable[[str], None]
 ) -> Iterator[Line]:
     """Yield what the days of a period (ISO, inclusive) hold outside of sessions, by project, in order.
 
@@ -167,9 +160,7 @@ def remarks(
 
 
 def open_questions(
-    projects: Iterable[Project],
-    filters: SessionFilters | None = None,
-    announce: Callable[[str], None] = logger.warning,
+    projects: Iterable[Project], filters: SessionFilters, announce: Callable[[str], None]
 ) -> Iterator[Line]:
     """Yield the questions with which sessions ended, newest first, each once; `text` has no label.
 
@@ -178,18 +169,17 @@ def open_questions(
     """
     seen: set[str] = set()
     ended: set[str] = set()
-    wanted = filters or SessionFilters()
-    found = list(_read_days(projects, wanted.since, "", announce))
+    found = list(_read_days(projects, filters.since, "", announce))
     for root, day, content in sorted(found, key=lambda one: one[1], reverse=True):
         for heading, turns in reversed(list(content.groups())):
             if heading is None or "session" not in heading.pairs or heading.pairs["session"] in ended:
                 continue
             session = heading.pairs["session"]
             ended.add(session)
-            is_later = wanted.until and day[:10] > wanted.until
-            if is_later or not session.startswith(wanted.session):
+            is_later = filters.until and day[:10] > filters.until
+            if is_later or not session.startswith(filters.session):
                 continue
-            if not _is_wanted(content, heading.pairs.get("branch", ""), turns, wanted):
+            if not _is_wanted(content, heading.pairs.get("branch", ""), turns, filters):
                 continue
             minute = max((one.minute for one in turns or [heading]), default="")
             for name, text in open_lines(content, heading, turns):
