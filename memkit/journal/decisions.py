@@ -76,9 +76,20 @@ _TAIL = re.compile(
 )
 """A question behind what a sentence states."""
 
-_QUOTED = re.compile(
-    r"[\"“][^\"”\n]{25,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$", re.MULTILINE
+_BEHIND_COLON = re.compile(r":[ \t]*\n[ \t]*\n")
+"""Where an opening line introduces pasted text."""
+
+_PASTED = re.compile(
+    r"[\"“][^\"”\n]{25,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$"
+    r"|^(?:(?i:debug|error|fatal|hint|info|remote|warn(?:ing)?)\b[:\]]|\S+\.\w+:\d+"
+    r"|[^\n]*(?:/tmp/|\b[0-9a-f]{8}-[0-9a-f]{4}-))[^\n]*(?:\n[^\n]*\S[^\n]*)*",
+    re.MULTILINE,
 )
+"""Long quotations, and paragraphs that begin like the output of a program."""
+
+_VAGUE = re.compile(rf"{_LEAD}(?:add|address|do|implement|let['’]?s|make|remove|skip)\b", re.IGNORECASE)
+"""Without a word for a subject, such a sentence says only that work goes on."""
+
 _AND = re.compile(r"[ .)]*(?:,|and )")
 _MORE = re.compile(
     r"\b(?:but|with|without|and|also|except|only|aber|mit|mais|avec|pero|con)\b|\d", re.IGNORECASE
@@ -98,7 +109,7 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     told = prose_sentences(before)
     if accepts(prompt) or _DELEGATES.match(prompt):
         return _accepted(told[-_ENDING:])
-    lines = _QUOTED.sub("", prompt).split("\n")
+    lines = _PASTED.sub("", _BEHIND_COLON.split(prompt, maxsplit=1)[0]).split("\n")
     lines = lines if len(lines) <= _MOST_LINES else lines[:_OPENING_LINES]
     said = [_TAIL.sub("", one) for one in prose_sentences("\n".join(lines)) if not one.endswith(":")]
     own = next((one for one in said if not accepts(one)), "")
@@ -107,7 +118,8 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     found = [number for number, one in enumerate(said) if decides(one)]
     if not found and own and len(prompt) <= _CHOICE_CHARACTERS and _answers(own, told[-_ENDING:]):
         found = [said.index(own)]
-    return [_whole(said[number : number + 2], told, asked) for number in found]
+    whole = [_whole(said[number : number + 2], told, asked) for number in found]
+    return [one for one in whole if subject_words(one) or not _VAGUE.match(one)]
 
 
 def decides(sentence: str) -> bool:

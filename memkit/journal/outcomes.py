@@ -27,7 +27,7 @@ from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, Call, read_call
 from memkit.journal.turn_parts import TurnParts
 
 READ_CHARACTERS = 4000
-MOST_COMMITS, MOST_FILES = 2, 4
+MOST_COMMITS, MOST_FILES, MOST_CHANGES = 2, 4, 3
 FEW_WORDS = 4
 """A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
 
@@ -54,9 +54,13 @@ _HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*|\|[^\n]
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
     r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve| have)? (?:now |also )?|all )?"
-    rf"(?:{'|'.join(wording('changed'))})(?:e|ed|ied|ten|te)\b"
-    r"|(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b",
+    rf"(?:{'|'.join(wording('changed'))})(?:e|ed|ied|ten|te)\b",
     re.IGNORECASE,
+)
+_CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
+_FILE_IN_FRONT = re.compile(r"^(?:`[^`]+`|[\w./-]+\.\w+(?::\d+)?) ?[:–—-]+ (?=\w)")
+_DETAIL = re.compile(
+    r" (?:—|–|-|\(|so that\b|because\b|instead of\b|which\b|ensuring\b|to (?:match|ensure|avoid)\b) ?|[;:] |\. "
 )
 _HOLDS = wording_pattern("holds", r"\b", r"\b")
 _REFUSED = wording_pattern("refused")
@@ -159,6 +163,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     subject = _stems([*asked, *subject_words(" ".join(edits))]) | title
     is_answer = is_question(turn.prompt)
     best, best_score = "", -math.inf
+    changes: list[tuple[float, int, str]] = []
     for number, sentence in enumerate(statements(turn.answer[:READ_CHARACTERS])):
         words = _stems(subject_words(sentence))
         shared = len(words & subject)
@@ -167,7 +172,8 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
         if not (is_telling or may_be_short):
             continue
         score = float(min(shared, 3) + min(len(words & title), 3))
-        if _CHANGED.match(sentence):
+        is_change = _CHANGED.match(sentence) is not None
+        if is_change or _CAUSE.match(sentence):
             score += 2
         if _HOLDS.search(sentence):
             score += 1
@@ -176,9 +182,21 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
         if number == 0:
             score += 3 if is_answer else 1
         score -= min(number, 20) / 10
+        if is_change and edits:
+            changes.append((-score, number, sentence))
         if score > best_score:
             best, best_score = sentence, score
+    if len(changes) > 1 and _CHANGED.match(best):
+        chosen = sorted(sorted(changes)[:MOST_CHANGES], key=lambda one: one[1])
+        best = "; ".join(dict.fromkeys(_shortened(sentence) for _, _, sentence in chosen))
     return best_score, best
+
+
+def _shortened(change: str) -> str:
+    """Return what a change is, without the file in front of it and the reason behind it."""
+    said = _FILE_IN_FRONT.sub("", change)
+    short = _DETAIL.split(said, maxsplit=1)[0].rstrip(" .,")
+    return short if len(short.split()) >= FEW_WORDS - 1 else said.rstrip(" .")
 
 
 def statements(answer: str) -> Iterator[str]:
