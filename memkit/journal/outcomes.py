@@ -60,7 +60,7 @@ _CHANGED = re.compile(
 _CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
 _FILE_IN_FRONT = re.compile(r"^(?:`[^`]+`|[\w./-]+\.\w+(?::\d+)?) ?[:–—-]+ (?=\w)")
 _DETAIL = re.compile(
-    r" (?:—|–|-|\(|so that\b|because\b|instead of\b|which\b|ensuring\b|to (?:match|ensure|avoid)\b) ?|[;:] |\. "
+    r" (?:—|–|-|\(|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|[;:] |\. "
 )
 _HOLDS = wording_pattern("holds", r"\b", r"\b")
 _REFUSED = wording_pattern("refused")

@@ -158,6 +158,7 @@ def _entries_of(path: Path, text: str) -> list[WrittenEntry]:
     for match, start, end in zip(matches, starts, ends, strict=False):
         pairs = anchors.parse(match[0])
         if "shared" in pairs:
-            key, origin, heading = pairs["shared"], pairs.get("origin", ""), anchors.strip(match[0]).lstrip("# ")
-            found.append(WrittenEntry(str(path), start, end, key, origin, heading))
+            heading = anchors.strip(match[0]).lstrip("# ")
+            entry = WrittenEntry(str(path), start, end, pairs["shared"], pairs.get("origin", ""), heading)
+            found.append(entry)
     return found

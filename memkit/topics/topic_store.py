@@ -79,9 +79,9 @@ def match(
 ) -> Matched:
     """Match `clusters` of members, which are disjoint, with the `earlier` topics.
 
-    A topic keeps its ID as long as a cluster shares at least half of its members, or half of the cluster's. If
-    several compete, the pair that shares most comes first. `labeled` are the IDs that the user named. The order
-    of `clusters` does not change the result.
+    A topic keeps its ID as long as a cluster shares at least half of its members, or half of the cluster's.
+    If several compete, the pair that shares most comes first. `labeled` are the IDs that the user named. The
+    order of `clusters` does not change the result.
     """
     known = {name: frozenset(members) for name, members in earlier.items()}
     owners: dict[str, list[str]] = {}
