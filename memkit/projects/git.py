@@ -44,7 +44,7 @@ _NOT_SET = 1
 
 _EXCLUDE_BYTES = 8 * 1024 * 1024
 
-_paused_until: dict[tuple[str, str], float] = {}
+_paused_until: dict[str, float] = {}
 _tracked: dict[tuple[str, str], tuple[tuple[int, int], frozenset[str]]] = {}
 
 
@@ -174,24 +174,24 @@ def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) 
     write_durably(path, text.encode("utf-8", "surrogateescape"), 0o644)
 
 
-def run_git(root: str, *arguments: str, seconds: float = GIT_SECONDS) -> tuple[int, bytes] | None:
+def run_git(root: str, *arguments: str, seconds: float | None = None) -> tuple[int, bytes] | None:
     """Run git in the repository at `root`; return its status and output, or None if it did not run.
 
-    After a command took longer than `seconds`, it is not run there for a minute.
+    If git does not answer within `GIT_SECONDS`, it is not run there for a minute. With `seconds`, wait so long
+    instead.
 
     A repository's settings may name programs to run, and a session's environment may point git to
     another repository. Ignore both.
     """
     git = find_program("git")
-    paused = root, arguments[0]
-    if git is None or time.monotonic() < _paused_until.get(paused, 0.0):
+    if git is None or time.monotonic() < _paused_until.get(root, 0.0):
         return None
     try:
         answer = subprocess.run(
             _command(git, root, arguments),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=seconds,
+            timeout=GIT_SECONDS if seconds is None else seconds,
             check=False,
             env=_environment(),
             **no_window(),
@@ -199,7 +199,8 @@ def run_git(root: str, *arguments: str, seconds: float = GIT_SECONDS) -> tuple[i
     except OSError:
         return None
     except subprocess.TimeoutExpired:  # git may wait on a pipe among its files
-        _paused_until[paused] = time.monotonic() + _PAUSE_SECONDS
+        if seconds is None:
+            _paused_until[root] = time.monotonic() + _PAUSE_SECONDS
         return None
     return answer.returncode, answer.stdout
 

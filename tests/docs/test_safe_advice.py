@@ -92,6 +92,8 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
                 yield from ((node.lineno, f"`{line}`") for line in lines if "--rebuild" not in line)
         elif isinstance(node, ast.keyword) and node.arg in ("help", "description"):
             left_out.add(node.value)
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Annotated":
+            left_out.add(node.slice)  # the description of a setting
         elif (text := _text(node)) is not None:
             left_out.update(ast.iter_child_nodes(node))
             yield node.lineno, text  # type: ignore[attr-defined]
