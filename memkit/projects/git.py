@@ -177,8 +177,8 @@ def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) 
 def run_git(root: str, *arguments: str, seconds: float | None = None) -> tuple[int, bytes] | None:
     """Run git in the repository at `root`; return its status and output, or None if it did not run.
 
-    If git does not answer within `GIT_SECONDS`, it is not run there for a minute. With `seconds`, wait so long
-    instead.
+    If git does not answer within `GIT_SECONDS`, it is not run there for a minute. `seconds` is another limit,
+    without that pause.
 
     A repository's settings may name programs to run, and a session's environment may point git to
     another repository. Ignore both.

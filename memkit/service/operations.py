@@ -36,18 +36,18 @@ from memkit.index.catalog import also_searched, index_key
 from memkit.ipc import spool
 from memkit.journal.journal import Journal
 from memkit.paths import Home
+from memkit.pointers.failures import error_met
+from memkit.pointers.moments import Moments
+from memkit.pointers.prompts import Pointer, find_pointers, lay_out, written_by
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact, skips, without_private, without_unopened
 from memkit.projects.project import Project
-from memkit.recall import usage
-from memkit.recall.caller import Caller, answer_for, expand_entries
-from memkit.recall.failures import error_met
-from memkit.recall.moments import Moments
-from memkit.recall.overview import TopicCount
-from memkit.recall.pointers import Pointer, find_pointers, lay_out, written_by
-from memkit.recall.questions import answer
-from memkit.recall.results import Answer, SearchRequest
-from memkit.recall.search import Searcher
+from memkit.questions.answering import answer
+from memkit.questions.caller import Caller, answer_for, expand_entries
+from memkit.search import usage
+from memkit.search.overview import TopicCount
+from memkit.search.ranking import Searcher
+from memkit.search.results import Answer, SearchRequest
 from memkit.service.job_thread import JobThread, Summaries
 from memkit.service.jobs import Job, JobContext, JobState, job_named
 from memkit.service.listener import NotHereError

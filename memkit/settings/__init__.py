@@ -217,7 +217,7 @@ def _is_server(url: str) -> bool:
 
 
 class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Ranking of results; `memkit.recall.fusion` has the formulas."""
+    """Ranking of results; `memkit.search.fusion` has the formulas."""
 
     mode: Annotated[
         Literal["context", "rrf", "weighted", "lexical", "dense"], "context, rrf, weighted, lexical, or dense"

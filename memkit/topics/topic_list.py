@@ -11,7 +11,7 @@ from typing import TypedDict
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.paths import Home
 from memkit.projects.project import Project
-from memkit.recall.overview import TopicCount
+from memkit.search.overview import TopicCount
 from memkit.settings.load import Settings
 from memkit.timeline.nodes import week_of
 from memkit.topics.files import Relation, StoredTopic, StoredTopics, derived_path, read_derived

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from memkit.browse import git_marks
 from memkit.cli.screen import cells
-from memkit.recall import git_marks
+from tests.browse.test_git_marks import AMPLE, commit, git
 from tests.cli.conftest import Run
 from tests.cli.fortnight import fortnight
 from tests.memory import Memory
-from tests.recall.test_git_marks import AMPLE, commit, git
 
 LINE = "deploy/gateway.yaml changed in 1 commit"
 

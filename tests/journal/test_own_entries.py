@@ -13,8 +13,8 @@ from memkit.hook.guide import session_facts
 from memkit.journal import files
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
+from memkit.pointers.prompts import Pointer, find_pointers, written_by
 from memkit.projects.project import Project
-from memkit.recall.pointers import Pointer, find_pointers, written_by
 from tests.builders import SESSION, Lines
 from tests.capture.stage import Stage, prompt_id
 from tests.memory import DAYS, make_memory

@@ -169,7 +169,7 @@ def test_what_is_under_way_is_no_worse_than_missing(home: Home, tmp_path: Path, 
         (run / name).write_text(text)
     shutil.copy(run / "shown" / "a.json", PointerHistory(home)._path("s"))
     from memkit import environment
-    from memkit.recall import usage
+    from memkit.search import usage
 
     assert list(LiveSessions(home)) == []
     assert isinstance(PointerHistory(home).of("s"), set)
