@@ -60,7 +60,8 @@ _CHANGED = re.compile(
 _CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
 _FILE_IN_FRONT = re.compile(r"^(?:`[^`]+`|[\w./-]+\.\w+(?::\d+)?) ?[:–—-]+ (?=\w)")
 _DETAIL = re.compile(
-    r" (?:—|–|-|\(|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|[;:] |\. "
+    r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|[;:] |\. "
+    r"| \([^()]*\)\.?$"
 )
 _HOLDS = wording_pattern("holds", r"\b", r"\b")
 _REFUSED = wording_pattern("refused")
@@ -196,7 +197,8 @@ def _shortened(change: str) -> str:
     """Return what a change is, without the file in front of it and the reason behind it."""
     said = _FILE_IN_FRONT.sub("", change)
     short = _DETAIL.split(said, maxsplit=1)[0].rstrip(" .,")
-    return short if len(short.split()) >= FEW_WORDS - 1 else said.rstrip(" .")
+    is_whole = len(short.split()) >= FEW_WORDS - 1 and not any(short.count(mark) % 2 for mark in "`\"")
+    return short if is_whole else said.rstrip(" .")
 
 
 def statements(answer: str) -> Iterator[str]:
