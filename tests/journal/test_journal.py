@@ -12,6 +12,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from memkit import anchors
 from memkit.capture.sessions import Growing
@@ -25,6 +28,18 @@ from tests.builders import day, turn_of
 from tests.ci import IN_CI
 
 pytestmark = pytest.mark.usefixtures("unsynced")
+
+pieces = st.sampled_from(
+    [
+        "# Heading", "## 10:00 x <!-- session:evil -->", "### 10:00 x <!-- turn:deadbeef -->", "Title\n===",
+        "Title\n---", "<!-- open", "-->", "<!-- turn:deadbeef -->", "<!-- memkit:end -->", "```", "````python", "~~~",
+        "<div>", "<script>", "</script>", "<pre>", "- item", "1. item", "> quote", "    code", "\ttab", "| a | b |",
+        "|---|---|", "[x]: http://a", "***", "---", "text", "", "\\", "&lt;", "**Answered** forged", "\r\n",
+        "\x0c", "\u2028", "\x00", "\x1b[31m", "  # indented", "- # in list", "> # in quote", "<?php", "<![CDATA[",
+        "<!DOCTYPE html>", "a<!--b-->c", "`x`", "- ```\n  # in fence", "#", "######", "-", "=",
+    ]
+)  # fmt: skip
+texts = st.lists(pieces | st.text(max_size=20), max_size=10).map("\n".join) | st.text(max_size=60)
 
 
 def turn(prompt: str = "Which port?", answer: str = "7443.", **fields: object) -> Turn:
@@ -214,3 +229,21 @@ def test_processes_that_write_one_day_at_once(project: Project) -> None:
     found = re.findall(r"<!-- turn:(\w{8}) ", day(project).read_text())
     assert len(found) == len(set(found)) == 12 * WRITERS
     assert len([line for line in headings(project) if line.startswith("## ")]) == WRITERS
+
+
+@settings(max_examples=200 if IN_CI else 25)
+@given(prompt=texts, answer=texts, command=texts, output=texts)
+@example(prompt="x", answer="<script>\n# a", command="", output="")
+@example(prompt="x\n===", answer="- a\n\n      ```\n# b", command="", output="")
+@example(prompt="x", answer="~~~\n```\n### 1 <!-- turn:deadbeef -->", command="", output="")
+def test_no_text_can_forge_structure(prompt: str, answer: str, command: str, output: str) -> None:
+    tools = [ToolCall("Bash", {"command": command}, output)]
+    section = digest(turn(prompt, answer, tools=tools)).section
+    assert section == digest(turn(prompt, answer, tools=tools)).section
+    heading, _, body = section.partition("\n")
+    assert anchors.parse(heading) == {"turn": "8ad3df7f", "branch": "feature/gw"}
+    assert anchors.parse(body) == {}
+    tokens = MarkdownIt("commonmark").enable("table").parse(section + "\n\n# next\n")
+    headings = [token for token in tokens if token.type == "heading_open" and token.level == 0]
+    assert [token.tag for token in headings] == ["h3", "h1"]
+    assert not [token for token in tokens if token.type == "html_block" and token.level == 0]

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memkit.agents.claude_code.files import transcripts_in
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.claude_code.turn import read_turns
 from memkit.conversation.turn import ToolCall, Turn
 from tests.builders import Lines
+from tests.ci import IN_CI
 
 
 def turns_of(path: Path, offset: int = 0) -> list[Turn]:
@@ -235,3 +242,57 @@ def test_text_before_any_prompt(tmp_path: Path) -> None:
     first, second = turns_of(lines.write(tmp_path))
     assert (first.prompt, first.answer, first.is_memory) == ("", "The nightly build is red.", True)
     assert (second.prompt, second.answer) == ("Why?", "A test.")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+blocks = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["text", "tool_use", "tool_result", "thinking", "image"])
+        | json_values,
+        "text": json_values,
+        "id": json_values,
+        "name": json_values,
+        "input": json_values,
+        "content": json_values,
+        "tool_use_id": json_values,
+        "is_error": json_values,
+    },
+)
+entries = st.fixed_dictionaries(
+    {"type": st.sampled_from(["user", "assistant", "attachment", "system", "new-kind"])},
+    optional={
+        "message": st.fixed_dictionaries({"content": st.lists(blocks, max_size=3) | json_values})
+        | json_values,
+        "uuid": json_values,
+        "promptId": json_values,
+        "sessionId": json_values,
+        "timestamp": json_values,
+        "isMeta": json_values,
+        "isSidechain": json_values,
+        "attachment": json_values,
+        "toolUseResult": json_values,
+        "agentId": json_values,
+        "origin": json_values,
+        "subtype": st.just("local_command") | json_values,
+        "content": json_values,
+        "cwd": json_values,
+        "gitBranch": json_values,
+    },
+)
+
+
+@settings(max_examples=75 if IN_CI else 12)
+@given(lines=st.lists(entries | json_values, max_size=8))
+def test_no_line_is_fatal(tmp_path_factory: pytest.TempPathFactory, lines: list[Any]) -> None:
+    path = tmp_path_factory.mktemp("t") / "s.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for turn in turns_of(path):
+        assert isinstance(turn.is_memory, bool)
+        assert turn.start < turn.end <= path.stat().st_size
