@@ -4,7 +4,7 @@
 
 `DIRECTORY/project` gets a synthetic memory and `DIRECTORY/home` its index. Both stay for later measurements.
 Prints one JSON object. The memory's vectors are random (see `RandomEmbedder`). Questions and added turns get
-real ones. With `--timeline`, it measures the timeline alone, of so many days; no model is needed.
+real ones. With `--timeline`, it measures only the timeline of that number of days and needs no model.
 """
 
 from __future__ import annotations

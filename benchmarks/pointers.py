@@ -1,4 +1,4 @@
-"""Measure the pointers beside a prompt on conversations with questions, in LoCoMo's format.
+"""Measure the pointers next to a prompt on conversations with questions, in LoCoMo's format.
 
     python benchmarks/pointers.py --data FILE [--others FILE …] [--json] [--write]
     python benchmarks/pointers.py --replay PROJECT [--every N]
@@ -232,7 +232,7 @@ def document(name: str, found: dict[float, list[Outcome]]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Measure the pointers beside a prompt.")
+    parser = argparse.ArgumentParser(description="Measure the pointers next to a prompt.")
     parser.add_argument("--data", type=Path, help="conversations to remember and to ask about")
     parser.add_argument("--replay", help="the root of a remembered project")
     parser.add_argument("--every", type=int, default=10, help="ask every Nth of its prompts")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from memkit.browse.expand import Section
 
 SECONDS = 0.5
-"""How long a search waits for git's history of the repository, and for each of two quick questions."""
+"""Longest wait of a search for the history of a repository, and for each of two quick questions to git."""
 
 MOST_REPOSITORIES = 4
 _HISTORY_SECONDS = 30.0
@@ -155,7 +155,7 @@ def find_marks(
     for repository in repositories.values():
         for number, marks in repository.marks(ends):
             found[number] = marks
-    # Where every merged branch is deleted, a mark on each line says nothing.
+    # In a repository that deletes every merged branch, a mark on each line tells a reader nothing.
     if len(found) > 1 and all(marks.gone_branch for marks in found):
         found = [replace(marks, gone_branch="") for marks in found]
     return found
@@ -243,7 +243,7 @@ class _Entry:
 
 
 class _Change(NamedTuple):
-    """What a commit did to a file. The newest has number 1; `new_name` is "" without a rename."""
+    """One commit's change of a file. The newest has number 1; `new_name` is "" without a rename."""
 
     number: int
     commit: str
@@ -253,7 +253,7 @@ class _Change(NamedTuple):
 
 
 class _History:
-    """What the commits before `commit` changed, back to the time `since`: a thread asks git."""
+    """The changes of all commits up to `commit` since a time, read from git in a thread."""
 
     def __init__(self, worktree: str, commit: str, since: float) -> None:
         self.commit = commit
@@ -326,7 +326,7 @@ def _shallow(worktree: str) -> frozenset[str]:
 
 
 class _Repository:
-    """The entries of one repository, and what git says of them."""
+    """The entries of one repository, and their marks."""
 
     def __init__(self, worktree: str) -> None:
         self.worktree = worktree

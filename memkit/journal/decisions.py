@@ -77,7 +77,7 @@ _TAIL = re.compile(
 """A question behind what a sentence states."""
 
 _BEHIND_COLON = re.compile(r":[ \t]*\n[ \t]*\n")
-"""Where an opening line introduces pasted text."""
+"""The end of an opening line that introduces pasted text."""
 
 _PASTED = re.compile(
     r"[\"“][^\"”\n]{25,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$"

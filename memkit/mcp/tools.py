@@ -39,7 +39,7 @@ Day = Annotated[str, Meta(max_length=100)]
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a tool takes. The class describes the tool."""
+    """The arguments of a tool. The class describes the tool."""
 
     description: ClassVar[str] = ""
     is_read_only: ClassVar[bool] = True

@@ -1,1 +1,1 @@
-"""Quote the memory unasked: beside a prompt, after a failure, before an edit."""
+"""Quote the memory unasked: next to a prompt, after a failure, before an edit."""

@@ -419,7 +419,7 @@ class PointerHistory:
     def of(self, session: str, kind: str = usage.PROMPT) -> set[str]:
         """Return the ids of the pointers that `session` got: of one kind, or those of all kinds for a prompt.
 
-        At the moment of action a pointer says more of an entry than beside a prompt.
+        At the moment of action, a pointer quotes more of an entry than next to a prompt.
         """
         pairs = (one.rpartition(":") for one in self._read(self._path(session))[1])
         return {name for of, _, name in pairs if kind in (of, usage.PROMPT)}
@@ -433,7 +433,7 @@ class PointerHistory:
         write_state(path, self.VERSION, {"ids": known, "root": root})
 
     def recent(self, root: str) -> list[str]:
-        """Return the ids that sessions of a project got beside prompts in the last week."""
+        """Return the ids that sessions of a project got next to prompts in the last week."""
         found: list[str] = []
         for path in Path(self._home.pointer_history).glob("*.json"):
             with contextlib.suppress(FileNotFoundError):  # removed meanwhile

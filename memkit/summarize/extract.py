@@ -316,7 +316,7 @@ def _open(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 
 
 def _title(turns: Sequence[ExtractTurn]) -> str:
-    """Return a title that names the subject, or "" if that of the first turn does.
+    """Return a title that names the subject, or "" if the title of the first turn does.
 
     An answer is no title: the subject of a commit is, or another prompt, or else the branch tells.
     """

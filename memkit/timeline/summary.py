@@ -1,4 +1,4 @@
-"""What a stretch of time holds, without a model: counts, titles, words, files, failures, what was decided.
+"""Summaries of a stretch of time, without a model: counts, titles, words, files, failures, what was decided.
 
 A summary is made of the sections of a day file. Those of days add up to that of a week, and so on. Each part
 has a limit, so that a year takes no more room than a month.
@@ -199,7 +199,7 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Summary(msgspec.Struct):
-    """What some days hold. `words`, `files`, and `failures` count turns, edits, and calls.
+    """The contents of some days. `words`, `files`, and `failures` count turns, edits, and calls.
 
     `failed` counts all calls that failed, also those beyond the limit of `failures`. `open` are the questions
     with which the last stretch of a session ended, by session.
