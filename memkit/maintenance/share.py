@@ -171,8 +171,8 @@ def _refuse_leaks(entries: Sequence[SharedEntry], patterns: Sequence[Pattern[str
     if found:
         more = f", and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         raise MemkitError(
-            f"nothing is shared: {', '.join(found[:MOST_NAMED])}{more}; say it without that in a note "
-            "(`memkit remember`), and share the note"
+            f"not shared: it contains {', '.join(found[:MOST_NAMED])}{more}. Write a note without that "
+            "(`memkit remember`) and share the note"
         )
 
 

@@ -56,7 +56,7 @@ def test_share_and_unshare(run: Run, alex: Person) -> None:
 def test_a_refusal_is_one_line(run: Run, alex: Person) -> None:
     name = alex.note("Ask jo.doe@corp-mail.example.")
     said = run(alex, "share", name).complaint
-    assert said.startswith(f"memkit: nothing is shared: an e-mail address in line 1 of {name}; ")
+    assert said.startswith(f"memkit: not shared: it contains an e-mail address in line 1 of {name}. ")
     assert "jo.doe" not in said
 
 
