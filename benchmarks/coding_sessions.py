@@ -40,14 +40,14 @@ import resources  # noqa: E402
 
 from memkit.agents.claude_code.transcript import Transcript  # noqa: E402
 from memkit.agents.claude_code.turn import read_turns  # noqa: E402
+from memkit.browse.file_history import file_history  # noqa: E402
 from memkit.embedding import load_embedder  # noqa: E402
 from memkit.index import open_snapshot, sync_project  # noqa: E402
 from memkit.journal.journal import Journal  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.projects.project import Project  # noqa: E402
-from memkit.recall.file_history import file_history  # noqa: E402
-from memkit.recall.results import SearchRequest  # noqa: E402
-from memkit.recall.search import Searcher  # noqa: E402
+from memkit.search.ranking import Searcher  # noqa: E402
+from memkit.search.results import SearchRequest  # noqa: E402
 from memkit.settings import EmbeddingSettings, load  # noqa: E402
 
 NAMES = [*(f"session@{depth}" for depth in metrics.DEPTHS), "mrr"]

@@ -4,7 +4,7 @@
 
 `DIRECTORY/project` gets a synthetic memory and `DIRECTORY/home` its index. Both stay for later measurements.
 Prints one JSON object. The memory's vectors are random (see `RandomEmbedder`). Questions and added turns get
-real ones. With `--timeline`, it measures the timeline alone, of so many days; no model is needed.
+real ones. With `--timeline`, it measures only the timeline of that number of days and needs no model.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from memkit.index import Indexer, index_lock, open_snapshot  # noqa: E402
 from memkit.index.snapshot import Snapshot  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.projects.project import Project  # noqa: E402
-from memkit.recall import fusion  # noqa: E402
-from memkit.recall.corpus import Corpus  # noqa: E402
-from memkit.recall.results import SearchRequest  # noqa: E402
-from memkit.recall.search import Searcher  # noqa: E402
+from memkit.search import fusion  # noqa: E402
+from memkit.search.corpus import Corpus  # noqa: E402
+from memkit.search.ranking import Searcher  # noqa: E402
+from memkit.search.results import SearchRequest  # noqa: E402
 from memkit.settings import EmbeddingSettings  # noqa: E402
 from memkit.settings.load import Settings  # noqa: E402
 from memkit.timeline.tree import open_timeline  # noqa: E402

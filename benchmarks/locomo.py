@@ -48,9 +48,9 @@ from memkit.index.snapshot import Snapshot, write_snapshot  # noqa: E402
 from memkit.index.store import Row  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.projects.project import Project  # noqa: E402
-from memkit.recall import fusion  # noqa: E402
-from memkit.recall.results import Result, SearchRequest  # noqa: E402
-from memkit.recall.search import Searcher  # noqa: E402
+from memkit.search import fusion  # noqa: E402
+from memkit.search.ranking import Searcher  # noqa: E402
+from memkit.search.results import Result, SearchRequest  # noqa: E402
 from memkit.settings import EmbeddingSettings, load, validate  # noqa: E402
 from memkit.text import CHARACTERS_PER_TOKEN  # noqa: E402
 
@@ -314,7 +314,7 @@ def main() -> int:
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE",
-        help="a search setting, or a weight of memkit.recall.fusion",
+        help="a search setting, or a weight of memkit.search.fusion",
     )
     parser.add_argument(
         "--off-topic", type=Path, metavar="FILE", help="ask 100 questions of another file, one a line"

@@ -1,4 +1,4 @@
-"""Measure the pointers beside a prompt on conversations with questions, in LoCoMo's format.
+"""Measure the pointers next to a prompt on conversations with questions, in LoCoMo's format.
 
     python benchmarks/pointers.py --data FILE [--others FILE …] [--json] [--write]
     python benchmarks/pointers.py --replay PROJECT [--every N]
@@ -44,17 +44,17 @@ from memkit.index import open_snapshot  # noqa: E402
 from memkit.journal.turn_parts import COMPACTION_TITLE, read_parts  # noqa: E402
 from memkit.memory import Memory  # noqa: E402
 from memkit.paths import Home  # noqa: E402
-from memkit.recall import pointers  # noqa: E402
-from memkit.recall.corpus import mask  # noqa: E402
-from memkit.recall.results import Filters, SearchRequest  # noqa: E402
-from memkit.recall.search import Searcher  # noqa: E402
+from memkit.pointers import prompts  # noqa: E402
+from memkit.search.corpus import mask  # noqa: E402
+from memkit.search.ranking import Searcher  # noqa: E402
+from memkit.search.results import Filters, SearchRequest  # noqa: E402
 from memkit.settings import EmbeddingSettings  # noqa: E402
 from memkit.settings.load import Settings  # noqa: E402
 from memkit.text import CHARACTERS_PER_TOKEN  # noqa: E402
 
 PROMPTS = Path(__file__).resolve().with_name("pointer_prompts.json")
 CURVE = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
-CHOSEN = pointers.LEAST_RELEVANCE
+CHOSEN = prompts.LEAST_RELEVANCE
 MOST_OTHERS = 200
 """The number of questions of each other file, and of other conversations of the same one."""
 
@@ -113,19 +113,19 @@ def unrelated(path: Path, name: str, others: Iterable[Path]) -> Iterator[Prompt]
 def outcomes(path: Path, others: list[Path], embedder: Any) -> dict[float, list[Outcome]]:
     """Return what each prompt got, by threshold."""
     found: dict[float, list[Outcome]] = {least: [] for least in CURVE}
-    rise = pointers.MOST_RELEVANCE - pointers.LEAST_RELEVANCE
+    rise = prompts.MOST_RELEVANCE - prompts.LEAST_RELEVANCE
     for asked in locomo.indexed(path, "product", embedder):
         searcher = Searcher([asked.snapshot], Settings().search, embedder)
         corpus = searcher.corpus
         sessions = {corpus.shown_id(n): corpus.name("session", n) for n in range(len(corpus))}
-        prompts = [*related(asked), *unrelated(path, asked.conversation.name, others)]
+        tried = [*related(asked), *unrelated(path, asked.conversation.name, others)]
         for least in CURVE:
-            pointers.LEAST_RELEVANCE, pointers.MOST_RELEVANCE = least, least + rise
-            for prompt in prompts:
-                given = pointers.find_pointers(searcher, prompt.text, "", ())
-                tokens = len(pointers.lay_out(given)) / CHARACTERS_PER_TOKEN
+            prompts.LEAST_RELEVANCE, prompts.MOST_RELEVANCE = least, least + rise
+            for prompt in tried:
+                given = prompts.find_pointers(searcher, prompt.text, "", ())
+                tokens = len(prompts.lay_out(given)) / CHARACTERS_PER_TOKEN
                 found[least].append(Outcome(prompt, tuple(sessions[one.id] for one in given), tokens))
-        pointers.LEAST_RELEVANCE, pointers.MOST_RELEVANCE = CHOSEN, CHOSEN + rise
+        prompts.LEAST_RELEVANCE, prompts.MOST_RELEVANCE = CHOSEN, CHOSEN + rise
     return found
 
 
@@ -170,8 +170,8 @@ def replay(root: str, every: int) -> dict[str, float]:
     shown: Counter[str] = Counter()
     tokens = []
     for searcher.day, session, prompt in prompts[len(prompts) // 2 :: every]:
-        found = pointers.find_pointers(searcher, prompt, session, ())
-        tokens.append(len(pointers.lay_out(found)) / CHARACTERS_PER_TOKEN)
+        found = prompts.find_pointers(searcher, prompt, session, ())
+        tokens.append(len(prompts.lay_out(found)) / CHARACTERS_PER_TOKEN)
         shown.update(one.id for one in found)
     repeated = sum(count for count in shown.values() if count > 2)
     return {
@@ -232,7 +232,7 @@ def document(name: str, found: dict[float, list[Outcome]]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Measure the pointers beside a prompt.")
+    parser = argparse.ArgumentParser(description="Measure the pointers next to a prompt.")
     parser.add_argument("--data", type=Path, help="conversations to remember and to ask about")
     parser.add_argument("--replay", help="the root of a remembered project")
     parser.add_argument("--every", type=int, default=10, help="ask every Nth of its prompts")

@@ -36,9 +36,9 @@ from memkit.index import server as connection  # noqa: E402
 from memkit.index.colleagues import Colleagues, Conditions  # noqa: E402
 from memkit.index.store import SERVER_GRAPH, Row, Store, owner_of  # noqa: E402
 from memkit.paths import Home  # noqa: E402
-from memkit.recall.results import SearchRequest  # noqa: E402
-from memkit.recall.search import Searcher  # noqa: E402
-from memkit.recall.team import SharedMemory  # noqa: E402
+from memkit.search.ranking import Searcher  # noqa: E402
+from memkit.search.results import SearchRequest  # noqa: E402
+from memkit.search.shared_by import SharedMemory  # noqa: E402
 from memkit.settings import SearchSettings  # noqa: E402
 from tests.chroma_server import chroma_server, free_port, silent_server  # noqa: E402
 from tests.memory import make_chunk  # noqa: E402

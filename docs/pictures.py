@@ -170,11 +170,11 @@ def a_shop() -> Iterator[Shop]:
 def main(check: bool) -> str | None:
     """Write what is out of date, or return a line about it."""
     with a_shop() as shop:
-        forget = (DOCUMENTS / "forgetting.md").read_text(encoding="utf-8")
+        privacy = (DOCUMENTS / "privacy.md").read_text(encoding="utf-8")
         made = {
             "terminal.svg": recording(shop),
             "example-memory.html": page(shop),
-            "forgetting.md": with_part(forget, "forget", forgetting(shop), "docs/pictures.py"),
+            "privacy.md": with_part(privacy, "forget", forgetting(shop), "docs/pictures.py"),
         }
     stale = [name for name in made if _comparable(_present(DOCUMENTS / name)) != _comparable(made[name])]
     if check:

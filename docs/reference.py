@@ -31,6 +31,46 @@ from memkit.settings import EmbeddingSettings, load, validate  # noqa: E402
 OF_ALL = {"project", "as_json"}
 """Options of every command, which the page lists once."""
 
+USUAL = {
+    "--since": r"(Only|From|Forget)\b.* this day on",
+    "--until": r".* up to this day",
+    "--all-projects": r".* of all projects\.$",
+    "--dry-run": r".* would be",
+    "--yes": r"Do not ask\.$",
+}
+"""Options that mean the same wherever their help matches. The page explains them once."""
+
+TOLD = {
+    "remember": "[Take notes](day-files.md#take-notes)",
+    "edit": "[Edit](day-files.md#edit)",
+    "index": "[Add other files](day-files.md#add-other-files)",
+    "config": "[Settings](settings.md)",
+    "export": "[Export](maintenance.md#export)",
+    "completion": "[Completion](#completion)",
+    "import": "[Import earlier sessions](index.md#3-import-earlier-sessions)",
+    "summarize": "[Summaries and facts](summaries.md)",
+    "compact": "[Lasting facts](summaries.md#lasting-facts)",
+    "share": "[A team's memory](team.md)",
+    "unshare": "[A team's memory](team.md#take-it-back)",
+    "forget": "[Forgetting](privacy.md#forgetting)",
+    "audit": "[Secrets](privacy.md#secrets)",
+    "search": "[Search and recall](recall.md#in-a-terminal)",
+    "timeline": "[Timeline](recall.md#timeline)",
+    "topics": "[Topics](topics.md)",
+    "doctor": "[Troubleshooting](troubleshooting.md)",
+    "backup": "[Backup and restore](maintenance.md#backup-and-restore)",
+    "restore": "[Backup and restore](maintenance.md#backup-and-restore)",
+    "uninstall": "[Uninstall](maintenance.md#uninstall)",
+    "service": "[The background service](recall.md#the-background-service)",
+    "jobs": "[The background service](recall.md#the-background-service)",
+    "setup": "[Quick start](index.md)",
+    "projects": "[Projects](day-files.md#projects)",
+    "serve": "[HTTP](integrations.md#http)",
+    "mcp": "[MCP](integrations.md#other-agents-mcp)",
+    "statusline": "[In Claude Code](recall.md#in-claude-code)",
+}
+"""Commands that another page explains: this one has only the first paragraph of their help."""
+
 
 def commands() -> str:
     """Return every command: usage, help, and options."""
@@ -49,46 +89,59 @@ def _of_group(group: click.Group, parent: click.Context) -> Iterator[str]:
 
 
 def _of_command(command: click.Command, context: click.Context) -> Iterator[str]:
-    usage = " ".join(command.collect_usage_pieces(context))
-    yield f"{'#' * (1 + context.command_path.count(' '))} {context.command_path}\n"
-    yield f"    {context.command_path} {usage}\n"
-    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
-        yield _paragraph(paragraph) + "\n"
+    arguments = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    yield f"{'#' * (1 + context.command_path.count(' '))} `{' '.join([context.command_path, *arguments])}`\n"
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    texts = [paragraph for paragraph in paragraphs if not paragraph.startswith("\b\n")]  # "\b": an example
+    page = TOLD.get(command.name or "")
+    for paragraph in texts[:1] if page else texts:
+        yield _escaped(" ".join(paragraph.split())) + (f" See {page}.\n" if page else "\n")
     options = [
-        parameter.get_help_record(context)
+        parameter
         for parameter in command.params
-        if isinstance(parameter, click.Option) and parameter.name not in OF_ALL
+        if isinstance(parameter, click.Option) and parameter.name not in OF_ALL and not parameter.hidden
     ]
-    shown = [f"- `{' '.join(names.split())}` {_escaped(text)}" for names, text in filter(None, options)]
-    if shown:
+    usual = [f"`{option.opts[0]}`" for option in options if _is_usual(option)]
+    if shown := [_option(option, context) for option in options if not _is_usual(option)]:
         yield "\n".join(shown) + "\n"
+    if usual:
+        yield f"Also {', '.join(usual)}.\n"
 
 
-def _paragraph(text: str) -> str:
-    """Return a paragraph of help as Markdown. Text that click must not wrap is an example."""
-    if text.startswith("\b\n"):
-        return "\n".join(f"    {line.strip()}" for line in text.splitlines()[1:])
-    return _escaped(" ".join(text.split()))
+def _is_usual(option: click.Option) -> bool:
+    pattern = USUAL.get(option.opts[0])
+    return pattern is not None and re.match(pattern, option.help or "") is not None
+
+
+def _option(option: click.Option, context: click.Context) -> str:
+    """Return a line of a list: names and value, help, default. `--help` also shows the bounds of a number."""
+    record = option.get_help_record(context)
+    assert record is not None
+    names = record[0].replace("INTEGER RANGE", "N").replace("FLOAT RANGE", "N")
+    text = option.help or ""
+    if option.show_default and option.default is not None:
+        text += f" Default: {option.default}."
+    return f"- `{' '.join(names.split())}`: {_escaped(text)}"
 
 
 def settings() -> str:
-    """Return every setting with its default, purpose, and bounds: one table per section."""
+    """Return every setting with its default, purpose, and bounds: one list per section."""
     lines: list[str] = []
     defaults = load.Settings()
     for section, name in validate.every_key():
         made = getattr(defaults, section)
         if f"## {section}" not in lines:
             lines += ["", f"## {section}", "", _escaped(_first_line(type(made))), ""]
-            lines += ["| setting | default | what it is for |", "|---|---|---|"]
-        lines.append(_row(_setting((section, name), getattr(made, name))))
+        lines.append(_setting((section, name), getattr(made, name)))
     return "\n".join(lines)
 
 
-def _setting(key: load.Key, default: Any) -> tuple[str, str, str]:
-    name = f"`{'.'.join(key)}`" + (r"\*" if load.is_harmless(key) else "")
-    shown = "empty" if default == "" else f"`{json.dumps(default).strip(chr(34))}`"
-    bounds = f" ({validate.allowed(key)})" if type(default) in (int, float) else ""
-    return name, shown, _escaped(validate.describe(key)) + bounds
+def _setting(key: load.Key, default: Any) -> str:
+    star = r"\*" if load.is_harmless(key) else ""
+    bounds = validate.allowed(key) if type(default) in (int, float) else ""
+    bounds = bounds and f" ({re.sub('^a (whole )?number (from|of) ', '', bounds)})"
+    purpose = _escaped(validate.describe(key)) + bounds
+    return f"- `{'.'.join(key)} = {json.dumps(default, ensure_ascii=False)}`{star}: {purpose}"
 
 
 def summarizers() -> str:

@@ -15,7 +15,11 @@ from memkit import anchors
 
 DECIDED = "Decided: "
 OPEN = "Open: "
-"""The labels by which bullets are looked up. `memkit.summarize.bullets` has all labels."""
+EDITED = "Edited: "
+FAILED = "Failed: "
+COMMITTED = "Committed: "
+PULL_REQUEST = "Pull request: "
+"""The labels of lines made without a model. `memkit.summarize.bullets` has those that a model chooses."""
 
 _MARK = f"({anchors.UNVERIFIED})"
 

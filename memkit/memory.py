@@ -33,12 +33,20 @@ from memkit.hook.events import DISABLE_VARIABLE
 from memkit.ipc.client import ServiceUnavailable
 from memkit.paths import Home
 from memkit.projects.project import Project
-from memkit.recall.caller import Caller
+from memkit.questions.caller import Caller
 from memkit.typed import typed
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from memkit.browse.citation import Citation
+    from memkit.browse.expand import Section
+    from memkit.browse.file_history import FileHistory
+    from memkit.browse.history import SessionPage
+    from memkit.browse.names import Entry
+    from memkit.browse.resume import FoundSession, Resumable
+    from memkit.browse.session_view import SessionView
+    from memkit.browse.transcript import Exchange
     from memkit.capture.ingest import Ingested
     from memkit.forget.locations import Locations
     from memkit.forget.selection import ForgetSelection
@@ -48,18 +56,10 @@ if TYPE_CHECKING:
     from memkit.journal.digest import Note
     from memkit.journal.journal import Journal
     from memkit.maintenance.share import ShareReport, UnshareReport
-    from memkit.recall.citation import Citation
-    from memkit.recall.client import SearchClient
-    from memkit.recall.expand import Section
-    from memkit.recall.failures import Fix, Invocation
-    from memkit.recall.file_history import FileHistory
-    from memkit.recall.history import SessionPage
-    from memkit.recall.names import Entry
-    from memkit.recall.overview import PastSession, TopicCount
-    from memkit.recall.results import Answer
-    from memkit.recall.resume import FoundSession, Resumable
-    from memkit.recall.session_view import SessionView
-    from memkit.recall.transcript import Exchange
+    from memkit.pointers.failures import Fix, Invocation
+    from memkit.questions.client import SearchClient
+    from memkit.search.overview import PastSession, TopicCount
+    from memkit.search.results import Answer
     from memkit.service.jobs import JobView
     from memkit.settings.load import Settings
     from memkit.stats import MemoryOverview
@@ -125,13 +125,13 @@ class Memory:
         `SearchRequest`. Edited files are indexed first. Results are marked if the repository has changed
         since.
         """
-        from memkit.recall.results import SearchRequest
+        from memkit.search.results import SearchRequest
 
         return self.search_client(all_projects, mode).answer(SearchRequest(query, k, **options))
 
     def search_client(self, all_projects: bool = False, mode: str = "") -> SearchClient:
         """Return an object that answers many requests from the memory as it is now."""
-        from memkit.recall.client import SearchClient
+        from memkit.questions.client import SearchClient
         from memkit.settings import SearchSettings
 
         if all_projects and not self.other_projects:
@@ -162,8 +162,8 @@ class Memory:
             (section,) = memory.expand("8b52f4fb")
             print(section["content"], section["turns"])
         """
-        from memkit.recall import usage
-        from memkit.recall.client import ask_service
+        from memkit.questions.client import ask_service
+        from memkit.search import usage
 
         may_leave = {"other_projects": self.other_projects}
         place = {"directory": self.caller.directory}
@@ -174,13 +174,11 @@ class Memory:
                 announce=self.announce,
             )["sections"]  # fmt: skip
         except ServiceUnavailable:
-            from memkit.recall.caller import sections_for
-            from memkit.recall.expand import expand_known
+            from memkit.questions.caller import expand_entries
 
-            sections = [
-                expand_known(self.project, self.home, self.settings_of, one, **may_leave) for one in ids
-            ]
-            sections = sections_for(self.caller, sections, self.home)
+            sections = expand_entries(
+                self.project, self.home, self.settings_of, ids, self.caller.directory, **may_leave
+            )
         try:
             usage.note(self.home, "expand", [section["id"] for section in sections])
         except OSError as error:  # the sections matter more than the count
@@ -195,7 +193,7 @@ class Memory:
             memory.transcript()                               # the latest session
             memory.transcript("8bb06550", turn="8b52f4fb")    # one turn and the messages around it
         """
-        from memkit.recall.transcript import locate, read_exchange
+        from memkit.browse.transcript import locate, read_exchange
         from memkit.settings import is_server
 
         chunks = functools.cache(self._chunks)
@@ -219,7 +217,7 @@ class Memory:
 
     def cite(self, citation: str, context: int = 3) -> Citation:
         """Return the proof of a summary's bullet: `memory.cite("82c57f55").excerpt`."""
-        from memkit.recall.citation import find_citation
+        from memkit.browse.citation import find_citation
 
         if (found := self._entry(citation)) and found.kind == "citation":  # by the ID of its chunk
             citation = found.id
@@ -235,7 +233,7 @@ class Memory:
 
         `since` is an ISO day. `file` is the path of a file that a session read or edited.
         """
-        from memkit.recall.history import SessionFilters, past_sessions
+        from memkit.browse.history import SessionFilters, past_sessions
         from memkit.timeline.tree import open_timeline
 
         projects = [self.project]
@@ -245,10 +243,8 @@ class Memory:
             if not self.other_projects:
                 raise OtherProjectsError("this memory may not read other projects")
             projects = projects_with_memory(self.home, projects)
-        return past_sessions(
-            projects, SessionFilters(since, branch, file), self.announce,
-            find_ending=lambda one: open_timeline(one, self.home, self.announce).sessions_ending(),
-        )  # fmt: skip
+        timelines = [open_timeline(one, self.home, self.announce) for one in projects]
+        return past_sessions(timelines, SessionFilters(since, branch, file))
 
     def session_list(
         self, *, since: str = "", until: str = "", branch: str = "", file: str = "", limit: int = 50,
@@ -259,10 +255,10 @@ class Memory:
         With `until`, an ISO day, a session has only its days in the period. `after` is the `next` of the page
         before.
         """
-        from memkit.recall.history import SessionFilters, list_sessions
+        from memkit.browse.history import SessionFilters, list_sessions
 
         filters = SessionFilters(since, branch, file, until)
-        return list_sessions(self._timeline, filters, limit, after, self.announce)
+        return list_sessions(self._timeline, filters, limit, after)
 
     def session(self, name: str, *, limit: int = 50, offset: int | None = None) -> SessionView:
         """Return a session with its summaries and turns, their parts, files, and marks.
@@ -270,9 +266,9 @@ class Memory:
             memory.session("5e550001").entries[0]["answer"]
 
         `name` may also be a turn of it. `limit` and `offset` are as for
-        `memkit.recall.session_view.view_session`.
+        `memkit.browse.session_view.view_session`.
         """
-        from memkit.recall.session_view import view_session
+        from memkit.browse.session_view import view_session
 
         return view_session(
             self._timeline, name, limit, offset, self._redact, self.caller.directory
@@ -441,7 +437,7 @@ class Memory:
             memory.find_sessions("staging", "gateway")
             memory.find_sessions("8bb06550")
         """
-        from memkit.recall.resume import MOST_RESULTS, named_session, sessions_of
+        from memkit.browse.resume import MOST_RESULTS, named_session, sessions_of
 
         if named := named_session(self.journal, words):
             return [named]
@@ -450,7 +446,7 @@ class Memory:
 
     def resumable(self, session: FoundSession) -> Resumable:
         """Return the command and the directory that resume a session in Claude Code."""
-        from memkit.recall.resume import resumable
+        from memkit.browse.resume import resumable
 
         chunks = functools.cache(self._chunks)
         return resumable(self.home, session, chunks, other_projects=self.other_projects)
@@ -460,19 +456,19 @@ class Memory:
 
         `file` is a path from the root of the project.
         """
-        from memkit.recall.file_history import file_history
+        from memkit.browse.file_history import file_history
 
         return file_history(self.journal, file, self.caller.directory, self.announce)
 
     def fix(self, error: str) -> list[Fix]:
         """Return what was run after an error, newest first, unsolved ones last."""
-        from memkit.recall.failures import find_fixes
+        from memkit.pointers.failures import find_fixes
 
         return find_fixes(self.project, self.home, error, self._redact)
 
     def how(self, tool: str) -> list[Invocation]:
         """Return the commands with a tool that worked, the most frequent first: `memory.how("pytest")`."""
-        from memkit.recall.failures import find_invocations
+        from memkit.pointers.failures import find_invocations
 
         return find_invocations(self.project, self.home, tool)
 
@@ -483,7 +479,7 @@ class Memory:
         """
         from datetime import date
 
-        from memkit.recall.names import Entry, find_day, find_entry
+        from memkit.browse.names import Entry, find_day, find_entry
 
         found = find_day(self.journal, name, date.today()) or self._find_period(name)
         found = found or find_entry(self.journal, name)
@@ -509,7 +505,7 @@ class Memory:
 
         if not name or parse_span(name) is None or not self._timeline.has_period(name):
             return None
-        from memkit.recall.names import Entry
+        from memkit.browse.names import Entry
         from memkit.timeline.view import markdown
 
         found = self.timeline(name, as_rows=True)
@@ -684,7 +680,7 @@ class Memory:
         The service does it if it is running. Wait at most `wait_seconds` for another process.
         """
         from memkit.index import SyncReport
-        from memkit.recall.client import ask_service
+        from memkit.questions.client import ask_service
 
         if not rebuild:
             try:

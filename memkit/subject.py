@@ -22,24 +22,25 @@ STOP_WORDS = {"english": frozenset(_ENGLISH.split())}
 
 _EVERYWHERE = frozenset(
     """
-    add adjust allow answer apply ask avoid begin bring build call change check choose clean close come commit
-    compare complete continue convert copy correct create delete describe do double drop edit end ensure
-    explain extract finish fix follow forget format get give go happen help implement improve include install
-    keep kill know leave let lint list look make mean merge move need open pick print provide pull push put
-    read rebase refactor remember remind remove rename replace rerun reset resolve restart retry return revert
-    review rewrite run save say see send set ship show simplify skip sort split start stop suggest summarize
-    take talk tell test think tidy touch translate try turn undo use update verify wait walk want work write
+    add address adjust allow answer apply ask avoid begin bring build call change check choose clean close
+    come commit compare complete continue convert copy correct create delete describe do double drop edit end
+    ensure explain extract finish fix follow forget format get give go happen help implement improve include
+    install keep kill know leave let lint list look make mean merge move need open pick print provide pull
+    push put read rebase refactor remember remind remove rename replace rerun reset resolve restart retry
+    return revert review rewrite run save say see send set ship show simplify skip sort split start stop
+    suggest summarize take talk tell test think tidy touch translate try turn undo use update verify wait walk
+    want work write
 
     approach branch bug bump case changelog code comment computer context conversation day debug dependency
     diff difference directory doc docstring error example explanation fact failure file folder formatter
-    function git github idea import issue joke kind line linter master merge message minute moment
-    name number option output overview part piece plan poem point pr problem process program project
-    question readme reason repo repository request result script sentence session side snippet step story
+    function git github idea import issue joke kind line linter master merge message minute moment name number
+    option output overview part piece plan poem point pr problem process program project question readme
+    reason repo repository request result script sentence session side snippet step story recommendation
     suggestion summary task term text thing time tool type unit version warning way week word year
 
     again already also anything bad below best better bit both brief carefully clear correctly current
-    currently different done early enough else everything exact exactly far fast faster few final first
-    full good great hard here last later latest left little long main many more morning most much new next
+    currently different done early enough else everything exact exactly far fast faster few final first full
+    good great hard here instead last later latest left little long main many more morning most much new next
     nice night nothing now old once other own please possible previous properly quick quickly ready really
     right same second several shorter short simple simpler single small something soon still sure there third
     today together tomorrow tonight two well whole wrong yesterday yet

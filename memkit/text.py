@@ -30,6 +30,11 @@ def shorten(text: str, limit: int) -> str:
     return (cut[:space] if space > limit // 2 else cut).rstrip() + " …"
 
 
+def printable(text: str, instead: str = " ") -> str:
+    """Return `text` with `instead` in the place of each control character: a stranger may have written it."""
+    return "".join(letter if letter.isprintable() else instead for letter in text)
+
+
 def encodable(text: str) -> str:
     """Return `text` as UTF-8 can hold it: each lone surrogate becomes a question mark."""
     return text.encode("utf-8", "replace").decode("utf-8")

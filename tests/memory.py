@@ -22,8 +22,8 @@ from memkit.index.reader import ChunkSegment
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.projects.project import Project
-from memkit.recall.results import Answer, SearchRequest
-from memkit.recall.search import Searcher
+from memkit.search.ranking import Searcher
+from memkit.search.results import Answer, SearchRequest
 from memkit.settings import EmbeddingSettings
 from memkit.settings.load import Settings
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.hook.guide import session_facts
+from memkit.pointers.prompts import Pointer, quotable_line
+from memkit.pointers.prompts import lay_out as lay_out_pointers
 from memkit.projects.project import Project
-from memkit.recall.layout import lay_out
-from memkit.recall.pointers import Pointer, quotable_line
-from memkit.recall.pointers import lay_out as lay_out_pointers
+from memkit.questions.layout import lay_out
 from memkit.text import defuse
-from tests.recall.test_layout import CHUNK, answer
+from tests.questions.test_layout import CHUNK, answer
 
 PIECES = [
     "<", "</", "＜", "‹", "/", "／", "entry", "ENTRY", "ｅｎｔｒｙ", "en", "try", "memory", ">", " ", "\t", "\n", "\u200b",

@@ -15,7 +15,7 @@ import pytest
 from memkit import files, paths, processes
 from memkit.archive.archive import Archive
 from memkit.doctor import Subject, home, installation
-from memkit.environment import interpreters
+from memkit.environment import install
 from memkit.ipc import launch
 from memkit.paths import Home
 from memkit.projects.project import Project
@@ -208,8 +208,8 @@ def test_other_names_stay(tmp_path, session):
 
 def test_the_launcher_of_windows_finds_a_python(windows, ran, monkeypatch):
     known = {"python": "C:\\python.exe", "py": "C:\\Windows\\py.exe"}
-    monkeypatch.setattr(interpreters, "find_program", lambda name: known.get(name))
-    assert list(interpreters._candidates()) == [
+    monkeypatch.setattr(install, "find_program", lambda name: known.get(name))
+    assert list(install._candidates()) == [
         sys.executable,
         "C:\\python.exe",
         "C:\\Python312\\python.exe",

@@ -21,7 +21,7 @@ from memkit.llm.ledger import Ledger
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.projects.project import Project, Registry, registry_path
-from memkit.recall import usage
+from memkit.search import usage
 from memkit.service.jobs import JobBook
 from memkit.service.operations import PointerHistory
 from memkit.state import parse_json

@@ -31,7 +31,7 @@ def at_once(actions):
 """
 
 PACKAGES = AT_ONCE + """
-names = ("journal.digest", "capture.ingest", "timeline.tree", "recall.session_view", "topics.graph", "forget.audit")
+names = ("journal.digest", "capture.ingest", "timeline.tree", "browse.session_view", "topics.graph", "forget.audit")
 at_once([lambda name=name: importlib.import_module(f"memkit.{name}") for name in names])
 sys.exit("; ".join(failures) or None)
 """

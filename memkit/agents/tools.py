@@ -1,13 +1,28 @@
-"""What each tool is for, by its name. A new agent adds its table: archives and day files have the names."""
+"""The role of each tool by its name, as archives and day files record it."""
 
 from __future__ import annotations
 
-from memkit.agents.claude_code import tools as claude_code
 from memkit.conversation.turn import Role
 
-_ROLES: dict[str, Role] = {**claude_code.ROLES}
+SHELL = "Bash"
+"""The tool of Claude Code that runs a command."""
+
+_ROLES: dict[str, Role] = {
+    SHELL: "shell",
+    "Edit": "edit",
+    "MultiEdit": "edit",
+    "Write": "edit",
+    "NotebookEdit": "edit",
+    "Read": "read",
+    "LS": "list",
+    "Glob": "search",
+    "Grep": "search",
+    "Agent": "agent",
+    "Task": "agent",
+    "Skill": "skill",
+}
 
 
 def role_of(tool: str) -> Role:
-    """Return what the tool of that name is for; `other` if no agent's table has it."""
+    """Return the role of a tool; `other` if it is unknown."""
     return _ROLES.get(tool, "other")

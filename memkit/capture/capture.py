@@ -105,7 +105,7 @@ class Capture:
         self._will_write = will_write
         self.sessions = Sessions(home)
         self._archive = Archive(home)
-        self._redact = partial(redact, patterns=settings.capture.compiled_patterns())
+        self.redact = partial(redact, patterns=settings.capture.compiled_patterns())
         self._hidden = Hidden(settings.capture.exclude)
         self._other_roots: dict[tuple[str, str], set[str]] = {}
 
@@ -174,7 +174,7 @@ class Capture:
 
     def _write_all(self, session: Session, project: Project, turns: list[Turn]) -> None:
         for batch in _batches(turns):
-            self._write(session, project, batch, batch, is_live=True)
+            self._write(session, project, batch, is_live=True)
         self.sessions.save(session)
 
     def catch_up(self, live: Collection[str]) -> int:
@@ -224,12 +224,12 @@ class Capture:
         """Remember turns that have no transcript."""
         outcome = CaptureOutcome()
         for batch in _batches(turns):
-            outcome.add(self._write(Session(""), project, batch, batch, is_live=False))
+            outcome.add(self._write(Session(""), project, batch, is_live=False))
         return outcome
 
     def take(self, turn: Turn, session: Session, project: Project) -> CaptureOutcome:
         """Remember a turn of a live session that has no transcript, or what it has grown to."""
-        outcome = self._write(session, project, [turn], [turn], is_live=True)
+        outcome = self._write(session, project, [turn], is_live=True)
         self.sessions.save(session)
         return outcome
 
@@ -248,8 +248,7 @@ class Capture:
         transcript = self._transcript(session) if moves else Transcript(path, 0, self._hidden)
         outcome = CaptureOutcome()
         for batch in _batches(read_turns(transcript)):
-            wanted = list(filter(is_wanted, batch))
-            outcome.add(self._write(session, project, batch, wanted, is_live=is_live, moves=moves))
+            outcome.add(self._write(session, project, batch, is_wanted, is_live=is_live, moves=moves))
             progress(batch[-1].end)
         outcome.skipped = Counter(transcript.counts)
         if moves:
@@ -263,7 +262,7 @@ class Capture:
         session: Session,
         project: Project,
         turns: list[Turn],
-        wanted: list[Turn],
+        is_wanted: Callable[[Turn], bool] = lambda turn: True,
         *,
         is_live: bool,
         moves: bool = True,
@@ -273,6 +272,7 @@ class Capture:
         digests: list[Digest] = []
         kept: list[tuple[Turn, str]] = []
         off = project.off_periods()
+        wanted = list(filter(is_wanted, turns))
         self._name_as_archived([turn for turn in wanted if turn.origin])
         for turn in wanted:
             if self._is_forgotten(turn, project):
@@ -283,7 +283,7 @@ class Capture:
             elif self._hidden.excludes(turn.cwd, project.root) or _is_within(turn, off):
                 outcome.left_out += 1
             else:
-                digest = make_digest(turn, project.root, self._redact)
+                digest = make_digest(turn, project.root, self.redact)
                 if not turn.prompt and _is_known_answer(digest, project):
                     logger.info("session %s: skipped a known answer that lost its prompt", session.id)
                     continue
@@ -318,7 +318,7 @@ class Capture:
             if is_live and self._wants_summary(session):
                 self._queue_summary(journal, digests)
         if kept and self.settings.archive.enabled:
-            self._archive.keep(kept, Path(session.transcript), self._redact, self._hidden)
+            self._archive.keep(kept, Path(session.transcript), self.redact, self._hidden)
         for digest in growing:
             session.has_written(digest.turn, project.root, section_hash(digest.section))
         if moves:
@@ -337,10 +337,10 @@ class Capture:
             turn.id = known.get(turn.uuid, turn.id)
 
     def _summaries(self, session: Session, project: Project, turn: Turn) -> list[Digest]:
-        """Return the summaries that Claude Code wrote during a turn, if they tell of nothing left out."""
+        """Return the summaries that Claude Code wrote during a turn; none after a turn that is left out."""
         found = [
             one
-            for one in compaction_digests(turn, self._redact)
+            for one in compaction_digests(turn, self.redact)
             if not self._forgotten.covers(one.turn, project.root, turn.session, turn.time)
         ]
         if not found or not session.transcript:
@@ -385,7 +385,7 @@ class Capture:
         return is_typed and forgotten.covers_typed(turn.time)
 
     def _roots_of(self, turn: Turn, project: Project) -> set[str]:
-        """Earlier roots, and that of the turn's own directory: its memory may be merged here, or shared."""
+        """Return earlier roots, and that of the turn's directory: its memory may be merged or shared here."""
         key = project.root, turn.cwd
         if key not in self._other_roots:
             roots = set(Registry.read(self.home).earlier_roots(project.root))
@@ -436,17 +436,12 @@ def _find_turn(turns: list[Turn], prompt_id: str) -> Turn | None:
     return None
 
 
-def adoption_marker(project: Project, home: Home) -> Path:
-    """Return the file that exists once `adopt_memory` is done."""
-    return Path(own_file(home, project.root)).with_suffix(".adopted")
-
-
 def adopt_memory(project: Project, home: Home) -> None:
     """Record, once for each project, that this home wrote the memory sections whose turns are archived.
 
     The memory may be older than the record of own entries (see `memkit.hook.entries`), or restored.
     """
-    marker = adoption_marker(project, home)
+    marker = Path(own_file(home, project.root)).with_suffix(".adopted")
     if marker.exists():
         return
     archive, journal = Archive(home), Journal(project)

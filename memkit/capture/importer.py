@@ -371,7 +371,7 @@ class Importer:
 
 
 class ImportRecord:
-    """What an unfinished import has done, so that the next one continues there.
+    """The progress of an unfinished import. The next import continues there.
 
     `MEMKIT_HOME/run/import.jsonl`: a line that describes the import, one for each imported transcript, and
     one for each day of a session that gets turns. Losing it loses no turn: importing a transcript twice is

@@ -20,7 +20,7 @@ from memkit.conversation.turn import INTERRUPTED, Message, ToolCall, ToolUse, Tu
 from memkit.conversation.values import clean
 from memkit.errors import MemkitError
 from memkit.paths import Home
-from memkit.privacy.redact import leaves_open, redact, without_private
+from memkit.privacy.redact import leaves_open, without_private
 from memkit.projects.project import Project
 from memkit.settings.load import Settings
 
@@ -69,15 +69,15 @@ class Ingested:
 def ingest(home: Home, project: Project, settings: Settings, event: Event) -> Ingested:
     """Remember a message. The caller holds the capture lock. Raise `MemkitError`."""
     time = (event.time or datetime.now(timezone.utc)).astimezone(timezone.utc)
-    _check(event, settings, time)
     capture = Capture(home, settings)
+    _check(event, capture, time)
     session = capture.sessions.load(f"{PREFIX}{event.session}")
     if session.project and Project.at_root(session.project, home).root != project.root:
         raise MemkitError(f"the session {event.session} is one of another project; give it another name")
     # The text may be new to Claude Code's provider, so only a provider that the user chose may summarize it.
     session.project, session.elsewhere = project.root, True
     known = {turn.id: turn for turn in Archive(home).turns(anchors.safe(session.id))}
-    message = _message(event, time, settings)
+    message = _message(event, time, capture)
     if event.role == "user":
         return _begin(capture, session, project, event, message, known)
     for turn in known.values():
@@ -96,13 +96,13 @@ def ingest(home: Home, project: Project, settings: Settings, event: Event) -> In
     return _take(capture, session, project, turn_of(session.id, grown))
 
 
-def _check(event: Event, settings: Settings, time: datetime) -> None:
+def _check(event: Event, capture: Capture, time: datetime) -> None:
     # Different names must stay different in the archive. The name is written into the Markdown.
     if not _NAME.fullmatch(event.session) or anchors.safe(event.session) != event.session:
         raise MemkitError(
             "the name of a session has 1 to 80 letters, digits, dots, underscores, and single hyphens"
         )
-    if redact(event.session, settings.capture.compiled_patterns()) != event.session:
+    if capture.redact(event.session) != event.session:
         raise MemkitError("the name of the session looks like a secret; choose another one")
     if time > datetime.now(timezone.utc) + EARLY:
         raise MemkitError("the time of the message is in the future")
@@ -112,16 +112,15 @@ def _check(event: Event, settings: Settings, time: datetime) -> None:
         raise MemkitError("name the tool in `tool` if the role is tool, and only then")
     if not clean(event.text).strip():
         raise MemkitError("there is no text to remember")
-    if not settings.archive.enabled:
+    if not capture.settings.archive.enabled:
         raise MemkitError(
             "archive.enabled is false, and a session that comes message by message is put together there; "
             "you can turn it on with `memkit config set archive.enabled true`"
         )
 
 
-def _message(event: Event, time: datetime, settings: Settings) -> Message:
-    patterns = settings.capture.compiled_patterns()
-    apply = bounded(lambda text: redact(text, patterns))
+def _message(event: Event, time: datetime, capture: Capture) -> Message:
+    apply = bounded(capture.redact)
     said = clean(event.text)
     if event.role == "tool":
         return Message("tool", time, "", (ToolUse(apply(clean(event.tool)), result=apply(said)),), "")

@@ -110,8 +110,6 @@ class Session:
         """Record that the section of a growing turn is about to be written to the journal at `root`."""
         known = self.growing_in(root).get(turn)
         hashes = self.growing.setdefault(f"{turn} {root}", list(known.hashes) if known else [])
-        if known and known.is_written and f"{turn} {root}" not in self.written:
-            self.written.append(f"{turn} {root}")
         if section_hash not in hashes:
             hashes.append(section_hash)
 

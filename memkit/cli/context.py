@@ -81,13 +81,13 @@ class Context:
             return
         leaves = leaves or self.project != Project.remembering(self._session_root() or os.getcwd(), self.home)
         if leaves and not self.may_leave_project:
-            from memkit.recall.transcript import REFUSAL
+            from memkit.browse.transcript import REFUSAL
 
             raise MemkitError(REFUSAL)
 
     def _session_root(self) -> str:
         """Return the project where the session began, whatever `cd` did; "" if no hook has reported it."""
-        from memkit.recall.caller import SESSION_VARIABLE
+        from memkit.questions.caller import SESSION_VARIABLE
 
         session = os.path.basename(os.environ.get(SESSION_VARIABLE, ""))
         # A worker may record a waiting event between the first two looks.
@@ -131,7 +131,7 @@ class Context:
         `for_agent` means that a model asks, as in a session: the user's settings decide on other projects.
         """
         from memkit.memory import Memory
-        from memkit.recall.caller import SESSION_VARIABLE, Caller
+        from memkit.questions.caller import SESSION_VARIABLE, Caller
 
         return Memory(
             self.project, home=self.home, settings_of=self.settings_of, announce=self.say,
@@ -233,7 +233,7 @@ def day_named(text: str | None) -> date | None:
         return None
     from datetime import date
 
-    from memkit.recall.period_days import parse_day
+    from memkit.questions.period_days import parse_day
 
     return parse_day(text, date.today())
 

@@ -16,9 +16,9 @@ from memkit.cli.sessions import list_sessions
 from memkit.text import one_line
 
 if TYPE_CHECKING:
+    from memkit.browse.expand import Section
+    from memkit.browse.transcript import Exchange
     from memkit.conversation.turn import Message
-    from memkit.recall.expand import Section
-    from memkit.recall.transcript import Exchange
 
 EVENT_CHARACTERS = 200
 SHOWN_CHARACTERS = 2000

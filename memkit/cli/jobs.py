@@ -61,7 +61,7 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
 
 def _run(context: Context, name: str) -> None:
     from memkit.ipc.client import ServiceUnavailable
-    from memkit.recall.client import ask_service
+    from memkit.questions.client import ask_service
 
     project, home, settings = context.project, context.home, context.settings()
     with context.progress(f"running {name}", is_counted=False):

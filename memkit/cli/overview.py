@@ -9,8 +9,8 @@ import click
 from memkit.cli.output import echo, plain, styled
 from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, width, wrapped
 from memkit.cli.sessions import NAME_COLUMNS, session_rows
-from memkit.recall.overview import Line, Overview, PeriodNode
-from memkit.recall.results import Answer
+from memkit.search.overview import Line, Overview, PeriodNode
+from memkit.search.results import Answer
 
 _TIME_COLUMNS = len("2026-11-20 14:02")
 _LABEL_COLUMNS = len("decided  ")

@@ -50,7 +50,7 @@ recall_command.allow_extra_args = True  # a question there gets the advice to us
 
 def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
     from memkit.hook.guide import session_facts
-    from memkit.recall.layout import lay_out
+    from memkit.questions.layout import lay_out
 
     context.stay_in_project()
     memory = context.memory()

@@ -109,7 +109,7 @@ def _serve(
     if not server.is_loopback(host):
         context.say(
             f"warning: other machines can reach {host}, and nothing is encrypted: whoever listens in gets "
-            "the keys and the memory; put a reverse proxy with TLS in front (see docs/http.md)"
+            "the keys and the memory; put a reverse proxy with TLS in front (see docs/integrations.md)"
         )
     access = logging.getLogger("memkit.serve.access")
     access.addHandler(logging.StreamHandler(sys.stderr))

@@ -22,8 +22,8 @@ from memkit.projects.trust import in_session
 from memkit.text import plural
 
 if TYPE_CHECKING:
-    from memkit.recall.overview import PastSession
-    from memkit.recall.resume import FoundSession, Resumable
+    from memkit.browse.resume import FoundSession, Resumable
+    from memkit.search.overview import PastSession
 
 MOST_SHOWN = 5
 
@@ -42,7 +42,7 @@ def resume_command(context: Context, words: tuple[str, ...], go: bool, all_proje
       memkit resume staging gateway port
       memkit resume 8bb06550 --go
     """
-    from memkit.recall.resume import as_dict
+    from memkit.browse.resume import as_dict
 
     if go and in_session():
         raise MemkitError("a Claude Code session cannot start another; run this in a terminal of your own")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
     from rich.markdown import Markdown
 
-    from memkit.recall.names import Entry
+    from memkit.browse.names import Entry
 
 # Render Markdown of a memory on the terminal, with rich.
 #

@@ -181,7 +181,7 @@ def _file_lines(stats: Stats, columns: int | None) -> list[str]:
 
 
 def _lines(stats: Stats) -> dict[str, str]:
-    from memkit.recall.usage import pointers_line
+    from memkit.search.usage import pointers_line
 
     tally, usage = stats.tally, stats.usage
     days = sorted(tally.days)

@@ -26,7 +26,7 @@ def status_command(context: Context) -> None:
       memkit status
       memkit status --json
     """
-    from memkit.recall.usage import pointers_line
+    from memkit.search.usage import pointers_line
 
     value = _status(context)
     if context.as_json:
@@ -109,7 +109,7 @@ def _status(context: Context) -> dict[str, Any]:
     from memkit.archive.archive import Archive
     from memkit.hook.tally import full_tally
     from memkit.ipc import launch, spool
-    from memkit.recall.usage import usage
+    from memkit.search.usage import usage
 
     settings = context.settings()
     home, project = context.home, context.project

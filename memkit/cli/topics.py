@@ -266,9 +266,7 @@ def _show(context: Context, found: TopicList, topic: Topic) -> None:
         lines += ["", styled("Related topics", dim=True), *_relation_rows(related[:5], columns)]
     if changes:
         lines += ["", styled("Earlier", dim=True)]
-        lines += [
-            fit(f"{one.day}  {one.change.id} {one.change.words}", columns) for one in changes[-5:]
-        ]
+        lines += [fit(f"{one.day}  {one.id} {one.words}", columns) for one in changes[-5:]]
     page("\n".join(lines))
 
 

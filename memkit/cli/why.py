@@ -14,7 +14,7 @@ from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, fit, pad, page, width
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
-    from memkit.recall.file_history import FileEvent
+    from memkit.browse.file_history import FileEvent
 
 DEFAULT_COUNT = 40
 UNANSWERED = "Commits are missing: git did not answer, or has none yet."
@@ -37,8 +37,8 @@ def why_command(context: Context, file: str, count: int) -> None:
     \b
       memkit why deploy/gateway.yaml
     """
-    from memkit.recall.file_history import most_telling
-    from memkit.recall.git_marks import is_inside, worktree_of
+    from memkit.browse.file_history import most_telling
+    from memkit.browse.git_marks import is_inside, worktree_of
 
     root = context.project.root
     worktree = worktree_of(root, context.directory)

@@ -1,1 +1,1 @@
-"""What was said and done in a session, whichever agent kept it: turns, messages, and tools by role."""
+"""Turns, messages, and tool calls of a session, independent of the agent that recorded it."""

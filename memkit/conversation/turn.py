@@ -115,7 +115,7 @@ class Compaction:
 class ToolCall:
     """One tool call: its input and its result (None until there is one). Long text is excerpted.
 
-    `is_recall` says that it asked memkit: its result is memory already, and is not remembered again.
+    `is_recall` marks a call that asked memkit. Its result is memory already, so it is not stored again.
     """
 
     name: str
@@ -135,7 +135,7 @@ class Turn:
         commit: the start of the commit hash at the turn's end; transcripts lack it, so "" for imports.
         worked_since: whether tools ran after the text that is the answer so far.
         is_compacted: whether the agent compacted the conversation during the turn.
-        compactions: the summaries that it wrote then. Unlike the turn, they tell of all turns before them.
+        compactions: the summaries that it wrote then. They cover all earlier turns of the session.
         is_private: whether the user left a `<private>` tag open.
         other_prompt_ids: those of prompts that the agent itself sent during the turn, such as the
             notification that a background task has finished.

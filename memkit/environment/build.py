@@ -24,8 +24,14 @@ from types import FrameType
 
 from memkit import environment
 from memkit.environment.extras import install_extras, packages, wish, wished
-from memkit.environment.install import CommandRunner, install, pip_command, report
-from memkit.environment.interpreters import EnvironmentBuildError, StillBuildingError
+from memkit.environment.install import (
+    CommandRunner,
+    EnvironmentBuildError,
+    StillBuildingError,
+    install,
+    pip_command,
+    report,
+)
 from memkit.errors import NewerFileError
 from memkit.files import PRIVATE_FILE, create_private, make_private_directory
 from memkit.paths import Home

@@ -99,9 +99,9 @@ def install_extras(
 ) -> dict[str, str]:
     """Install extras into the environment in `directory`; return why some failed, by their names.
 
-    What the environment has stays as it is. `without_index_variables` is as for `CommandRunner.run`.
+    Installed packages keep their versions. See `CommandRunner.run` on `without_index_variables`.
     """
-    from memkit.environment.interpreters import EnvironmentBuildError
+    from memkit.environment.install import EnvironmentBuildError
 
     failed: dict[str, str] = {}
     begun = time.monotonic()

@@ -125,6 +125,9 @@ def find_old_versions(
         for path in sorted(Path(copied_home.sessions).glob("*.json")):
             if _names_forgotten(path, forgotten, sessions):
                 yield path
+        for path in sorted(Path(copied_home.projects).glob("*.topics.json")):
+            if _holds(path, path.name, forgotten, names):  # its labels may come from a forgotten member
+                yield path
         yield from find_old_versions(copied_home, forgotten, names, sessions)
         for path in sorted((kept / "projects").rglob("*.md")):
             if wholes or _holds(path, path.name, forgotten, names):

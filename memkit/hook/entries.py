@@ -130,6 +130,12 @@ def did_words(heading: str, body: str) -> str:
     return f"{heading} did {did}" if did else ""
 
 
+def turn_words(heading: str, body: str) -> str:
+    """Return a whole turn on one line, or "" if it is not memkit's: decisions are quoted from any part."""
+    parts = [f"{label} {' '.join(text.split())}" for label, text in _labelled(body).items()]
+    return " ".join([heading, *parts]) if parts else ""
+
+
 def _labelled(body: str) -> dict[str, str]:
     """Return the parts of a turn by label; none if a label is repeated or misplaced: not memkit's turn."""
     parts = _LABEL.split(body)
@@ -174,16 +180,15 @@ class OwnEntries:
         self._fingerprints = b"\n" + b"\n".join(parts) + b"\n"
 
     def __contains__(self, words: object) -> bool:
-        """Return whether this home wrote these words: a heading, a bullet, `entry_words`, or `did_words`."""
+        """Return whether this home wrote these words: a heading, a bullet, or what a `…_words` returns."""
         return isinstance(words, str) and b"\n" + _fingerprint(words) + b"\n" in self._fingerprints
 
 
 def is_own_turn(section: str, own: Container[str]) -> bool:
-    """Return whether the heading, the answer, and the tool calls of a turn are in `own`."""
+    """Return whether all words of a turn are in `own`."""
     line, _, body = section.partition("\n")
-    heading, did = heading_words(line), did_words(heading_words(line), body)
-    words = entry_words(heading, answer_of(body, 0))
-    return bool(_labelled(body)) and words in own and (not did or did in own)
+    words = turn_words(heading_words(line), body)
+    return bool(words) and words in own
 
 
 def own_file(home: Home, root: str) -> str:
@@ -237,8 +242,7 @@ def quotable(text: str) -> Iterator[str]:
     for heading, body in entries_of(text):
         yield entry_words(heading, answer_of(body))
         yield entry_words(heading, answer_of(body, 0))
-        if did := did_words(heading, body):
-            yield did
+        yield from filter(None, (did_words(heading, body), turn_words(heading, body)))
 
 
 def _without_equal_ends(before: str, after: str) -> tuple[str, str]:

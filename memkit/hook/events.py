@@ -27,8 +27,8 @@ from memkit.state import parse_json
 Values = dict[str, Any]
 """The input of a hook, its answer, or its settings."""
 
-Afterwards = list[Callable[[], None]]
-"""What to do once the answer is printed."""
+Afterwards = list[Callable[[], object]]
+"""Steps to run after the answer is printed."""
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 
@@ -72,9 +72,6 @@ _EVENT_FIELDS = {
     "prompt_id": "prompt_id",
     "transcript": "transcript_path",
     "cwd": "cwd",
-    "source": "source",
-    "reason": "reason",
-    "trigger": "trigger",
 }
 """Fields of a spooled event, and where they come from in the hook's input."""
 
@@ -160,22 +157,21 @@ def answer_event(event: str, data: Values, afterwards: Afterwards, raw: Mapping[
             if line := first_notice(home):
                 answer["systemMessage"] = line
         return answer
-    problem = None
+    failure = ""
     try:
         if event == "SessionStart":
             _note_team(home, project)
         _spool(home, event, data, project, raw)
     except OSError as error:  # the answer below needs no writable home
         log_failure(event, error)
-        problem = error
+        failure = unwritable(error, home.root)
     else:
         _hand_over(home, event, settings)
     if event == "SessionStart":
-        answer = _answer_start(home, project, data, settings, afterwards, problem)
-        if _is_seen(raw) and not _sends_elsewhere(raw) and data.get("source") in ("startup", "resume"):
-            _announce(home, settings, answer, afterwards)
-        if _is_seen(raw) and data.get("source") in ("startup", "resume"):
-            _greet(home, project, answer)
+        answer = _answer_start(home, project, data, settings, afterwards)
+        lines = _lines_for_user(home, project, data, settings, afterwards, raw, failure)
+        if lines:
+            answer["systemMessage"] = "\n".join(lines)
         return answer
     return {}
 
@@ -191,8 +187,9 @@ def _spool(home: Home, event: str, data: Values, project: Project, raw: Mapping[
         record["client"] = os.getppid()
         record["elsewhere"] = _sends_elsewhere(raw)
     if event in ("Stop", "StopFailure"):
-        checked_out = head(_text(data.get("cwd")) or project.root)
-        record.update((name, value) for name, value in checked_out._asdict().items() if value)
+        commit = head(_text(data.get("cwd")) or project.root).commit
+        if commit:
+            record["commit"] = commit
     if record.get("session"):
         spool.put(home, record)
 
@@ -226,18 +223,13 @@ def _hand_over(home: Home, event: str, settings: Values) -> None:
 
 
 def _answer_start(
-    home: Home,
-    project: Project,
-    data: Values,
-    settings: Values,
-    afterwards: Afterwards,
-    problem: OSError | None,
+    home: Home, project: Project, data: Values, settings: Values, afterwards: Afterwards
 ) -> Values:
-    """Return what a session starts with; `problem` says why its event could not be spooled."""
-    from memkit.hook import moments, notices
-
+    """Return what Claude gets when a session starts."""
     text, session = "", _text(data.get("session_id"))
     if data.get("source") == "compact" and settings["session_start"] != "off" and settings["service"]:
+        from memkit.hook import moments
+
         reply = moments.ask(home, project, data, {"kind": "compact"}, afterwards)
         text = _text((reply or {}).get("text"))
     text = text or _start_text(home, project, settings["session_start"], session)
@@ -248,17 +240,6 @@ def _answer_start(
         if is_trusted(home, project.root):
             output = answer.setdefault("hookSpecificOutput", {"hookEventName": "SessionStart"})
             output["watchPaths"] = [folder]
-    lines = notices.take(home, project.root)
-    if problem is not None:
-        lines.insert(0, "memkit: cannot remember this session: " + unwritable(problem, home.root))
-    try:
-        imports = notices.import_notice(home, _text(data.get("transcript_path")))
-        first = [notices.environment_notice(home), imports, notices.team_notice(home, project)]
-        lines = [*filter(None, first), *lines]
-    except OSError as error:  # the session still gets its facts
-        log_failure("SessionStart", error)
-    if lines:
-        answer["systemMessage"] = "\n".join(lines)
     return answer
 
 
@@ -280,34 +261,48 @@ def _start_text(home: Home, project: Project, chosen: str, session: str) -> str:
     return text + newest_lines(home, project.root)
 
 
-def _announce(home: Home, settings: Values, answer: Values, afterwards: Afterwards) -> None:
+def _lines_for_user(
+    home: Home,
+    project: Project,
+    data: Values,
+    settings: Values,
+    afterwards: Afterwards,
+    raw: Mapping[str, str],
+    failure: str,
+) -> list[str]:
+    """Return what the user sees when a session starts. A line that cannot be made is logged and left out.
+
+    `failure` says why the event could not be spooled, "" if it was.
+    """
     from memkit.hook import notices
 
-    line = notices.summaries_notice(home, settings["summary_tokens"])
-    if line is None:
-        return
-    answer["systemMessage"] = "\n".join(filter(None, [line, answer.get("systemMessage")]))
-
-    def note() -> None:
+    def tried(make: Callable[..., str | None], *arguments: object) -> str:
         try:
-            notices.note_announced(home)
-        except OSError as error:  # the next session shows it again
+            return make(*arguments) or ""
+        except OSError as error:
             log_failure("SessionStart", error)
+            return ""
 
-    afterwards.append(note)
+    is_seen = _is_seen(raw) and data.get("source") in ("startup", "resume")
+    announcement = ""
+    if is_seen and not _sends_elsewhere(raw):
+        announcement = tried(notices.summaries_notice, home, settings["summary_tokens"])
+        if announcement:
+            afterwards.append(lambda: tried(notices.note_announced, home))
+    lines = [
+        announcement,
+        tried(notices.environment_notice, home),
+        tried(notices.import_notice, home, _text(data.get("transcript_path"))),
+        tried(notices.team_notice, home, project),
+    ]
+    if failure:
+        lines.append(f"memkit: cannot remember this session: {failure}")
+    lines += notices.take(home, project.root)
+    if is_seen:
+        from memkit.hook.tally import greeting
 
-
-def _greet(home: Home, project: Project, answer: Values) -> None:
-    """Put the line on what the memory holds into `answer`, last and once a day."""
-    from memkit.hook.tally import greeting
-
-    try:
-        line = greeting(home, project, time.time())
-    except OSError as error:  # the session starts without it
-        log_failure("SessionStart", error)
-        return
-    if line:
-        answer["systemMessage"] = "\n".join(filter(None, [answer.get("systemMessage"), line]))
+        lines.append(tried(greeting, home, project, time.time()))
+    return [line for line in lines if line]
 
 
 def _answer_prompt(

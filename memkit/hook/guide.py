@@ -1,4 +1,4 @@
-"""What a session or sub-agent is told when it starts: a guide, lasting facts, and the newest entries.
+"""The text for a session or sub-agent that starts: a guide, lasting facts, and the newest entries.
 
 The guide says when to ask the memory: Claude asks more often with it than with a list of the newest entries.
 Standard library only, Python 3.9 syntax.
@@ -61,6 +61,9 @@ _MINUTE = re.compile(r"[0-9]{2}:[0-9]{2}")
 _DATE = re.compile(r"\((\d{4}-\d\d-\d\d)\)")
 
 
+_Day = tuple[str, str, list[tuple[str, str, list[tuple[str, str]]]]]
+"""The date and the text of a day, and its sections; see `sections_of`."""
+
 _MOST_FACTS = 100
 _MOST_ENTRIES = 200
 """Entries to check against the fingerprints; a stranger's file may have any number of them."""
@@ -87,11 +90,14 @@ def guide(
     text = f"memkit remembers what was tried, decided, and fixed in this project: {size}. {MOMENTS}"
     if not with_facts:
         return text
-    names = days(project)
-    facts, opened = facts_of(project)[:_LOOKUPS], list(_open(project, names))
+    newest = [
+        (day, text, list(sections_of(text)))
+        for day, text in read_days(project, days(project)[-NEWEST_DAYS:], HOOK_BYTES)
+    ]
+    facts, opened = facts_of(project)[:_LOOKUPS], list(islice(_open(newest), _LOOKUPS))
     if any(words not in own for words in (*facts, *(words for words, _, _ in opened))):
         text += FOREIGN
-    quoted = list(islice(_last_sessions(project, names, own, session), GUIDE_SESSIONS))
+    quoted = list(islice(_last_sessions(newest, own, session), GUIDE_SESSIONS))
     for words, title, day in [one for one in opened if one[0] in own][:GUIDE_OPEN]:
         about = one_line(title[6:], TITLE_CHARACTERS) if title in own and not is_filler(title[5:]) else ""
         quoted.append(f"{one_line(words, OUTCOME_CHARACTERS)} ({', '.join(filter(None, [day, about]))})")
@@ -105,15 +111,15 @@ def guide(
     return f"{_QUOTED}{''.join(lines)}{_END}\n{text}" if lines else text
 
 
-def _last_sessions(project: Project, names: list[str], own: Container[str], session: str) -> Iterator[str]:
+def _last_sessions(newest: list[_Day], own: Container[str], session: str) -> Iterator[str]:
     """Yield day, title, and outcome of the last sessions that have one, but not of `session`."""
     seen = {session}
-    for day, text in read_days(project, names[-NEWEST_DAYS:], HOOK_BYTES):
+    for day, text, sections in newest:
         outcomes = {}
         for line in text.partition("\n## ")[0].split("\n"):
             if "<!-- overview:" in line and (found := _OUTCOME.search(bullet_words(line))):
                 outcomes[anchors.parse(line).get("turns")] = found[1].partition(OPEN)[0].rstrip(" ·")
-        stretches = [one for one in sections_of(text) if one[2] and "session" in anchors.parse(one[0])]
+        stretches = [one for one in sections if one[2] and "session" in anchors.parse(one[0])]
         stretches.sort(key=lambda one: one[2][-1][0].lstrip("# ")[:5], reverse=True)
         for opening, below, turns in stretches[:_LOOKUPS]:
             title, name = heading_words(opening), anchors.parse(opening)["session"]
@@ -159,28 +165,23 @@ def _span(names: list[str]) -> str:
     return dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
 
 
-def _open(project: Project, names: list[str]) -> Iterator[tuple[str, str, str]]:
+def _open(newest: list[_Day]) -> Iterator[tuple[str, str, str]]:
     """Yield the open questions of the newest days with the heading and the day, newest first.
 
     Yield none after which its session went on.
     """
-    left = _LOOKUPS
     ended: set[str] = set()
-    for day, text in read_days(project, names[-NEWEST_DAYS:], HOOK_BYTES):
-        below: list[str] = []  # the questions below the next heading
-        for line in reversed(text.split("\n")):
-            bullet = read_bullet(line) if OPEN in line else None
-            if bullet is not None:
-                if bullet.is_verified and bullet.text.startswith(OPEN) and len(below) < left:
-                    below.append(bullet.text)
-            elif line.startswith("## ") and (session := anchors.parse(line).get("session")):
-                if session not in ended:
-                    yield from ((words, heading_words(line), day) for words in below)
-                    left -= len(below)
-                ended.add(session)
-                below = []
-                if not left:
-                    return
+    for day, _, sections in newest:
+        for opening, below, turns in reversed(sections):
+            session = anchors.parse(opening).get("session")
+            if not session or session in ended:
+                continue
+            ended.add(session)
+            lines = [line for part in (below, *(body for _, body in turns)) for line in part.split("\n")]
+            for line in reversed(lines):
+                bullet = read_bullet(line) if OPEN in line else None
+                if bullet is not None and bullet.is_verified and bullet.text.startswith(OPEN):
+                    yield bullet.text, heading_words(opening), day
 
 
 class Stretch(NamedTuple):

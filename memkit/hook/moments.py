@@ -26,7 +26,7 @@ _WHOSE = frozenset({"session", "root", "kind"})
 
 
 def ask(
-    home: Home, project: Project, data: Values, asked: Values, afterwards: list[Callable[[], None]]
+    home: Home, project: Project, data: Values, asked: Values, afterwards: list[Callable[[], object]]
 ) -> Values | None:
     """Return the service's reply to what is `asked` at the event `data`; None if it cannot tell in time.
 

@@ -17,6 +17,7 @@ from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.paths import OFF_MARKER, TEAM_DIRECTORY, Home
 from memkit.projects.project import Project, digest16
 from memkit.state import parse_json
+from memkit.text import printable, shorten
 
 USD_PER_MILLION = 1.43
 """The price of a million tokens of summaries with Claude Haiku 4.5, read and written."""
@@ -60,7 +61,8 @@ def publish(home: Home, notices: list[Notice]) -> int:
     new = [name for name in wanted if name not in shown]
     for name in new:
         make_private_directory(directory)
-        value = {"root": wanted[name].root, "line": _printable(wanted[name].line)}
+        line = shorten(printable(wanted[name].line, "\ufffd"), LINE_CHARACTERS)
+        value = {"root": wanted[name].root, "line": line}
         write_durably(os.path.join(directory, name + _WAITING), json.dumps(value).encode("ascii"))
     return len(new)
 
@@ -282,8 +284,3 @@ def _names(home: Home) -> list[tuple[str, str]]:
     except OSError:
         return []
     return [os.path.splitext(name) for name in found if name.endswith((_WAITING, _SHOWN))]
-
-
-def _printable(line: str) -> str:
-    printable = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
-    return printable if len(printable) <= LINE_CHARACTERS else printable[:LINE_CHARACTERS] + " …"

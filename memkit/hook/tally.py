@@ -20,7 +20,7 @@ from memkit.hook.entries import HOOK_BYTES, OwnEntries, days, heading_words, rea
 from memkit.paths import Home
 from memkit.projects.project import Project, digest16, sha256
 from memkit.state import parse_json, read_state
-from memkit.text import one_line, plural
+from memkit.text import one_line, plural, printable
 
 VERSION = 2
 
@@ -226,8 +226,7 @@ def _last_title(project: Project, own: OwnEntries) -> str:
             if line.startswith("## ") and "session" in anchors.parse(line):
                 words = heading_words(line)
                 if words in own:
-                    plain = "".join(letter if letter.isprintable() else " " for letter in words)
-                    return one_line(plain, TITLE_CHARACTERS)
+                    return one_line(printable(words), TITLE_CHARACTERS)
     return ""
 
 

@@ -41,7 +41,7 @@ Stat = tuple[int, ...]
 
 
 class Entry(NamedTuple):
-    """What the manifest says about one memory file.
+    """The manifest's entry of one memory file.
 
     `state` is that of `memory_files.state_of`. Its chunks are `first` to before `last` of the segment with
     this number; none if both are 0. `waiting` of them have no vector. `stat` identifies the bytes that were

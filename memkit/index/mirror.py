@@ -1,10 +1,10 @@
-"""Keep Chroma in step with the segments: a directory of this machine, or the rows of this home on a server.
+"""Keep Chroma in sync with the segments: a directory of this machine, or the rows of this home on a server.
 
 No search reads this machine's directory: it is there for other programs. So it may lag behind, and is never
 repaired: in doubt, and when something is forgotten, it is removed and written again. A server may be away.
 
-The file `copied` beside the segments names the collection that had all chunks, and the memory files that have
-changed since. Without it, all are compared. The segments have the vectors, so nothing is embedded.
+The file `copied` next to the segments names the collection that had all chunks, and the memory files that
+have changed since. Without it, all are compared. The segments have the vectors, so nothing is embedded.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def waiting_chunks(place: Path, entries: Mapping[str, Entry]) -> int:
 
 
 def copy(home: Home, uri: str, snapshot: Snapshot, author: str = "") -> None:
-    """Bring Chroma in step with a snapshot. The caller holds the index lock. Raise `IndexStoreError`.
+    """Bring Chroma in sync with a snapshot. The caller holds the index lock. Raise `IndexStoreError`.
 
     `uri` is the setting `index.uri`. On a server, rows name the `author`.
     """

@@ -131,7 +131,7 @@ class Indexer:
         return report
 
     def copy(self, report: SyncReport | None = None) -> None:
-        """Bring Chroma in step. If that fails, the `report` has the reason; or raise `IndexStoreError`."""
+        """Bring Chroma in sync. If that fails, the `report` has the reason; or raise `IndexStoreError`."""
         snapshot = self.snapshot()
         if snapshot is None:
             return

@@ -146,7 +146,7 @@ class Target:
 
     @property
     def directory(self) -> Path:
-        """Where its segments are."""
+        """The directory of its segments."""
         return snapshot_directory(self.home, self.name)
 
 

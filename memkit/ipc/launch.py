@@ -52,7 +52,7 @@ CHECK_PAUSE_SECONDS = 60.0
 """Time between checks of a service, which may be busy with a long index pass."""
 
 RETRY_LISTEN_SECONDS = 600.0
-"""How long hooks start workers instead after a service could not listen."""
+"""The time in which hooks start workers instead, after a service could not listen."""
 
 RETRY_BUILD_SECONDS = 600.0
 """Pause after a failed build of the environment before hooks start another."""

@@ -31,7 +31,7 @@ _INDENTED = re.compile(r"^[ \t]+\S")
 
 
 class Removal(NamedTuple):
-    """What to remove from a day: turns with the bullets that rest on them, bullets by ID, and notes."""
+    """The entries to remove from a day: turns and the bullets that cite them, bullets by ID, and notes."""
 
     turns: Collection[str] = ()
     grips: Collection[str] = ()
@@ -67,7 +67,7 @@ def remove(content: DayFile, removal: Removal) -> bool:
             else:
                 gone.update(range(opening.start, opening.end))
     if touched:
-        # Even a line that the user edited may still tell of what goes. The journal adds a new one.
+        # A line that the user edited may still mention the removed entry. The journal adds a new line.
         gone.update(overview_places(content, touched))
     if gone:
         content.keep(gone, headings)
@@ -116,7 +116,7 @@ def redact_day(
         turn = section.pairs.get("turn", "")
         written = written_lines(content, section, growing[turn]) if turn in growing else 0
         heading = anchors.strip(section.heading)
-        if section.start + 1 in joined:  # the same line as that of the turn, which is done
+        if section.start + 1 in joined:  # shares its line with the turn's heading, which is already redacted
             shown = anchors.strip(content.lines[section.start + 2]).removeprefix("#")
         else:
             shown = redact_piece(section.start, heading)

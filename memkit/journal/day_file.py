@@ -172,7 +172,7 @@ class DayFile:
     def replace(self, section: Section, count: int, text: str) -> None:
         """Replace the section's first `count` lines with `text`.
 
-        A heading that a session shares with the turn follows that of the turn.
+        If the session shares its heading with the turn, it gets the new words too.
         """
         lines = text.split("\n")
         if section.start - 1 in self.shared_headings():

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 _SPECIAL = re.compile(r"[\\`*\[\]<&]|(?<![^\W_])_|_(?![^\W_])")
-"""What could end a link's text or change how the words in it look."""
+"""Characters that could end a link's text or format the words in it."""
 
 _NO_SLUG = re.compile(r"[^a-z0-9_ -]")
 _SLUG_KINDS = frozenset({"Nd", "Pc"})
@@ -37,7 +37,7 @@ _MARKUP = re.compile(r"[\\`*_\[\]<>&!]")
 
 
 class _Entry(NamedTuple):
-    """What a line stands for: the IDs of its turns or of its note, and the line itself."""
+    """A line of the overview, and the IDs of its turns or of its note."""
 
     names: frozenset[str]
     line: str

@@ -1,17 +1,23 @@
 """Find what a user decided: a choice among options that an answer offered, a rule, or an agreement.
 
-A choice is resolved: after "Take 7443." or "the second one", the line says what that is. English first; the
-usual words of German, French, Spanish, and Japanese.
+A choice is resolved: for "Take 7443." or "the second one", the line names the option. The phrases are English
+first, with the usual ones of German, French, Spanish, and Japanese.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
-from memkit.journal.sentences import SENTENCE_CHARACTERS, prose_sentences
-from memkit.journal.titles import names_subject, subject_words
+from memkit.journal.sentences import (
+    SENTENCE_CHARACTERS,
+    is_question,
+    names_subject,
+    prose_sentences,
+    subject_words,
+    wording,
+    wording_pattern,
+)
 from memkit.text import one_line
 
 _MOST_AGREEMENT = 10
@@ -27,38 +33,26 @@ _READ_CHARACTERS, _ENDING = 6000, 6
 _FEW_WORDS, _MANY_WORDS = 5, 11
 """A choice of so few words, or with a pronoun, needs the question that it answers."""
 
-_TABLE = Path(__file__).with_name("decisions.txt").read_text("utf-8")
-
-
-def _section(name: str) -> list[str]:
-    lines = _TABLE.partition(f"[{name}]\n")[2].partition("\n[")[0].split("\n")
-    return [line for line in lines if line and not line.startswith("#")]
-
-
-def _pattern(name: str, before: str = "", after: str = "") -> re.Pattern[str]:
-    return re.compile(f"{before}(?:{'|'.join(_section(name))}){after}", re.IGNORECASE | re.MULTILINE)
-
-
-_AGREEMENT = frozenset(" ".join(_section("agreement")).split())
-_LEAD = rf"(?:(?:{'|'.join(_section('lead'))})[\s,:]+)*"
+_AGREEMENT = frozenset(" ".join(wording("agreement")).split())
+_LEAD = rf"(?:(?:{'|'.join(wording('lead'))})[\s,:]+)*"
 _VERB = r"(?: (?:are|had|has|have|is|looks?|seems?|was|were|would)\b)"
-_FIRST, _SECOND, _THIRD = _section("ordinals")
+_FIRST, _SECOND, _THIRD = wording("ordinals")
 
-_DECIDES = _pattern("decides")
-_RULE = _pattern("rules", r"(?:(?:and|but|no|ok(?:ay)?|please|so|yes),? +)*")
-_UNDECIDED = _pattern("undecided")
-_CHOSE, _PROPOSED, _ALTERNATIVES = map(_pattern, ("chose", "proposed", "alternatives"))
-_SHALL = _pattern("shall", after=r"\b(?P<rest>[^?]{8,})\?")
-_ANSWERED = _pattern("answered", _LEAD)
-_LOOK = _pattern("look", r"(?:[\w'’]+[, ]+){0,3}?", r"\b")
-_DELEGATES = _pattern("delegates", r"(?:[\w']+,? ){0,2}")
-_BOTH = _pattern("both", _LEAD, rf"(?!{_VERB})")
+_DECIDES = wording_pattern("decides")
+_RULE = wording_pattern("rules", r"(?:(?:and|but|no|ok(?:ay)?|please|so|yes),? +)*")
+_UNDECIDED = wording_pattern("undecided")
+_CHOSE, _PROPOSED, _ALTERNATIVES = map(wording_pattern, ("chose", "proposed", "alternatives"))
+_SHALL = wording_pattern("shall", after=r"\b(?P<rest>[^?]{8,})\?")
+_ANSWERED = wording_pattern("answered", _LEAD)
+_LOOK = wording_pattern("look", r"(?:[\w'’]+[, ]+){0,3}?", r"\b")
+_DELEGATES = wording_pattern("delegates", r"(?:[\w']+,? ){0,2}")
+_BOTH = wording_pattern("both", _LEAD, rf"(?!{_VERB})")
 _LABEL = re.compile(
     rf"{_LEAD}#?([1-9]|[A-E])(?:\)|で|\b(?![.:]\d| ?[%°]))(?P<rest>.*)", re.IGNORECASE | re.DOTALL
 )
 _ORDINAL = re.compile(
     rf"{_LEAD}(?:({_FIRST})|({_SECOND})|({_THIRD}))"
-    rf"(?:で| (?=(?:{'|'.join(_section('after'))})\b)|(?=[.,;:!]|$))(?!(?: \w+)?{_VERB})(?P<rest>.*)",
+    rf"(?:で| (?=(?:{'|'.join(wording('after'))})\b)|(?=[.,;:!]|$))(?!(?: \w+)?{_VERB})(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _OPTION = re.compile(
@@ -69,8 +63,8 @@ _OPTION = re.compile(
 )
 _ITEM = re.compile(r"^[ \t]*[-*•] +([^\n]+)$", re.MULTILINE)
 _REQUEST = re.compile(r"^(?:please|can|could|would|will)\b", re.IGNORECASE)
-_HEDGE = _pattern("hedge", "^", " *")
-_WORK = _pattern("work")
+_HEDGE = wording_pattern("hedge", "^", " *")
+_WORK = wording_pattern("work")
 _NUMBER = re.compile(r"\d(?:[\d.,:]*\d)?")
 _PRONOUN = re.compile(r"\b(?:it|this|that|them|one|es|das|ça|lo)\b", re.IGNORECASE)
 _FOLLOWS = re.compile(r"(?:they|only|instead)\b", re.IGNORECASE)
@@ -82,9 +76,21 @@ _TAIL = re.compile(
 )
 """A question behind what a sentence states."""
 
-_QUOTED = re.compile(
-    r"[\"“][^\"”\n]{25,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$", re.MULTILINE
+_BEHIND_COLON = re.compile(r":[ \t]*\n[ \t]*\n")
+"""The end of an opening line that introduces pasted text."""
+
+_PASTED = re.compile(
+    r"[\"“][^\"”\n]{25,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$"
+    r"|^(?:(?i:debug|error|fatal|hint|info|remote|warn(?:ing)?)\b[:\]]|\S+\.\w+:\d+"
+    r"|[^\n]*(?:/tmp/|\b[0-9a-f]{8}-[0-9a-f]{4}-))[^\n]*(?:\n[^\n]*\S[^\n]*)*",
+    re.MULTILINE,
 )
+"""Long quotations, and paragraphs that begin like the output of a program."""
+
+_VAGUE = re.compile(rf"{_LEAD}(?:add|address|do|implement|let['’]?s|make|remove|skip)\b", re.IGNORECASE)
+"""Without a word for a subject, such a sentence says only that work goes on."""
+
+_AND = re.compile(r"[ .)]*(?:,|and )")
 _MORE = re.compile(
     r"\b(?:but|with|without|and|also|except|only|aber|mit|mais|avec|pero|con)\b|\d", re.IGNORECASE
 )
@@ -103,7 +109,7 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     told = prose_sentences(before)
     if accepts(prompt) or _DELEGATES.match(prompt):
         return _accepted(told[-_ENDING:])
-    lines = _QUOTED.sub("", prompt).split("\n")
+    lines = _PASTED.sub("", _BEHIND_COLON.split(prompt, maxsplit=1)[0]).split("\n")
     lines = lines if len(lines) <= _MOST_LINES else lines[:_OPENING_LINES]
     said = [_TAIL.sub("", one) for one in prose_sentences("\n".join(lines)) if not one.endswith(":")]
     own = next((one for one in said if not accepts(one)), "")
@@ -112,35 +118,40 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     found = [number for number, one in enumerate(said) if decides(one)]
     if not found and own and len(prompt) <= _CHOICE_CHARACTERS and _answers(own, told[-_ENDING:]):
         found = [said.index(own)]
-    return [_whole(said[number : number + 2], told, asked) for number in found]
+    whole = [_whole(said[number : number + 2], told, asked) for number in found]
+    return [one for one in whole if subject_words(one) or not _VAGUE.match(one)]
 
 
 def decides(sentence: str) -> bool:
     """Return whether a sentence states a decision by itself."""
-    is_question = sentence.endswith(("?", "？")) and not _REQUEST.match(sentence)
-    if is_question or _UNDECIDED.search(sentence):
+    if is_question(sentence) and not _REQUEST.match(sentence):
+        return False
+    if _UNDECIDED.search(sentence):
         return False
     return (_DECIDES.search(sentence) or _RULE.match(sentence)) is not None
 
 
 def _accepted(last: Sequence[str]) -> list[str]:
     """Return what the `last` sentences of an answer chose or proposed, as a statement."""
-    found: list[str] = []
-    is_asked = len(last) > 1 and last[-1].endswith(("?", "？")) and len(last[-1].split()) <= _FEW_WORDS
-    for number, said in reversed(list(enumerate(last))):
+    found = [one for said in reversed(_proposals(last)) if (one := _HEDGE.sub("", said).strip())]
+    stated = [one[:1].upper() + one[1:] for one in found]
+    clear = [one for one in stated if not _PRONOUN.search(one[:20])]
+    return (clear or stated)[:1]
+
+
+def _proposals(last: Sequence[str]) -> list[str]:
+    """Return the sentences that choose or propose, and those that a short question at the end asks about."""
+    found = []
+    ends_in_question = is_question(last[-1]) and len(last[-1].split()) <= _FEW_WORDS if last else False
+    for number, said in enumerate(last):
         if _WORK.search(said):
             continue
+        is_asked = ends_in_question and number == len(last) - 2 and names_subject(said)
         if shall := _SHALL.match(said):
-            said = shall[0].rstrip("?")[shall.start(1) - shall.start() :]
-        elif said.endswith(("?", "？")) or not (
-            _CHOSE.search(said)
-            or _PROPOSED.search(said)
-            or (is_asked and number == len(last) - 2 and names_subject(said))
-        ):
-            continue
-        said = _HEDGE.sub("", said).strip()
-        found.append(said[:1].upper() + said[1:])
-    return [one for one in found if not _PRONOUN.search(one[:20])][:1] or found[:1]
+            found.append(said[shall.start(1) : shall.end()].rstrip("?"))
+        elif not is_question(said) and (is_asked or _CHOSE.search(said) or _PROPOSED.search(said)):
+            found.append(said)
+    return found
 
 
 def _chosen(said: str, prompt: str, before: str, last: Sequence[str]) -> str:
@@ -152,18 +163,20 @@ def _chosen(said: str, prompt: str, before: str, last: Sequence[str]) -> str:
     if _BOTH.match(said):
         offer = "; ".join(options.values()) or _question(last, is_open=True)
         return one_line(f"{said.rstrip('.')}: {offer}", SENTENCE_CHARACTERS)
+    option = ""
     if match := _LABEL.match(said):
         option = options.get(match[1].upper(), "")
     elif match := _ORDINAL.match(said):
         number = next(n for n, one in enumerate(match.groups()[:3]) if one)
         values = list(options.values()) or [one.strip() for one in _ITEM.findall(before)[-4:]]
         option = values[number] if number < len(values) else ""
-    is_question = said.endswith("?") and match and not re.match(r"[ .)]*(?:,|and )", match["rest"])
-    if not match or not option or is_question:
+    if match is None or not option:
         return ""
-    more = _MORE.search(match["rest"]) or len(prompt) > 2 * len(said)
-    said = f" ({one_line(prompt, SENTENCE_CHARACTERS // 2)})" if more else ""
-    return one_line(option, SENTENCE_CHARACTERS - len(said)) + said
+    if said.endswith("?") and not _AND.match(match["rest"]):
+        return ""
+    adds_more = _MORE.search(match["rest"]) or len(prompt) > 2 * len(said)
+    added = f" ({one_line(prompt, SENTENCE_CHARACTERS // 2)})" if adds_more else ""
+    return one_line(option, SENTENCE_CHARACTERS - len(added)) + added
 
 
 def _options(before: str) -> dict[str, str]:
@@ -185,7 +198,7 @@ def _answers(said: str, last: Sequence[str]) -> bool:
         return False
     if said[-1:] == "." and said[:-1].isdigit():  # the number of a list item
         return False
-    if said.endswith(("?", "？")) or _LOOK.match(said) or _UNDECIDED.search(said):
+    if is_question(said) or _LOOK.match(said) or _UNDECIDED.search(said):
         return False
     opening = re.split(r"[,;:.] | [-–—] ", said)[0].split()
     is_short = len(opening) <= _FEW_WORDS
@@ -197,10 +210,11 @@ def _answers(said: str, last: Sequence[str]) -> bool:
 
 
 def _question(last: Sequence[str], *, is_open: bool = False) -> str:
-    """Return the sentence at the end of an answer that asks for a choice or proposes one, or ""; with
-    `is_open`, rather the one that names the alternatives.
+    """Return the sentence at the end of an answer that asks for a choice or proposes one, or "".
+
+    With `is_open`, prefer the sentence that names the alternatives.
     """
-    asked = [one for one in last if one.endswith(("?", "？"))]
+    asked = [one for one in last if is_question(one)]
     proposed = [one for one in last if _PROPOSED.search(one) or _CHOSE.search(one)]
     offered = [one for one in last if _ALTERNATIVES.search(one)]
     groups = (offered, asked, proposed) if is_open else (asked, proposed, offered)

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+import textwrap
+from bisect import bisect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -28,8 +30,17 @@ from memkit.agents.tools import role_of
 from memkit.conversation.turn import Turn, turn_id
 from memkit.conversation.values import MAX_DEPTH, redacted
 from memkit.errors import MemkitError
-from memkit.journal.markup import cut_middle, is_cut_of, one_line, printable, safe_block, short_id
-from memkit.journal.sentences import shorten_answer
+from memkit.journal.markup import (
+    FENCED,
+    LEAST_GAP,
+    cut_middle,
+    gap,
+    is_cut_of,
+    one_line,
+    printable,
+    safe_block,
+    short_id,
+)
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
 from memkit.journal.tool_lines import relative, tools_part
 from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
@@ -56,6 +67,25 @@ _FORGED = re.compile(r"\n\*\*(Asked|Did|Answered|Interrupted)\*\*")
 """A label inside a text. It gets other marks for bold, or another speaker's words would begin there."""
 
 _AS_BOLD = r"\n__\1__"
+
+
+_UNIT_END = re.compile(
+    r"(?P<announces>^ *#{1,6} [^\n]*\n+|(?<=[:*])\s*\n+)"
+    r"|(?<=[^\d][.!?…])[\"')\]]*\s+(?=[^a-z\s])|(?<=[。！？])|\n+",
+    re.MULTILINE,
+)
+"""The end of a sentence, list item, or row. What a heading or a colon announces belongs to it."""
+
+_REASON = re.compile(r"\b(?:decision|decided|because|instead of|never|must)\b", re.IGNORECASE)
+_BOLD_OPENING = re.compile(r"\s*(?:[-*+]\s+|\d+[.)]\s+)?(?:\*\*|__)")
+_CODE_SPAN = re.compile(r"`([^`\n]+)`")
+_DECIDES, _BOLD, _OTHER, _REPEATED = 1, 2, 3, 4
+
+OPENING_CHARACTERS = 40
+"""Always keep the sentences that begin here: the first one may be only "Perfect!"."""
+
+LONGEST_ANSWER = 100_000
+"""No sentence of an answer is kept for its words beyond these characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +162,70 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
         title=title,
         section=section.rstrip(),
     )
+
+
+def shorten_answer(text: str, limit: int, most: int, hint: str, tools: str) -> str:
+    """Shorten an answer to about `limit` characters, and to `most` if it decides more than that.
+
+    Leave out whole sentences, list items, and blocks of code. Keep those that decide or give a reason, the
+    first and the last one, then bold openings, then the others from both ends. Sentences that name only what
+    the lines of the `tools` show come last. Each gap has at least `LEAST_GAP` characters. The last one states
+    how many are missing, with the `hint`.
+    """
+    if len(text) < limit + LEAST_GAP:
+        return text
+    ranked = []
+    for start, end in _units(text[:LONGEST_ANSWER]):
+        if end - start <= most:
+            is_end = start < OPENING_CHARACTERS or end == len(text)
+            rank = 0 if is_end else _rank(text[start:end], tools)
+            ranked.append((rank, min(start, 2 * (len(text) - end)), start, end))
+    kept, left = [(0, 0), (len(text), len(text))], len(text)
+    for rank, _, start, end in sorted(ranked):
+        place = bisect(kept, (start, end))
+        before, after = kept[place - 1][1], kept[place][0]
+        start = before if start - before < LEAST_GAP else start
+        end = after if after - end < LEAST_GAP else end
+        room = (most if rank <= _BOLD else limit) - (len(text) - left)
+        if 0 < end - start <= room:
+            kept.insert(place, (start, end))
+            left -= end - start
+    if not left:
+        return text
+    if len(text) - left < limit // 2 and all(rank != _DECIDES for rank, *_ in ranked):
+        return cut_middle(text, limit, hint)  # most of it is one long block
+    parts, at = [""], 0
+    for start, end in kept:
+        if start > at:
+            parts.append("")
+        parts[-1] += text[start:end]
+        at = end
+    parts = [textwrap.dedent(part.strip("\n")).rstrip() for part in parts]
+    marks = ["[…]"] * (len(parts) - 2) + [gap(left, hint), ""]
+    return "\n\n".join(one for pair in zip(parts, marks, strict=True) for one in pair if one)
+
+
+def _units(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each sentence, list item, row, and block of code: all of `text`."""
+    at = 0
+    for fence in [*FENCED.finditer(text), None]:
+        for match in _UNIT_END.finditer(text, at, fence.start() if fence else len(text)):
+            if not match["announces"] or match.end() - at > LEAST_GAP:
+                yield at, match.end()
+                at = match.end()
+        end = fence.end() if fence else len(text)
+        if at < end:
+            yield at, end
+            at = end
+
+
+def _rank(unit: str, tools: str) -> int:
+    if not FENCED.search(unit) and (_REASON.search(unit)):
+        return _DECIDES
+    names = _CODE_SPAN.findall(unit)
+    if names and all(name in tools for name in names):
+        return _REPEATED
+    return _BOLD if _BOLD_OPENING.match(unit) else _OTHER
 
 
 def _near(text: str, roots: Sequence[str], redact: Callable[[str], str]) -> str:

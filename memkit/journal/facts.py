@@ -243,7 +243,7 @@ class FactFile:
     def drop_title(self) -> bool:
         """Remove the title of a rollup, unless the user changed it, and have the rollup made again.
 
-        Nothing tells what a title rests on. Return whether there was one.
+        The sources of a title are not recorded. Return whether there was one.
         """
         plain = anchors.strip(self.lines[0]).rstrip() if self.lines else ""
         if not plain or anchors.parse(self.lines[0]).get("rollup") != short_id(plain):

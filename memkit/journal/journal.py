@@ -13,14 +13,7 @@ from memkit.errors import JournalError
 from memkit.files import RefusedFileError, inside
 from memkit.hook.entries import DAY_FILE, is_copy, note_own, note_redacted
 from memkit.hook.entries import days as days_of
-from memkit.journal.day_edits import (
-    Removal,
-    is_empty,
-    merge,
-    redact_day,
-    remove,
-    remove_lines,
-)
+from memkit.journal.day_edits import Removal, is_empty, merge, redact_day, remove, remove_lines
 from memkit.journal.day_file import DayFile, heading_title
 from memkit.journal.day_overview import DayOverview, without_overview
 from memkit.journal.day_summaries import summarize
@@ -33,6 +26,7 @@ from memkit.projects.project import OPENCLAW, Project
 
 logger = logging.getLogger(__name__)
 
+
 class Journal:
     """The memory files of one project: turns, bullets, facts, and notes.
 
@@ -41,9 +35,7 @@ class Journal:
     `JournalError`.
     """
 
-    def __init__(
-        self, project: Project, *, shared: bool = False, home: Home | None = None
-    ) -> None:
+    def __init__(self, project: Project, *, shared: bool = False, home: Home | None = None) -> None:
         self.project = project
         self.directory = Path(project.memory)
         self._home = home
@@ -386,36 +378,29 @@ class Journal:
 
         Return whether anything was there.
         """
-        return self._change_day(
-            self.path(day), lambda content: remove(content, removal), may_vanish=True
-        )
+        return self._change_day(self.path(day), lambda content: remove(content, removal), may_vanish=True)
 
     def remove_facts(self, path: Path, ids: Collection[str]) -> bool:
         """Remove the facts with these IDs, edited or not, from a file. Return whether one was there."""
-
-        def apply(text: str) -> str:
-            content = FactFile(text, path.name)
-            return content.render() if content.forget(ids) else text
-
-        return self._files.rewrite(path, apply)
+        return self._change_fact_file(path, lambda content: content.forget(ids))
 
     def drop_title(self, name: str) -> bool:
         """Remove the title that a model gave the rollup `name`, `2026-W47.md`. Return whether it had one."""
+        return self._change_fact_file(self.directory / name, FactFile.drop_title)
 
+    def _change_fact_file(self, path: Path, change: Callable[[FactFile], bool]) -> bool:
         def apply(text: str) -> str:
-            content = FactFile(text, name)
-            return content.render() if content.drop_title() else text
+            content = FactFile(text, path.name)
+            return content.render() if change(content) else text
 
-        return self._files.rewrite(self.directory / name, apply)
+        return self._files.rewrite(path, apply)
 
     def remove_lines(self, path: Path, start: int, end: int) -> bool:
         """Remove the lines `start` to `end` (from 1, inclusive) from a file.
 
         Headings of sections and bullets stay.
         """
-        return self._change_day(
-            path, lambda content: remove_lines(content, start, end), may_vanish=True
-        )
+        return self._change_day(path, lambda content: remove_lines(content, start, end), may_vanish=True)
 
     def remove_older(self, day: str) -> list[str]:
         """Delete the days before `day` (ISO) as `remove_day` does, and return them."""

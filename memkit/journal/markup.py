@@ -24,6 +24,13 @@ _ANCHOR_OPENER = re.compile(r"<!--(?=\s+[a-z]+:)")
 _HEADING_MARK = re.compile(r"(?P<before>[\s>*+\-\d.)]*?)#{1,6}(?P<words>.*?)(?:\s#+)?\s*\Z")
 _BOLD = re.compile(r"\*\*|__")
 _FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})(.*)$")
+FENCED = re.compile(
+    r"^(?P<indent>[ \t]*)(?P<marks>`{3,}(?=[^`\n]*$)|~{3,}).*?"
+    r"(?:(?P<end>^[ \t]*(?P=marks)[`~]*[ \t]*$)|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+"""A block of fenced code, up to the end of the text if it is not closed."""
+
 _LIST_MARKS = re.compile(r"^(?:(?:#{1,6}|[-*+>]) )+")
 _HTML_START = re.compile(r"^([\s>]*)<")
 _GAP = re.compile(r"(?:\A|\n\n)\[…(?: [\d,]+ characters left out[^\n]*)?\](?:\n\n|\Z)")
@@ -200,15 +207,7 @@ def _boundary(text: str, wanted: int) -> int:
 
 def _open_fence(text: str) -> str | None:
     """Return indentation and marks of an open fence. A parser would take seconds for long texts."""
-    opened: tuple[str, str] | None = None
-    for line in text.split("\n"):
-        match = _FENCE.match(line)
-        if match is None:
-            continue
-        indentation, marks, rest = match.groups()
-        if opened is None:
-            if marks[0] == "~" or "`" not in rest:
-                opened = indentation, marks
-        elif marks.startswith(opened[1]) and not rest.strip():
-            opened = None
-    return "".join(opened) if opened else None
+    last = None
+    for match in FENCED.finditer(text):
+        last = match
+    return last["indent"] + last["marks"] if last is not None and last["end"] is None else None

@@ -1,7 +1,7 @@
-"""What came of some turns, in one line and without a model: what holds now, not what was tried.
+"""The outcome of some turns in one line, without a model: the final state, not the attempts.
 
-The first of these that there is: a pull request or commits, what an answer says was changed or found, the
-files that were edited, the result of the last command.
+It is the first of these that exists: a pull request or commits, the change or finding that an answer reports,
+the edited files, the result of the last command.
 """
 
 from __future__ import annotations
@@ -9,19 +9,25 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from memkit.agents.tools import role_of
+from memkit.bullets import COMMITTED, EDITED, PULL_REQUEST
 from memkit.hook.phrases import sentences
-from memkit.journal.titles import PLAN, WIDE, plain, subject_words
-from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, CallLine, file_calls, read_call
+from memkit.journal.markup import FENCED
+from memkit.journal.sentences import (
+    PLAN,
+    WIDE,
+    is_question,
+    plain,
+    subject_words,
+    wording,
+    wording_pattern,
+)
+from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, Call, read_call
 from memkit.journal.turn_parts import TurnParts
 
-PULL_REQUEST, COMMITTED, EDITED = "Pull request: ", "Committed: ", "Edited: "
-FAILED = "Failed: "
-
 READ_CHARACTERS = 4000
-MOST_COMMITS, MOST_FILES = 2, 4
+MOST_COMMITS, MOST_FILES, MOST_CHANGES = 2, 4, 3
 FEW_WORDS = 4
 """A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
 
@@ -45,26 +51,21 @@ _PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\n\\]|\\.)+)|'([^'
 _HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*|\|[^\n]*)$", re.MULTILINE)
 """A heading in an answer, which the journal writes in bold or escaped, or a row of a table."""
 
-_FENCED = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1|\Z)|(?<=: )`{3}.*", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
-    r"""^(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve|\ have)?\ (?:now\ |also\ )?|all\ )?
-    (?:add|allow|bump|chang|clean|combin|convert|creat|delet|disabl|document|dropp|enabl|expand|extract|fix|handl
-      |implement|improv|includ|inlin|instal|limit|mad|merg|migrat|mov|pars|pinn|push|rebas|reduc|refactor|remov
-      |renam|replac|restor|restrict|revert|rewr|simplif|split|switch|unif|updat|us|wrap|writ|wrot)
-      (?:e|ed|ied|ten|te)\b | ^(?:the\ )?(?:root\ )?(?:cause|problem|issue|bug|reason)\b """,
-    re.IGNORECASE | re.VERBOSE,
-)
-_HOLDS = re.compile(
-    r"\b(?:now|no longer|instead of|because|so that|turns? out|root cause|caused by)\b", re.IGNORECASE
-)
-_REFUSED = re.compile(
-    r"(?:no|nope|hmm+|wrong|wait|stop|revert|undo|nein|non)\b(?!\s+(?:problem|worries))"
-    r"|(?:that|this|it)(?:['’]s| is| did| does)?(?: still)? ?(?:n['’]t|not|wrong)\b|(?:it|this) \w+n['’]t\b"
-    r"|still\b",
+    r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve| have)? (?:now |also )?|all )?"
+    rf"(?:{'|'.join(wording('changed'))})(?:e|ed|ied|ten|te)\b",
     re.IGNORECASE,
 )
-"""The start of a prompt that says that the answer before it was wrong."""
+_CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
+_FILE_IN_FRONT = re.compile(r"^(?:`[^`]+`|[\w./-]+\.\w+(?::\d+)?) ?[:–—-]+ (?=\w)")
+_DETAIL = re.compile(
+    r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|[;:] |\. "
+    r"| \([^()]*\)\.?$"
+)
+_HOLDS = wording_pattern("holds", r"\b", r"\b")
+_REFUSED = wording_pattern("refused")
+"""The start of a prompt that rejects the previous answer."""
 
 _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 """A short answer that the next sentence explains."""
@@ -72,16 +73,7 @@ _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
 
-class Call(NamedTuple):
-    """A tool call: its main input, and all that is known of its result."""
-
-    name: str
-    given: str
-    outcome: str
-    has_failed: bool
-
-
-def commits(call: Call | CallLine) -> Iterator[str]:
+def commits(call: Call) -> Iterator[str]:
     """Yield the subjects of the commits that a call made, as git printed them or as the command has them."""
     if role_of(call.name) != "shell" or call.has_failed or not _GIT.search(call.given):
         return
@@ -96,7 +88,7 @@ def commits(call: Call | CallLine) -> Iterator[str]:
         yield (subject["here"] or subject["double"] or subject["single"]).strip().replace('\\"', '"')
 
 
-def pull_requests(call: Call | CallLine) -> Iterator[str]:
+def pull_requests(call: Call) -> Iterator[str]:
     """Yield the title and the address of a pull request that a call opened, or what it did to another."""
     if call.has_failed:
         return
@@ -126,23 +118,13 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     if len(turns) == 1 and turns[0].outcome == "Interrupted":
         return "interrupted"
     calls = [read_call(line) for turn in turns for line in turn.tools]
-    for label, found in (
-        (PULL_REQUEST, [one for call in calls for one in pull_requests(call)]),
-        (COMMITTED, [one for call in calls for one in commits(call)]),
-    ):
-        if found:
-            return label + "; ".join(without_merges(found)[-MOST_COMMITS:])
-    edits = [list(dict.fromkeys(_edited(turn.tools))) for turn in turns]
-    title, following = _stems(subject_words(about)), [*(turn.prompt for turn in turns[1:]), ""]
-    said = [
-        (bool(paths), *_finding(turn, paths, title))
-        for turn, paths, then in zip(turns, edits, following, strict=False)
-        if turn.outcome != "Interrupted" and not _REFUSED.match(then)
-    ]
-    # Of the turns that edited, the one that did what the title names, and not what was mended last.
-    said.sort(key=lambda one: (one[0], one[1] if one[0] else 0.0))
-    if best := [sentence for *_, sentence in said if sentence]:
-        return best[-1]
+    if pulls := [title for call in calls for title in pull_requests(call)]:
+        return _last_ones(PULL_REQUEST, pulls)
+    if done := [subject for call in calls for subject in commits(call)]:
+        return _last_ones(COMMITTED, done)
+    edits = [list(dict.fromkeys(call.path for call in turn.file_calls if call.is_edit)) for turn in turns]
+    if best := _best_finding(turns, edits, _stems(subject_words(about))):
+        return best
     if turns and turns[-1].prompt.endswith("?") and turns[-1].answer:
         return _plain_end(turns[-1])
     changed = list(dict.fromkeys(path for paths in edits for path in paths))
@@ -152,34 +134,80 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     return _plain_end(turns[-1]) if turns else ""
 
 
+def _last_ones(label: str, subjects: Iterable[str]) -> str:
+    return label + "; ".join(without_merges(subjects)[-MOST_COMMITS:])
+
+
+def _best_finding(turns: Sequence[TurnParts], edits: Sequence[list[str]], title: set[str]) -> str:
+    """Return the best finding of the turns with edits, else the finding of the last turn with one, or "".
+
+    The best finding matches the title. The last edit may only be a small repair.
+    """
+    best, best_score = "", -math.inf
+    following = [*(turn.prompt for turn in turns[1:]), ""]
+    for turn, paths, prompt in zip(turns, edits, following, strict=False):
+        if turn.outcome == "Interrupted" or _REFUSED.match(prompt):
+            continue
+        score, sentence = _finding(turn, paths, title)
+        if not paths:
+            score = -math.inf
+        if sentence and score >= best_score:
+            best, best_score = sentence, score
+    return best
+
+
 def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[float, str]:
-    """Return the sentence of an answer that says most about the prompt, the edits, and the title, or "", and
-    its score. Plans, praise, questions, and mere status are left out.
+    """Return the score and the sentence of an answer that tells most about the prompt, the edits, and the
+    title. The sentence is "" if the answer has only plans, praise, questions, and status.
     """
     asked = subject_words(turn.prompt[:READ_CHARACTERS])
     subject = _stems([*asked, *subject_words(" ".join(edits))]) | title
-    first = 3 if turn.prompt.endswith(("?", "？")) else 1
+    is_answer = is_question(turn.prompt)
     best, best_score = "", -math.inf
+    changes: list[tuple[float, int, str]] = []
     for number, sentence in enumerate(statements(turn.answer[:READ_CHARACTERS])):
         words = _stems(subject_words(sentence))
         shared = len(words & subject)
-        if not (shared or len(words) > 1 or WIDE.search(sentence) or (words and (first > 1 or not asked))):
+        is_telling = shared or len(words) > 1 or WIDE.search(sentence)
+        may_be_short = words and (is_answer or not asked)
+        if not (is_telling or may_be_short):
             continue
-        score = 0.0 + min(shared, 3) + 2 * (_CHANGED.match(sentence) is not None)
-        score += (_HOLDS.search(sentence) is not None) + ("`" in sentence) / 2
-        score += (0 if number else first) + min(len(words & title), 3) - min(number, 20) / 10
+        score = float(min(shared, 3) + min(len(words & title), 3))
+        is_change = _CHANGED.match(sentence) is not None
+        if is_change or _CAUSE.match(sentence):
+            score += 2
+        if _HOLDS.search(sentence):
+            score += 1
+        if "`" in sentence:
+            score += 0.5
+        if number == 0:
+            score += 3 if is_answer else 1
+        score -= min(number, 20) / 10
+        if is_change and edits:
+            changes.append((-score, number, sentence))
         if score > best_score:
             best, best_score = sentence, score
+    if len(changes) > 1 and _CHANGED.match(best):
+        chosen = sorted(sorted(changes)[:MOST_CHANGES], key=lambda one: one[1])
+        best = "; ".join(dict.fromkeys(_shortened(sentence) for _, _, sentence in chosen))
     return best_score, best
+
+
+def _shortened(change: str) -> str:
+    """Return what a change is, without the file in front of it and the reason behind it."""
+    said = _FILE_IN_FRONT.sub("", change)
+    short = _DETAIL.split(said, maxsplit=1)[0].rstrip(" .,")
+    is_whole = len(short.split()) >= FEW_WORDS - 1 and not any(short.count(mark) % 2 for mark in "`\"")
+    return short if is_whole else said.rstrip(" .")
 
 
 def statements(answer: str) -> Iterator[str]:
     """Yield the sentences that state something; a short one, and one that ends in a colon, with the next."""
-    prose = _HEADING.sub("\n", _FENCED.sub("\n", answer))
+    prose = _HEADING.sub("\n", FENCED.sub("\n", answer))
     lead = ""
     for sentence in (one for block in _BLOCK.split(prose) for one in sentences(block.lstrip("\\ "))):
         said = f"{lead} {sentence}".strip()
-        if PLAN.match(sentence) or sentence.endswith(("?", "？")) or sentence.startswith("[…"):
+        if PLAN.match(sentence) or is_question(sentence) or sentence.startswith("[…"):
             lead = ""
         elif sentence.endswith(":"):
             lead = sentence if subject_words(sentence) else ""
@@ -194,12 +222,8 @@ def _stems(words: Iterable[str]) -> set[str]:
     return {part.casefold()[:6] for word in words for part in _NAME_PARTS.findall(word)}
 
 
-def _edited(tools: Iterable[str]) -> Iterator[str]:
-    return (call.path for line in tools for call in file_calls(line) if call.is_edit)
-
-
 def _plain_end(turn: TurnParts) -> str:
-    prose = " ".join(plain(_HEADING.sub("\n", _FENCED.sub("\n", turn.answer))).split())
+    prose = " ".join(plain(_HEADING.sub("\n", FENCED.sub("\n", turn.answer))).split())
     best = next(statements(turn.answer[:READ_CHARACTERS]), prose)
     if best and not PLAN.match(best):
         return best

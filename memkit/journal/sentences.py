@@ -1,121 +1,105 @@
-"""Find decisions, agreements, open questions, and plans by their wording, and shorten answers to them.
+"""Split prompts and answers into sentences, and find their subject.
 
-English first; the usual words of German, French, and Spanish.
+`wording.txt` has the words and phrases, by language.
 """
 
 from __future__ import annotations
 
 import re
-import textwrap
-from bisect import bisect
-from collections.abc import Iterator
+from pathlib import Path
 
-from memkit.journal.markup import LEAST_GAP, cut_middle, gap, one_line
-from memkit.journal.titles import plain, says_nothing
+from memkit.hook.phrases import EMOJI
+from memkit.journal.markup import FENCED, one_line
+from memkit.subject import STOP_WORDS, subject_of
 
 SENTENCE_CHARACTERS = 240
 """Longer text is usually not a sentence."""
 
-_SENTENCE = re.compile(r"(?<=[.!?…])[\"')*]*\s+|\n+")
-_FENCED = re.compile(
-    r"^[ \t]*(`{3,}(?=[^`\n]*$)|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
-)
-_UNIT_END = re.compile(
-    r"(?P<announces>^ *#{1,6} [^\n]*\n+|(?<=[:*])\s*\n+)"
-    r"|(?<=[^\d][.!?…])[\"')\]]*\s+(?=[^a-z\s])|(?<=[。！？])|\n+",
-    re.MULTILINE,
-)
-"""The end of a sentence, list item, or row. What a heading or a colon announces belongs to it."""
-
-_REASON = re.compile(r"\b(?:decision|decided|because|instead of|never|must)\b", re.IGNORECASE)
-_BOLD_OPENING = re.compile(r"\s*(?:[-*+]\s+|\d+[.)]\s+)?(?:\*\*|__)")
-_CODE_SPAN = re.compile(r"`([^`\n]+)`")
-_DECIDES, _BOLD, _OTHER, _REPEATED = 1, 2, 3, 4
-
-OPENING_CHARACTERS = 40
-"""What begins here is kept: the first sentence may say only "Perfect!"."""
-
-LONGEST_ANSWER = 100_000
-"""No sentence of an answer is kept for its words beyond these characters."""
+_HEADER = re.compile(r"^\[([a-z ]+)\]\n", re.MULTILINE)
+_, *_PARTS = _HEADER.split(Path(__file__).with_name("wording.txt").read_text("utf-8"))
+_SECTIONS = dict(zip(_PARTS[::2], _PARTS[1::2], strict=True))
 
 
-_PLAN = re.compile(
-    r"\b(?:I|we)(?:['’]ll| will)(?: (?:have to|need to|then|first|just|also))? "
-    r"(?:ask|call|check|clarify|come back|decide|discuss|do|find out|fix|look|see|speak|talk|think|try)\b"
-    r"|\b(?:ich|wir) (?:frage|fragen|kläre|klären|schaue|schauen|rede|reden)\b"
-    r"|\bje (?:vais|dois) (?:demander|vérifier|regarder|voir|parler)\b"
-    r"|\bvoy a (?:preguntar|comprobar|mirar|hablar|ver)\b",
-    re.IGNORECASE,
-)
-_COURTESY = re.compile(
-    r"\b(?:anything|something|what) else\b|\bhow can I help\b|\bwhat would you like\b"
-    r"|\b(?:would you like|want) me to\b|\bhelp you with\b|\blet me know\b",
-    re.IGNORECASE,
-)
+def wording(section: str) -> list[str]:
+    """Return the lines of a section of `wording.txt`."""
+    return [line for line in _SECTIONS[section].split("\n") if line and not line.startswith("#")]
 
 
-def shorten_answer(text: str, limit: int, most: int, hint: str, tools: str) -> str:
-    """Shorten an answer to about `limit` characters, and to `most` if it decides more than that.
+def wording_pattern(section: str, before: str = "", after: str = "") -> re.Pattern[str]:
+    """Return a pattern of the expressions in a section, with `before` and `after` around them."""
+    return re.compile(f"{before}(?:{'|'.join(wording(section))}){after}", re.IGNORECASE | re.MULTILINE)
 
-    Leave out whole sentences, list items, and blocks of code. Keep those that decide or give a reason, the
-    first and the last one, then bold openings, then the others from both ends. Those whose names all stand in
-    the lines of the `tools` come last. Each gap has at least `LEAST_GAP` characters. The last one states how
-    many are missing, with the `hint`.
+
+WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{4}")
+"""Four letters of a script without spaces, which are as much as some words."""
+
+PLAN = wording_pattern("plan", r"(?:(?:now|next|first|then|so|and|ok(?:ay)?|good|great|actually),? +)*")
+"""The start of a sentence that announces a step or repeats the request, and states no result."""
+
+_TO_DO, _COURTESY = wording_pattern("to do"), wording_pattern("courtesy")
+_FILLERS = frozenset(" ".join(wording("fillers")).split())
+_UNTOLD = STOP_WORDS["english"] | _FILLERS | frozenset(" ".join(wording("untold")).split())
+_CONTRACTED = re.compile(r"n?['’](?:s|t|d|ll|m|re|ve)$")
+_EMPHASIS = re.compile(r"\*\*|__|^#{1,6} ")
+_WORDS = re.compile(r"[^\W\d_][\w'’-]*")
+_COMMAND = re.compile(r"\[Image #\d+\]|^/\S+")
+_LOG = wording_pattern("log lines")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')*]*\s+|\n+")
+_NO_PROSE = re.compile(r"\s*(?:>|\||\\?#|    )")
+
+
+def plain(text: str) -> str:
+    """Return `text` without emphasis, marks of headings, and emoji."""
+    return re.sub(f"{EMOJI.pattern} ?", "", _EMPHASIS.sub("", text)).strip()
+
+
+def subject_words(text: str) -> list[str]:
+    """Return the words of a text that name its subject, in order."""
+    words = subject_of(plain(text)).replace("`", " ").split()
+    bare = (word.strip(".,;:!?…()[]{}\"'“”‘’*<>|").casefold() for word in words if "://" not in word)
+    told = (word for word in bare if len(word) > 3 or (len(word) > 1 and any(map(str.isalpha, word))))
+    return [word for word in told if _CONTRACTED.sub("", word) not in _UNTOLD]
+
+
+def names_subject(line: str) -> bool:
+    """Return whether a line names a subject, unlike "review the changes"."""
+    return len(subject_words(line)) > 1 or WIDE.search(line) is not None
+
+
+def is_question(sentence: str) -> bool:
+    """Return whether a sentence ends with a question mark."""
+    return sentence.endswith(("?", "？"))
+
+
+def without_command(line: str) -> str:
+    """Return `line` without a slash command at its start, and without the names of images."""
+    return _COMMAND.sub("", line)
+
+
+def is_log(line: str) -> bool:
+    """Return whether a line looks like one of a log or a terminal."""
+    return _LOG.match(line) is not None
+
+
+def says_nothing(line: str, words: int = 2) -> bool:
+    """Return whether a line makes no title: only an agreement, a command, or the start of a log.
+
+    A line with fewer than `words` words besides those of an agreement says nothing. So more says nothing
+    than `is_filler`.
     """
-    if len(text) < limit + LEAST_GAP:
-        return text
-    ranked = []
-    for start, end in _units(text[:LONGEST_ANSWER]):
-        if end - start <= most:
-            is_end = start < OPENING_CHARACTERS or end == len(text)
-            rank = 0 if is_end else _rank(text[start:end], tools)
-            ranked.append((rank, min(start, 2 * (len(text) - end)), start, end))
-    kept, left = [(0, 0), (len(text), len(text))], len(text)
-    for rank, _, start, end in sorted(ranked):
-        place = bisect(kept, (start, end))
-        before, after = kept[place - 1][1], kept[place][0]
-        start = before if start - before < LEAST_GAP else start
-        end = after if after - end < LEAST_GAP else end
-        room = (most if rank <= _BOLD else limit) - (len(text) - left)
-        if 0 < end - start <= room:
-            kept.insert(place, (start, end))
-            left -= end - start
-    if not left:
-        return text
-    if len(text) - left < limit // 2 and all(rank != _DECIDES for rank, *_ in ranked):
-        return cut_middle(text, limit, hint)  # most of it is one long block
-    parts, at = [""], 0
-    for start, end in kept:
-        if start > at:
-            parts.append("")
-        parts[-1] += text[start:end]
-        at = end
-    parts = [textwrap.dedent(part.strip("\n")).rstrip() for part in parts]
-    marks = ["[…]"] * (len(parts) - 2) + [gap(left, hint), ""]
-    return "\n\n".join(one for pair in zip(parts, marks, strict=True) for one in pair if one)
+    line = without_command(plain(line)).strip()
+    if is_log(line):
+        return True
+    telling = {word.casefold() for word in _WORDS.findall(line)} - _FILLERS
+    return len(telling) < words and not WIDE.search(line)
 
 
-def _units(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each sentence, list item, row, and block of code: all of `text`."""
-    at = 0
-    for fence in [*_FENCED.finditer(text), None]:
-        for match in _UNIT_END.finditer(text, at, fence.start() if fence else len(text)):
-            if not match["announces"] or match.end() - at > LEAST_GAP:
-                yield at, match.end()
-                at = match.end()
-        end = fence.end() if fence else len(text)
-        if at < end:
-            yield at, end
-            at = end
-
-
-def _rank(unit: str, tools: str) -> int:
-    if not _FENCED.search(unit) and (_REASON.search(unit)):
-        return _DECIDES
-    names = _CODE_SPAN.findall(unit)
-    if names and all(name in tools for name in names):
-        return _REPEATED
-    return _BOLD if _BOLD_OPENING.match(unit) else _OTHER
+def prose_sentences(text: str) -> list[str]:
+    """Return the sentences of a text outside of code, quotes, and tables, without emphasis."""
+    lines = [line for line in FENCED.sub("\n", text).split("\n") if not _NO_PROSE.match(line)]
+    parts = _SENTENCE_END.split("\n".join(lines))
+    found = (one_line(plain(part), 2 * SENTENCE_CHARACTERS) for part in parts)
+    return [one for one in found if 0 < len(one) <= SENTENCE_CHARACTERS]
 
 
 def last_question(text: str) -> str:
@@ -125,15 +109,5 @@ def last_question(text: str) -> str:
 
 
 def plan(prompt: str) -> str:
-    """Return the first sentence of a prompt that says what a person still has to do, or ""."""
-    return next((one for one in prose_sentences(prompt) if _PLAN.search(one) and not one.endswith("?")), "")
-
-
-def prose_sentences(text: str) -> list[str]:
-    """Return the sentences of a text outside of code, quotes, and tables, without emphasis."""
-    prose = _FENCED.sub("\n", text)
-    lines = [line for line in prose.split("\n") if not re.match(r"\s*(?:>|\||\\?#|    )", line)]
-    found = (
-        one_line(plain(part), 2 * SENTENCE_CHARACTERS) for part in _SENTENCE.split("\n".join(lines))
-    )
-    return [one for one in found if 0 < len(one) <= SENTENCE_CHARACTERS]
+    """Return the first sentence of a prompt that names a task for a person, or ""."""
+    return next((one for one in prose_sentences(prompt) if _TO_DO.search(one) and not one.endswith("?")), "")

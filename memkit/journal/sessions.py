@@ -6,10 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.bullets import DECIDED, OPEN, WrittenBullet, read_bullets
+from memkit.bullets import (
+    COMMITTED,
+    DECIDED,
+    FAILED,
+    OPEN,
+    PULL_REQUEST,
+    WrittenBullet,
+    read_bullets,
+)
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import COMMITTED, FAILED, PULL_REQUEST, outcome
+from memkit.journal.outcomes import outcome
 from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import read_parts
 from memkit.privacy.redact import redact
@@ -22,7 +30,7 @@ class DaySession(NamedTuple):
     """A session of one day, or a stretch of it: the turns below one heading.
 
     `begins` and `ends` are the local times (`HH:MM`, or "") at which the first and the last turn began.
-    `outcome` is one line of Markdown, or "". `branch` is that of the last turn that has one. `line` is the
+    `outcome` is one line of Markdown, or "". `branch` is the last one that a turn names. `line` is the
     line of the heading in the file, from 1.
     """
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -151,20 +151,14 @@ def appended(before: str, day: str, entries: Sequence[SharedEntry]) -> str:
 
 
 def _entries_of(path: Path, text: str) -> list[WrittenEntry]:
-    found = list(_ENTRY.finditer(text))
-    ends = [*(match.start() for match in found), len(text)][1:]
-    return list(_written(path, text, zip(found, ends, strict=True)))
-
-
-def _written(
-    path: Path, text: str, places: Iterator[tuple[re.Match[str], int]]
-) -> Iterator[WrittenEntry]:
-    for match, end in places:
+    matches = list(_ENTRY.finditer(text))
+    starts = [text.count("\n", 0, match.start()) + 1 for match in matches]
+    ends = [*(start - 1 for start in starts[1:]), text.count("\n") + 1]
+    found = []
+    for match, start, end in zip(matches, starts, ends, strict=False):
         pairs = anchors.parse(match[0])
         if "shared" in pairs:
-            start = text.count("\n", 0, match.start()) + 1
-            last = text.count("\n", 0, end) + (0 if end < len(text) else 1)
             heading = anchors.strip(match[0]).lstrip("# ")
-            yield WrittenEntry(
-                str(path), start, last, pairs["shared"], pairs.get("origin", ""), heading
-            )
+            entry = WrittenEntry(str(path), start, end, pairs["shared"], pairs.get("origin", ""), heading)
+            found.append(entry)
+    return found

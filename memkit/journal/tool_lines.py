@@ -17,25 +17,51 @@ from memkit.conversation.turn import NAMES_FILE, ToolCall
 from memkit.conversation.values import redacted_result, shell_command
 from memkit.hook.phrases import EMOJI
 from memkit.journal.markup import one_line, printable
+from memkit.journal.sentences import wording, wording_pattern
 
-# Find the line of a tool's result that tells how it went: a commit, an error, a count.
-#
-# The patterns are ranked and name no program: test runners, linters, and package managers say much the same.
+MAX_TOOLS = 30
+INPUT_CHARACTERS = 100
+MOST_PATH_CHARACTERS = 4096
+INLINE_CHARACTERS = 200
+"""Tool calls longer than this together become a list."""
+
+_MAIN_INPUT = (
+    "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
+    "description", "prompt", "subject", "name",
+)  # fmt: skip
+_QUIET = NAMES_FILE | {"search"}
+_HERE = re.compile(r"\"\$\(cat <<-?\s*(['\"]?)(\w+)\1\n\s*([^\n]+).*?\n\s*\2\n\s*\)\"", re.DOTALL)
+"""A text that Claude Code gives a command: the subject of a commit, and more."""
+
+_ADDED = re.compile(r"\Agit add [^&|;<>`$]* && (?=git )")
+_BACKTICKS = re.compile(r"`+")
+_COUNT = re.compile(r"(?P<call>(?:(?! → ).)*?) ×(?P<count>\d{1,4})(?P<outcome> → .*)?\Z")
+MORE = re.compile(r"… and (\d{1,9}) more(?:; edited (.+))?\Z")
+"""The last line of a digest that does not show all tool calls."""
+
+_EDITED, _SEPARATOR = "; edited ", " · "
+MOST_NAMES = 100
+"""The most files that this line names."""
+
+_FAILED = "failed: "
+_REVERSED_DIRECTORY = re.compile(r"[\w.@+~…/-]*")
+_NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
+_TAG = re.compile(
+    r"</?tool_use_error>|<tools-used-before-summary>(?:(?!<tools-used-).)*?</tools-used-before-summary>"
+    r"|\[Subagent hand-back\][^\n]*",
+    re.DOTALL,
+)
+
+# The patterns below find the line of a result that tells how it went: a commit, an error, a count. They are
+# ranked and name no program: test runners, linters, and package managers say much the same.
 
 OUTCOME_CHARACTERS = 90
 _FEW_LINES = 8
 """The last of more lines, such as of a listing, usually tells nothing."""
 
-
 REASONS = (
     re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E ", re.IGNORECASE),
-    re.compile(
-        r"\b(?:assert|can['’]t|cannot|could not|denied|error|exceeded|exception|failed|failure|forbidden"
-        r"|invalid|mismatch|no such|not found|overflowed|panic|refused|timed out|unable|unauthorized"
-        r"|undefined|unknown|unused)\b"
-        r"|\b[1-9][\d,]* (?:broken|conflicts?|invalid|lost|mismatch\w*|missing|unresolved)\b",
-        re.IGNORECASE,
-    ),
+    wording_pattern("reasons", r"\b", r"\b"),
 )
 """Patterns of the line that explains a failure. A line that matches the first pattern is preferred."""
 
@@ -43,10 +69,7 @@ COUNTED = re.compile(r"\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors
 COMMIT_LINE = re.compile(r"^\[[^\]\n]*\b[0-9a-f]{7,40}\] (.+)$", re.MULTILINE)
 PULL_URL = re.compile(r"https://[^\s\"'<>]{1,300}/(?:pull|merge_requests)/\d+")
 
-LOOKS = frozenset(
-    "[ awk cat cd command curl du echo fd file find grep head jq less ls ps pwd rg sed sleep stat tail test "
-    "tree type wc which".split()
-)
+LOOKS = frozenset(" ".join(wording("looking commands")).split())
 """Commands that only look. Their failure means nothing unless they were tried again."""
 
 _GIT_LOOKS = ("git diff", "git log", "git show", "git status")
@@ -59,41 +82,17 @@ _RESULTS = (
     COUNTED,
     re.compile(r"^(?:error|fatal|panic)\b[: \[]|^\w*(?:Error|Exception): |^! \["),
     re.compile(r"^(?:[+*=-] ?)?(?:[0-9a-f]{6,}\.{2,3}[0-9a-f]{6,}|\[new \w+\]) +\S+ +-> "),
-    re.compile(
-        r"""\b\d+\ (?:\w+\ )?(?:passed|passing|changed|vulnerabilities)\b
-        | \bno\ (?:\w+\ ){0,2}(?:errors?|fixes|issues?|problems?)\b | \bnothing\ to\ commit\b
-        | \ball\ (?:\w+\ ){0,3}(?:clean|ok|pass(?:ed)?)\b | \bsuccess(?:ful(?:ly)?)?\b
-        | ^(?:added|built|changed|checked|compiled|deployed|fixed|formatted|installed|removed|updated)\b.*\d
-        """,
-        re.IGNORECASE | re.VERBOSE,
-    ),
+    wording_pattern("results"),
 )
 """Patterns of the line that tells the result of a call that did not fail, the best first."""
 
-_ACKNOWLEDGED = re.compile(
-    r"^The file \S+ has been |^\w+ (?:have|has) been \w+ successfully\b|^\w+ recorded successfully\b"
-    r"|\b(?:no|without) (?:output|content)\)?\.?$|^Shell cwd was reset\b|^Exit code \d+$",
-    re.IGNORECASE,
-)
-"""What a tool says whatever it did."""
-
-_ADVICE = re.compile(
-    r"^(?:tip|hint|note|notice|npm notice)\b|\bsee:? https?://|^run [`'\"]|^\(use |^To \S+$"
-    r"|loaded from \.env",
-    re.IGNORECASE,
-)
+_ACKNOWLEDGED, _ADVICE = wording_pattern("acknowledged"), wording_pattern("advice")
 _SAME_NAME = re.compile(r" (\S+) -> \1$")
 _ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[>$] \S")
 _CODE = re.compile(r"[;{}(\[,:]\s*$|·")
 _FAULT = re.compile(r"^(?:error|fatal|panic)\b[: \[]|^[\w.]*(?:Error|Exception):", re.IGNORECASE)
 _RAISED = re.compile(r"(?:E +)?[\w.]*(?:Error|Exception)\b")
-WRAPS = re.compile(
-    r"(?i)\bexit(?:ed)?(?: with)?(?: an?)?(?: non-zero)? (?:status|code)\b|\bexception while executing\b"
-    r"|\b(?:command|task) failed\b|\bdue to \d+ previous errors?\b|\b(?:ELIFECYCLE|lifecycle script)\b"
-    r"|\btool call errored\b|\bmerge conflict\b|\bfix conflicts\b|^Auto-merging\b|\bcould not apply\b"
-    r"|\[(?:build|setup) failed\]|^make(?:\[\d+\])?: \*\*\*|^=== [A-Z]|^--- FAIL|^FAIL\b|\bpanicked at\b"
-    r"|\b(?:nil pointer dereference|context deadline exceeded|index out of range)\b"
-)
+WRAPS = wording_pattern("wrapped failures")
 """A line that only passes on that something failed, and tells no cause."""
 
 _FRAME = re.compile("[\u2500-\u259f]+ ?")
@@ -157,40 +156,6 @@ def _reason(lines: list[str]) -> str:
     line = raised[-1] if raised else next(found, (causes or told)[0])  # of a chain, the last ended it
     end = _SENTENCE_END.search(line, _SENTENCE_CHARACTERS)
     return line[: end.start()] if end else line
-
-
-MAX_TOOLS = 30
-INPUT_CHARACTERS = 100
-MOST_PATH_CHARACTERS = 4096
-INLINE_CHARACTERS = 200
-"""Tool calls longer than this together become a list."""
-
-_MAIN_INPUT = (
-    "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
-    "description", "prompt", "subject", "name",
-)  # fmt: skip
-_QUIET = NAMES_FILE | {"search"}
-_HERE = re.compile(r"\"\$\(cat <<-?\s*(['\"]?)(\w+)\1\n\s*([^\n]+).*?\n\s*\2\n\s*\)\"", re.DOTALL)
-"""A text that Claude Code gives a command: the subject of a commit, and more."""
-
-_ADDED = re.compile(r"\Agit add [^&|;<>`$]* && (?=git )")
-_BACKTICKS = re.compile(r"`+")
-_COUNT = re.compile(r"(?P<call>(?:(?! → ).)*?) ×(?P<count>\d{1,4})(?P<outcome> → .*)?\Z")
-MORE = re.compile(r"… and (\d{1,9}) more(?:; edited (.+))?\Z")
-"""The last line of a digest that does not show all tool calls."""
-
-_EDITED, _SEPARATOR = "; edited ", " · "
-MOST_NAMES = 100
-"""The most files that this line names."""
-
-_FAILED = "failed: "
-_REVERSED_DIRECTORY = re.compile(r"[\w.@+~…/-]*")
-_NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
-_TAG = re.compile(
-    r"</?tool_use_error>|<tools-used-before-summary>(?:(?!<tools-used-).)*?</tools-used-before-summary>"
-    r"|\[Subagent hand-back\][^\n]*",
-    re.DOTALL,
-)
 
 
 def tools_part(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:
@@ -357,22 +322,21 @@ def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
     return line
 
 
-class CallLine(NamedTuple):
-    """A tool call as a digest shows it: the tool, its main input, and its outcome, both maybe cut."""
+class Call(NamedTuple):
+    """A tool call: the tool, its main input, its outcome, and whether the tool reported an error.
+
+    A digest may cut input and outcome; see `read_call`.
+    """
 
     name: str
     given: str
     outcome: str
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether the tool reported an error."""
-        return self.outcome == "failed" or self.outcome.startswith(_FAILED)
+    has_failed: bool = False
 
     @property
     def reason(self) -> str:
         """The line that told why it failed, or ""."""
-        return self.outcome.removeprefix(_FAILED) if self.outcome.startswith(_FAILED) else ""
+        return self.outcome if self.has_failed and self.outcome != "failed" else ""
 
     @property
     def says_why(self) -> bool:
@@ -386,13 +350,16 @@ class CallLine(NamedTuple):
         return is_over and not COUNTED.search(self.outcome) and not _FAULT.search(self.outcome)
 
 
-def read_call(line: str) -> CallLine:
+def read_call(line: str) -> Call:
     """Read the line of a tool call, without the number of equal calls."""
     name, _, rest = split_count(line)[0].removeprefix("↳ ").partition(" ")
-    given, _, outcome = rest.partition(" → ")
+    given, _, outcome = f" {rest}".partition(" → ")
+    given = given.strip()
     marks = len(given) - len(given.lstrip("`"))
-    is_code = 0 < 2 * marks < len(given) and given.endswith("`" * marks)
-    return CallLine(name, given[marks:-marks].strip() if is_code else given, outcome)
+    if 0 < 2 * marks < len(given) and given.endswith("`" * marks):
+        given = given[marks:-marks].strip()
+    has_failed = outcome == "failed" or outcome.startswith(_FAILED)
+    return Call(name, given, outcome.removeprefix(_FAILED), has_failed)
 
 
 class FileCall(NamedTuple):
@@ -423,13 +390,12 @@ def file_calls(line: str) -> list[FileCall]:
 
 
 def _file_call(line: str) -> FileCall | None:
-    name, _, rest = line.removeprefix("↳ ").partition(" ")
-    path, outcome, _ = rest.partition(" → ")
-    role = role_of(name)
-    if role not in NAMES_FILE or not path or path.startswith("→ "):
+    call = read_call(line)
+    role = role_of(call.name)
+    if role not in NAMES_FILE or not call.given:
         return None
     # The digest shows no outcome for a file call that succeeded.
-    return FileCall(path, role == "edit" and not outcome)
+    return FileCall(call.given, role == "edit" and not call.outcome)
 
 
 def names_file(text: str, names: Collection[str], *, by_end: bool = False) -> bool:

@@ -33,12 +33,15 @@ class TurnParts(NamedTuple):
     outcome: str
     answer: str
 
+    @property
+    def words(self) -> int:
+        """The number of words of prompt and answer."""
+        return len(self.prompt.split()) + len(self.answer.split())
 
-class DigestText(NamedTuple):
-    """The words and file calls of a turn. Of calls that a digest has no room for, it names edits alone."""
-
-    words: int
-    calls: list[FileCall]
+    @property
+    def file_calls(self) -> list[FileCall]:
+        """The tool calls on files. Of calls that a digest has no room for, it names edits alone."""
+        return [call for line in self.tools for call in file_calls(line)]
 
 
 def read_parts(section: str) -> TurnParts:
@@ -79,13 +82,3 @@ def _heading_prompt(heading: str, answer: str) -> str:
     # Earlier versions took the first line of the answer as it was.
     of_answer = (NO_TITLE, COMPACTION_TITLE, title_of("", answer), one_line(answer, TITLE_CHARACTERS))
     return "" if title in of_answer else title
-
-
-def read_turn(section: str) -> DigestText:
-    """Read the section of a turn, including its heading."""
-    parts = read_parts(section)
-    words = len(parts.prompt.split()) + len(parts.answer.split())
-    calls = []
-    for line in parts.tools:
-        calls += file_calls(line)
-    return DigestText(words, calls)

@@ -72,7 +72,7 @@ def _check(project: Project, *, shared: bool) -> None:
     except RefusedFileError as error:
         raise MemkitError(f"{project.openclaw} cannot be used: {error.strerror}") from error
     if os.path.lexists(project.openclaw) and not os.path.isdir(project.openclaw):
-        raise MemkitError(f"{project.openclaw} is a file; the folder of days would have its name")
+        raise MemkitError(f"cannot create the folder {project.openclaw}: a file with that name exists")
 
 
 DAY_SECONDS = 86400.0

@@ -14,6 +14,7 @@ from re import Pattern
 from typing import Any
 
 from memkit import anchors
+from memkit.browse.names import Entry, find_entry
 from memkit.bullets import bullet_words, read_bullets
 from memkit.errors import MemkitError, NotFoundError
 from memkit.index.chunk import LEADING_HEADINGS, Chunk
@@ -26,7 +27,6 @@ from memkit.privacy.leaks import find_leaks
 from memkit.projects.git import is_ignored, tracked_below
 from memkit.projects.team import author_folder
 from memkit.projects.team_files import is_team, team_file
-from memkit.recall.names import Entry, find_entry
 from memkit.text import one_line
 
 MOST_NAMED = 5
@@ -171,8 +171,8 @@ def _refuse_leaks(entries: Sequence[SharedEntry], patterns: Sequence[Pattern[str
     if found:
         more = f", and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         raise MemkitError(
-            f"nothing is shared: {', '.join(found[:MOST_NAMED])}{more}; say it without that in a note "
-            "(`memkit remember`), and share the note"
+            f"not shared: it contains {', '.join(found[:MOST_NAMED])}{more}. Write a note without that "
+            "(`memkit remember`) and share the note"
         )
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from memkit import anchors
+from memkit.browse.names import find_entry
 from memkit.errors import NotFoundError
 from memkit.mcp.tools import QUOTED, cut
 from memkit.memory import Memory
-from memkit.recall.names import find_entry
 from memkit.text import one_line
 
 SCHEME = "memkit://"

@@ -33,7 +33,7 @@ LOCK_SECONDS = 30.0
 """The longest wait for another process that writes the index: clients give up after a minute."""
 
 LAST_SECONDS = 2.0
-"""How long calls and replies may go on after the end of stdin: a call may be writing a note."""
+"""Longest time for calls and replies after the end of stdin: a call may be writing a note."""
 
 Opener = Callable[[], "Memory"]
 """Opens the memory for one request: its settings may have changed since the last one."""
@@ -245,7 +245,7 @@ class _Calls:
                 self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:
-        """Wait until no call runs, at most so long."""
+        """Wait until no call runs, at most this long."""
         with self._changed:
             self._changed.wait_for(lambda: not self._running, seconds)
 

@@ -39,7 +39,7 @@ Day = Annotated[str, Meta(max_length=100)]
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a tool takes. The class describes the tool."""
+    """The arguments of a tool. The class describes the tool."""
 
     description: ClassVar[str] = ""
     is_read_only: ClassVar[bool] = True
@@ -76,8 +76,8 @@ class Search(Arguments, frozen=True, forbid_unknown_fields=True):
         if self.kind != "entries":
             found = memory.fix(self.query) if self.kind == "fix" else memory.how(self.query)
             return _quoted({"commands": [one._asdict() for one in found[: self.limit]]})
-        from memkit.recall.layout import lay_out
-        from memkit.recall.results import Filters
+        from memkit.questions.layout import lay_out
+        from memkit.search.results import Filters
 
         answer = memory.search(
             self.query, self.limit, all_projects=self.all_projects,
@@ -230,7 +230,7 @@ def described() -> list[dict[str, Any]]:
 
 
 def _day(text: str) -> date | None:
-    from memkit.recall.period_days import parse_day
+    from memkit.questions.period_days import parse_day
 
     return parse_day(text, date.today()) if text else None
 

@@ -1,4 +1,4 @@
-"""Where the literals are without which no rule can match: one scan of a text for all of them."""
+"""The places of the literals without which no rule can match: one scan of a text finds all of them."""
 
 from __future__ import annotations
 

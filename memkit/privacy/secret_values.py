@@ -184,7 +184,7 @@ _NOT_VALUE = (
     r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|fields?|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
 )
 _WORD_AND_NUMBER = r"[^\W\d_]{3,20}\d{2,12}[!#$%&*?+]"
-# What people make up: a word, a sign, and a number; two words and a number, which can be a name too.
+# Values that people make up: a word, a sign, and a number; two words and a number, which can be a name too.
 _WORD_SIGN_NUMBER = r"[^\W\d_]{3,20}[@_#*+~]\d{2,12}[!?]?"
 _MADE_UP = (
     r"(?=\S*[A-Z])[A-Za-z][a-z]{2,11}[-._][A-Za-z][a-z]{2,11}[-._]?\d{1,4}[!?$*]?|[A-Z][a-z]{2,11}[A-Z][a-z]{2,11}\d{2,4}[!?$*]?"

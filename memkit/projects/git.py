@@ -82,14 +82,19 @@ def remote_of(root: str) -> str | None:
 
 def author_of(root: str) -> str:
     """Return the user's name in one line: git's `user.name` in `root`, else the login name."""
-    answer = run_git(root, "config", "--get", "user.name")
-    name = "" if answer is None or answer[0] else answer[1].decode("utf-8", "replace").strip()
+    name = setting_of(root, "user.name")
     if not name:
         try:
             name = getpass.getuser()
         except (KeyError, OSError):  # a container may run as a user without a name
             return ""
     return one_line(name, AUTHOR_CHARACTERS)
+
+
+def setting_of(root: str, name: str) -> str:
+    """Return a setting of git in `root`; "" if it is not set, or git does not answer."""
+    answer = run_git(root, "config", "--get", name)
+    return answer[1].decode("utf-8", "replace").strip() if answer is not None and answer[0] == 0 else ""
 
 
 def is_tracked(root: str, path: str) -> bool:
@@ -169,8 +174,11 @@ def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) 
     write_durably(path, text.encode("utf-8", "surrogateescape"), 0o644)
 
 
-def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:
+def run_git(root: str, *arguments: str, seconds: float | None = None) -> tuple[int, bytes] | None:
     """Run git in the repository at `root`; return its status and output, or None if it did not run.
+
+    If git does not answer within `GIT_SECONDS`, it is not run there for a minute. `seconds` is another limit,
+    without that pause.
 
     A repository's settings may name programs to run, and a session's environment may point git to
     another repository. Ignore both.
@@ -183,7 +191,7 @@ def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:
             _command(git, root, arguments),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=GIT_SECONDS,
+            timeout=GIT_SECONDS if seconds is None else seconds,
             check=False,
             env=_environment(),
             **no_window(),
@@ -191,55 +199,10 @@ def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:
     except OSError:
         return None
     except subprocess.TimeoutExpired:  # git may wait on a pipe among its files
-        _paused_until[root] = time.monotonic() + _PAUSE_SECONDS
+        if seconds is None:
+            _paused_until[root] = time.monotonic() + _PAUSE_SECONDS
         return None
     return answer.returncode, answer.stdout
-
-
-def run_together(
-    commands: Sequence[tuple[str, Sequence[str]]], seconds: float
-) -> list[bytes | None]:
-    """Run git once for each (root, arguments), all at the same time, as `run_git` does.
-
-    Return their outputs, None for one that failed or was not done within `seconds`.
-    """
-    git = find_program("git")
-    if git is None:
-        return [None] * len(commands)
-    ends = time.monotonic() + seconds
-    running: list[subprocess.Popen[bytes] | None] = []
-    found: list[bytes | None] = []
-    try:
-        for root, arguments in commands:
-            try:
-                running.append(
-                    subprocess.Popen(
-                        _command(git, root, arguments),
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.PIPE,
-                        stderr=subprocess.DEVNULL,
-                        env=_environment(),
-                        **no_window(),
-                    )
-                )
-            except (OSError, ValueError):  # ValueError: not an argument
-                running.append(None)
-        for process in running:
-            output = None
-            if process is not None:
-                try:
-                    output, _ = process.communicate(timeout=max(0.0, ends - time.monotonic()))
-                except subprocess.TimeoutExpired:
-                    pass
-            found.append(output if process is not None and process.returncode == 0 else None)
-    finally:
-        for process in filter(None, running):
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            if process.stdout is not None:
-                process.stdout.close()  # a program that git started may still hold the other end
-    return found
 
 
 def _command(git: str, root: str, arguments: Sequence[str]) -> list[str]:

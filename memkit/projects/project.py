@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import re
 from functools import cached_property, lru_cache
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable
 
-from memkit.errors import NewerFileError
+from memkit.errors import DamagedFileError, NewerFileError
 from memkit.files import RefusedFileError, inside, make_private_directory, read_head, write_durably
 from memkit.paths import MEMORY_DIRECTORY, OFF_MARKER, OFF_TIMES, OPENCLAW_DAYS, Home
 from memkit.projects.git_files import worktree_root
-from memkit.state import check_version, parse_json
+from memkit.state import read_state
 
 _TIMES_BYTES = 1024 * 1024
 """The most bytes to read of a file of times; a line takes about 40."""
@@ -28,8 +28,6 @@ _SYSTEM_DIRECTORIES = (
 
 REGISTRY_VERSION = 1
 REGISTRY_MAPS = ("links", "names", "moves", "folders", "trusted")
-_LATER_MAPS = frozenset({"folders", "trusted"})
-"""The tables that a file of an earlier memkit lacks."""
 
 OWN_FOLDER = ".memkit/memory"
 """The folder of new days, unless the user chooses `OPENCLAW_DAYS` for a project."""
@@ -40,8 +38,6 @@ OPENCLAW = ".openclaw"
 _OPENCLAW_NAME = re.compile(r"\d{4}-\d\d-\d\d\.openclaw", re.ASCII)
 _OPENCLAW_FILE = re.compile(r"\d{4}-\d\d-\d\d\.md", re.ASCII)
 
-_Registry = TypeVar("_Registry", bound="Registry")
-
 
 class Registry:
     """The user's choices for projects, and where they moved: `MEMKIT_HOME/projects/registry.json`.
@@ -50,7 +46,7 @@ class Registry:
     its new days, and the token of a clone whose team's memory the user trusts (see `team_files`).
     `problem` says why the file could not be read; then all tables are empty. Losing the file loses no memory:
     directories are then projects of their own again, with their own names, days in OpenClaw's folder are
-    files that are only searched, and no clone is trusted.
+    files that are only searched, and no clone is trusted. `memkit.projects.registry.changing` writes it.
     """
 
     def __init__(self) -> None:
@@ -62,30 +58,20 @@ class Registry:
         self.problem = ""
 
     @classmethod
-    def read(cls: type[_Registry], home: Home) -> _Registry:
+    def read(cls, home: Home) -> Registry:
         """Read the file. Do not raise for one that is damaged or from a newer memkit: see `problem`."""
         registry = cls()
-        path = registry_path(home)
         try:
-            with open(path, encoding="utf-8") as file:
-                value = parse_json(file.read())
-            check_version(path, value, REGISTRY_VERSION)
-            tables = {
-                name: _table(value.get(name, {}) if name in _LATER_MAPS else value[name])
-                for name in REGISTRY_MAPS
-            }
+            tables = read_state(registry_path(home), REGISTRY_VERSION, _tables)
         except NewerFileError as error:
             registry.problem = str(error)
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            reason = " ".join(str(error).split())
+        except (DamagedFileError, OSError) as error:
             registry.problem = (
-                f"{path} cannot be read ({reason}); restore it from a backup, or move it away, which "
-                "loses links and names of projects, but no memory"
+                f"{error}; restore it from a backup, or move it away, which loses links and names of "
+                "projects, but no memory"
             )
         else:
-            registry.__dict__.update(tables)
+            registry.__dict__.update(tables or {})
         return registry
 
     def shared_root(self, root: str) -> str:
@@ -113,16 +99,37 @@ class Registry:
         """Return where the project at `root` was before, sorted."""
         return sorted(old for old in self.moves if old != root and self.present_root(old) == root)
 
+    def link(self, root: str, target: str) -> None:
+        """Let `root`, and the roots that shared its memory, share the memory of `target`."""
+        for linked, shared in self.links.items():
+            if shared == root:
+                self.links[linked] = target
+        self.links[root] = target
+
+    def move(self, old: str, new: str) -> None:
+        """Record that the project at `old` is at `new` now."""
+        self.moves.pop(new, None)  # it came back
+        self.moves[old] = new
+        # Another clone at `new` does not have the token of `trusted`.
+        for table in (self.names, self.links, self.folders, self.trusted):
+            if old in table:
+                table.setdefault(new, table.pop(old))
+        for linked, shared in self.links.items():
+            if shared == old:
+                self.links[linked] = new
+
 
 def registry_path(home: Home) -> str:
     """The path of the registry."""
     return os.path.join(home.projects, "registry.json")
 
 
-def _table(value: Any) -> dict[str, str]:
-    if not all(isinstance(text, str) for pair in value.items() for text in pair):
-        raise TypeError("a table contains something other than names")
-    return dict(value)
+def _tables(value: dict[str, Any]) -> dict[str, dict[str, str]]:
+    found = {name: dict(value.get(name, {})) for name in REGISTRY_MAPS}
+    for table in found.values():
+        if not all(isinstance(text, str) for pair in table.items() for text in pair):
+            raise TypeError("a table contains something other than names")
+    return found
 
 
 class Project:

@@ -15,35 +15,8 @@ LOCK_SECONDS = 30.0
 """Longest wait for another process that changes the registry."""
 
 
-class EditableRegistry(Registry):
-    """A registry that `changing` writes back."""
-
-    def link(self, root: str, target: str) -> None:
-        """Let `root`, and the roots that shared its memory, share the memory of `target`."""
-        for linked, shared in self.links.items():
-            if shared == root:
-                self.links[linked] = target
-        self.links[root] = target
-
-    def move(self, old: str, new: str) -> None:
-        """Record that the project at `old` is at `new` now."""
-        self.moves.pop(new, None)  # it came back
-        self.moves[old] = new
-        if old in self.names:
-            self.names.setdefault(new, self.names.pop(old))
-        if old in self.links:
-            self.links.setdefault(new, self.links.pop(old))
-        if old in self.folders:
-            self.folders.setdefault(new, self.folders.pop(old))
-        if old in self.trusted:  # another clone there does not have the token
-            self.trusted.setdefault(new, self.trusted.pop(old))
-        for linked, shared in self.links.items():
-            if shared == old:
-                self.links[linked] = new
-
-
 @contextmanager
-def changing(home: Home) -> Iterator[EditableRegistry]:
+def changing(home: Home) -> Iterator[Registry]:
     """Yield the registry to be changed, and write it at the end. Raise `MemkitError`."""
     from filelock import FileLock, Timeout  # 0.05 s, only where something is written
 
@@ -51,7 +24,7 @@ def changing(home: Home) -> Iterator[EditableRegistry]:
     try:
         make_private_directory(home.projects)
         with FileLock(f"{path}.lock", LOCK_SECONDS, mode=PRIVATE_FILE):
-            registry = EditableRegistry.read(home)
+            registry = Registry.read(home)
             if registry.problem:
                 raise MemkitError(registry.problem)
             yield registry

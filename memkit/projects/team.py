@@ -15,11 +15,11 @@ from memkit.errors import MemkitError
 from memkit.files import make_private_directory, write_durably
 from memkit.paths import Home
 from memkit.projects import team_files
-from memkit.projects.git import run_git
+from memkit.projects.git import run_git, setting_of
 from memkit.projects.git_files import SHORT_HASH, own_git_directory, read_git_file
 from memkit.projects.registry import changing
 from memkit.projects.team_files import TOKEN_FILE
-from memkit.text import one_line
+from memkit.text import one_line, printable
 
 MOST_TOKENS = 100
 """The memory homes that may trust one clone."""
@@ -29,7 +29,7 @@ _TOKENS_BYTES = 64 * 1024
 _UPSTREAMS = [
     f"refs/remotes/{one}/{name}" for one in ("upstream", "origin") for name in ("HEAD", "main", "master")
 ]
-"""What may name the default branch of the upstream. A checkout of a pull request changes none of them."""
+"""Names of the upstream's default branch. Checking out a pull request changes none of them."""
 
 
 def author_folder(root: str) -> str:
@@ -40,7 +40,7 @@ def author_folder(root: str) -> str:
     """
     if own_git_directory(root) is None:
         raise MemkitError(f"{root} is not a git repository, and memkit shares through git")
-    name, email = (_setting(root, one) for one in ("user.name", "user.email"))
+    name, email = (setting_of(root, one) for one in ("user.name", "user.email"))
     if not name and not email:
         raise MemkitError(
             "git does not know who you are; run `git config --global user.name NAME`, and user.email"
@@ -48,11 +48,6 @@ def author_folder(root: str) -> str:
     readable = _plain(name) or _plain(email.partition("@")[0]) or "author"
     key = unicodedata.normalize("NFC", email or name).casefold().encode("utf-8", "replace")
     return f"{readable[:_NAME_CHARACTERS].strip('-')}-{hashlib.sha256(key).hexdigest()[:4]}"
-
-
-def _setting(root: str, name: str) -> str:
-    answer = run_git(root, "config", "--get", name)
-    return answer[1].decode("utf-8", "replace").strip() if answer is not None and answer[0] == 0 else ""
 
 
 def _plain(text: str) -> str:
@@ -154,7 +149,7 @@ def _commits(root: str, commit: str) -> dict[str, dict[str, str]]:
     for part in os.fsdecode(answer[1]).split("\0") if answer is not None and not answer[0] else ():
         if part.startswith("\x01"):
             name, author, day = part[1:].split("\x02")
-            by = one_line("".join(one if one.isprintable() else " " for one in author), _NAME_CHARACTERS)
+            by = one_line(printable(author), _NAME_CHARACTERS)
             known = {"commit": name[:SHORT_HASH], "by": by, "committed": day[:10]}
             last = {} if name in shallow else known
         elif source := part.strip("\n"):
@@ -164,6 +159,6 @@ def _commits(root: str, commit: str) -> dict[str, dict[str, str]]:
 
 def _own(root: str) -> list[str]:
     try:
-        return [author_folder(root), _setting(root, "user.name")]
+        return [author_folder(root), setting_of(root, "user.name")]
     except MemkitError:  # git does not know who it is
         return []

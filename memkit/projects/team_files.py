@@ -25,7 +25,7 @@ from memkit.paths import TEAM_DIRECTORY, Home
 from memkit.projects.git_files import own_git_directory, read_git_file
 from memkit.projects.project import Registry, digest16
 from memkit.state import parse_json
-from memkit.text import defuse, one_line
+from memkit.text import defuse, one_line, printable
 
 TEAM = TEAM_DIRECTORY.replace(os.sep, "/")
 """The folder as in the sources of the index."""
@@ -234,6 +234,5 @@ def _last_heading(home: Home, root: str, source: str) -> str:
         return ""
     for line in reversed(harmless(data.decode("utf-8", "replace")).split("\n")):
         if match := _HEADING.match(line):
-            plain = "".join(one if one.isprintable() else " " for one in match[1])
-            return defuse(one_line(plain, _SHOWN_CHARACTERS), "team")
+            return defuse(one_line(printable(match[1]), _SHOWN_CHARACTERS), "team")
     return ""

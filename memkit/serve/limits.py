@@ -1,4 +1,4 @@
-"""How often a key may ask, and the threads that call the memory."""
+"""The rate of requests of a key, and the threads that call the memory."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
+from memkit.browse.names import EntryView
 from memkit.forget.locations import LocationsView
 from memkit.memory import Memory
-from memkit.recall.names import EntryView
-from memkit.recall.results import Filters, SearchAnswer
+from memkit.search.results import Filters, SearchAnswer
 from memkit.serve.answers import Answer, documented, returns
 from memkit.serve.auth import AdministeringOrPage, Reading, Writing, secret_of
 from memkit.serve.link import LinkError

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Response
 
 from memkit.errors import MemkitError
 from memkit.memory import Memory
-from memkit.recall.results import Filters, SearchAnswer
+from memkit.search.results import Filters, SearchAnswer
 from memkit.serve.answers import Answer, returns
 from memkit.serve.auth import Reading
 from memkit.serve.shapes import AllProjects, Day, HybridMode, Limit, Text, day_named

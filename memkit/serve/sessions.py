@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
+from memkit.browse.history import SessionPage
+from memkit.browse.session_view import SessionView
+from memkit.browse.transcript import ExchangeView
 from memkit.errors import MemkitError
 from memkit.memory import Memory
-from memkit.recall.history import SessionPage
-from memkit.recall.session_view import SessionView
-from memkit.recall.transcript import ExchangeView
 from memkit.serve.answers import Answer, returns
 from memkit.serve.auth import Reading
 from memkit.serve.shapes import Cursor, Day, File, Filter, Id, Rows, day_named

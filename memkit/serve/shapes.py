@@ -130,7 +130,7 @@ def node_named(name: str) -> str:
 
 def day_named(text: str) -> date | None:
     """Return the day that a parameter names, None for "". Raise `MemkitError`."""
-    from memkit.recall.period_days import parse_day
+    from memkit.questions.period_days import parse_day
 
     return parse_day(text, date.today()) if text else None
 

@@ -1,4 +1,4 @@
-"""The service's threads beside the writer: one runs jobs, one makes rounds of summaries and compactions."""
+"""The service's threads next to the writer: one runs jobs, one makes rounds of summaries and compactions."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class Job:
 
     @property
     def purpose(self) -> str:
-        """What it is for and how often it runs, in one line."""
+        """Its purpose and its interval, in one line."""
         return describe(("jobs", self.name))
 
     def next_run(self, state: JobState, settings: Settings, now: float) -> float | None:

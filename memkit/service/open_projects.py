@@ -18,8 +18,8 @@ from memkit.index.mirror import waiting_chunks
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.projects.project import Project
-from memkit.recall.corpus import Corpus
-from memkit.recall.search import Searcher, combine
+from memkit.search.corpus import Corpus
+from memkit.search.ranking import Searcher, combine
 from memkit.service.listener import NotHereError
 from memkit.service.watcher import Watcher
 from memkit.settings import is_server

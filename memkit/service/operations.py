@@ -25,7 +25,7 @@ import psutil
 import memkit
 from memkit.agents.claude_code.agents import starting_task
 from memkit.agents.claude_code.omitted import asks_memory
-from memkit.agents.claude_code.tools import SHELL
+from memkit.agents.tools import SHELL
 from memkit.capture.sessions import LiveSessions
 from memkit.errors import MemkitError, NewerFileError
 from memkit.files import make_private_directory
@@ -36,18 +36,18 @@ from memkit.index.catalog import also_searched, index_key
 from memkit.ipc import spool
 from memkit.journal.journal import Journal
 from memkit.paths import Home
+from memkit.pointers.failures import error_met
+from memkit.pointers.moments import Moments
+from memkit.pointers.prompts import Pointer, find_pointers, lay_out, written_by
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact, skips, without_private, without_unopened
 from memkit.projects.project import Project
-from memkit.recall import usage
-from memkit.recall.caller import Caller, answer_for, sections_for
-from memkit.recall.failures import error_met
-from memkit.recall.moments import Moments
-from memkit.recall.overview import TopicCount
-from memkit.recall.pointers import Pointer, find_pointers, lay_out, written_by
-from memkit.recall.questions import answer
-from memkit.recall.results import Answer, SearchRequest
-from memkit.recall.search import Searcher
+from memkit.questions.answering import answer
+from memkit.questions.caller import Caller, answer_for, expand_entries
+from memkit.search import usage
+from memkit.search.overview import TopicCount
+from memkit.search.ranking import Searcher
+from memkit.search.results import Answer, SearchRequest
 from memkit.service.job_thread import JobThread, Summaries
 from memkit.service.jobs import Job, JobContext, JobState, job_named
 from memkit.service.listener import NotHereError
@@ -211,16 +211,16 @@ class Operations:
 
     def expand(self, arguments: Arguments) -> Any:
         """Return the sections around the chunks in `ids`, as `memkit expand --json` prints them."""
-        from memkit.recall.expand import expand_known
-
         project, _ = self._project(arguments)
-        other_projects = bool(arguments.get("other_projects", True))
-        sections = [
-            expand_known(project, self._home, self.settings_of, str(name), other_projects=other_projects)
-            for name in arguments["ids"]
-        ]
-        caller = Caller(str(arguments.get("directory", "")))
-        return {"sections": sections_for(caller, sections, self._home)}
+        sections = expand_entries(
+            project,
+            self._home,
+            self.settings_of,
+            map(str, arguments["ids"]),
+            str(arguments.get("directory", "")),
+            other_projects=bool(arguments.get("other_projects", True)),
+        )
+        return {"sections": sections}
 
     def index(self, arguments: Arguments) -> Future[SyncReport]:
         """Update the index of the project at `root`."""
@@ -419,7 +419,7 @@ class PointerHistory:
     def of(self, session: str, kind: str = usage.PROMPT) -> set[str]:
         """Return the ids of the pointers that `session` got: of one kind, or those of all kinds for a prompt.
 
-        At the moment of action a pointer says more of an entry than beside a prompt.
+        At the moment of action, a pointer quotes more of an entry than next to a prompt.
         """
         pairs = (one.rpartition(":") for one in self._read(self._path(session))[1])
         return {name for of, _, name in pairs if kind in (of, usage.PROMPT)}
@@ -433,7 +433,7 @@ class PointerHistory:
         write_state(path, self.VERSION, {"ids": known, "root": root})
 
     def recent(self, root: str) -> list[str]:
-        """Return the ids that sessions of a project got beside prompts in the last week."""
+        """Return the ids that sessions of a project got next to prompts in the last week."""
         found: list[str] = []
         for path in Path(self._home.pointer_history).glob("*.json"):
             with contextlib.suppress(FileNotFoundError):  # removed meanwhile

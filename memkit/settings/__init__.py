@@ -1,4 +1,4 @@
-"""All settings: types, bounds, defaults, and descriptions.
+"""All settings: each one's type, bounds, description, and default.
 
 A class made directly checks only what its `__post_init__` checks. `memkit.settings.load.validate` checks
 and converts everything.
@@ -43,39 +43,27 @@ class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     paths: Annotated[
         tuple[str, ...],
-        Meta(
-            description="files and directories to index, relative to the project; the default also finds "
-            "OpenClaw's MEMORY.md and memory/"
-        ),
+        "files and directories to index, relative to the project; the default also finds OpenClaw's "
+        "MEMORY.md and memory/",
     ] = (Path(MEMORY_DIRECTORY).as_posix(),)
-    exclude: Annotated[tuple[str, ...], Meta(description="patterns of files not to index")] = ()
+    exclude: Annotated[tuple[str, ...], "patterns of files not to index"] = ()
     shared: Annotated[
-        bool, Meta(description="let git see the memory of every project; else .memkit/.gitignore hides it")
+        bool, "let git see the memory of every project; else .memkit/.gitignore hides it"
     ] = False
     keep_days: Annotated[
-        int,
-        Meta(
-            ge=0, le=36_500,
-            description="delete days older than this many days, with your notes in them; 0: never",
-        ),
+        int, Meta(ge=0, le=36_500), "delete days older than this many days, with your notes in them; 0: never"
     ] = 0
 
 
 class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Redaction and exclusion while sessions are captured."""
 
-    redact: Annotated[
-        tuple[str, ...], Meta(description="your own regular expressions; memkit redacts text that matches")
-    ] = ()
-    redact_financial: Annotated[
-        bool, Meta(description="also redact card numbers and IBANs with valid check digits")
-    ] = False
+    redact: Annotated[tuple[str, ...], "your own regular expressions; memkit redacts text that matches"] = ()
+    redact_financial: Annotated[bool, "also redact card numbers and IBANs with valid check digits"] = False
     exclude: Annotated[
         tuple[str, ...],
-        Meta(
-            description="paths and patterns (absolute, with ~, or relative to the project): memkit skips "
-            "sessions there and tool calls on such files"
-        ),
+        "paths and patterns (absolute, with ~, or relative to the project): memkit skips sessions there and"
+        " tool calls on such files",
     ] = ()
 
     def __post_init__(self) -> None:
@@ -97,23 +85,20 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class ArchiveSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Original exchanges, kept after Claude Code deletes its transcripts."""
 
-    enabled: Annotated[bool, Meta(description="keep the original exchanges, redacted")] = True
+    enabled: Annotated[bool, "keep the original exchanges, redacted"] = True
     keep_days: Annotated[
-        int,
-        Meta(ge=0, le=36_500, description="delete a session this many days after its last turn; 0: never"),
+        int, Meta(ge=0, le=36_500), "delete a session this many days after its last turn; 0: never"
     ] = 0
 
 
 class ChunkingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Splitting Markdown into chunks."""
 
-    max_characters: Annotated[
-        int, Meta(ge=200, le=100_000, description="longest chunk, in characters")
-    ] = 1500
+    max_characters: Annotated[int, Meta(ge=200, le=100_000), "longest chunk, in characters"] = 1500
     min_characters: Annotated[
-        int, Meta(ge=0, le=10_000, description="join shorter chunks, in characters, with a neighbor")
+        int, Meta(ge=0, le=10_000), "join shorter chunks, in characters, with a neighbor"
     ] = 100
-    overlap_lines: Annotated[int, Meta(ge=0, le=20, description="lines to repeat after a split")] = 2
+    overlap_lines: Annotated[int, Meta(ge=0, le=20), "lines to repeat after a split"] = 2
 
     def __post_init__(self) -> None:
         # Else a fragment and half a full chunk might not fit into one.
@@ -131,32 +116,24 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Literal[
             "local", "multilingual", "sentence-transformers", "openai", "google", "voyage", "ollama", "none"
         ],
-        Meta(
-            description="local (MiniLM on ONNX), multilingual (E5 on ONNX), sentence-transformers, "
-            "openai, google, voyage, ollama, or none"
-        ),
+        "local (MiniLM on ONNX), multilingual (E5 on ONNX), sentence-transformers, openai, google, voyage, "
+        "ollama, or none",
     ] = "local"
-    model: Annotated[str, Meta(description="the model's name; empty: the provider's default")] = ""
+    model: Annotated[str, "the model's name; empty: the provider's default"] = ""
     query_prefix: Annotated[
-        str, Meta(max_length=200, description="text before a query; auto: what the model expects")
+        str, Meta(max_length=200), "text before a query; auto: what the model expects"
     ] = AUTO
     passage_prefix: Annotated[
-        str, Meta(max_length=200, description="text before a chunk; auto: what the model expects")
+        str, Meta(max_length=200), "text before a chunk; auto: what the model expects"
     ] = AUTO
-    download: Annotated[
-        bool, Meta(description="download the local model (91 MB, once) if it is missing")
-    ] = True
+    download: Annotated[bool, "download the local model (91 MB, once) if it is missing"] = True
     base_url: Annotated[
         str,
-        Meta(
-            description="another address for openai (any server with its embeddings API, or your endpoint "
-            "at Azure OpenAI) or ollama; empty: the provider's own"
-        ),
+        "another address for openai (any server with its embeddings API, or your endpoint at Azure OpenAI) "
+        "or ollama; empty: the provider's own",
     ] = ""
-    azure_deployment: Annotated[
-        str, Meta(description="the name of your deployment at Azure OpenAI; empty: not at Azure")
-    ] = ""
-    azure_api_version: Annotated[str, Meta(description="the version of Azure OpenAI's API")] = "2024-10-21"
+    azure_deployment: Annotated[str, "the name of your deployment at Azure OpenAI; empty: not at Azure"] = ""
+    azure_api_version: Annotated[str, "the version of Azure OpenAI's API"] = "2024-10-21"
 
     def __post_init__(self) -> None:
         if self.base_url and not _is_server(self.base_url):
@@ -181,30 +158,19 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Storage of the vectors."""
 
-    uri: Annotated[
-        str,
-        Meta(description="empty: MEMKIT_HOME/index; an absolute path; http(s)://host:port; or cloud"),
-    ] = ""
+    uri: Annotated[str, "empty: MEMKIT_HOME/index; an absolute path; http(s)://host:port; or cloud"] = ""
     token_env: Annotated[
         str,
-        Meta(
-            description="the name of the variable with the token of the Chroma server, never the token; "
-            "empty or not set: keys.chroma"
-        ),
+        "the name of the variable with the token of the Chroma server, never the token; empty or not set: "
+        "keys.chroma",
     ] = ""
     token_header: Annotated[
         str,
-        Meta(
-            description="the header that carries the token to a server: Authorization (as Bearer), or the "
-            "name of another one"
-        ),
+        "the header that carries the token to a server: Authorization (as Bearer), or the name of another "
+        "one",
     ] = "Authorization"
-    tenant: Annotated[
-        str, Meta(description="the tenant on the server or in the cloud; empty: the one of the token")
-    ] = ""
-    database: Annotated[
-        str, Meta(description="the database on the server or in the cloud; empty: the one of the token")
-    ] = ""
+    tenant: Annotated[str, "the tenant on the server or in the cloud; empty: the one of the token"] = ""
+    database: Annotated[str, "the database on the server or in the cloud; empty: the one of the token"] = ""
 
     def __post_init__(self) -> None:
         if not _is_index_uri(self.uri):
@@ -251,36 +217,29 @@ def _is_server(url: str) -> bool:
 
 
 class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Ranking of results; `memkit.recall.fusion` has the formulas."""
+    """Ranking of results; `memkit.search.fusion` has the formulas."""
 
     mode: Annotated[
-        Literal["context", "rrf", "weighted", "lexical", "dense"],
-        Meta(description="context, rrf, weighted, lexical, or dense"),
+        Literal["context", "rrf", "weighted", "lexical", "dense"], "context, rrf, weighted, lexical, or dense"
     ] = "context"
-    k: Annotated[int, Meta(ge=1, le=1000, description="number of results")] = 5
+    k: Annotated[int, Meta(ge=1, le=1000), "number of results"] = 5
     user_memory: Annotated[
-        bool,
-        Meta(description="also search MEMKIT_HOME/memory, which holds what is true across projects"),
+        bool, "also search MEMKIT_HOME/memory, which holds what is true across projects"
     ] = True
-    language: Annotated[str, Meta(description="language of the Snowball stemmer")] = "english"
+    language: Annotated[str, "language of the Snowball stemmer"] = "english"
     best_relevance: Annotated[
-        float,
-        Meta(ge=0, le=1, description="return nothing unless the best match is at least this relevant"),
+        float, Meta(ge=0, le=1), "return nothing unless the best match is at least this relevant"
     ] = 0.32
     recency_boost: Annotated[
-        float,
-        Meta(ge=0, le=10, description="raise the score of today's entries by this share; 0: ignore age"),
+        float, Meta(ge=0, le=10), "raise the score of today's entries by this share; 0: ignore age"
     ] = 0
     half_life_days: Annotated[
-        float,
-        Meta(ge=0.1, le=36_500, description="days after which an entry's recency has halved"),
+        float, Meta(ge=0.1, le=36_500), "days after which an entry's recency has halved"
     ] = 30
     domains: Annotated[
         tuple[str, ...],
-        Meta(
-            description="which directory of the memory is about which directory of code: "
-            '"src/billing=docs/billing"; by default, directories of the same name match'
-        ),
+        'which directory of the memory is about which directory of code: "src/billing=docs/billing"; by '
+        "default, directories of the same name match",
     ] = ()
 
     def __post_init__(self) -> None:
@@ -301,49 +260,36 @@ class RecallSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Text that Claude gets from the memory."""
 
     budget_tokens: Annotated[
-        int, Meta(ge=100, le=100_000, description="most tokens that the skill's first search returns")
+        int, Meta(ge=100, le=100_000), "most tokens that the skill's first search returns"
     ] = 2000
     session_start: Annotated[
         Literal["guide", "entries", "both", "off"],
-        Meta(
-            description="what to show Claude at the start of a session: a guide (when asking the memory "
-            "pays, facts, and open questions), the newest entries, both, or nothing (off)"
-        ),
+        "what to show Claude at the start of a session: a guide (when asking the memory pays, facts, and "
+        "open questions), the newest entries, both, or nothing (off)",
     ] = "guide"
     other_projects: Annotated[
         bool,
-        Meta(
-            description="let commands that Claude runs read other projects too (--project, --all-projects, "
-            "their ids and transcripts); your own terminal always can"
-        ),
+        "let commands that Claude runs read other projects too (--project, --all-projects, their ids and "
+        "transcripts); your own terminal always can",
     ] = False
     inject: Annotated[
         Literal["pointers", "hint", "off"],
-        Meta(
-            description="what to add to a prompt: pointers to matching memories, a hint that there is a "
-            "memory, or nothing (off)"
-        ),
+        "what to add to a prompt: pointers to matching memories, a hint that there is a memory, or nothing "
+        "(off)",
     ] = "pointers"
     on_failure: Annotated[
-        bool,
-        Meta(description="when a command fails, show Claude how an earlier turn got past the same error"),
+        bool, "when a command fails, show Claude how an earlier turn got past the same error"
     ] = True
-    on_edit: Annotated[
-        bool, Meta(description="before a session first edits a file, show Claude a decision about it")
-    ] = True
-    on_agent: Annotated[
-        bool, Meta(description="tell a sub-agent that there is a memory, with pointers for its task")
-    ] = True
+    on_edit: Annotated[bool, "before a session first edits a file, show Claude a decision about it"] = True
+    on_agent: Annotated[bool, "tell a sub-agent that there is a memory, with pointers for its task"] = True
 
 
 class ServiceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The background process that keeps index and model loaded."""
 
-    enabled: Annotated[
-        bool, Meta(description="run the background service; without it, each command works alone")
-    ] = True
+    enabled: Annotated[bool, "run the background service; without it, each command works alone"] = True
     idle_minutes: Annotated[
-        float, Meta(ge=0, le=1440, description="stop this many minutes after the last session or request")
+        float, Meta(ge=0, le=1440), "stop this many minutes after the last session or request"
     ] = 10
 
 
@@ -355,11 +301,8 @@ class WatchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Noticing edits of the memory's files: by the service, and by `memkit watch`."""
 
     debounce_ms: Annotated[
-        int,
-        Meta(
-            ge=10, le=MOST_DEBOUNCE_MS,
-            description="update the index when the files have not changed for this many milliseconds",
-        ),
+        int, Meta(ge=10, le=MOST_DEBOUNCE_MS),
+        "update the index when the files have not changed for this many milliseconds",
     ] = 1500
 
 
@@ -368,52 +311,32 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     provider: Annotated[
         Literal["none", "auto", "anthropic", "claude-cli", "openai", "google", "ollama"],
-        Meta(
-            description="none, auto (claude-cli where Claude Code is logged in, else none), anthropic, "
-            "claude-cli, openai, google, or ollama"
-        ),
+        "none, auto (claude-cli where Claude Code is logged in, else none), anthropic, claude-cli, openai, "
+        "google, or ollama",
     ] = "auto"
-    model: Annotated[
-        str, Meta(description="the model's name; empty: the provider's default small model")
-    ] = ""
-    base_url: Annotated[
-        str,
-        Meta(description="another address, as for LM Studio; empty: the provider's own"),
-    ] = ""
-    prompt_file: Annotated[
-        str, Meta(description="a file that says what to write and how, for bullets and facts alike")
-    ] = ""
+    model: Annotated[str, "the model's name; empty: the provider's default small model"] = ""
+    base_url: Annotated[str, "another address, as for LM Studio; empty: the provider's own"] = ""
+    prompt_file: Annotated[str, "a file that says what to write and how, for bullets and facts alike"] = ""
     mode: Annotated[
         Literal["segment", "turn", "off"],
-        Meta(description="segment (a stretch of work), turn (each turn by itself), or off (no extracts)"),
+        "segment (a stretch of work), turn (each turn by itself), or off (no extracts)",
     ] = "segment"
-    silence_minutes: Annotated[
-        float, Meta(ge=1, le=1440, description="minutes of silence that end a segment")
-    ] = 30
-    segment_tokens: Annotated[
-        int, Meta(ge=500, le=100_000, description="longest segment, in tokens")
-    ] = 4000
+    silence_minutes: Annotated[float, Meta(ge=1, le=1440), "minutes of silence that end a segment"] = 30
+    segment_tokens: Annotated[int, Meta(ge=500, le=100_000), "longest segment, in tokens"] = 4000
     overlap_minutes: Annotated[
-        float, Meta(ge=0, le=1440, description="minutes before a segment that the model sees as context")
+        float, Meta(ge=0, le=1440), "minutes before a segment that the model sees as context"
     ] = 5
-    overlap_tokens: Annotated[
-        int, Meta(ge=0, le=10_000, description="most tokens of that context")
-    ] = 500
+    overlap_tokens: Annotated[int, Meta(ge=0, le=10_000), "most tokens of that context"] = 500
     wait_minutes: Annotated[
-        float,
-        Meta(ge=0, le=1440, description="most minutes that a segment waits on its day for a full call"),
+        float, Meta(ge=0, le=1440), "most minutes that a segment waits on its day for a full call"
     ] = 240
     daily_tokens: Annotated[
-        int, Meta(ge=0, description="most tokens per day, input and output; the rest waits for the next day")
+        int, Meta(ge=0), "most tokens per day, input and output; the rest waits for the next day"
     ] = DEFAULT_TOKENS
-    daily_usd: Annotated[
-        float, Meta(ge=0, description="most dollars per day, where prices are known; 0: no limit")
-    ] = 0
-    timeout_seconds: Annotated[
-        float, Meta(ge=1, le=3600, description="most seconds for one call")
-    ] = 120
+    daily_usd: Annotated[float, Meta(ge=0), "most dollars per day, where prices are known; 0: no limit"] = 0
+    timeout_seconds: Annotated[float, Meta(ge=1, le=3600), "most seconds for one call"] = 120
     compact_days: Annotated[
-        int, Meta(ge=0, le=3660, description="days between automatic compactions into facts; 0: never")
+        int, Meta(ge=0, le=3660), "days between automatic compactions into facts; 0: never"
     ] = 0
 
     @property
@@ -446,34 +369,23 @@ OnOff = Literal["on", "off"]
 class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether recurring jobs run: `on` or `off`."""
 
-    reconcile: Annotated[
-        OnOff, Meta(description="every 10 minutes: capture what crashed sessions left in transcripts")
-    ] = "on"
-    retry: Annotated[OnOff, Meta(description="every 6 hours: try failed events again")] = "on"
-    health: Annotated[OnOff, Meta(description="every hour: look for problems to report to you")] = "on"
-    index: Annotated[OnOff, Meta(description="daily: update the index of every project")] = "on"
-    tidy: Annotated[
-        OnOff, Meta(description="daily: clean up what has expired, and free disk space")
-    ] = "on"
-    rollup: Annotated[
-        OnOff, Meta(description="daily: have a model condense closed weeks, months, and years")
-    ] = "on"
-    topics: Annotated[
-        OnOff,
-        Meta(description="every 6 hours: find and name topics of projects with many new entries"),
-    ] = "on"
+    reconcile: Annotated[OnOff, "every 10 minutes: capture what crashed sessions left in transcripts"] = "on"
+    retry: Annotated[OnOff, "every 6 hours: try failed events again"] = "on"
+    health: Annotated[OnOff, "every hour: look for problems to report to you"] = "on"
+    index: Annotated[OnOff, "daily: update the index of every project"] = "on"
+    tidy: Annotated[OnOff, "daily: clean up what has expired, and free disk space"] = "on"
+    rollup: Annotated[OnOff, "daily: have a model condense closed weeks, months, and years"] = "on"
+    topics: Annotated[OnOff, "every 6 hours: find and name topics of projects with many new entries"] = "on"
 
 
 class KeySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Your keys at providers. `memkit config` shows none of them."""
 
-    anthropic: Annotated[str, Meta(description="your key at Anthropic, for summaries")] = ""
-    openai: Annotated[str, Meta(description="your key at OpenAI, for summaries and vectors")] = ""
-    google: Annotated[str, Meta(description="your key at Google, for summaries and vectors")] = ""
-    voyage: Annotated[str, Meta(description="your key at Voyage, for vectors")] = ""
-    chroma: Annotated[
-        str, Meta(description="your key at Chroma Cloud, or your token at the server of index.uri")
-    ] = ""
+    anthropic: Annotated[str, "your key at Anthropic, for summaries"] = ""
+    openai: Annotated[str, "your key at OpenAI, for summaries and vectors"] = ""
+    google: Annotated[str, "your key at Google, for summaries and vectors"] = ""
+    voyage: Annotated[str, "your key at Voyage, for vectors"] = ""
+    chroma: Annotated[str, "your key at Chroma Cloud, or your token at the server of index.uri"] = ""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

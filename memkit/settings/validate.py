@@ -13,7 +13,7 @@ from msgspec import inspect
 from memkit.errors import ConfigError, SettingError
 from memkit.settings import Settings
 from memkit.state import parse_json
-from memkit.text import shorten
+from memkit.text import printable, shorten
 
 SHOWN_CHARACTERS = 80
 """A longer name or value is cut in messages."""
@@ -70,7 +70,8 @@ def check_known(key: Key, origin: str = "") -> None:
 
 def describe(key: Key) -> str:
     """Return the one-line description of a setting."""
-    return str((_type_info(key).extra_json_schema or {}).get("description", ""))
+    section, name = key
+    return next(part for part in _annotations(section)[name].__metadata__ if isinstance(part, str))
 
 
 def is_secret(key: Key) -> bool:
@@ -85,7 +86,7 @@ def masked(key: Key, value: Any) -> Any:
 
 def allowed(key: Key) -> str:
     """Return the values that a setting allows, in words: `a whole number from 1 to 1000`."""
-    return _allowed(_type_info(key).type)
+    return _allowed(_type_of(key))
 
 
 def validate(found: Mapping[Key, Value]) -> Settings:
@@ -113,7 +114,7 @@ def validate(found: Mapping[Key, Value]) -> Settings:
 
 def parse_text(key: Key, text: str) -> Any:
     """Return the value that `text` stands for: a list from JSON or commas, any other text as it is."""
-    if not _is_known(key) or not isinstance(_type_info(key).type, inspect.VarTupleType):
+    if not _is_known(key) or not isinstance(_type_of(key), inspect.VarTupleType):
         return text
     if text.lstrip().startswith("["):
         try:
@@ -125,8 +126,7 @@ def parse_text(key: Key, text: str) -> Any:
 
 def _shown(text: str) -> str:
     """Return `text`, which may come from a stranger's file, shortened and without control characters."""
-    plain = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
-    return shorten(plain, SHOWN_CHARACTERS)
+    return shorten(printable(text, "\ufffd"), SHOWN_CHARACTERS)
 
 
 def _is_known(key: Key) -> bool:
@@ -139,16 +139,14 @@ def _annotations(section: str) -> dict[str, Any]:
     return {field.name: field.type for field in msgspec.structs.fields(_SECTIONS[section])}
 
 
-def _type_info(key: Key) -> inspect.Metadata:
+def _type_of(key: Key) -> inspect.Type:
     section, name = key
-    found = inspect.type_info(_annotations(section)[name])
-    assert isinstance(found, inspect.Metadata)  # every setting has a description
-    return found
+    return inspect.type_info(_annotations(section)[name])
 
 
 def _convert(key: Key, value: Value) -> Any:
     section, name = key
-    raw, kind = value.value, _type_info(key).type
+    raw, kind = value.value, _type_of(key)
     if isinstance(raw, str):
         raw = _from_text(raw, kind)
     try:

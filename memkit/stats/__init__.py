@@ -21,7 +21,7 @@ from memkit.ipc import spool
 from memkit.llm.ledger import Call, Ledger, Total, total, totals
 from memkit.paths import Home
 from memkit.projects.project import Project
-from memkit.recall.usage import RecallUsage, usage
+from memkit.search.usage import RecallUsage, usage
 from memkit.settings.load import Settings
 from memkit.text import midnight
 from memkit.timeline.summary import Numbers

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from memkit import anchors
 from memkit.agents.tools import role_of
 from memkit.archive.archive import Archive
+from memkit.bullets import COMMITTED, DECIDED, EDITED, FAILED, OPEN, PULL_REQUEST
 from memkit.hook.entries import is_own_turn
 from memkit.hook.guide import quoted_line
 from memkit.ipc import unindexed
@@ -28,11 +29,11 @@ from memkit.journal.day_summaries import extracted
 from memkit.journal.extracts import extract_line
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import Call, commits, pull_requests, without_merges
-from memkit.journal.sentences import last_question, plan
+from memkit.journal.outcomes import commits, pull_requests, without_merges
+from memkit.journal.sentences import last_question, names_subject, plan, says_nothing
 from memkit.journal.sessions import outcome_of
-from memkit.journal.titles import TITLE_CHARACTERS, names_subject, says_nothing, title_of
-from memkit.journal.tool_lines import COUNTED, LOOKS, REASONS, telling_lines
+from memkit.journal.titles import TITLE_CHARACTERS, title_of
+from memkit.journal.tool_lines import COUNTED, LOOKS, REASONS, Call, telling_lines
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.summarize.segments import Segment, archived_turns
@@ -84,7 +85,7 @@ def make_extract(turns: Sequence[ExtractTurn], redact: Callable[[str], str], *, 
     failed = list(_failed(turns, max(1, min(2, room))))
     lines = []
     for label, text, names in [*decided, *edited, *failed, *done, *open_line][:MOST_LINES]:
-        shown = _redacted(f"{label}: {text}", redact)
+        shown = _redacted(label + text, redact)
         lines.append(extract_line(shown, names[:MOST_TURNS]))
     return Extract(tuple(dict.fromkeys(lines)), _title(turns))
 
@@ -109,9 +110,9 @@ def session_so_far(journal: Journal, session: str, own: Container[str], redact: 
         turns += read_extract_turns(content, [one.pairs["turn"] for one in sections], {}, redact)
     if not turns:
         return ""
-    decided = [f"{label}: {text}" for label, text, _ in _decided(turns, SO_FAR_DECIDED)]
+    decided = [label + text for label, text, _ in _decided(turns, SO_FAR_DECIDED)]
     done = [*_edited(turns), *_failed(turns, 2), *_committed(turns), *_worked(turns), *_open(turns)]
-    said = [f"{label}: {text}" for label, text, _ in done if not text.endswith("passed")]
+    said = [label + text for label, text, _ in done if not text.endswith("passed")]
     text = ""
     for line in dict.fromkeys(filter(None, [*(decided or outcomes[-SO_FAR_OUTCOMES:]), *said])):
         quoted = quoted_line(f"- {_redacted(line, redact)}")
@@ -125,7 +126,7 @@ def _worked(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
     runs = [_Run("", _command(call.given)[1], call) for call in calls if call.outcome != "no result"]
     done = [one.command for one in runs if not (one.has_failed or one.is_look or _USUAL.match(one.command))]
     if done:
-        yield "Worked", " · ".join(list(dict.fromkeys(map(_code, reversed(done))))[:SO_FAR_COMMANDS]), ()
+        yield "Worked: ", " · ".join(list(dict.fromkeys(map(_code, reversed(done))))[:SO_FAR_COMMANDS]), ()
 
 
 def write_extracts(
@@ -182,7 +183,7 @@ def _edited(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
     if len(counts) > MOST_FILES:
         shown.append(f"and {len(counts) - MOST_FILES} more")
     if shown:
-        yield "Edited", ", ".join(shown), [name for name in edits if name in names]
+        yield EDITED, ", ".join(shown), [name for name in edits if name in names]
 
 
 def _committed(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
@@ -192,7 +193,7 @@ def _committed(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
         for call in turn.calls:
             done |= dict.fromkeys(commits(call), turn.id)
             pulls |= dict.fromkeys(pull_requests(call), turn.id)
-    for label, found in (("Committed", done), ("Pull request", pulls)):
+    for label, found in ((COMMITTED, done), (PULL_REQUEST, pulls)):
         subjects = without_merges(found)
         last = subjects[-MOST_COMMITS:]
         if last:
@@ -237,7 +238,7 @@ def _failed(turns: Sequence[ExtractTurn], most: int) -> Iterator[_Line]:
     for failed, passed in sorted(found[:most], key=lambda one: order[id(one[0])]):
         shown = [failed[0], failed[-1], passed or failed[-1]]
         names = list(dict.fromkeys(run.turn for run in shown))
-        yield "Failed", _what_followed(failed, passed), names
+        yield FAILED, _what_followed(failed, passed), names
 
 
 def _streaks(runs: Iterable[_Run]) -> Iterator[tuple[list[_Run], _Run | None]]:
@@ -304,18 +305,18 @@ def _decided(turns: Sequence[ExtractTurn], most: int = 2) -> Iterator[_Line]:
         found |= {one: [*names, turn.id] for one in decisions(turn.prompt, answer, title)}
         before = turn
     for sentence in list(found)[-most:]:
-        yield "Decided", sentence, found[sentence]
+        yield DECIDED, sentence, found[sentence]
 
 
 def _open(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
     last = turns[-1]
     asked = "" if last.calls else last.prompt
     if said := last_question(last.answer or asked) or plan(asked):
-        yield "Open", said, [last.id]
+        yield OPEN, said, [last.id]
 
 
 def _title(turns: Sequence[ExtractTurn]) -> str:
-    """Return a title that names the subject, or "" if that of the first turn does.
+    """Return a title that names the subject, or "" if the title of the first turn does.
 
     An answer is no title: the subject of a commit is, or another prompt, or else the branch tells.
     """

@@ -182,7 +182,7 @@ class EntrySelection:
 
     def admits(self, chunk: Chunk) -> bool:
         """Whether `chunk` is selected."""
-        from memkit.recall.results import is_at
+        from memkit.search.results import is_at
 
         if (self.since or self.until) and not chunk.date:
             return False

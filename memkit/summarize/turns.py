@@ -15,8 +15,15 @@ from memkit.agents.claude_code.omitted import asks_memory
 from memkit.agents.tools import role_of
 from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile, heading_title
-from memkit.journal.outcomes import Call
-from memkit.journal.tool_lines import MAX_TOOLS, MORE, count_calls, split_count, tool_line
+from memkit.journal.tool_lines import (
+    MAX_TOOLS,
+    MORE,
+    Call,
+    count_calls,
+    read_call,
+    split_count,
+    tool_line,
+)
 from memkit.journal.turn_parts import read_parts
 from memkit.text import plural, shorten
 
@@ -138,7 +145,7 @@ def _calls(
             continue
         for _ in range(count):
             place = next((n for n, (shown, _) in enumerate(known) if shown == one), None)
-            yield _read_call(one) if place is None else _full(*known.pop(place))
+            yield read_call(one) if place is None else _full(*known.pop(place))
 
 
 def _archived_calls(turn: ArchivedTurn) -> Iterator[ToolCall]:
@@ -155,18 +162,9 @@ def _archived_calls(turn: ArchivedTurn) -> Iterator[ToolCall]:
     yield from waiting
 
 
-def _read_call(line: str) -> Call:
-    name, _, rest = line.removeprefix("↳ ").partition(" ")
-    given, arrow, outcome = f" {rest}".partition(" → ")
-    if not arrow:
-        outcome = ""
-    has_failed = outcome == "failed" or outcome.startswith("failed: ")
-    return Call(name, given.strip().strip("`").strip(), outcome.removeprefix("failed: "), has_failed)
-
-
 def _full(line: str, call: ToolCall) -> Call:
     """Return a call with all of its command and result. A path stays relative, as the line shows it."""
-    shown = _read_call(line)
+    shown = read_call(line)
     command = call.input.get("command")
     given = command if role_of(call.name) == "shell" and isinstance(command, str) else shown.given
     outcome = call.result or shown.outcome

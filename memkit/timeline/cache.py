@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 VERSION = 2
 _SUFFIX = ".json"
 _MANY_DAYS = 50
-"""From so many changed days on, the user is told what takes time."""
+"""From this number of changed days on, a line tells what takes time."""
 
 Stamp = tuple[int, int, int]
 """Modification time in nanoseconds, size, and inode: a file that was written again has another one."""
@@ -88,7 +88,7 @@ class Month:
 
     @cached_property
     def days(self) -> dict[str, Day]:
-        """What is known of each day file, by its name."""
+        """The known facts of each day file, by its name."""
         try:
             return _decoded(self._file)
         except msgspec.DecodeError as error:
@@ -138,7 +138,7 @@ class MonthCache:
         found: dict[str, dict[str, Stamp]] = {}
         for name in self._journal.days():
             day = day_of(name)
-            if day is None:  # a name like that of a day, but of no day of the calendar
+            if day is None:  # looks like the name of a day that the calendar does not have
                 continue
             stamp = self._stamp(name)
             if stamp is not None:

@@ -38,7 +38,7 @@ _ROOM = MOST_TOKENS - 200
 """The tokens of all matches or events of an answer; the rest is for the node and what is missing."""
 
 _ENTRY_TOKENS = 40
-"""What the names and times of a match or an event take beside its text."""
+"""The size of the names and times of a match or an event, without its text."""
 
 
 class WordMatch(TypedDict):

@@ -2,7 +2,7 @@
 
 Each day has one week, each week the month of its Thursday, and each month a year. So the first days of
 November may be in the last week of October: a node has whole weeks, and the sums of its children are its own.
-The year is that of the ISO week.
+The year is the year of the ISO week.
 """
 
 from __future__ import annotations

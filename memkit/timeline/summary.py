@@ -1,4 +1,4 @@
-"""What a stretch of time holds, without a model: counts, titles, words, files, failures, what was decided.
+"""Summaries of a stretch of time, without a model: counts, titles, words, files, failures, what was decided.
 
 A summary is made of the sections of a day file. Those of days add up to that of a week, and so on. Each part
 has a limit, so that a year takes no more room than a month.
@@ -27,7 +27,7 @@ from memkit.journal.facts import FactFile
 from memkit.journal.journal import Journal
 from memkit.journal.sessions import open_lines, shown_bullet, stretch
 from memkit.journal.tool_lines import read_call, split_count
-from memkit.journal.turn_parts import read_parts, read_turn
+from memkit.journal.turn_parts import read_parts
 from memkit.privacy.tombstones import NOTHING, Forgotten
 from memkit.text import encodable, one_line
 from memkit.timeline.nodes import MONTH, WEEK, YEAR, Span
@@ -199,7 +199,7 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Summary(msgspec.Struct):
-    """What some days hold. `words`, `files`, and `failures` count turns, edits, and calls.
+    """The contents of some days. `words`, `files`, and `failures` count turns, edits, and calls.
 
     `failed` counts all calls that failed, also those beyond the limit of `failures`. `open` are the questions
     with which the last stretch of a session ended, by session.
@@ -344,9 +344,9 @@ def count_day(content: DayFile) -> Numbers:
             hour = section.minute[:2]
             if hour and int(hour) < 24:
                 hours[int(hour)] += 1
-            read = read_turn(content.text(section))
-            words += read.words
-            for call in read.calls:
+            parts = read_parts(content.text(section))
+            words += parts.words
+            for call in parts.file_calls:
                 mentioned[call.path] += 1
                 edited[call.path] += call.is_edit
         elif "session" in section.pairs:

@@ -220,7 +220,7 @@ class Timeline:
         """Yield the nodes below a node down to a depth, each before its children, with its level from 1."""
         for child in self.children(node):
             yield 1, child
-            # A segment of one turn says what the turn does.
+            # A segment of one turn has the text of that turn.
             if depth > 1 and not (child.kind == nodes.SEGMENT and child.summary.turns <= 1):
                 for level, below in self.walk(child, depth - 1):
                     yield level + 1, below

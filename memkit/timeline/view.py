@@ -18,7 +18,7 @@ MOST_TOKENS = 4000
 """The most tokens of one answer."""
 
 ROW_TOKENS = 30
-"""What a node takes on a screen: a line of at most 120 columns."""
+"""The size of a node on a screen: a line of at most 120 columns."""
 
 _TITLES, _FILES, _FAILURES, _OPEN, _DECIDED = 6, 6, 4, 5, 6
 _DAY_TITLES, _ROW_WORDS = 3, 6
@@ -71,7 +71,7 @@ class FailedCommand(TypedDict):
 
 
 class NodeOverview(TypedDict):
-    """What a node was about; `open` has the open questions."""
+    """The subject of a node; `open` has the open questions."""
 
     words: list[str]
     titles: list[TimedLine]

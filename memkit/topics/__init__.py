@@ -1,6 +1,6 @@
-"""Topics: what a project is about, found in the vectors of its index.
+"""Topics: the subjects of a project, found in the vectors of its index.
 
-`compute` makes them: `points` are the entries, `clusters` groups them, `labels` names the groups, and
-`matching` gives them the ids of earlier topics. `files` holds the result, `topic_store` what outlives it;
-`topic_list` reads both. `names` has a model name them, where summaries are on. `background` is the job.
+`compute` makes them: `clusters` reads the entries as points and groups them, and `labels` names the groups.
+`files` is a cache of the result. `topic_store` keeps the IDs, members, and labels. `topic_list` reads both.
+`names` has a model name topics, where summaries are on. `background` is the job.
 """

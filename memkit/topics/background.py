@@ -80,7 +80,7 @@ def refresh_due(
     for root in sorted(known):
         settings = settings_of(known[root])
         if is_due(*changed_entries(known[root], home, settings)):
-            failure = _refresh_apart(known[root], home)
+            failure = _refresh_in_child(known[root], home)
             failures += [failure] if failure else []
             done += not failure
         names.name(known[root], settings, WAIT_SECONDS)
@@ -89,7 +89,7 @@ def refresh_due(
     return "; ".join(filter(None, (f"the topics of {plural(done, 'project')} computed", names.summary)))
 
 
-def _refresh_apart(project: Project, home: Home) -> str:
+def _refresh_in_child(project: Project, home: Home) -> str:
     command = [*launch.memkit_command(), "topics", "--refresh", "--background", "--json"]
     command += ["--user"] if project == Project.of_user(home) else ["--project", project.root]
     # In the environment of this process, which has the package.

@@ -22,15 +22,34 @@ from memkit.environment import extras
 from memkit.index.snapshot import Snapshot
 from memkit.topics.files import key_of
 
-# The entries of a snapshot as points: what a topic is made of.
-#
-# An entry is a turn, with all its pieces, or a dated note. Bullets and facts repeat turns, and text without a
-# day belongs to no time, so neither is a point. Nothing is embedded here: an entry without a vector is left
-# out.
+Vectors = NDArray[np.float32]
+Labels = NDArray[np.int64]
+
+KINDS = frozenset({"turn", "note"})
+"""The kinds of entries that become points. Bullets and facts repeat turns, and other text has no day."""
 
 _RELEASED_EVERY = 10_000
 
-KINDS = frozenset({"turn", "note"})
+MIN_CLUSTER_SIZE = 3
+MIN_SAMPLES = 3
+DIMENSIONS = 64
+"""Dimensions after PCA. With 24, distances of different subjects are too alike."""
+
+LARGEST_SHARE = 0.1
+LEAST_LARGEST = 20
+"""No cluster has more points than this, or than `LARGEST_SHARE` of all. Otherwise one cluster takes half of
+them.
+"""
+
+REACH = 6
+NEIGHBOR_WEIGHT = 0.5
+"""The number of turns before and after a turn that count for it, and their combined weight. With a weight
+of 1, most clusters are single sessions.
+"""
+
+MOST_POINTS = 15_000
+NEIGHBORS = 3
+_BLOCK = 2_048
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +72,7 @@ class Points:
 
 
 def read_points(snapshot: Snapshot) -> Points:
-    """Return the points of a snapshot."""
+    """Return the points of a snapshot. An entry without a vector is left out."""
     columns = snapshot.columns
     places = _places(snapshot)
     _, first, inverse = np.unique(columns["entry"][places], return_index=True, return_inverse=True)
@@ -90,31 +109,6 @@ def _places(snapshot: Snapshot) -> NDArray[np.int64]:
     has_vector[snapshot.owners] = True
     embedded = np.unique(columns["entry"][has_vector & is_point])
     return np.flatnonzero(is_point & np.isin(columns["entry"], embedded))
-
-
-Vectors = NDArray[np.float32]
-Labels = NDArray[np.int64]
-
-MIN_CLUSTER_SIZE = 3
-MIN_SAMPLES = 3
-DIMENSIONS = 64
-"""Dimensions after PCA. With 24, distances of different subjects are too alike."""
-
-LARGEST_SHARE = 0.1
-LEAST_LARGEST = 20
-"""No cluster has more points than this, or than `LARGEST_SHARE` of all. Otherwise one cluster takes half of
-them.
-"""
-
-REACH = 6
-NEIGHBOR_WEIGHT = 0.5
-"""How many turns before and after a turn count for it, and their weight together. With a weight of
-1, most clusters are single sessions.
-"""
-
-MOST_POINTS = 15_000
-NEIGHBORS = 3
-_BLOCK = 2_048
 
 
 def check_packages() -> None:

@@ -29,7 +29,7 @@ from memkit.topics.files import (
     read_derived,
     write_derived,
 )
-from memkit.topics.labels import phrases, words_of_topics
+from memkit.topics.labels import phrase, words_of_topics
 from memkit.topics.topic_store import Kept, KeptTopics, changing_kept, match, read_kept
 
 SHOWN_ENTRIES = 20
@@ -55,7 +55,7 @@ def refresh(project: Project, home: Home, settings: Settings) -> StoredTopics | 
     drawn = clustering.with_neighbors(vectors, points.sessions)
     groups = members_of(clustering.group(drawn, points), drawn)
     words = words_of_topics(snapshot, points, groups, settings.search.language)
-    labels = phrases(words)
+    labels = [phrase(one) for one in words]
     with changing_kept(home, project) as kept:
         ids = carry_over(
             kept, [[points.keys[n] for n in own.tolist()] for own in groups], date.today()
@@ -115,9 +115,9 @@ def recount(project: Project, home: Home, settings: Settings) -> None:
             left.append((one, np.array(own, np.int64)))
     words = words_of_topics(snapshot, points, [own for _, own in left], settings.search.language)
     topics = tuple(
-        replace(one, label=label, words=found.words, size=len(own), days=_days(points, own),
+        replace(one, label=phrase(found), words=found.words, size=len(own), days=_days(points, own),
                 entries=tuple(chunks[number] for number in own[:SHOWN_ENTRIES]))
-        for (one, own), found, label in zip(left, words, phrases(words), strict=True)
+        for (one, own), found in zip(left, words, strict=True)
     )  # fmt: skip
     lost = sum(one.size for one in stored.topics) - sum(one.size for one in topics)
     write_derived(path, replace(stored, entries=stored.entries - lost, topics=topics))

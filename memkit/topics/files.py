@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
+
+import msgspec
 
 from memkit.embedding.models import space
 from memkit.errors import NewerFileError
@@ -19,11 +21,14 @@ from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from memkit.state import read_state_or_none, write_state
+from memkit.typed import typed
 
 VERSION = 1
 """The format version."""
 
 NAME = "topics.json"
+
+_Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 def key_of(chunk: Chunk) -> str:
@@ -77,8 +82,8 @@ class StoredTopic:
     id: str
     label: str
     words: tuple[str, ...]
-    size: int
-    days: dict[str, int]
+    size: _Count
+    days: dict[str, _Count]
     centrality: float
     related: tuple[Relation, ...]
     entries: tuple[str, ...]
@@ -94,8 +99,8 @@ class StoredTopics:
     root: str
     fingerprint: str
     made: float
-    entries: int
-    noise: int
+    entries: _Count
+    noise: _Count
     topics: tuple[StoredTopic, ...] = ()
 
 
@@ -130,26 +135,8 @@ def drop_outdated(directory: Path, fingerprint: str) -> None:
 
 
 def _stored(value: Mapping[str, Any]) -> StoredTopics:
-    topics = tuple(
-        StoredTopic(
-            str(one["id"]),
-            str(one["label"]),
-            tuple(map(str, one["words"])),
-            _count(one["size"]),
-            {date.fromisoformat(day).isoformat(): _count(count) for day, count in one["days"].items()},
-            float(one["centrality"]),
-            tuple(Relation(**pair) for pair in one["related"]),
-            tuple(map(str, one["entries"])),
-        )
-        for one in value["topics"]
-    )
-    return StoredTopics(
-        str(value["root"]), str(value["fingerprint"]), float(value["made"]), _count(value["entries"]),
-        _count(value["noise"]), topics,
-    )  # fmt: skip
-
-
-def _count(value: Any) -> int:
-    if int(value) < 0:
-        raise ValueError(f"{value} is not a number of entries")
-    return int(value)
+    found = typed(value, StoredTopics)
+    for topic in found.topics:
+        for day in topic.days:
+            date.fromisoformat(day)
+    return found

@@ -18,7 +18,7 @@ from typing import TypedDict
 
 from memkit.errors import JournalError, NotFoundError
 from memkit.journal.day_file import heading_title
-from memkit.journal.turn_parts import read_turn
+from memkit.journal.turn_parts import read_parts
 from memkit.text import encodable, one_line
 from memkit.timeline.summary import TITLE_CHARACTERS, read_day
 from memkit.timeline.tree import Timeline
@@ -230,7 +230,7 @@ class _Drawing:
                 for section in reversed(turns):
                     turn = section.pairs["turn"]
                     if wanted is None or turn in wanted:
-                        calls = Counter(call.path for call in read_turn(content.text(section)).calls)
+                        calls = Counter(call.path for call in read_parts(content.text(section)).file_calls)
                         title = one_line(unescape(heading_title(section)), TITLE_CHARACTERS)
                         yield _Entry(turn, name[:10], title, dict(calls.most_common(_FILES_OF_ENTRY)))
 

@@ -42,15 +42,10 @@ _HEX = re.compile(r"(?=.*\d)[0-9a-f]{6,}")
 
 @dataclass(frozen=True, slots=True)
 class TopicWords:
-    """What a topic can be named after: its words, and its pairs of neighboring words, best first."""
+    """Candidates for a topic's label: its words, and its pairs of neighboring words, best first."""
 
     words: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]
-
-
-def phrases(topics: Sequence[TopicWords]) -> list[str]:
-    """Return a label for each topic, made of its words. Different topics may get the same one."""
-    return [_phrase(one) for one in topics]
 
 
 def clean(label: str) -> str:
@@ -142,8 +137,11 @@ def _form(found: Counter[str]) -> str:
     return form.lower() if form[1:].islower() and form.lower() in found else form
 
 
-def _phrase(topic: TopicWords) -> str:
-    """Return the best pair of neighbors, then the best words, as far as they fit."""
+def phrase(topic: TopicWords) -> str:
+    """Return a label for a topic: the best pair of neighbors, then the best words, as far as they fit.
+
+    Different topics may get the same one.
+    """
     chosen: list[str] = []
     used: set[str] = set()
     for first, second in topic.pairs[:1]:

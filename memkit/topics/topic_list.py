@@ -11,11 +11,11 @@ from typing import TypedDict
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.paths import Home
 from memkit.projects.project import Project
-from memkit.recall.overview import TopicCount
+from memkit.search.overview import TopicCount
 from memkit.settings.load import Settings
 from memkit.timeline.nodes import week_of
 from memkit.topics.files import Relation, StoredTopic, StoredTopics, derived_path, read_derived
-from memkit.topics.topic_store import DatedChange, Kept, KeptTopics, changing_kept, read_kept
+from memkit.topics.topic_store import Change, Kept, KeptTopics, changing_kept, read_kept
 
 HALF_LIFE_DAYS = 30.0
 SIZE_WEIGHT, RECENCY_WEIGHT, CENTRALITY_WEIGHT = 0.4, 0.4, 0.2
@@ -119,8 +119,8 @@ class TopicList:
             names = ", ".join(one.id for one in found[:5])
             raise AmbiguousIdError(f"the ID {prefix!r} matches {len(found)} topics: {names}")
         for one in reversed(self.kept.changes):
-            if wanted and one.change.id.startswith(wanted):
-                raise NotFoundError(f"the topic {one.change.id} {one.change.words} on {one.day}")
+            if wanted and one.id.startswith(wanted):
+                raise NotFoundError(f"the topic {one.id} {one.words} on {one.day}")
         raise NotFoundError(f"there is no topic {prefix!r}; `memkit topics` lists them")
 
     def related(self, topic: Topic) -> list[tuple[Relation, Topic]]:
@@ -128,9 +128,9 @@ class TopicList:
         known = {one.id: one for one in self.topics}
         return [(one, known[one.id]) for one in topic.stored.related if one.id in known]
 
-    def changes_of(self, topic: Topic) -> list[DatedChange]:
+    def changes_of(self, topic: Topic) -> list[Change]:
         """Return the recorded changes of earlier topics that led to this one, oldest first."""
-        return [one for one in self.kept.changes if topic.id in (one.change.id, *one.change.into)]
+        return [one for one in self.kept.changes if topic.id in (one.id, *one.into)]
 
     def holding(self, found: Iterable[tuple[Sequence[str], float]]) -> list[tuple[Topic, float]]:
         """Return the topics of search results, best first, each with its score.

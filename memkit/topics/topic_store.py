@@ -1,7 +1,7 @@
-"""What outlives a refresh of topics, in `projects/*.topics.json`: what cannot be made again, or costs money.
+"""The lasting state of topics, in `projects/*.topics.json`: data that cannot be recomputed, or costs money.
 
-That is the members of each topic, by which the next one like it keeps its id, the labels of the user and of a
-model, and what changed. It holds no text of conversations besides these labels.
+It has the members of each topic, which give a similar cluster the same ID, the labels of the user and of a
+model, and the changes. It holds no text of conversations besides these labels.
 """
 
 from __future__ import annotations
@@ -25,28 +25,43 @@ from memkit.projects.project import Project, Registry, digest16
 from memkit.state import read_state, read_state_or_none, write_state
 from memkit.topics.files import drop_outdated, key_of
 
-# A topic keeps its id as long as a cluster shares at least half of its members, or half of the cluster's own.
-# Where several clusters or topics compete, the pair that shares most comes first. A topic with the user's own
-# label comes before those without, if it makes up a quarter of the cluster.
+logger = logging.getLogger(__name__)
+
+VERSION = 1
+"""The format version."""
+
+SUFFIX = ".topics.json"
+LOCK = "topics.json.lock"
+MOST_CHANGES = 200
+LOCK_SECONDS = 30.0
 
 ID_CHARACTERS = 8
 LEAST_SHARE = 0.5
 LABEL_SHARE = 0.25
+"""The share of a cluster that a topic which the user named needs to come before other topics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to an earlier topic: it was split or merged `into` others, or is gone (`into` none)."""
+    """A change of an earlier topic: it was split or merged `into` others, or is gone (`into` none).
+
+    `day` is an ISO day, and "" until it is recorded.
+    """
 
     kind: str
     id: str
     into: tuple[str, ...] = ()
+    day: str = ""
 
     @property
     def words(self) -> str:
-        """What happened, after the id: `was split into 5f0c0e0a, 1c9d02aa`."""
+        """The change as words after the ID: `was split into 5f0c0e0a, 1c9d02aa`."""
         into = f" into {', '.join(self.into)}" if self.into else ""
         return "disappeared" if self.kind == "gone" else f"was {self.kind}{into}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the change as a file keeps it."""
+        return {"day": self.day, "kind": self.kind, "id": self.id, "into": list(self.into)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +79,9 @@ def match(
 ) -> Matched:
     """Match `clusters` of members, which are disjoint, with the `earlier` topics.
 
-    `labeled` are the ids with a label of the user's own. The order of `clusters` makes no difference to which
-    topic each one is.
+    A topic keeps its ID as long as a cluster shares at least half of its members, or half of the cluster's.
+    If several compete, the pair that shares most comes first. `labeled` are the IDs that the user named. The
+    order of `clusters` does not change the result.
     """
     known = {name: frozenset(members) for name, members in earlier.items()}
     owners: dict[str, list[str]] = {}
@@ -129,17 +145,6 @@ def _new_id(first: str, used: Collection[str]) -> str:
         number += 1
 
 
-logger = logging.getLogger(__name__)
-
-VERSION = 1
-"""The format version."""
-
-SUFFIX = ".topics.json"
-LOCK = "topics.json.lock"
-MOST_CHANGES = 200
-LOCK_SECONDS = 30.0
-
-
 @dataclass(frozen=True, slots=True)
 class ModelLabel:
     """A label that a model gave a topic; "" if it was asked and gave none that can be used.
@@ -155,7 +160,7 @@ class ModelLabel:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What outlives a refresh of one topic: the user's own `label`, or "", and the keys of its `members`.
+    """The lasting state of one topic: the user's `label`, or "", and the keys of its `members`.
 
     `is_gone` means that no cluster matches it now. Such a topic is kept if the user named it, and may come
     back. `model_label` is None if no model was asked.
@@ -191,30 +196,17 @@ class Kept:
         return replace(self, members=left(self.members), model_label=named)
 
 
-@dataclass(frozen=True, slots=True)
-class DatedChange:
-    """A change of an earlier topic, and its ISO day."""
-
-    day: str
-    change: Change
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the change as a file keeps it."""
-        one = self.change
-        return {"day": self.day, "kind": one.kind, "id": one.id, "into": list(one.into)}
-
-
 @dataclass(slots=True)
 class KeptTopics:
     """All of `Kept`, by id, and the latest changes, oldest first."""
 
     root: str
     topics: dict[str, Kept] = field(default_factory=dict)
-    changes: list[DatedChange] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
 
     def note(self, changes: Collection[Change], today: date) -> None:
         """Add changes of today."""
-        self.changes += [DatedChange(today.isoformat(), one) for one in changes]
+        self.changes += [replace(one, day=today.isoformat()) for one in changes]
         del self.changes[:-MOST_CHANGES]
 
 
@@ -378,9 +370,7 @@ def _kept(value: Mapping[str, Any]) -> KeptTopics:
         for name, one in value["topics"].items()
     }
     changes = [
-        DatedChange(
-            str(one["day"]), Change(str(one["kind"]), str(one["id"]), tuple(map(str, one["into"])))
-        )
+        Change(str(one["kind"]), str(one["id"]), tuple(map(str, one["into"])), str(one["day"]))
         for one in value["changes"]
     ]
     return KeptTopics(str(value["root"]), topics, changes)

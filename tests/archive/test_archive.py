@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from memkit.archive import turn as archived
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, bounded
+from memkit.browse.transcript import find_original, read_messages
 from memkit.capture.capture import Capture
 from memkit.conversation.turn import Message, ToolUse
 from memkit.conversation.values import MAX_DEPTH
@@ -32,7 +33,6 @@ from memkit.errors import AmbiguousIdError, ArchiveError, ArchiveVersionError
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.projects.project import Project
-from memkit.recall.transcript import find_original, read_messages
 from memkit.settings import ArchiveSettings, CaptureSettings
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from memkit.embedding import Embedder
-from memkit.recall import later
-from memkit.recall.results import Result, SearchRequest
-from memkit.recall.search import Searcher
+from memkit.search import corrections
+from memkit.search.ranking import Searcher
+from memkit.search.results import Result, SearchRequest
 from memkit.settings import Settings
 from tests.memory import real_embedder
 
@@ -66,7 +66,7 @@ def test_amendments_come_first(
     locomo: Any, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     after = Asked(locomo, real_embedder)
-    monkeypatch.setattr(later, "MOST_PLACES", 0)
+    monkeypatch.setattr(corrections, "MOST_PLACES", 0)
     before = Asked(locomo, real_embedder)
     for names, least in ((CHOSEN, 11), (REPORTED, 9)):
         assert len(list(after.of(AMENDED, names))) == 12

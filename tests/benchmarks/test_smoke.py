@@ -174,7 +174,7 @@ def test_pointers(
     assert chosen["all unrelated"]["given"] < 50
     assert found["0.95"]["test"]["all related"]["given"] < 100
     assert "| all related, test | 2 |" in run("pointers", command, monkeypatch, capsys)
-    assert pointers.pointers.LEAST_RELEVANCE == pointers.CHOSEN
+    assert pointers.prompts.LEAST_RELEVANCE == pointers.CHOSEN
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in BENCHMARKS.glob("*.py")))

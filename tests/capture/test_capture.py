@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,6 @@ from tests.builders import Lines
 from tests.capture.stage import Stage
 
 PROMPT_ID = "6b1f0a52-99f1-4f0e-8a51-3f1f1a2b3c4d"
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path.resolve())
 
 
 def test_stop_writes_the_turn_and_marks_the_project(stage: Stage) -> None:
@@ -73,30 +67,6 @@ def test_a_late_answer_is_waited_for_and_else_added_later(stage: Stage, shown: s
     assert [turn for turn in stage.turns if turn[0] != "Two"] == [("Which port?", "7443.")]
 
 
-def test_a_session_without_a_transcript_is_not_remembered(stage: Stage) -> None:
-    stage.handle("SessionStart")
-    with pytest.raises(TranscriptBehind):
-        stage.handle("Stop", prompt_id=PROMPT_ID)
-    for _ in range(2):
-        stage.handle("Stop", late=True, prompt_id=PROMPT_ID)
-    stage.handle("PreCompact")
-    stage.handle("SessionEnd")
-    assert stage.journal == ""
-    # It appears after all.
-    Lines().prompt("Which port?", PROMPT_ID).answer("7443.").write(stage.root)
-    stage.handle("SessionStart", session="other", transcript=str(stage.root / "other.jsonl"))
-    assert stage.turns == [("Which port?", "7443.")]
-
-
-def test_text_in_an_event_of_an_older_memkit_is_ignored(stage: Stage) -> None:
-    Lines().prompt("Which port?", PROMPT_ID).answer("7443.").write(stage.root)
-    for event in ("UserPromptSubmit", "Stop"):
-        record = stage.record(event, prompt_id=PROMPT_ID) | {"prompt": "an old prompt", "message": "an old answer"}
-        Capture(stage.home, Settings()).handle(record, stage.project, record["time"])
-    assert stage.turns == [("Which port?", "7443.")]
-    assert not any(b" old " in path.read_bytes() for path in stage.root.rglob("*") if path.is_file())
-
-
 def test_what_comes_after_the_turn_of_a_stop_is_left_for_its_own(stage: Stage) -> None:
     second = PROMPT_ID.replace("6b", "7c")
     lines = Lines().prompt("One", PROMPT_ID).answer("1").prompt("Two", second)
@@ -113,27 +83,6 @@ def test_old_transcripts_have_no_prompt_ids(stage: Stage) -> None:
     stage.handle("Stop", prompt_id=PROMPT_ID)
     stage.handle("Stop", prompt_id=PROMPT_ID)
     assert stage.journal.count("### ") == 2
-
-
-def test_a_turn_that_grows_is_written_again(stage: Stage) -> None:
-    lines = Lines().prompt("Fix it", PROMPT_ID).call("Bash", "t", command="make").result("t", "ok")
-    lines.write(stage.root)
-    stage.handle("PreCompact")
-    assert "**Answered**" not in stage.journal
-    lines.answer("Fixed.").write(stage.root)
-    stage.handle("Stop", prompt_id=PROMPT_ID)
-    assert stage.journal.count("### ") == 1
-    assert "**Answered** Fixed." in stage.journal
-
-
-def test_a_crashed_session_is_picked_up_by_the_next_start(stage: Stage) -> None:
-    stage.handle("SessionStart", source="startup")
-    Lines().prompt("One", PROMPT_ID).answer("Working on it").write(stage.root)
-    other = "99999999-7d4e-4b8a-9f15-0c6d2e8b7a44"
-    record = stage.record("SessionStart", source="startup")
-    record |= {"session": other, "transcript": str(stage.root / f"{other}.jsonl")}
-    Capture(stage.home, Settings()).handle(record, stage.project, time.time())
-    assert "**Answered** Working on it" in stage.journal
 
 
 def test_import_and_live_capture_do_not_double(stage: Stage) -> None:

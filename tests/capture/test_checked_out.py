@@ -106,8 +106,7 @@ def play(stage: Stage) -> Lines:
         lines.prompt(f"question {number}", prompt_id(number), gitBranch=branch)
         lines.answer(f"answer {number}", gitBranch=branch)
         stage.write(lines)
-        stage.handle("Stop", prompt_id=prompt_id(number),
-                     branch=branch, commit=f"{number}" * SHORT_HASH)  # fmt: skip
+        stage.handle("Stop", prompt_id=prompt_id(number), commit=f"{number}" * SHORT_HASH)
     stage.handle("SessionEnd")
     return lines
 
@@ -154,21 +153,12 @@ def test_an_import_takes_no_commit_away(stage: Stage) -> None:
 
 
 def test_an_edited_turn_is_not_given_a_branch(stage: Stage) -> None:
-    play(stage)
+    lines = play(stage)
     (path,) = Path(stage.project.memory).glob("*.md")
     text = path.read_text().replace("**Answered** answer 3", "**Answered** answer three")
     text = text.replace(" branch:main -->\n**Answered** answer three", " -->\n**Answered** answer three")
     path.write_text(text)
-    stage.write(play_on(stage))
+    stage.write(lines.answer("and more", gitBranch="main"))
     stage.handle("SessionEnd")
     Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert path.read_text() == text
-
-
-def play_on(stage: Stage) -> Lines:
-    """The third turn goes on."""
-    lines = Lines()
-    for number, branch in ((1, "main"), (2, "feature/gw"), (3, "main")):
-        lines.prompt(f"question {number}", prompt_id(number), gitBranch=branch)
-        lines.answer(f"answer {number}", gitBranch=branch)
-    return lines.answer("and more", gitBranch="main")

@@ -12,7 +12,10 @@ from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
 from tests.ci import examples
 
-STEPS = ["prompt", "answer", "work", "show", "show all", "half", "stop", "late", "earlier", "compact", "start", "import"]
+STEPS = [
+    "prompt", "answer", "work", "show", "show all", "half", "stop", "late", "earlier", "failure", "compact", "start",
+    "end", "import",
+]  # fmt: skip
 
 steps = st.lists(st.sampled_from(STEPS), max_size=20)
 
@@ -61,10 +64,10 @@ def test_every_turn_is_written_once_and_whole(
             stop(number, late=step == "late")
         elif step == "earlier" and number > 1:
             stop(number - 1, late=True)
-        elif step == "compact":
-            stage.handle("PreCompact")
-        elif step == "start":
-            stage.handle("SessionStart")
+        elif step == "failure" and number:
+            stage.handle("StopFailure", prompt_id=prompt_id(number), late=True)
+        elif step in ("compact", "start", "end"):
+            stage.handle({"compact": "PreCompact", "start": "SessionStart", "end": "SessionEnd"}[step])
         elif step == "import" and stage.transcript.exists():
             Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
         titles = [title for title, _ in stage.turns]

@@ -14,10 +14,10 @@ from memkit.capture.capture import Capture
 from memkit.hook.entries import prompt_hint
 from memkit.hook.guide import session_facts
 from memkit.paths import Home
-from memkit.recall.layout import lay_out
-from memkit.recall.pointers import find_pointers
-from memkit.recall.pointers import lay_out as lay_out_pointers
-from memkit.recall.results import SearchRequest
+from memkit.pointers.prompts import find_pointers
+from memkit.pointers.prompts import lay_out as lay_out_pointers
+from memkit.questions.layout import lay_out
+from memkit.search.results import SearchRequest
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.ci import only_in_ci

@@ -17,9 +17,9 @@ import memkit
 from memkit import cli
 from memkit.errors import MemkitError
 from memkit.paths import Home
+from tests.browse.test_transcript import conversation, write
 from tests.cli.conftest import Run, environment
 from tests.memory import DAYS, Memory
-from tests.recall.test_transcript import conversation, write
 
 COMMANDS = sorted(cli._COMMANDS)
 

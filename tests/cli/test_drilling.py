@@ -18,10 +18,10 @@ from memkit.cli import cli
 from memkit.hook.entries import note_own
 from memkit.paths import Home
 from memkit.settings.validate import every_key
+from tests.browse.test_transcript import SESSION, conversation, line, write
 from tests.ci import first
 from tests.cli.conftest import Run
 from tests.memory import Memory, make_memory
-from tests.recall.test_transcript import SESSION, conversation, line, write
 
 KEY = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3rS"
 

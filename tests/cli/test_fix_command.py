@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cli.conftest import Run
-from tests.recall.test_moments import ERROR, remember
+from tests.pointers.test_moments import ERROR, remember
 
 
 def test_what_was_run_after_an_error(tmp_path: Path, run: Run) -> None:

@@ -21,11 +21,11 @@ from memkit.environment import launcher_path, launcher_text, write_launcher
 from memkit.hook.notices import note_announced
 from memkit.projects.project import Project
 from memkit.settings.load import Settings
+from tests.browse.test_transcript import SESSION, conversation, write
 from tests.builders import Lines, entries
 from tests.ci import only_in_ci
 from tests.cli.conftest import Run, environment
 from tests.memory import Memory
-from tests.recall.test_transcript import SESSION, conversation, write
 
 OTHER = "aaaaaaaa-7d4e-4b8a-9f15-0c6d2e8b7a44"
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from memkit.browse import git_marks
 from memkit.cli.screen import cells
-from memkit.recall import git_marks
+from tests.browse.test_git_marks import AMPLE, commit, git
 from tests.cli.conftest import Run
 from tests.cli.fortnight import fortnight
 from tests.memory import Memory
-from tests.recall.test_git_marks import AMPLE, commit, git
 
-LINE = "deploy/gateway.yaml changed in 1 commit; branch main is gone"
+LINE = "deploy/gateway.yaml changed in 1 commit"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_search(run: Run, changed: Memory) -> None:
 def test_json(run: Run, changed: Memory) -> None:
     found = run(changed, "search", "--json", "staging gateway port").json["results"]
     (one,) = [result for result in found if result["turns"] == ["a0000001"]]
-    assert one["git"] == {"changed": {"deploy/gateway.yaml": 1}, "gone_branch": "main", "line": LINE}
+    assert one["git"] == {"changed": {"deploy/gateway.yaml": 1}, "line": LINE}
     (section,) = run(changed, "expand", "--json", one["id"]).json["sections"]
     assert section["git"] == one["git"]
     assert f"git: {LINE}" in run(changed, "expand", one["id"]).output.splitlines()

@@ -108,7 +108,7 @@ def test_an_unexpected_error(
     def fail(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr("memkit.recall.search.open_searcher", fail)
+    monkeypatch.setattr("memkit.search.ranking.open_searcher", fail)
     assert "ZeroDivisionError: boom" in recall(run, fresh, "port")
     assert "Traceback" in Path(fresh.home.log_file).read_text()
     value = run(fresh, "recall", "--stdin", "--json", stdin=b"port").json

@@ -15,7 +15,7 @@ from memkit.embedding import Embedder
 from memkit.journal.facts import Citations, Fact, FactChange
 from memkit.paths import Home
 from memkit.projects.project import Project
-from memkit.recall import search as search_module
+from memkit.search import ranking as search_module
 from tests.ci import first
 from tests.cli.conftest import Run
 from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memkit.cli.search import show_short
-from memkit.recall.results import Answer, Excerpt, Result
+from memkit.search.results import Answer, Excerpt, Result
 from tests.cli.conftest import Run
 from tests.memory import Memory, make_chunk, make_memory
 

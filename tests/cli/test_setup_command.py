@@ -9,7 +9,7 @@ import pytest
 from memkit import environment
 from memkit.environment import build
 from memkit.environment.extras import EXTRAS
-from memkit.environment.interpreters import EnvironmentBuildError
+from memkit.environment.install import EnvironmentBuildError
 from tests.cli.conftest import Run
 from tests.memory import Memory
 

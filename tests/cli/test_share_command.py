@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from memkit.browse import git_marks
 from memkit.hook import notices
 from memkit.projects import team_files
 from memkit.projects.team import author_folder
-from memkit.recall import git_marks
 from tests.cli.conftest import Run
 from tests.cli.test_pager import on_terminal
 from tests.maintenance.clones import Person
@@ -56,7 +56,7 @@ def test_share_and_unshare(run: Run, alex: Person) -> None:
 def test_a_refusal_is_one_line(run: Run, alex: Person) -> None:
     name = alex.note("Ask jo.doe@corp-mail.example.")
     said = run(alex, "share", name).complaint
-    assert said.startswith(f"memkit: nothing is shared: an e-mail address in line 1 of {name}; ")
+    assert said.startswith(f"memkit: not shared: it contains an e-mail address in line 1 of {name}. ")
     assert "jo.doe" not in said
 
 
@@ -179,8 +179,8 @@ def test_a_pull_is_watched(jo: Person, alex: Person) -> None:
 
 
 def test_a_pointer_names_the_author(jo: Person) -> None:
-    from memkit.recall.pointers import find_pointers, written_by
-    from memkit.recall.search import open_searcher
+    from memkit.pointers.prompts import find_pointers, written_by
+    from memkit.search.ranking import open_searcher
 
     memory = jo.memory
     memory.index()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memkit.llm.ledger import Call, Ledger
-from memkit.recall import usage
+from memkit.search import usage
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from memkit import llm
+from memkit.browse.citation import find_citation
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.llm.calls import calls_lock
 from memkit.llm.ledger import Call, Ledger
 from memkit.privacy.redact import redact
-from memkit.recall.citation import find_citation
 from memkit.summarize.summarizer import SummaryReport
 from tests.cli.conftest import Run
 from tests.memory import Memory, make_memory

@@ -9,8 +9,8 @@ import pytest
 
 from memkit.cli.overview import show_overview
 from memkit.cli.screen import cells
-from memkit.recall.overview import Line, Overview, PeriodNode, TopicCount
-from memkit.recall.results import Answer
+from memkit.search.overview import Line, Overview, PeriodNode, TopicCount
+from memkit.search.results import Answer
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path
 from tests.cli.conftest import Run

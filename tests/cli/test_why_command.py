@@ -10,10 +10,10 @@ import pytest
 
 from memkit import anchors
 from memkit.cli.screen import cells
+from tests.browse.test_git_marks import commit, git
 from tests.cli.conftest import Run
 from tests.cli.fortnight import check_screen, fortnight
 from tests.memory import Memory, make_memory
-from tests.recall.test_git_marks import commit, git
 
 BATCH = "src/orders/batch.py"
 SQL = "db/migrate/0042_orders.sql"

@@ -29,9 +29,9 @@ from memkit import Memory
 from memkit.forget.locations import Locations
 from memkit.index import SyncReport
 from memkit.journal.digest import Note
-from memkit.recall.expand import Section
-from memkit.recall.results import Answer
-from memkit.recall.transcript import Exchange
+from memkit.browse.expand import Section
+from memkit.search.results import Answer
+from memkit.browse.transcript import Exchange
 from memkit.summarize.compaction import CompactionReport
 from memkit.timeline.view import TimelineView
 from memkit.topics.topic_list import TopicList

@@ -59,7 +59,6 @@ _FINISHES = re.compile(r"\b(?:run|with|try|use|by) `memkit forget`")
 """Without an ID, `memkit forget` finishes what was interrupted, and asks no more."""
 
 
-
 def offenses(text: str) -> list[str]:
     """What a text tells its reader to do that only the user may decide."""
     found = []
@@ -93,6 +92,8 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
                 yield from ((node.lineno, f"`{line}`") for line in lines if "--rebuild" not in line)
         elif isinstance(node, ast.keyword) and node.arg in ("help", "description"):
             left_out.add(node.value)
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Annotated":
+            left_out.add(node.slice)  # the description of a setting
         elif (text := _text(node)) is not None:
             left_out.update(ast.iter_child_nodes(node))
             yield node.lineno, text  # type: ignore[attr-defined]

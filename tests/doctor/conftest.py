@@ -26,8 +26,8 @@ from memkit.doctor.checks import apply_fixes, examine
 from memkit.embedding import Embedder, load_embedder, weights
 from memkit.ipc.stop import stop
 from memkit.paths import Home
-from memkit.recall.results import SearchRequest
-from memkit.recall.search import open_searcher
+from memkit.search.ranking import open_searcher
+from memkit.search.results import SearchRequest
 from memkit.settings import EmbeddingSettings, load
 from tests.builders import Lines
 from tests.memory import (

@@ -103,7 +103,7 @@ def test_an_event_from_the_future(bare: Patient) -> None:
     ("text", "said", "fix"),
     [
         ('{"version": 2}', "written by a newer memkit", "update memkit"),
-        ("{", "cannot be read", "restore it from a backup, or move it away, which loses links and names of projects, but no memory"),
+        ("{", "is damaged", "restore it from a backup, or move it away, which loses links and names of projects, but no memory"),
     ],
 )
 def test_a_registry_of_projects_that_cannot_be_read(bare: Patient, text: str, said: str, fix: str) -> None:

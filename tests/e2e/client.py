@@ -242,15 +242,15 @@ class ClaudeHome:
         session.wait_for_input()
         return session
 
-    def plugin(self, *arguments: str, timeout: float = 240.0) -> str:
+    def plugin(self, *arguments: str, timeout: float = 240.0, status: int = 0) -> str:
         """`claude plugin …`, e.g. `plugin("validate", path)`: what it printed.
 
-        Raises `AssertionError` if it fails.
+        Raises `AssertionError` if it exits with another status.
         """
         command = [str(self.claude), "plugin", *arguments]
         done = self._run(command, cwd=self.project, timeout=timeout)
         output = done.stdout + done.stderr
-        assert done.returncode == 0, f"claude plugin {' '.join(arguments)} failed:\n{output}"
+        assert done.returncode == status, f"claude plugin {' '.join(arguments)} failed:\n{output}"
         return output
 
     def servers(self) -> str:

@@ -36,7 +36,7 @@ def test_arguments_that_are_not_utf_8_pass_through(stand_in):
     assert said["arguments"] == ["caf\xe9"]
 
 
-@pytest.mark.parametrize("status", [0, 1, 7, 255])
+@pytest.mark.parametrize("status", [0, 7])
 def test_the_exit_status_passes_through(stand_in, status):
     assert stand_in.run("exit", str(status), MEMKIT_PYTHON=sys.executable).returncode == status
 

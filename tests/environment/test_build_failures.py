@@ -9,7 +9,7 @@ import pytest
 
 from memkit import environment
 from memkit.environment.build import make_environment
-from memkit.environment.interpreters import EnvironmentBuildError
+from memkit.environment.install import EnvironmentBuildError
 from tests.ci import only_in_ci
 
 

@@ -103,27 +103,25 @@ def test_an_environment_is_found_once_it_is_there(tmp_path):
     assert environment.environment_python(home, root) == str(python)
 
 
-def test_an_environment_whose_python_was_removed_is_not_usable(tmp_path):
-    base = tmp_path / "usr" / "python3.12"
-    make_environment(str(tmp_path / "env"), base, "python3.12")
-    assert environment.is_usable(str(tmp_path / "env"))
-    base.unlink()
-    assert not environment.is_usable(str(tmp_path / "env"))
-
-
-def test_an_environment_whose_python_was_upgraded_is_not_usable(tmp_path):
-    newest = tmp_path / "usr" / "python3.13"
-    newest.parent.mkdir()
-    newest.touch()
-    base = tmp_path / "usr" / "python3"
-    base.symlink_to(newest)
-    make_environment(str(tmp_path / "env"), base, "python3.12")
-    assert not environment.is_usable(str(tmp_path / "env"))
-
-
-def test_an_interpreter_with_an_unusual_name_is_trusted(tmp_path):
-    make_environment(str(tmp_path / "env"), tmp_path / "usr" / "python3.12-intel64", "python3.12")
-    assert environment.is_usable(str(tmp_path / "env"))
+@pytest.mark.parametrize(
+    ("base", "library", "is_usable"),
+    [
+        ("python3.12", "python3.12", True),
+        ("python3.12-intel64", "python3.12", True),  # an unusual name is trusted
+        ("python3.13", "python3.12", False),  # the system was upgraded
+        (None, "python3.12", False),  # its Python was removed
+    ],
+)
+def test_an_environment_needs_the_python_it_was_made_with(
+    tmp_path: Path, base: str | None, library: str, is_usable: bool
+) -> None:
+    link = tmp_path / "usr" / "python3"
+    make_environment(str(tmp_path / "env"), link, library)
+    link.unlink()
+    if base is not None:
+        (tmp_path / "usr" / base).touch()
+        link.symlink_to(tmp_path / "usr" / base)
+    assert environment.is_usable(str(tmp_path / "env")) == is_usable
 
 
 def test_an_installed_package_runs_in_its_own_interpreter(tmp_path):

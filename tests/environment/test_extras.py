@@ -18,8 +18,7 @@ from memkit.doctor.installation import check_extras
 from memkit.embedding.remote import PROVIDERS
 from memkit.environment import extras
 from memkit.environment.extras import EXTRAS
-from memkit.environment.install import CommandRunner
-from memkit.environment.interpreters import EnvironmentBuildError
+from memkit.environment.install import CommandRunner, EnvironmentBuildError
 from memkit.errors import NewerFileError
 from memkit.paths import Home
 from memkit.projects.project import Project

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from memkit.browse.transcript import find_original
 from memkit.capture.capture import Capture
 from memkit.capture.summary_queue import Attempt, SummaryQueue
 from memkit.errors import DamagedFileError, MemkitError, NewerFileError, NotFoundError
@@ -21,7 +22,6 @@ from memkit.ipc import spool
 from memkit.journal.day_summaries import extracted, turns_of
 from memkit.journal.extracts import extract_line
 from memkit.privacy.tombstones import VERSION, Tombstones
-from memkit.recall.transcript import find_original
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines, entries, make_note
 from tests.capture.stage import NOW, prompt_id

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memkit.archive.archive import Archive
+from memkit.browse.transcript import find_original
 from memkit.capture.capture import Capture
 from memkit.forget.erase import forget
 from memkit.forget.locations import find_locations
@@ -18,7 +19,6 @@ from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge, remove_merged
 from memkit.privacy.tombstones import Tombstones
 from memkit.projects.project import Project
-from memkit.recall.transcript import find_original
 from tests.builders import SESSION, make_note
 from tests.capture.stage import NOW, Stage, prompt_id
 from tests.forget.remembered import WORD, Remembered

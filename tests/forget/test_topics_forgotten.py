@@ -85,6 +85,17 @@ def test_no_file_holds_the_word_or_the_turns(grouped: RememberedTopics) -> None:
     assert grouped.holders() == []
 
 
+def test_a_copy_by_a_restore_is_erased(grouped: RememberedTopics) -> None:
+    (path,) = Path(grouped.stage.home.projects).glob("*.topics.json")
+    copy = Path(grouped.stage.home.before_restore, "2026-03-05T000000", "home", "projects", path.name)
+    copy.parent.mkdir(parents=True)
+    shutil.copyfile(path, copy)
+    first, second = grouped.saying_the_word()[0], grouped.turns[0]
+    assert first in copy.read_text() and second not in grouped.saying_the_word()
+    assert grouped.forget(grouped.select(first)) == []
+    assert not copy.exists()
+
+
 def test_one_entry_leaves_its_topic_and_the_others_stay(grouped: RememberedTopics) -> None:
     """The topics are still there at once, with the entries left, under their IDs."""
     project, home = grouped.stage.project, grouped.stage.home

@@ -114,11 +114,25 @@ def test_no_line_without_a_login_or_without_the_program(user: Stage) -> None:
     assert not os.path.exists(Home(str(user.home)).announced)
 
 
-@pytest.mark.parametrize("provider", ["none", "auto", "ollama"])
-@pytest.mark.parametrize("is_published", [True, False])
-def test_a_user_who_has_decided_sees_no_line(user: Stage, provider: str, is_published: bool) -> None:
-    """Also if no worker has told the hooks yet."""
-    configure(user, f'[summarize]\nprovider = "{provider}"\n', publish=is_published)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('provider = "none"', ""),
+        ('provider = "auto"', ""),
+        ("daily_tokens = 0", ""),
+        ("daily_tokens = 700000", "at most 700,000 tokens a day (about $1.00 with Haiku"),
+    ],
+)
+def test_the_line_heeds_published_settings(user: Stage, text: str, said: str) -> None:
+    configure(user, f"[summarize]\n{text}\n", publish=True)
+    line = start(user)
+    assert said in line
+    assert bool(line) == bool(said)
+
+
+@pytest.mark.parametrize("provider", ["none", "auto"])
+def test_a_decision_that_no_worker_has_published(user: Stage, provider: str) -> None:
+    configure(user, f'[summarize]\nprovider = "{provider}"\n', publish=False)
     assert start(user) == ""
 
 
@@ -135,16 +149,6 @@ def test_settings_published_by_an_earlier_version(user: Stage) -> None:
     configure(user, "[search]\nk = 7\n", publish=True)
     Path(Home(str(user.home)).hook_settings).write_text('{"session_start": "guide"}')
     assert start(user) == LINE
-
-
-def test_the_line_names_the_users_budget(user: Stage) -> None:
-    configure(user, "[summarize]\ndaily_tokens = 700000\n", publish=True)
-    assert "at most 700,000 tokens a day (about $1.00 with Haiku" in start(user)
-
-
-def test_no_line_for_no_budget(user: Stage) -> None:
-    configure(user, "[summarize]\ndaily_tokens = 0\n", publish=True)
-    assert start(user) == ""
 
 
 def test_a_line_that_cannot_be_recorded_comes_again(user: Stage) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit import anchors
+from memkit.browse.expand import expand_known
 from memkit.embedding import Embedder
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
@@ -19,7 +20,6 @@ from memkit.journal.day_summaries import summarize, turns_of
 from memkit.journal.extracts import extract_line
 from memkit.journal.journal import Journal
 from memkit.paths import Home
-from memkit.recall.expand import expand_known
 from memkit.settings import ChunkingSettings
 from tests.memory import DAYS, CountingEmbedder, Memory, make_memory
 

@@ -16,7 +16,7 @@ from memkit.doctor import open_subject
 from memkit.doctor.index import check_chunks, check_edits
 from memkit.index import is_up_to_date, memory_files, read_files
 from memkit.index.scanner import scan
-from memkit.recall.search import open_searcher
+from memkit.search.ranking import open_searcher
 from memkit.settings import Settings
 from tests.ci import first
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory

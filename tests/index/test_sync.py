@@ -28,8 +28,8 @@ from memkit.index.snapshot import Snapshot
 from memkit.index.store import Store
 from memkit.ipc import unindexed
 from memkit.paths import Home
-from memkit.recall.results import SearchRequest
-from memkit.recall.search import Searcher
+from memkit.search.ranking import Searcher
+from memkit.search.results import SearchRequest
 from memkit.settings.load import Settings
 from tests.ci import IN_CI, only_in_ci
 from tests.index.same import assert_same_index

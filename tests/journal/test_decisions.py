@@ -43,8 +43,12 @@ def test_what_was_chosen(before: str, prompt: str, line: str) -> None:
         ("Why is there no lock?", "This is safe because the map is only written in init()"),
         ("The parser fails on line 30.", "the parser never sees newlines"),
         ("Which PR should I review?", "181"),
+        ("The helper is in common.go.", "yep let's refactor. thanks"),
+        ("Done.", "The hook stops.\n\nTo use the other one instead, run: x -r 0276a600-2f22-4d2b-844c-3feb9c5aa108"),
+        ("Done.", "CI fails:\n\nonly new issues on the first run are shown, never old ones"),
+        ("Done.", "why this?\nwarning: we never keep the port\nand always use 443"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_decided(before: str, prompt: str) -> None:
     assert decisions(prompt, before) == []
 

@@ -15,7 +15,7 @@ from memkit.conversation.turn import ToolCall
 from memkit.journal.digest import make_digest
 from memkit.journal.markup import one_line
 from memkit.journal.tool_lines import MAX_TOOLS, FileCall, count_calls, read_call, split_count
-from memkit.journal.turn_parts import DigestText, TurnParts, read_parts, read_turn, with_prompt
+from memkit.journal.turn_parts import TurnParts, read_parts, with_prompt
 from tests.builders import turn_of
 from tests.ci import IN_CI
 
@@ -32,8 +32,8 @@ CALLS = st.builds(
 )
 
 
-def read(prompt: str, answer: str, *calls: ToolCall) -> DigestText:
-    return read_turn(make_digest(turn_of(prompt, answer, *calls), "", str).section)
+def read(prompt: str, answer: str, *calls: ToolCall) -> TurnParts:
+    return read_parts(make_digest(turn_of(prompt, answer, *calls), "", str).section)
 
 
 @settings(max_examples=50 if IN_CI else 15)
@@ -49,19 +49,20 @@ def test_a_turn_is_read_back_as_written(asked: list[str], answered: list[str], c
         for call in calls
         if call.name in FILE_TOOLS
     ]
-    assert Counter(call for call in found.calls if call.is_edit) == Counter(call for call in expected if call.is_edit)
-    assert {call.path for call in found.calls} == {call.path for call in expected}
+    assert Counter(call for call in found.file_calls if call.is_edit) == Counter(call for call in expected if call.is_edit)
+    assert {call.path for call in found.file_calls} == {call.path for call in expected}
 
 
 def test_a_call_without_a_path_is_not_a_file_call() -> None:
-    assert read("why?", "so", ToolCall("Read", {}), ToolCall("LS", {}, "a")).calls == []
+    assert read("why?", "so", ToolCall("Read", {}), ToolCall("LS", {}, "a")).file_calls == []
 
 
 def test_a_turn_that_was_interrupted() -> None:
     edit = ToolCall("Edit", {"file_path": "a.py"}, "done")
     section = make_digest(turn_of("do it", "", edit, interrupted=True), "", str).section
     assert "**Interrupted**" in section
-    assert read_turn(section) == DigestText(2, [FileCall("a.py", True)])
+    parts = read_parts(section)
+    assert (parts.words, parts.file_calls) == (2, [FileCall("a.py", True)])
 
 
 @settings(max_examples=50 if IN_CI else 15)
@@ -71,7 +72,7 @@ def test_every_edited_file_is_named(calls: list[ToolCall], paths: list[str]) -> 
     section = make_digest(turn_of("why?", "so it is", *calls), "", str).section
     done = [call for call in calls if role_of(call.name) == "edit" and call.result is not None]
     edited = {call.input["file_path"] for call in done if not call.is_error}
-    assert {call.path for call in read_turn(section).calls if call.is_edit} == edited
+    assert {call.path for call in read_parts(section).file_calls if call.is_edit} == edited
     assert len(read_parts(section).tools) <= MAX_TOOLS + 1
 
 
@@ -99,7 +100,8 @@ def test_the_last_line_of_many_calls() -> None:
     ],
 )
 def test_a_section_without_a_digest_is_empty(section: str) -> None:
-    assert read_turn(section) == DigestText(0, [])
+    parts = read_parts(section)
+    assert (parts.words, parts.file_calls) == (0, [])
 
 
 @pytest.mark.parametrize("prompt", ["", "Which port?", "Two\n\nparagraphs", "- a list\n- of prompts"])
@@ -170,8 +172,9 @@ def test_a_command_that_ends_like_a_count() -> None:
     assert split_count(line) == (line, 1)
 
 
-def test_a_commit_is_not_told_twice() -> None:
-    call = ToolCall("Bash", {"command": "git commit -m 'Move it'"}, "[main 1a2b3c4] Move it\n 1 file changed")
+@pytest.mark.parametrize("before", ["", "git add . && "])
+def test_a_commit_is_told_once_and_without_what_was_staged_for_it(before: str) -> None:
+    call = ToolCall("Bash", {"command": f"{before}git commit -m 'Move it'"}, "[main 1a2b3c4] Move it\n 1 file changed")
     assert "`git commit -m 'Move it'` → [main 1a2b3c4]\n" in make_digest(turn_of("Go", "So", call), "", str).section
 
 
@@ -188,11 +191,6 @@ def test_steps_of_a_turn_with_edits_are_left_out() -> None:
     assert len(tools(edit, *done)) == len(tools(*done)) + 1 == 5
     assert len(tools(*looked)) == 3  # all that was done
     assert tools(edit, ToolCall("Bash", {"command": "ls x"}, "No such file", is_error=True))[1:]
-
-
-def test_a_commit_is_shown_without_what_was_staged_for_it() -> None:
-    call = ToolCall("Bash", {"command": "git add . && git commit -m 'Move it'"}, "[main 1a2b3c4] Move it")
-    assert "Bash `git commit -m 'Move it'` →" in make_digest(turn_of("Go", "So", call), "", str).section
 
 
 def test_a_long_path_keeps_its_end() -> None:

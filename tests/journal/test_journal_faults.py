@@ -81,20 +81,6 @@ def test_a_growing_turn_in_the_middle_keeps_its_neighbours(project: Project) -> 
     assert day(project).read_text() == before.replace(half.section, whole.section)
 
 
-@pytest.mark.parametrize("edit", ["Half!", "", "Half\nand more"])
-def test_an_edited_growing_turn_is_not_replaced(project: Project, edit: str) -> None:
-    journal = Journal(project)
-    half = digest("a", "Half")
-    journal.write([half, digest("b")])
-    text = day(project).read_text().replace("**Answered** Half\n", f"**Answered** {edit}\n")
-    day(project).write_text(text)
-    changed = journal.write([digest("a", "Whole")], grown(half))
-    # A line below what was written is a note; anything else is an edit.
-    assert changed == ([] if edit != "Half\nand more" else changed)
-    shown = day(project).read_text()
-    assert (edit in shown) or ("and more" in shown and "Whole" in shown)
-
-
 def test_a_file_with_windows_line_ends_and_invalid_bytes(project: Project) -> None:
     journal = Journal(project)
     journal.write([digest("a"), digest("c", time=NOON + timedelta(hours=2))])

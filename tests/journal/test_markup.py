@@ -24,6 +24,7 @@ pieces = st.sampled_from(
     "#|##|# a|####### a|===|---|- - -|***|```|````|~~~|``` a`b|    ```|  ```|- ```|> ```|<div>|</div>|<script>|"
     "<!-- x|-->|<!-- turn:deadbeef -->|<!--\tsession:x -->|<?php|<![CDATA[|]]>|<!X|<a href='|<b>|- a|  - b|1. c|"
     "  ===|   ---|> q|>|> # h|- # h|1) # h|[a]: b|[a]:|a \\| b|-\\|-|--- \\| ---|\\||    code|\tcode|text|\\|&lt;!--|"
+    "<!-- memkit:end -->|<!DOCTYPE html>|a<!--b-->c|`x`|- ```\n  # in fence|[x]: http://a|\r\n|\x0c|\u2028|\x1b[31m|"
     "**Asked** x|**Answered** y|### 10:00 x <!-- turn:deadbeef -->|## 1 <!-- session:a -->".replace("\\|", "\0").split("|")
 ).map(lambda piece: piece.replace("\0", "|"))
 texts = st.lists(pieces | st.just("") | st.text(max_size=6), max_size=9).flatmap(
@@ -54,6 +55,9 @@ def assert_forges_nothing(section: str) -> None:
 
 @settings(max_examples=200 if IN_CI else 30)
 @given(prompt=texts, answer=texts, name=texts, command=texts, output=texts, error=st.booleans())
+@example("x", "<script>\n# a", "", "", "", False)
+@example("x\n===", "- a\n\n      ```\n# b", "", "", "", False)
+@example("x", "~~~\n```\n### 1 <!-- turn:deadbeef -->", "", "", "", False)
 @example("***\n---", "a|b\n-|-\nx\n===", "", "", "", False)
 @example("[a]: b\n===", "```\nx\n    ```", "- -", "", "", False)
 @example("<div>\n" * 20 + "# a", "- a\n  <pre>\n\n# b", "<div>", "", "", True)

@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memkit import anchors
+from memkit.browse.names import find_day, find_entry
 from memkit.doctor import open_subject
 from memkit.doctor.home import check_git, check_memory
 from memkit.errors import MemkitError
@@ -31,7 +32,6 @@ from memkit.privacy.redact import redact
 from memkit.projects.git import EXCLUDED, EXCLUDED_DAYS
 from memkit.projects.project import OWN_FOLDER, Project, Registry
 from memkit.projects.registry import changing
-from memkit.recall.names import find_day, find_entry
 from tests.builders import Lines, turn_of
 from tests.capture.stage import Stage, prompt_id
 from tests.ci import IN_CI

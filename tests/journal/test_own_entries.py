@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from memkit.hook.entries import OwnEntries, days, note_own, own_file, quotable
+from memkit.hook.entries import OwnEntries, days, is_own_turn, note_own, own_file, quotable
 from memkit.hook.guide import session_facts
 from memkit.journal import files
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
+from memkit.pointers.prompts import Pointer, find_pointers, written_by
 from memkit.projects.project import Project
-from memkit.recall.pointers import Pointer, find_pointers, written_by
 from tests.builders import SESSION, Lines
 from tests.capture.stage import Stage, prompt_id
 from tests.memory import DAYS, make_memory
@@ -42,14 +42,10 @@ def own_day(stage: Stage) -> Path:
     return Path(stage.project.memory, f"{DAY}.md")
 
 
-def test_what_was_captured_here_is_quoted(stage: Stage) -> None:
-    assert "What port? -> It is 7443." in brief(stage)
-    assert "come from the repository" not in brief(stage)
-
-
 def test_a_fresh_clone_is_not_quoted(stage: Stage) -> None:
     clone = Project(str(stage.root / "clone"))
     shutil.copytree(stage.project.root, clone.root)
+    assert "come from the repository" not in brief(stage)
     text = brief(stage, clone)
     assert "What port?" not in text
     assert "7443" not in text
@@ -70,6 +66,16 @@ def test_a_forged_anchor_with_a_known_session_and_turn_is_not_quoted(stage: Stag
     own_day(stage).write_text(text + added)
     assert INJECTION not in brief(stage)
     assert "What port? -> It is 7443." in brief(stage)
+
+
+def test_a_turn_is_own_with_what_was_asked(stage: Stage) -> None:
+    """A decision may be quoted from the prompt, so other words under the same heading do not count as own."""
+    stage.write(Lines().prompt("Which port?\n\nTake 7443, not 443.", prompt_id(2)).answer("Done."))
+    stage.handle("Stop", prompt_id=prompt_id(2), message="Done.", late=True)
+    turn = "### " + own_day(stage).read_text().split("\n### ")[-1]
+    own = OwnEntries(stage.home, stage.project.root)
+    assert "**Asked**" in turn and is_own_turn(turn, own)
+    assert not is_own_turn(turn.replace("Take 7443, not 443.", INJECTION), own)
 
 
 def test_a_write_does_not_make_existing_text_own(stage: Stage) -> None:
@@ -193,13 +199,6 @@ def test_a_merge_does_not_make_foreign_entries_own(stage: Stage, tmp_path: Path)
     assert INJECTION in own_day(stage).read_text()
     assert INJECTION not in brief(stage)
     assert "What port? -> It is 7443." in brief(stage)
-
-
-def test_a_merge_of_ones_own_project_keeps_its_entries_quoted(stage: Stage, tmp_path: Path) -> None:
-    target = Project(str(tmp_path / "target"))
-    Path(target.root).mkdir()
-    merge(stage.project, target, stage.home, Journal(target, home=stage.home))
-    assert "What port? -> It is 7443." in brief(stage, target)
 
 
 def test_redacting_a_strangers_entry_does_not_make_it_ones_own(stage: Stage) -> None:

@@ -101,3 +101,15 @@ def test_the_outcome_of_several_turns_is_what_holds() -> None:
     assert outcome([guess]) == "The cache key was cut at 80 characters."
     assert outcome([guess, found, push]) == "Removed the second eviction of the cache."
     assert outcome([guess, found, _turn("commit it", "Committed.", *commits)]) == "Committed: Evict once"
+
+
+def test_a_list_of_changes_is_joined_without_files_and_reasons() -> None:
+    answer = (
+        "All tests pass. The changes:\n\n1. **`src/cache.py:12`** — Replaced `lru` with `ttl` so that keys expire.\n"
+        "2. `src/api.py` - Updated the cache calls (both of them).\n3. The log is quiet now.\n"
+        "4. Added the cache flag `ttl - seconds` for tests."
+    )
+    turn = _turn("replace the lru cache", answer, "Edit src/cache.py", "Edit src/api.py")
+    assert outcome([turn]) == (
+        "Replaced `lru` with `ttl`; Updated the cache calls; Added the cache flag `ttl - seconds` for tests"
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 from memkit import Memory
 from memkit.paths import Home
 from memkit.projects.project import Project
-from memkit.recall.results import Result
+from memkit.search.results import Result
 
 CONFIG = '[embedding]\nprovider = "none"\n[service]\nenabled = false\n[search]\nuser_memory = false\n'
 

@@ -58,7 +58,7 @@ def test_an_ignored_file_is_reported(alex: Person) -> None:
 )
 def test_what_must_not_be_shared_is_refused(alex: Person, private: str, what: str) -> None:
     fine, bad = alex.note("The port is 7443."), alex.note(f"The port\n\nis at {private} today.")
-    with pytest.raises(MemkitError, match=rf"nothing is shared: {what} in line 5 of {bad}") as refused:
+    with pytest.raises(MemkitError, match=rf"not shared: it contains {what} in line 5 of {bad}") as refused:
         alex.memory.share(fine, bad)
     assert "\n" not in str(refused.value)
     assert private not in str(refused.value)

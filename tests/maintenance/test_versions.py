@@ -169,7 +169,7 @@ def test_what_is_under_way_is_no_worse_than_missing(home: Home, tmp_path: Path, 
         (run / name).write_text(text)
     shutil.copy(run / "shown" / "a.json", PointerHistory(home)._path("s"))
     from memkit import environment
-    from memkit.recall import usage
+    from memkit.search import usage
 
     assert list(LiveSessions(home)) == []
     assert isinstance(PointerHistory(home).of("s"), set)
@@ -238,7 +238,7 @@ def test_topics_and_rollups_of_released_versions(released: Path) -> None:
     kept = read_kept(Home(str(released / "home")), Project(ROOT))
     assert kept.topics["c0ffee00"].label == "Gateway"
     assert kept.topics["c0ffee00"].current_model_label is not None
-    assert [one.change.words for one in kept.changes] == ["was merged into c0ffee00"]
+    assert [one.words for one in kept.changes] == ["was merged into c0ffee00"]
     rollup = FactFile((released / "2026-W47.md").read_text(), "2026-W47.md")
     assert (rollup.title, rollup.basis) == ("The gateway moves", "0123456789abcdef")
     assert [one.fact.text for one in rollup.facts()] == ["The gateway listens on 7443."]

@@ -1,4 +1,4 @@
-"""The example and the table of docs/mcp.md."""
+"""The example and the table of docs/integrations.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memkit.mcp.clients import NAMES
 from tests.mcp.talking import COMMAND, REPOSITORY, ask
 from tests.memory import DAYS, make_memory
 
-MANUAL = Path(REPOSITORY, "docs", "mcp.md").read_text()
+MANUAL = Path(REPOSITORY, "docs", "integrations.md").read_text()
 
 
 def test_the_entry_starts_a_server_with_the_tools_of_the_table(tmp_path: Path) -> None:

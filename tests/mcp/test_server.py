@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from memkit.mcp.tools import MOST_CHARACTERS, QUOTED
 from tests.mcp.talking import ask, call, encoded, initialize, lines
 from tests.memory import Memory, day, make_memory
-from tests.recall.test_moments import ERROR, remember
+from tests.pointers.test_moments import ERROR, remember
 
 TURNS = (
     ("Which port does the gateway use?", "It is 7443, because 443 is taken."),

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from memkit.archive.archive import Archive
+from memkit.browse.transcript import read_messages
 from memkit.capture.capture import Capture
 from memkit.privacy.redact import leaves_open, without_private, without_unopened
-from memkit.recall.transcript import read_messages
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id

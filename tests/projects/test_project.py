@@ -225,14 +225,6 @@ def test_any_text_can_be_a_remote(url: str) -> None:
 REMOTE = "git@example.com:team/app.git"
 
 
-def test_a_moved_project_keeps_its_name(root: Path, home: Home) -> None:
-    first = repository(root / "first", REMOTE)
-    name = identity(Project(str(first)), home)
-    assert identity(Project(str(first)), home) == name
-    first.rename(root / "second")
-    assert identity(Project(str(root / "second")), home) == name
-
-
 @pytest.mark.parametrize("failure", ["exit 128", "kill -9 $$", "missing"])
 def test_a_failure_of_git_changes_no_name(
     root: Path, home: Home, monkeypatch: pytest.MonkeyPatch, failure: str

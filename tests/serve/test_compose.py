@@ -22,7 +22,7 @@ TEXT = (DOCUMENTS / "compose.yaml").read_text()
 COMPOSE = yaml.safe_load(TEXT)
 SERVER = COMPOSE["services"]["memkit"]
 IMAGE = (DOCUMENTS / "Dockerfile").read_text().replace("\\\n", " ")
-COMMANDS = re.findall(r"^    (docker compose .*)$", (DOCUMENTS / "http.md").read_text(), re.MULTILINE)
+COMMANDS = re.findall(r"^    (docker compose .*)$", (DOCUMENTS / "integrations.md").read_text(), re.MULTILINE)
 
 
 class ServerInContainer(RunningServer):
@@ -39,8 +39,8 @@ def variables() -> dict[str, str]:
     return dict(word.split("=", 1) for word in shlex.split(line))
 
 
-def test_the_page_shows_the_file() -> None:
-    assert f"```yaml\n{TEXT}```" in (DOCUMENTS / "http.md").read_text()
+def test_the_page_links_the_file_and_runs_it() -> None:
+    assert "](compose.yaml)" in (DOCUMENTS / "integrations.md").read_text()
     assert len(COMMANDS) == 3
     assert all(command.startswith("docker compose -f docs/compose.yaml ") for command in COMMANDS)
 

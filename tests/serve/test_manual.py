@@ -1,4 +1,4 @@
-"""The examples of docs/http.md, run as they stand there."""
+"""The examples of docs/integrations.md, run as they stand there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memkit.serve.server import HOST, PORT
 from tests.memory import DAYS, make_memory
 from tests.serve.running import RunningServer
 
-MANUAL = Path(__file__).resolve().parents[2] / "docs" / "http.md"
+MANUAL = Path(__file__).resolve().parents[2] / "docs" / "integrations.md"
 EXAMPLES = re.findall(r"```sh\n(.*?)```", MANUAL.read_text(), re.DOTALL)
 
 

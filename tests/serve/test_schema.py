@@ -29,7 +29,7 @@ from tests.serve.running import RunningServer
 CHECKS = [
     not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance,
 ]  # fmt: skip
-MANUAL = Path(__file__).resolve().parents[2] / "docs" / "http.md"
+MANUAL = Path(__file__).resolve().parents[2] / "docs" / "integrations.md"
 
 CALLS = 19
 
@@ -69,7 +69,7 @@ def test_the_document(document: dict[str, Any]) -> None:
 def test_the_manual_names_every_route(document: dict[str, Any]) -> None:
     named = set(re.findall(r"`(GET|POST|PATCH|DELETE) (/[^\s`?]*)`", MANUAL.read_text()))
     assert named == {(method, path) for method, path, _ in operations(document)}
-    table = MANUAL.read_text().partition("## The calls of agent-memory")[2].partition("\n## ")[0]
+    table = MANUAL.read_text().partition("### The calls of agent-memory")[2].partition("\n### ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ") and "`" in line]
     assert len(rows) == CALLS
 

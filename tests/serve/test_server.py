@@ -202,7 +202,7 @@ def command(*words: str) -> str:
     "code",
     [
         "import memkit.hook.events, memkit.hook.notices, memkit.hook.status_line",
-        "import memkit, memkit.memory, memkit.recall.client, memkit.recall.search, memkit.capture.ingest",
+        "import memkit, memkit.memory, memkit.questions.client, memkit.search.ranking, memkit.capture.ingest",
         "import memkit.service.server, memkit.service.operations, memkit.capture.capture",
         command("--help"),
         command("status"),

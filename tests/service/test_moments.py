@@ -20,7 +20,7 @@ from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from tests.memory import CountingEmbedder, make_memory
-from tests.recall.test_moments import ERROR, FILES
+from tests.pointers.test_moments import ERROR, FILES
 from tests.service.running import REPOSITORY, RunningService, wait_until
 
 COMMAND = {"command": "pytest -q", "description": "Test"}

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from memkit.projects.project import Project
-from memkit.recall.results import SearchRequest
+from memkit.search.results import SearchRequest
 from memkit.service import open_projects
 from memkit.service.listener import NotHereError
 from memkit.service.open_projects import Models, OpenProjects

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -255,18 +254,21 @@ def test_an_older_version_uses_the_newer_ones_service(
     assert service.process.wait(timeout=60) == 0
 
 
-def test_it_marks_what_has_changed_in_git(shared: RunningService) -> None:
+def test_it_marks_what_has_changed_in_git(service: RunningService) -> None:
     """The service asks git, from the place of whoever asks: it has imported what that takes."""
-    repository = ["git", "-C", shared.memory.project.root]
-    person = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    root = Path(service.memory.project.root)
+    day = Path(service.memory.project.memory, "2026-11-21.md")
+    day.write_text("# 2026-11-21\n\n## 09:00 Which color do the sails have? <!-- session:5e550009 turn:5eed0009 branch:side -->\n**Answered** The sails of the ships are red.\n")
+    repository = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@example.com"]
     subprocess.run([*repository, "init", "-qb", "trunk"], check=True)
-    subprocess.run([*repository, *person, "commit", "-qm", "start", "--allow-empty"], check=True)
-    answer = shared.json("search", "--all", "which port")
-    name, *_ = [one["id"] for one in answer["results"] if one["branch"] == "main"]
-    marks = {one["id"]: one.get("git", {}) for one in answer["results"]}
-    assert marks[name]["line"] == "branch main is gone"
-    assert shared.json("expand", name)["sections"][0]["git"]["gone_branch"] == "main"
-    shutil.rmtree(Path(shared.memory.project.root, ".git"))
+    subprocess.run([*repository, "commit", "-qm", "start", "--allow-empty"], check=True)
+
+    def marks() -> dict[str, str]:
+        answer = service.json("search", "--all", "which color do the sails have")
+        return {one["id"]: one["git"]["line"] for one in answer["results"] if "git" in one}
+
+    assert wait_until(marks, "the new day") == {"5eed0009": "branch side is gone"}
+    assert service.json("expand", "5eed0009")["sections"][0]["git"]["gone_branch"] == "side"
 
 
 def test_errors_keep_their_type(shared: RunningService) -> None:

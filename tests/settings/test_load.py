@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,14 @@ def write_theirs(project: Project, text: str) -> None:
 
 def load(home: Home, project: Project | None = None, **environ: str) -> settings_file.Loaded:
     return settings_file.load(home, project, environ=environ)
+
+
+def refusal(make: Callable[[], object]) -> str:
+    """Return the one line with which bad settings are refused."""
+    with pytest.raises(ConfigError) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 def test_each_layer_wins_over_the_one_before(
@@ -131,11 +140,8 @@ def test_other_memkit_variables_are_ignored(home: Home) -> None:
     ("name", "value", "said"),
     [
         ("MEMKIT_SEARCH_KK", "1", "unknown setting search.kk"),
-        ("MEMKIT_SEARCH", "1", "unknown setting search"),
         ("MEMKIT_SEARCH_K", "many", "search.k = 'many'"),
-        ("MEMKIT_SEARCH_BEST_RELEVANCE", "nan", "search.best_relevance = 'nan'"),
         ("MEMKIT_SEARCH_LANGUAGE", "klingon", "search.language = 'klingon'"),
-        ("MEMKIT_CAPTURE_REDACT", '["[A-Z"]', "'[A-Z' is not a regular expression"),
         ("MEMKIT_CAPTURE_REDACT", "[1", "capture.redact = '[1'"),
         ("MEMKIT_CHUNKING_MIN_CHARACTERS", "1000", "more than a quarter of max_characters"),
         ("MEMKIT_INDEX_URI", "localhost:8000", "index.uri = 'localhost:8000'"),
@@ -150,35 +156,9 @@ def test_other_memkit_variables_are_ignored(home: Home) -> None:
     ],
 )
 def test_a_bad_variable_is_named(home: Home, name: str, value: str, said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load(home, **{name: value})
-    assert str(caught.value).startswith(f"{name}: ")
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("search.k = 0", "search.k = 0: must be a whole number from 1 to 1000"),
-        ("search.k = 1.5", "search.k = 1.5: must be a whole number from 1 to 1000"),
-        ("search.k = true", "search.k = True: must be a whole number from 1 to 1000"),
-        ("search.half_life_days = 0", "= 0: must be a number from 0.1 to 36500"),
-        ("search.best_relevance = nan", "= nan: must be a number from 0 to 1"),
-        ("memory.shared = 'perhaps'", "= 'perhaps': must be true or false"),
-        ("memory.paths = 'notes'", "= 'notes': must be a list of strings"),
-        ("memory.paths = ['notes', 1]", "= ['notes', 1]: must be a list of strings"),
-        ("search.language = 1", "= 1: must be text"),
-        ("embedding.query_prefix = 1", "= 1: must be text of at most 200 characters"),
-        ("search.mode = 'best'", "must be context, dense, lexical, rrf or weighted"),
-    ],
-    ids=shown,
-)
-def test_an_error_names_what_is_allowed(home: Home, text: str, said: str) -> None:
-    write_own(home, text)
-    with pytest.raises(ConfigError) as caught:
-        load(home)
-    assert said in str(caught.value)
+    line = refusal(lambda: load(home, **{name: value}))
+    assert line.startswith(f"{name}: ")
+    assert said in line
 
 
 @settings(max_examples=examples(100))
@@ -235,10 +215,7 @@ def test_addresses_of_vectors(home: Home) -> None:
     ],
 )
 def test_bad_addresses_of_vectors(home: Home, name: str, value: str, said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load(home, **{**AZURE, f"MEMKIT_EMBEDDING_{name}": value})
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert said in refusal(lambda: load(home, **{**AZURE, f"MEMKIT_EMBEDDING_{name}": value}))
 
 
 @pytest.mark.parametrize(
@@ -251,11 +228,18 @@ def test_index_uris(home: Home, uri: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("# a\nsearch.k = 0\n", "search.k = 0: must be"),
-        ("search = { mode = 'dense', k = 0 }\n", "search.k = 0: must be"),
-        ("\r\n[search]\r\nk = 0\r\n", "search.k = 0: must be"),
-        ("[memory]\nexclude = [\n'shared = 1',\n]\nshared = 'perhaps'\n", "memory.shared"),
-        ("[capture]\nredact = [\n'fine',\n'[A-Z',\n]\n", "capture.redact"),
+        ("# a\nsearch.k = 0\n", "search.k = 0: must be a whole number from 1 to 1000"),
+        ("search = { mode = 'dense', k = 1.5 }\n", "search.k = 1.5: must be a whole number from 1 to 1000"),
+        ("\r\n[search]\r\nk = true\r\n", "search.k = True: must be a whole number from 1 to 1000"),
+        ("search.half_life_days = 0", "= 0: must be a number from 0.1 to 36500"),
+        ("search.best_relevance = nan", "= nan: must be a number from 0 to 1"),
+        ("[memory]\nexclude = [\n'shared = 1',\n]\nshared = 'perhaps'\n", "= 'perhaps': must be true or false"),
+        ("memory.paths = 'notes'", "= 'notes': must be a list of strings"),
+        ("memory.paths = ['notes', 1]", "= ['notes', 1]: must be a list of strings"),
+        ("search.language = 1", "= 1: must be text"),
+        ("embedding.query_prefix = 1", "= 1: must be text of at most 200 characters"),
+        ("search.mode = 'best'", "must be context, dense, lexical, rrf or weighted"),
+        ("[capture]\nredact = [\n'fine',\n'[A-Z',\n]\n", "'[A-Z' is not a regular expression"),
         ("\nfoo = 1\n", "unknown setting foo;"),
         ("\n[foo]\nbar = 1\n", "unknown setting foo.bar"),
         ("[search]\n[search.deep]\nk = 1\n", "unknown setting search.deep"),
@@ -268,25 +252,20 @@ def test_index_uris(home: Home, uri: str) -> None:
     ],
     ids=shown,
 )
-def test_an_error_names_file_and_setting(home: Home, text: str, said: str) -> None:
+def test_an_error_names_file_setting_and_what_is_allowed(home: Home, text: str, said: str) -> None:
     Path(home.config_file).write_bytes(text.encode())
-    with pytest.raises(ConfigError) as caught:
-        load(home)
-    assert str(caught.value).startswith(f"{home.config_file}: ")
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
+    line = refusal(lambda: load(home))
+    assert line.startswith(f"{home.config_file}: ")
+    assert said in line
 
 
-def test_a_file_that_is_not_utf8(home: Home) -> None:
-    Path(home.config_file).write_bytes(b"# fine\nsearch.mode = '\xff'\n")
-    with pytest.raises(ConfigError, match=r"config\.toml: .*not UTF-8"):
-        load(home)
-
-
-def test_a_directory_in_place_of_the_file(home: Home) -> None:
-    os.mkdir(home.config_file)
-    with pytest.raises(ConfigError, match=r"config\.toml: cannot be read"):
-        load(home)
+def test_a_file_that_cannot_be_read(home: Home) -> None:
+    path = Path(home.config_file)
+    path.write_bytes(b"# fine\nsearch.mode = '\xff'\n")
+    assert "not UTF-8" in refusal(lambda: load(home))
+    path.unlink()
+    path.mkdir()
+    assert refusal(lambda: load(home)).startswith(f"{path}: cannot be read")
 
 
 class TestForThisCall:
@@ -315,11 +294,9 @@ class TestForThisCall:
         ("text", "said"),
         [
             ("search.k=many", "--set: search.k = 'many': must be a whole number from 1 to 1000"),
-            ("search.k=", "--set: search.k = '': must be a whole number from 1 to 1000"),
             ("search.kk=1", "--set: unknown setting search.kk; "),
             ("search.a\nb=1", "--set: unknown setting search.a\ufffdb; "),
             ("capture.redact=[A-Z", "--set: capture.redact = '[A-Z': must be a list of strings"),
-            ("index.uri=somewhere", "--set: index.uri = 'somewhere': must be an absolute path"),
             ("search.k", "--set: write section.name=value, as in --set search.k=10"),
             ("sk-secret", "--set: write section.name=value"),
             ("=sk-secret", "--set: write section.name=value"),
@@ -562,9 +539,7 @@ class TestSave:
         self, home: Home, before: str, key: settings_file.Key, value: str, said: str
     ) -> None:
         write_own(home, before)
-        with pytest.raises(ConfigError) as caught:
-            settings_file.save(home, key, value)
-        assert said in str(caught.value)
+        assert said in refusal(lambda: settings_file.save(home, key, value))
         assert Path(home.config_file).read_text() == before
 
     def test_bad_values_can_be_fixed_one_by_one(self, home: Home) -> None:

@@ -17,11 +17,9 @@ from memkit.capture.summary_queue import SummaryQueue
 from memkit.conversation.turn import Message, ToolCall, ToolUse, Turn
 from memkit.journal.decisions import accepts, decisions
 from memkit.journal.extracts import is_unedited
-from memkit.journal.outcomes import Call
-from memkit.journal.sentences import last_question, plan
+from memkit.journal.sentences import last_question, plan, says_nothing
 from memkit.journal.sessions import open_lines
-from memkit.journal.titles import says_nothing
-from memkit.journal.tool_lines import MAX_TOOLS
+from memkit.journal.tool_lines import MAX_TOOLS, Call
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.summarize.extract import MOST_LINES, MOST_TURNS, make_extract

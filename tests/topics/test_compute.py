@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
@@ -15,8 +14,8 @@ from memkit.topics import clusters, compute
 from memkit.topics.clusters import count_points, read_points
 from memkit.topics.compute import refresh
 from memkit.topics.files import StoredTopics, derived_path, read_derived
-from memkit.topics.labels import LABEL_CHARACTERS, TopicWords, clean, phrases
-from memkit.topics.topic_list import read_topics, rename
+from memkit.topics.labels import LABEL_CHARACTERS, TopicWords, clean, phrase
+from memkit.topics.topic_list import TopicList, read_topics, rename
 from memkit.topics.topic_store import changing_kept, read_kept
 from tests.memory import Memory
 from tests.topics.subjects import SUBJECTS, days, make_subjects
@@ -29,8 +28,22 @@ def memory(tmp_path: Path) -> Memory:
     return make_subjects(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """A memory with its topics. Not to be changed."""
+    memory = make_subjects(tmp_path_factory.mktemp("computed"))
+    run(memory)
+    return memory
+
+
 def run(memory: Memory) -> StoredTopics:
     found = refresh(memory.project, memory.home, memory.settings)
+    assert found is not None
+    return found
+
+
+def shown_topics(memory: Memory, today: date = TODAY) -> TopicList:
+    found = read_topics(memory.project, memory.home, memory.settings, today)
     assert found is not None
     return found
 
@@ -49,19 +62,19 @@ def subjects_of(memory: Memory) -> dict[str, str]:
     return found
 
 
-def test_each_subject_is_a_topic_with_its_words(memory: Memory) -> None:
-    found = run(memory)
-    assert sorted(subjects_of(memory).values()) == sorted(SUBJECTS)
-    assert found.entries == 24 == count_points(memory.snapshot)
+def test_each_subject_is_a_topic_with_its_words(computed: Memory) -> None:
+    found = shown_topics(computed).stored
+    assert sorted(subjects_of(computed).values()) == sorted(SUBJECTS)
+    assert found.entries == 24 == count_points(computed.snapshot)
     assert found.noise == found.entries - sum(one.size for one in found.topics)
     for one in found.topics:
-        subject = subjects_of(memory)[one.id]
+        subject = subjects_of(computed)[one.id]
         assert set(one.label.lower().replace(",", "").split()) <= set(SUBJECTS[subject].split())
         assert sum(one.days.values()) == one.size
         month = 3 + list(SUBJECTS).index(subject)
         assert all(day.startswith(f"2026-{month:02d}-") for day in one.days)
         assert 0 < len(one.entries) <= one.size
-        assert subject in memory.snapshot.chunk(memory.snapshot.find(one.entries[0])).content
+        assert subject in computed.snapshot.chunk(computed.snapshot.find(one.entries[0])).content
 
 
 def test_ids_labels_and_members_survive_a_refresh(memory: Memory) -> None:
@@ -74,13 +87,11 @@ def test_ids_labels_and_members_survive_a_refresh(memory: Memory) -> None:
     after = run(memory)
     assert {one.id for one in after.topics} == {one.id for one in before.topics}
     assert after.entries == 36
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None
+    shown = shown_topics(memory)
     assert (shown.find(name).label, shown.find(name).is_named) == ("My subject", True)
     assert after.topics[0].label != "My subject"  # the file that can be derived has made ones only
     rename(memory.project, memory.home, name, "")
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None and not shown.find(name).is_named
+    assert not shown_topics(memory).find(name).is_named
 
 
 def test_the_derived_file_can_be_deleted(memory: Memory) -> None:
@@ -108,8 +119,7 @@ def test_a_topic_that_disappears_keeps_its_label_for_its_return(memory: Memory) 
         memory.path(path).unlink()
     memory.sync()
     run(memory)
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None
+    shown = shown_topics(memory)
     with pytest.raises(NotFoundError, match=rf"{name} disappeared on \d{{4}}-"):
         shown.find(name)
     changes = len(shown.kept.changes)
@@ -119,31 +129,18 @@ def test_a_topic_that_disappears_keeps_its_label_for_its_return(memory: Memory) 
         memory.write(path, text)
     memory.sync()
     run(memory)
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None
+    shown = shown_topics(memory)
     assert shown.find(name).label == "Vegetables"
-
-
-def test_a_killed_refresh_is_repeated_with_the_same_ids(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(compute, "write_derived", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            run(memory)
-    names = set(read_kept(memory.home, memory.project).topics)
-    assert len(names) == 3
-    found = run(memory)
-    assert {one.id for one in found.topics} == names
-    assert read_kept(memory.home, memory.project).changes == []
 
 
 def test_a_label_given_during_a_refresh_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     name = run(memory).topics[0].id
 
-    def rename_meanwhile(words: Sequence[TopicWords]) -> list[str]:
+    def rename_meanwhile(words: TopicWords) -> str:
         rename(memory.project, memory.home, name, "Meanwhile")
-        return phrases(words)
+        return phrase(words)
 
-    monkeypatch.setattr(compute, "phrases", rename_meanwhile)
+    monkeypatch.setattr(compute, "phrase", rename_meanwhile)
     run(memory)
     assert read_kept(memory.home, memory.project).topics[name].label == "Meanwhile"
 
@@ -166,11 +163,9 @@ def test_few_or_equal_entries(tmp_path: Path) -> None:
     assert set(clusters.group(same, points).tolist()) <= {-1, 0, 1, 2}
 
 
-def test_importance_and_relations(memory: Memory) -> None:
-    run(memory)
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None
-    subjects = subjects_of(memory)
+def test_importance_and_relations(computed: Memory) -> None:
+    shown = shown_topics(computed)
+    subjects = subjects_of(computed)
     assert subjects[shown.topics[0].id] == "garden"  # the latest; all have one size
     for one in shown.topics:
         assert 0 <= one.recency <= 1 and 0 < one.size_score <= 1 and 0 <= one.stored.centrality <= 1
@@ -178,27 +173,22 @@ def test_importance_and_relations(memory: Memory) -> None:
         assert one.importance == pytest.approx(parts)
         assert sum(one.weeks.values()) == one.stored.size
     garden = shown.topics[0]
-    later = read_topics(memory.project, memory.home, memory.settings, date(2026, 6, 19))
-    assert later is not None
+    later = shown_topics(computed, date(2026, 6, 19))
     assert later.find(garden.id).recency == pytest.approx(garden.recency / 2)  # 30 days
     assert garden.weeks.keys() <= {"2026-W18"}
 
 
-def test_topics_of_search_results(memory: Memory) -> None:
-    run(memory)
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None
-    by_name = {subject: one for one, subject in subjects_of(memory).items()}
+def test_topics_of_search_results(computed: Memory) -> None:
+    shown = shown_topics(computed)
+    by_name = {subject: one for one, subject in subjects_of(computed).items()}
     key = next(iter(shown.kept.topics[by_name["billing"]].members))
     other = next(iter(shown.kept.topics[by_name["garden"]].members))
     found = shown.holding([((key,), 0.9), ((other, "unknown"), 0.5)])
     assert [(one.id, score) for one, score in found] == [(by_name["billing"], 0.9), (by_name["garden"], 0.5)]
 
 
-def test_prefixes_of_ids(memory: Memory) -> None:
-    run(memory)
-    shown = read_topics(memory.project, memory.home, memory.settings, TODAY)
-    assert shown is not None
+def test_prefixes_of_ids(computed: Memory) -> None:
+    shown = shown_topics(computed)
     name = shown.topics[0].id
     assert shown.find(name[:6].upper()).id == name
     with pytest.raises(NotFoundError):
@@ -240,5 +230,5 @@ def test_labels_are_short_and_printable() -> None:
     assert clean("a\x1b[31m b\n\n c\u202e d") == "a [31m b c d"
     assert len(clean("word " * 40)) <= LABEL_CHARACTERS
     words = TopicWords(("gateway", "gateways", "port", "x" * 60, "proxy"), (("staging", "gateway"),))
-    assert phrases([words]) == ["staging gateway, port, proxy"]
-    assert phrases([TopicWords((), ())]) == ["unnamed"]
+    assert phrase(words) == "staging gateway, port, proxy"
+    assert phrase(TopicWords((), ())) == "unnamed"

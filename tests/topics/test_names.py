@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from memkit.topics.files import derived_path
 from memkit.topics.names import read_labels, unnamed_topics
 from memkit.topics.topic_list import rename
 from memkit.topics.topic_store import read_kept
-from tests.messages_api import Failure, MessagesApi, Request, Stopped, text, tool
+from tests.messages_api import MessagesApi, tool
 from tests.topics.names_stage import (
     NAMED,
     SAID,
@@ -300,46 +299,16 @@ def test_a_run_stops_after_its_calls_and_after_what_concerns_all(
     assert len(failed.failures) == 1
 
 
-# Through the Messages API
-
-
-@pytest.fixture
-def over_http(tmp_path: Path) -> Any:
+def test_names_over_http(tmp_path: Path) -> None:
     with MessagesApi() as api:
         stage = NameStage(tmp_path, base_url=api.url)
-        stage.name = lambda **_: _name_over_http(stage)  # type: ignore[method-assign]
-        yield stage, api
-
-
-def _name_over_http(stage: NameStage) -> names.TopicNames:
-    found = names.TopicNames(stage.memory.home, lambda chosen: AnthropicProvider(chosen, {"ANTHROPIC_API_KEY": "k"}))
-    found.name(stage.memory.project, stage.memory.settings)
-    return found
-
-
-def test_names_over_http(over_http: tuple[NameStage, MessagesApi]) -> None:
-    stage, api = over_http
-    api.script = lambda request: [tool(names.TOOL, labels=labels_for(request.text))]
-    assert stage.name().summary == "3 named by a model"
-    assert stage.labels == NAMED
-    assert len(api.model_calls) == 1
-    assert stage.name().summary == ""
-    assert len(api.requests) == 1
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [Failure(500), [text("I would rather talk.")], Stopped([text("No.")], "refusal"), [tool(names.TOOL, labels="x")]],
-)
-def test_failures_over_http(over_http: tuple[NameStage, MessagesApi], reply: Any) -> None:
-    stage, api = over_http
-    words = stage.labels
-    script: Callable[[Request], Any] = lambda request: reply  # noqa: E731
-    api.script = script
-    found = stage.name()
-    assert found.summary.startswith("not named by a model: ") and "\n" not in found.summary
-    assert stage.labels == words
-    assert [call.outcome == "ok" for call in stage.calls] == [False]
+        api.script = lambda request: [tool(names.TOOL, labels=labels_for(request.text))]
+        for summary in ("3 named by a model", ""):
+            found = names.TopicNames(stage.memory.home, lambda chosen: AnthropicProvider(chosen, {"ANTHROPIC_API_KEY": "k"}))
+            found.name(stage.memory.project, stage.memory.settings)
+            assert found.summary == summary
+        assert stage.labels == NAMED
+        assert len(api.model_calls) == len(api.requests) == 1
 
 
 # Files

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from memkit.agents.claude_code.tools import role_of
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.claude_code.turn import human_text
+from memkit.agents.tools import role_of
 from memkit.errors import TranscriptError
 from memkit.files import read_regular
 from memkit.privacy.redact import skips, without_private

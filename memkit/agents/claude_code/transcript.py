@@ -19,7 +19,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
-from memkit.agents.claude_code.tools import SHELL
+from memkit.agents.tools import SHELL
 from memkit.conversation.values import clean, cleaned, parse_time
 from memkit.errors import TranscriptError
 from memkit.files import open_regular
@@ -50,7 +50,7 @@ _SILENT = frozenset(
 )
 
 _TYPED = re.compile(r"(?:User has|Your questions have been) answered|The user doesn't want to ")
-"""How tool results begin that hold typed text: answers to Claude's questions, reasons for refusing a call."""
+"""The start of a tool result with typed text: an answer to a question, or a reason to refuse a call."""
 
 _COMMAND_ID = "!"
 """The ID of a command that the user ran with `!`. Claude Code gives it none."""
@@ -274,8 +274,8 @@ class Transcript:
 def _command_blocks(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """Return a command that the user ran with `!`, or its output, as a call of Bash; other blocks unchanged.
 
-    The client writes `<bash-input>`, then `<bash-stdout>` and `<bash-stderr>`, in entries of their own. It
-    escapes the output, and writes all output of a command that failed to the last tag (2.1.330).
+    The client writes `<bash-input>` to one entry, and `<bash-stdout>` with `<bash-stderr>` to the next. It
+    escapes the output, and writes all output of a failed command to the last tag (2.1.330).
     """
     if len(blocks) != 1 or blocks[0].kind != "text":
         return blocks

@@ -148,7 +148,7 @@ def read_turns(transcript: Transcript, *, follows_forks: bool = True) -> Iterato
                 current.id, current.origin = turn_id("", "", current.uuid, ""), entry.origin
             current.prompt_id = ""
         current.end = entry.end
-        # What a sub-agent did is shown with the turn; the exchange is the session's own.
+        # The digest shows a sub-agent's calls. The exchange has entries of the session only.
         if current.entries[-1] != entry.start and not entry.is_progress:
             current.entries.append(entry.start)
         if entry.prompt_id and entry.text.startswith("<task-notification>"):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from memkit.agents.claude_code import transcript as transcript_module
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.claude_code.turn import read_turns
+from memkit.browse.transcript import read_messages
 from memkit.conversation.turn import Turn
-from memkit.recall.transcript import read_messages
 from tests.builders import SESSION
 from tests.capture.stage import Stage, prompt_id
 from tests.ci import IN_CI, every

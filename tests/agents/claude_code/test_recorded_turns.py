@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from memkit.agents.claude_code.exchange import messages_of
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.claude_code.turn import read_turns
+from memkit.browse.transcript import read_messages
 from memkit.conversation.turn import Turn
 from memkit.journal.tool_lines import tool_line
-from memkit.recall.transcript import read_messages
 from tests.builders import Lines
 from tests.capture.places import RECORDED
 from tests.ci import IN_CI

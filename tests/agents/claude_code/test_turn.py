@@ -10,15 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.agents.claude_code import transcript as transcript_module
 from memkit.agents.claude_code.files import transcripts_in
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.claude_code.turn import read_turns
 from memkit.conversation.turn import ToolCall, Turn
 from tests.builders import Lines
 from tests.ci import IN_CI
-
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "transcripts"
 
 
 def turns_of(path: Path, offset: int = 0) -> list[Turn]:
@@ -27,65 +24,6 @@ def turns_of(path: Path, offset: int = 0) -> list[Turn]:
 
 def remembered(path: Path) -> list[Turn]:
     return [turn for turn in turns_of(path) if turn.is_memory]
-
-
-@pytest.fixture
-def large() -> Path:
-    path = SHARED / "large-conversation.jsonl"
-    if not path.exists():
-        pytest.skip("the shared transcripts are not here")
-    return path
-
-
-def test_the_human_entries_of_the_large_conversation(large: Path) -> None:
-    """28 entries a person stands behind; 21 are prompts, and these are why the others are not."""
-    human = []
-    for line in large.read_text().splitlines():
-        entry = json.loads(line)
-        if entry["type"] == "user":
-            content = entry["message"]["content"]
-            if isinstance(content, str) or content[0]["type"] == "text":
-                human.append(entry["uuid"][:8])
-    assert len(human) == 28
-    no_prompts = {
-        "f12bf36b": "a meta entry, the caveat before local commands",
-        "f29b649c": "/context, which the client answers itself",
-        "7ea953db": "the output of /context",
-        "a09c0d68": "interrupted by the user",
-        "b6701fd9": "interrupted by the user",
-        "a40f3f51": "interrupted by the user for tool use",
-        "56f427b3": "interrupted by the user for tool use",
-    }
-    unasked, *asked = remembered(large)
-    assert unasked.prompt == ""  # the file begins in the middle of a turn
-    assert unasked.answer.startswith("✅ **SUCCESS")
-    prompts = [turn.uuid[:8] for turn in asked]
-    assert len(prompts) == 21
-    assert prompts == [name for name in human if name not in no_prompts]
-    assert sum(len(turn.tools) for turn in turns_of(large)) == 152 - _calls_before_first(large)
-
-
-def _calls_before_first(path: Path) -> int:
-    """Tool calls before anything is said or asked: the file begins in the middle of a turn."""
-    first = turns_of(path)[0].start
-    head = path.read_bytes()[:first].decode()
-    return head.count('"type":"tool_use"')
-
-
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [
-        ("medium-conversation", 0),
-        ("tiny-conversation", 2),
-        ("edge_cases", 4),
-        ("representative_messages", 4),
-    ],
-)
-def test_the_other_transcripts_of_2025(name: str, count: int) -> None:
-    path = SHARED / f"{name}.jsonl"
-    if not path.exists():
-        pytest.skip("the shared transcripts are not here")
-    assert len(remembered(path)) == count
 
 
 def test_a_turn_is_a_prompt_and_all_that_followed(tmp_path: Path) -> None:
@@ -296,15 +234,14 @@ def test_half_written_and_broken_lines(tmp_path: Path) -> None:
     assert [turn.answer for turn in turns_of(path)] == ["1"]
 
 
-def test_lines_that_are_too_long_are_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(transcript_module, "MAX_LINE_BYTES", 1000)
-    path = Lines().prompt("One", "p1").answer("x" * 5000).answer("short").write(tmp_path)
-    transcript = Transcript(path)
-    (turn,) = read_turns(transcript)
-    assert turn.answer == "short"
-    assert transcript.counts["too long"] == 1
+def test_text_before_any_prompt(tmp_path: Path) -> None:
+    lines = Lines().add(
+        "assistant", [{"type": "text", "text": "API Error: 500"}], isApiErrorMessage=True
+    )
+    lines.answer("The nightly build is red.").prompt("Why?").answer("A test.")
+    first, second = turns_of(lines.write(tmp_path))
+    assert (first.prompt, first.answer, first.is_memory) == ("", "The nightly build is red.", True)
+    assert (second.prompt, second.answer) == ("Why?", "A test.")
 
 
 json_values = st.recursive(
@@ -359,48 +296,3 @@ def test_no_line_is_fatal(tmp_path_factory: pytest.TempPathFactory, lines: list[
     for turn in turns_of(path):
         assert isinstance(turn.is_memory, bool)
         assert turn.start < turn.end <= path.stat().st_size
-
-
-steps = st.lists(
-    st.sampled_from(["prompt", "answer", "work", "interrupt", "noise"]), min_size=1, max_size=14
-)
-
-
-@settings(max_examples=60 if IN_CI else 12)
-@given(steps=steps, cut=st.floats(0, 1))
-def test_reading_in_two_parts_equals_reading_at_once(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[str], cut: float
-) -> None:
-    lines = Lines()
-    for number, step in enumerate(steps):
-        if step == "prompt":
-            lines.prompt(f"prompt {number}", f"0000{number:04x}-1111-4222-8333-444444444444")
-        elif step == "answer":
-            lines.answer(f"answer {number}")
-        elif step == "work":
-            lines.call("Bash", f"t{number}", command="x").result(f"t{number}", "ok")
-        elif step == "interrupt":
-            lines.interrupt()
-        else:
-            lines.add("progress")
-    whole = lines.text.encode()
-    path = tmp_path_factory.mktemp("t") / "s.jsonl"
-    path.write_bytes(whole[: int(len(whole) * cut)])
-    before = turns_of(path)
-    path.write_bytes(whole)
-    resumed = turns_of(path, before[-1].start) if before else turns_of(path)
-    joined = {turn.id: turn for turn in [*before, *resumed]}
-    expected = {turn.id: turn for turn in turns_of(path)}
-    assert list(joined) == list(expected)
-    assert [t.answer for t in joined.values()] == [t.answer for t in expected.values()]
-    assert [len(t.tools) for t in joined.values()] == [len(t.tools) for t in expected.values()]
-
-
-def test_text_before_any_prompt(tmp_path: Path) -> None:
-    lines = Lines().add(
-        "assistant", [{"type": "text", "text": "API Error: 500"}], isApiErrorMessage=True
-    )
-    lines.answer("The nightly build is red.").prompt("Why?").answer("A test.")
-    first, second = turns_of(lines.write(tmp_path))
-    assert (first.prompt, first.answer, first.is_memory) == ("", "The nightly build is red.", True)
-    assert (second.prompt, second.answer) == ("Why?", "A test.")

@@ -1,0 +1,1 @@
+"""Read a memory: names, sections, transcripts, sessions, files, and their marks from git."""

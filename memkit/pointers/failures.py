@@ -1,0 +1,264 @@
+"""Failures that are the same, what was run after one when it did not come back, and what worked of a tool.
+
+    **Did** Bash `pytest -q` → failed: ModuleNotFoundError: No module named yaml
+            Bash `pip install pyyaml` → Successfully installed pyyaml-6.0.2
+            Bash `pytest -q` → 12 passed
+
+Two failures are the same if their messages have the same words, apart from numbers, paths, and IDs.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from memkit import anchors
+from memkit.agents.tools import role_of
+from memkit.archive.archive import Archive
+from memkit.conversation.turn import ToolCall
+from memkit.files import MOST_BYTES
+from memkit.hook.entries import OwnEntries, days, did_words, heading_words, read_days, sections_of
+from memkit.journal.tool_lines import WRAPS, Call, is_step, read_call, telling_line, tool_line
+from memkit.journal.turn_parts import read_parts
+from memkit.paths import Home
+from memkit.projects.project import Project
+from memkit.text import one_line
+
+ALIKE, LEAST_WORDS = 0.8, 2
+"""The least share of their words that both messages have, and of telling ones: "1 failed" has none."""
+
+STEPS, MOST_STEPS = 2, 6  # the last ones before the call that passed: in a pointer, and in `memkit fix`
+COMMAND_CHARACTERS, SHOWN_CHARACTERS, REASON_CHARACTERS = 60, 90, 300
+
+_PREFIX = re.compile(
+    r"\A\s*(?:cd\s[^;&|]+(?:&&|;)\s*|(?:export\s+)?[A-Za-z_]\w*=\S*\s+(?:&&\s*)?|(?:time|sudo|env|npx|uvx)\s+"
+    r"|(?:uv|poetry|pipenv|bundle)\s+(?:run|exec)\s+(?:-\S+\s+)*|timeout\s+\S+\s+"
+    r"|(?:\S*/)?python[\d.]*\s+(?:-\S\s+)*-m\s+)*"
+)
+_PROGRAM = re.compile(r"(?:[^\s/]*/)*([\w.+-]+)")
+_SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
+_SCRIPTS = frozenset({"compose", "run", "exec", "run-script"})
+_MAIN = frozenset({"bash", "node", "python", "ruby", "sh"})
+
+_TEST = re.compile(r"\S+::\S+|https?://\S+")
+_PATH = re.compile(r"(?:[\w.~@-]*/)+[\w.@+-]*|(?<![\w.])[\w-]+\.[A-Za-z]{1,5}\b(?![.(])")
+_HEX = re.compile(r"\b(?:0x[0-9a-f]+|(?=[a-f]*\d)[0-9a-f]{7,})\b", re.IGNORECASE)
+_WORDS = re.compile(r"[^\W\d_]{2,}")
+_NAMES = re.compile(
+    r"""(?<!\w)['"`‘“]([\w.@:-]{1,80})['"`’”](?!\w)|\b([A-Z]{1,3}\d{3,5})\b(?![.\w-])"""
+    r"""|(?<![\w-])(--[a-z][\w-]+)|([\w.-]+)[=~>]=\d"""
+)
+"""Failures of the same words differ in these: quoted names, codes such as E0432, options, and packages."""
+
+_NO_SUBJECT = frozenset(
+    """actual and any are assert assertionerror bash but can cannot code command could did directory does
+    error errors eval exist exists exit exited expected failed failure failures fatal file files for found
+    from got has line not passed process received returned status such test tests that the was with""".split()
+)
+_CUT, _PARTS, _ID = re.compile(r"[…\\]\Z|<<"), re.compile(r"&&|\|\|?|[;\n]"), re.compile(r"[-_.:]\w*\d|^\d")
+_EDITS = re.compile(r"\bsed\s+(?:-\S+\s+)*-i")
+_INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
+
+
+class Failure(NamedTuple):
+    """The identity of a failure: the message, its words, the names in it, and the file that it names."""
+
+    reason: str
+    words: tuple[str, ...]
+    names: frozenset[str]
+    file: str
+
+    @property
+    def tells(self) -> bool:
+        """Whether the message says anything about the cause."""
+        return self.matches(self)
+
+    def matches(self, other: Failure) -> bool:
+        """Return whether two failures are the same. Of a message that was cut, the other may have more."""
+        theirs = other.words[: len(self.words)] if self.reason.endswith("…") else other.words
+        ours = self.words[: len(theirs)] if other.reason.endswith("…") else self.words
+        both = set(ours) & set(theirs)
+        is_other_file = bool(self.file and other.file) and self.file != other.file
+        telling = {word for word in both - _NO_SUBJECT if len(word) > 2}
+        rest = {word for word in telling if not any(word in name for name in self.names | other.names)}
+        is_named = self.names <= other.names or other.names <= self.names or len(rest) >= 3 * LEAST_WORDS
+        if len(telling) < LEAST_WORDS + is_other_file or WRAPS.search(other.reason):
+            return False
+        return is_named and len(both) >= ALIKE * len({*ours, *theirs})
+
+
+def failure_of(reason: str) -> Failure:
+    """Return what identifies a failure with this message."""
+    reason = one_line(reason, REASON_CHARACTERS)
+    said = _TEST.sub(" ", reason)
+    files = [match.rstrip("/").rpartition("/")[2] for match in _PATH.findall(said)]
+    said = _HEX.sub(" ", _PATH.sub(" ", said))
+    found = _NAMES.findall(said)
+    names = {name.lower() for groups in found for name in groups if name and not _ID.search(name)}
+    words = tuple(_WORDS.findall(said.lower()))
+    return Failure(reason, words, frozenset(names), next(filter(None, files), ""))
+
+
+def family(command: str) -> str:
+    """Return the program and subcommand that `command` runs first, such as `git push` or `npm run build`."""
+    words = _PREFIX.sub("", command.strip()).split()
+    program = _PROGRAM.match(words[0]) if words else None
+    name = re.sub(r"^(python|node|ruby)[\d.]+$", r"\1", program[1] if program else "".join(words[:1]))
+    rest = [word for word in words[1:4] if not word.startswith("-")]
+    if name in _MAIN:
+        return " ".join([name, *(one.rpartition("/")[2] for one in rest[:1])])
+    if not rest or not _SUBCOMMAND.fullmatch(rest[0]):
+        return name
+    return " ".join([name, *rest[: 2 if rest[0] in _SCRIPTS else 1]])
+
+
+class Way(NamedTuple):
+    """A failure among the calls of a session, and the `last` one, which passed; None if it was not solved."""
+
+    calls: Sequence[Call]
+    at: int
+    last: int | None
+
+    @property
+    def text(self) -> str:
+        """The failure and what became of it, in one line."""
+        failed, between = self.calls[self.at], self.calls[self.at + 1 : self.last]
+        shown = list(dict.fromkeys(_shown(step) for step in between if _is_step(step)))[-STEPS:]
+        steps, command = ", then ".join(shown), _shown(failed)
+        reason = one_line(failed.reason, SHOWN_CHARACTERS).rstrip(" .:;")
+        if self.last is None:
+            then = f" (then {steps}; not run again)" if steps else ""
+            return f"{command} failed the same way: {reason}; not solved{then}"
+        passed = self.calls[self.last]
+        again = "it passed" if passed.given == failed.given else f"{_shown(passed)} passed"
+        return f"{command} failed: {reason}; {again} {f'after {steps}' if steps else 'when it was run again'}"
+
+
+def way_past(calls: Sequence[Call], met: Failure) -> Way | None:
+    """Return the last failure like `met` that the calls of a session got past, or else met; or None."""
+    numbers = [n for n, one in enumerate(calls) if one.says_why and met.matches(failure_of(one.reason))]
+    end = len(calls)
+    for at in reversed(numbers):
+        wanted = family(calls[at].given)
+        for last in range(at + 1, end):
+            if calls[last].has_passed and family(calls[last].given) == wanted:
+                return Way(calls, at, last)
+        end = at
+    return Way(calls, numbers[-1], None) if numbers else None
+
+
+def _is_step(call: Call) -> bool:
+    looks = is_step(_PREFIX.sub("", call.given)) and not _EDITS.search(call.given)
+    is_command = role_of(call.name) == "shell" and not looks
+    return not call.has_failed and (is_command or role_of(call.name) == "edit")
+
+
+def _shown(call: Call) -> str:
+    shown = one_line(call.given, COMMAND_CHARACTERS)
+    return f"{call.name} {shown}" if role_of(call.name) == "edit" else f"`{shown.replace('`', chr(39))}`"
+
+
+class _DatedCall(NamedTuple):
+    line: Call
+    date: str
+    session: str
+    id: str
+
+
+class Fix(NamedTuple):
+    """The commands after a failure in the turn `id`; `passed` is "" if it was not solved there."""
+
+    date: str
+    session: str
+    id: str
+    command: str
+    error: str
+    steps: list[str]
+    passed: str
+
+
+class Invocation(NamedTuple):
+    """A command that worked, how often, and the turn of the last time."""
+
+    command: str
+    times: int
+    date: str
+    id: str
+
+
+def find_fixes(project: Project, home: Home, error: str, hide: Callable[[str], str]) -> list[Fix]:
+    """Return what was run after this error, newest first, the unsolved ones last. `hide` redacts."""
+    met, whole, found = error_met(error, hide), _whole_commands(home), []
+    for calls in _sessions(project, home) if met.tells else ():
+        if way := way_past([one.line for one in calls], met):
+            failed, between = calls[way.at], calls[way.at + 1 : way.last]
+            steps = list(dict.fromkeys(whole(one) for one in between if _is_step(one.line)))[-MOST_STEPS:]
+            passed = "" if way.last is None else whole(calls[way.last])
+            found.append(Fix(*failed[1:], whole(failed), failed.line.reason, steps, passed))
+    return sorted(found, key=lambda one: not one.passed)
+
+
+def find_invocations(project: Project, home: Home, tool: str) -> list[Invocation]:
+    """Return the commands with `tool` that worked, the most frequent first."""
+    found, whole = dict[str, list[_DatedCall]](), _whole_commands(home)
+    for calls in _sessions(project, home):
+        for one in reversed(calls):
+            if one.line.has_passed and _uses(one.line.given, tool):
+                found.setdefault(whole(one), []).append(one)
+    shown = [Invocation(command, len(ran), ran[0].date, ran[0].id) for command, ran in found.items()]
+    return sorted(shown, key=lambda one: -one.times)
+
+
+def _sessions(project: Project, home: Home) -> list[list[_DatedCall]]:
+    """Return the calls of each session that this home wrote, the last active session first."""
+    own, found = OwnEntries(home, project.root), dict[str, list[_DatedCall]]()
+    for day, text in reversed(list(read_days(project, days(project), MOST_BYTES))):
+        for heading, _, turns in sections_of(text):
+            session = anchors.parse(heading).get("session", "")
+            for line, body in turns:
+                if did_words(heading_words(line), body) in own:
+                    turn, tools = anchors.parse(line).get("turn", ""), read_parts(f"{line}\n{body}").tools
+                    calls = [_DatedCall(read_call(one), day, session, turn) for one in tools]
+                    found[session] = [*found.pop(session, []), *calls]
+    return list(reversed(found.values()))
+
+
+def _whole_commands(home: Home) -> Callable[[_DatedCall], str]:
+    """Return a function for the command of a call as the archive has it: a digest may show its start."""
+
+    @functools.cache
+    def archived(session: str) -> dict[tuple[str, str], str]:
+        found = {}
+        for turn in Archive(home).turns(session):
+            for tool in (tool for message in turn.messages for tool in message.tools if tool.input):
+                line = tool_line(ToolCall(tool.name, tool.input), (turn.project, turn.cwd), str)
+                found[turn.id, read_call(line).given] = str(tool.input.get("command"))
+        return found
+
+    def whole(call: _DatedCall) -> str:
+        name, given = call.line.name, call.line.given
+        if role_of(name) == "edit":
+            return f"{name} {given}"
+        is_cut = _CUT.search(given) or any(given.count(quote) % 2 for quote in "'\"")
+        return archived(call.session).get((call.id, given), given) if is_cut else given
+
+    return whole
+
+
+def error_met(error: str, hide: Callable[[str], str]) -> Failure:
+    """Return what identifies the failure of a command that wrote this error. It is redacted first."""
+    error = hide(error)
+    reason = telling_line(error, has_failed=True)
+    lines = (one_line(line, REASON_CHARACTERS) for line in error.split("\n"))
+    return failure_of(next((line for line in lines if line.startswith(reason.removesuffix(" …"))), reason))
+
+
+def _uses(command: str, tool: str) -> bool:
+    """Return whether a part of a command runs `tool`, also through another program: `npx playwright test`."""
+    for part in _PARTS.split(command):
+        before, found, _ = f" {re.sub(r'[^ ]*/', '', part)} ".partition(f" {tool} ")
+        if found and not (before.strip() and is_step(part)) and _INSTALLS.isdisjoint(before.split()):
+            return True
+    return False

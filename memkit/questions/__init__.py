@@ -1,0 +1,1 @@
+"""Answer a question: its period, an overview or ranked results, and their layout."""

@@ -1,1 +1,0 @@
-"""Search and recall: from a question to the original exchange."""

@@ -1,0 +1,1 @@
+"""Rank the entries of a memory: corpus, signals, corrections, and results."""
