@@ -243,7 +243,7 @@ class _Entry:
 
 
 class _Change(NamedTuple):
-    """One commit's change of a file. The newest has number 1; `new_name` is "" without a rename."""
+    """One commit's change of a file. A later commit has a higher number; `new_name` is "" without a rename."""
 
     number: int
     commit: str
@@ -255,12 +255,13 @@ class _Change(NamedTuple):
 class _History:
     """The changes of all commits up to `commit` since a time, read from git in a thread."""
 
-    def __init__(self, worktree: str, commit: str, since: float) -> None:
+    def __init__(self, worktree: str, commit: str, since: float, earlier: _History | None) -> None:
         self.commit = commit
         self.since = since
         self.changes: dict[str, list[_Change]] = {}  # oldest first
+        self._commits = 0
         self._worktree = worktree
-        self._thread = threading.Thread(target=self._read, name="git-history", daemon=True)
+        self._thread = threading.Thread(target=self._read, args=[earlier], name="git-history", daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
@@ -268,19 +269,30 @@ class _History:
         self._thread.join(max(0.0, seconds))
         return not self._thread.is_alive()
 
-    def _read(self) -> None:
+    def _read(self, earlier: _History | None) -> None:
+        revisions, changes, count = "HEAD", dict[str, list[_Change]](), 0
+        if earlier is not None and earlier.wait(_HISTORY_SECONDS) and self._follows(earlier):
+            revisions, changes, count = f"{earlier.commit}..HEAD", {**earlier.changes}, earlier._commits
         # No programs for diffs: a repository's settings name those. No paths: git finds a rename only if it
         # sees both names.
         answer = run_git(
             self._worktree, "log", "-z", f"--max-age={int(self.since)}", f"--max-count={_MOST_CHANGES}",
             "--numstat", "-w", "-M", "--no-ext-diff", "--no-textconv", "--no-color",
-            "--format=tformat:%x01%H %ct", "HEAD", "--", seconds=_HISTORY_SECONDS,
+            "--format=tformat:%x01%H %ct", revisions, "--", seconds=_HISTORY_SECONDS,
         )  # fmt: skip
-        changes: dict[str, list[_Change]] = {}
         if answer is not None and not answer[0]:
-            for path, change in _changes(os.fsdecode(answer[1]), _shallow(self._worktree)):
-                changes.setdefault(path, []).insert(0, change)
+            output = os.fsdecode(answer[1])
+            self._commits = count + output.count("\x01")
+            for path, change in reversed([*_changes(output, self._commits, _shallow(self._worktree))]):
+                changes[path] = [*changes.get(path, ()), change]
         self.changes = changes
+
+    def _follows(self, earlier: _History) -> bool:
+        """Return whether this history goes on from an earlier one, as after a commit, but not after a rebase."""
+        if not earlier.commit or not earlier.changes or earlier.since > self.since:
+            return False
+        answer = run_git(self._worktree, "merge-base", "--is-ancestor", earlier.commit, "HEAD", seconds=SECONDS)
+        return answer is not None and answer[0] == 0
 
 
 _histories: dict[str, _History] = {}
@@ -291,21 +303,21 @@ def _history(worktree: str, since: float) -> _History:
     commit = head(worktree).commit
     known = _histories.pop(worktree, None)
     if known is None or known.commit != commit or known.since > since:
-        known = _History(worktree, commit, since)
+        known = _History(worktree, commit, min(since, known.since) if known else since, known)
     while len(_histories) >= _MOST_HISTORIES:
         del _histories[next(iter(_histories))]
     _histories[worktree] = known
     return known
 
 
-def _changes(output: str, shallow: Collection[str]) -> Iterator[tuple[str, _Change]]:
-    """Yield each file that a commit of git's log changed, newest commit first."""
-    number, commit, seconds = 0, "", 0.0
+def _changes(output: str, last: int, shallow: Collection[str]) -> Iterator[tuple[str, _Change]]:
+    """Yield each file that a commit of git's log changed. The newest commit comes first, with number `last`."""
+    number, commit, seconds = last + 1, "", 0.0
     parts = iter(output.split("\0"))
     for part in parts:
         if part.startswith("\x01"):
             commit, _, when = part[1:].partition(" ")
-            number, seconds = number + 1, float(when) if when.isdigit() else 0.0
+            number, seconds = number - 1, float(when) if when.isdigit() else 0.0
         elif part.count("\t") >= 2:
             added, removed, path = part.strip("\n").split("\t", 2)
             new_name = ""
@@ -445,13 +457,13 @@ class _Repository:
 
 def _follow(changes: dict[str, list[_Change]], path: str, since: float) -> tuple[str, list[str]]:
     """Return the present name of a file, and the commits after `since` that rewrote it, oldest first."""
-    name, last = path, _MOST_CHANGES + 1
+    name, last = path, 0
     rewrites: list[str] = []
     found = True
     while found:
         found = False
         for change in changes.get(name, ()):
-            if change.time <= since or change.number >= last:
+            if change.time <= since or change.number <= last:
                 continue
             if change.is_rewrite:
                 rewrites.append(change.commit)

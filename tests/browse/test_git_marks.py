@@ -138,8 +138,13 @@ def test_history_that_comes_late_is_there_for_the_next_search(repository: Path) 
     assert find_marks([entry], seconds=0.0)[0].changed == {"src/a.py": 1}
     commit(repository, "2026-11-22", src__a_py="3")
     assert find_marks([entry], seconds=AMPLE)[0].changed == {"src/a.py": 2}
-    older = EntryText(str(repository), "src/a.py", "2026-10-20", "main")
-    assert find_marks([older], seconds=AMPLE)[0].changed == {"src/a.py": 3}
+    git(repository, "commit", "-q", "--amend", "-m", "other", day="2026-11-22")
+    assert find_marks([entry], seconds=AMPLE)[0].changed == {"src/a.py": 2}
+    git(repository, "mv", "src/a.py", "src/b.py")
+    commit(repository, "2026-11-23", src__b_py="3")
+    assert find_marks([entry], seconds=AMPLE)[0].line == "src/a.py (now src/b.py) changed in 2 commits"
+    older = EntryText(str(repository), "src/b.py", "2026-10-20", "main")
+    assert find_marks([older], seconds=AMPLE)[0].changed == {}
 
 
 def test_a_file_that_never_was_has_no_mark(repository: Path) -> None:
