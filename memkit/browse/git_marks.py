@@ -43,7 +43,7 @@ SECONDS = 0.5
 
 MOST_REPOSITORIES = 4
 _HISTORY_SECONDS = 30.0
-_MOST_HISTORIES = 16
+_MOST_HISTORIES = 8
 _MOST_PATHS = 100
 _MOST_COMMITS = 20
 _MOST_CHANGES = 5000
@@ -51,6 +51,10 @@ _SHOWN_FILES = 2
 _PATH_CHARACTERS = 300
 _SHALLOW_BYTES = 1024 * 1024
 _COMPARED_BYTES = 1024 * 1024
+_HISTORY_BYTES = 32 * 1024 * 1024
+
+_RETRY_SECONDS = 60.0
+"""A history that git could not give is not asked for again within this time."""
 
 _OWN_SECONDS = 3600.0
 """A file that was edited within this time after an entry that edits it is that entry's own work."""
@@ -243,7 +247,7 @@ class _Entry:
 
 
 class _Change(NamedTuple):
-    """One commit's change of a file. The newest has number 1; `new_name` is "" without a rename."""
+    """One commit's change of a file. Later commits have higher numbers; `new_name` is "" without a rename."""
 
     number: int
     commit: str
@@ -255,12 +259,14 @@ class _Change(NamedTuple):
 class _History:
     """The changes of all commits up to `commit` since a time, read from git in a thread."""
 
-    def __init__(self, worktree: str, commit: str, since: float) -> None:
+    def __init__(self, worktree: str, commit: str, since: float, earlier: _History | None) -> None:
         self.commit = commit
         self.since = since
         self.changes: dict[str, list[_Change]] = {}  # oldest first
+        self.failed_at = 0.0
+        self._commits = 0
         self._worktree = worktree
-        self._thread = threading.Thread(target=self._read, name="git-history", daemon=True)
+        self._thread = threading.Thread(target=self._read, args=[earlier], name="git-history", daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
@@ -268,44 +274,67 @@ class _History:
         self._thread.join(max(0.0, seconds))
         return not self._thread.is_alive()
 
-    def _read(self) -> None:
+    def _read(self, earlier: _History | None) -> None:
+        revisions, changes, count = self.commit, dict[str, list[_Change]](), 0
+        if earlier is not None and earlier.wait(_HISTORY_SECONDS) and self._follows(earlier):
+            revisions = f"{earlier.commit}..{self.commit}"
+            changes, count = {**earlier.changes}, earlier._commits
         # No programs for diffs: a repository's settings name those. No paths: git finds a rename only if it
         # sees both names.
         answer = run_git(
             self._worktree, "log", "-z", f"--max-age={int(self.since)}", f"--max-count={_MOST_CHANGES}",
             "--numstat", "-w", "-M", "--no-ext-diff", "--no-textconv", "--no-color",
-            "--format=tformat:%x01%H %ct", "HEAD", "--", seconds=_HISTORY_SECONDS,
+            "--format=tformat:%x01%H %ct", revisions, "--", seconds=_HISTORY_SECONDS,
         )  # fmt: skip
-        changes: dict[str, list[_Change]] = {}
-        if answer is not None and not answer[0]:
-            for path, change in _changes(os.fsdecode(answer[1]), _shallow(self._worktree)):
-                changes.setdefault(path, []).insert(0, change)
+        if answer is None or answer[0] or len(answer[1]) > _HISTORY_BYTES:
+            self.failed_at = time.monotonic()
+            return
+        output = os.fsdecode(answer[1])
+        self._commits = count + output.count("\x01")
+        for path, change in reversed([*_changes(output, self._commits, _shallow(self._worktree))]):
+            changes[path] = [*changes.get(path, ()), change]
         self.changes = changes
+
+    def _follows(self, earlier: _History) -> bool:
+        """Return whether this history extends an earlier one, as after a commit, but not after a rebase."""
+        if earlier.failed_at or earlier.since > self.since:
+            return False
+        question = ("merge-base", "--is-ancestor", earlier.commit, self.commit)
+        answer = run_git(self._worktree, *question, seconds=SECONDS)
+        return answer is not None and answer[0] == 0
 
 
 _histories: dict[str, _History] = {}
+_lock = threading.Lock()
 
 
-def _history(worktree: str, since: float) -> _History:
-    """Return the history of what is checked out, as it is known or being read."""
+def _history(worktree: str, since: float) -> _History | None:
+    """Return the history of what is checked out, as it is known or being read; None if git has no commit."""
     commit = head(worktree).commit
-    known = _histories.pop(worktree, None)
-    if known is None or known.commit != commit or known.since > since:
-        known = _History(worktree, commit, since)
-    while len(_histories) >= _MOST_HISTORIES:
-        del _histories[next(iter(_histories))]
-    _histories[worktree] = known
+    if not commit:  # git keeps its references in a form that only git reads
+        answer = run_git(worktree, "rev-parse", "--verify", "-q", "HEAD", seconds=SECONDS)
+        commit = "" if answer is None or answer[0] else answer[1].decode("ascii", "replace").strip()
+    if not commit:
+        return None
+    with _lock:
+        known = _histories.pop(worktree, None)
+        is_new = known is None or known.commit != commit or known.since > since
+        if known is None or is_new or 0 < known.failed_at < time.monotonic() - _RETRY_SECONDS:
+            known = _History(worktree, commit, min(since, known.since) if known else since, known)
+        while len(_histories) >= _MOST_HISTORIES:
+            del _histories[next(iter(_histories))]
+        _histories[worktree] = known
     return known
 
 
-def _changes(output: str, shallow: Collection[str]) -> Iterator[tuple[str, _Change]]:
-    """Yield each file that a commit of git's log changed, newest commit first."""
-    number, commit, seconds = 0, "", 0.0
+def _changes(output: str, last: int, shallow: Collection[str]) -> Iterator[tuple[str, _Change]]:
+    """Yield each file that a commit of git's log changed, newest commit first, which has number `last`."""
+    number, commit, seconds = last + 1, "", 0.0
     parts = iter(output.split("\0"))
     for part in parts:
         if part.startswith("\x01"):
             commit, _, when = part[1:].partition(" ")
-            number, seconds = number + 1, float(when) if when.isdigit() else 0.0
+            number, seconds = number - 1, float(when) if when.isdigit() else 0.0
         elif part.count("\t") >= 2:
             added, removed, path = part.strip("\n").split("\t", 2)
             new_name = ""
@@ -331,6 +360,9 @@ class _Repository:
     def __init__(self, worktree: str) -> None:
         self.worktree = worktree
         self._branch = head(worktree).branch
+        self._is_sparse = os.path.lexists(
+            os.path.join(git_directory_of(worktree) or "", "info", "sparse-checkout")
+        )
         self._entries: list[_Entry] = []
 
     def add(self, number: int, entry: EntryText) -> None:
@@ -393,13 +425,23 @@ class _Repository:
                     times[path] = written
         if not times:
             return {}
-        answer = run_git(self.worktree, "ls-tree", "-z", "HEAD", "--", *times, seconds=SECONDS)
-        changed = {}
-        for line in [] if answer is None or answer[0] else os.fsdecode(answer[1]).split("\0"):
-            about, _, path = line.partition("\t")
-            if path in times and not self._is_committed(path, about.split()[-1]):
-                changed[path] = times[path]
-        return changed
+        names = self._ask("--literal-pathspecs", "ls-tree", "-z", "HEAD", "--", *times)
+        lines = (name.partition("\t") for name in names)
+        changed = [
+            path for about, _, path in lines
+            if path in times and not self._is_committed(path, about.split()[-1])
+        ]  # fmt: skip
+        if changed:  # git itself changes the text of some files, as of those in LFS
+            found = self._ask("check-attr", "-z", "filter", "ident", "working-tree-encoding", "--", *changed)
+            values = zip(found[::3], found[2::3], strict=False)
+            converted = {path for path, value in values if value not in ("unspecified", "unset")}
+            changed = [path for path in changed if path not in converted]
+        return {path: times[path] for path in changed}
+
+    def _ask(self, *arguments: str) -> list[str]:
+        """Return the parts of git's answer to a quick question; none if it fails."""
+        answer = run_git(self.worktree, *arguments, seconds=SECONDS)
+        return [] if answer is None or answer[0] else os.fsdecode(answer[1]).split("\0")[:-1]
 
     def _is_committed(self, path: str, blob: str) -> bool:
         """Return whether a file is the blob of this hash, but for line ends, or is not text.
@@ -426,8 +468,9 @@ class _Repository:
         for path in entry.files:
             name, rewrites = _follow(changes, path, entry.since)
             is_there = os.path.lexists(os.path.join(self.worktree, name))
-            if not is_there and (rewrites or path in unsaved):
-                deleted.append(path)
+            if not is_there:
+                if (rewrites or path in unsaved) and not self._is_sparse:
+                    deleted.append(path)
                 continue
             others = [one for one in rewrites if not any(map(one.startswith, entry.commits))]
             if path in entry.edited and others and len(others) == len(rewrites):
@@ -436,7 +479,7 @@ class _Repository:
                 changed[path] = len(others)
             elif unsaved.get(path, 0.0) > entry.since + (_OWN_SECONDS if path in entry.edited else 0.0):
                 uncommitted.append(path)
-            if name != path and is_there:
+            if name != path:
                 renamed[path] = name
         return replace(
             marks, changed=changed, renamed=renamed, deleted=tuple(deleted), uncommitted=tuple(uncommitted)
@@ -445,13 +488,13 @@ class _Repository:
 
 def _follow(changes: dict[str, list[_Change]], path: str, since: float) -> tuple[str, list[str]]:
     """Return the present name of a file, and the commits after `since` that rewrote it, oldest first."""
-    name, last = path, _MOST_CHANGES + 1
+    name, last = path, 0
     rewrites: list[str] = []
     found = True
     while found:
         found = False
         for change in changes.get(name, ()):
-            if change.time <= since or change.number >= last:
+            if change.time <= since or change.number <= last:
                 continue
             if change.is_rewrite:
                 rewrites.append(change.commit)

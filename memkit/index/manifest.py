@@ -27,14 +27,9 @@ FORMAT = 9
 MANIFEST = "manifest"
 """The file: a line with the name of the state and a checksum, then JSON."""
 
-OLD_CURRENT = "current"
-"""The file that named the current directory of a snapshot, up to format 7."""
-
 SUFFIX = ".segment"
 
 _NAME = re.compile(r"[0-9a-f]{32}")
-_OLD_NAME = re.compile(r"[0-9a-f]{12}-[0-9a-f]{8}")
-
 
 Stat = tuple[int, ...]
 """Size, times of change in nanoseconds, and inode of a file. Equal ones mean equal bytes; () is unknown."""
@@ -123,10 +118,6 @@ class Manifest:
             }
             return cls(name, _text(value["root"]), segments, entries)
         except FileNotFoundError as error:
-            if _old_name(directory):
-                raise StaleSnapshotError(
-                    f"the snapshot in {directory} is of another version of memkit"
-                ) from error
             raise StaleSnapshotError(f"the snapshot in {directory} is gone") from error
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise_if_exhausted(error)
@@ -134,12 +125,12 @@ class Manifest:
 
 
 def name_of(directory: Path) -> str:
-    """Return the name of the current state in `directory`, also of an older format; "" if there is none."""
+    """Return the name of the current state in `directory`, also of another format; "" if there is none."""
     try:
         head = read_head(str(directory / MANIFEST), 80).split(b" ")[0]
         return head.decode("ascii")
     except FileNotFoundError:
-        return _old_name(directory)
+        return ""
     except (OSError, ValueError) as error:
         raise_if_exhausted(error)
         return ""
@@ -152,12 +143,7 @@ def root_of(directory: Path) -> str:
     `NoDescriptorsError`.
     """
     try:
-        old = "" if (directory / MANIFEST).exists() else _old_name(directory)
-        if old:
-            value = parse_json(read_regular(str(directory / old / MANIFEST)).partition(b"\n")[2])
-        else:
-            _, value = _read(directory)
-        return _text(value["root"])
+        return _text(_read(directory)[1]["root"])
     except FileNotFoundError:
         return ""
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -186,26 +172,12 @@ def runs_of(entries: Mapping[str, Entry]) -> list[Run]:
     return runs
 
 
-def is_old_directory(path: Path) -> bool:
-    """Return whether it is a snapshot of format 7 or before, each of which was a directory."""
-    return _OLD_NAME.fullmatch(path.name) is not None and path.is_dir() and not path.is_symlink()
-
-
 def _read(directory: Path) -> tuple[str, Any]:
     head, _, data = read_regular(str(directory / MANIFEST)).partition(b"\n")
     name, checksum = head.decode("ascii").split(" ")
     if int(checksum) != zlib.crc32(data, zlib.crc32(name.encode("ascii"))) or not _NAME.fullmatch(name):
         raise ValueError("its manifest is damaged")
     return name, parse_json(data)
-
-
-def _old_name(directory: Path) -> str:
-    try:
-        name = read_head(str(directory / OLD_CURRENT), 80).decode("ascii").strip()
-    except (OSError, ValueError) as error:
-        raise_if_exhausted(error)
-        return ""
-    return name if _OLD_NAME.fullmatch(name) else ""
 
 
 def _entry(values: Any, segments: int) -> Entry:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,13 +24,11 @@ from memkit.files import make_private_directory, remove_path, write_durably
 from memkit.index.lexical import JoinedPostings, LexicalIndex, signature
 from memkit.index.manifest import (
     MANIFEST,
-    OLD_CURRENT,
     SUFFIX,
     Entry,
     Manifest,
     Run,
     Stat,
-    is_old_directory,
     stat_of,
 )
 from memkit.index.reader import ChunkReader
@@ -302,14 +299,12 @@ def unwritable(directory: Path, error: OSError) -> IndexStoreError:
 
 
 def remove_others(directory: Path, names: Sequence[str]) -> None:
-    """Remove all segments of a collection except `names`, and what killed writers and older versions left.
+    """Remove all segments of a collection except `names`, and what killed writers left.
 
     On Windows, files that a reader has open stay until the next call.
     """
     kept = {f"{name}{SUFFIX}" for name in names}
     for other in directory.iterdir():
-        if is_old_directory(other):
-            shutil.rmtree(other, ignore_errors=True)
-        elif other.name == OLD_CURRENT or (other.suffix in (SUFFIX, ".tmp") and other.name not in kept):
+        if other.suffix in (SUFFIX, ".tmp") and other.name not in kept:
             with contextlib.suppress(OSError):
                 other.unlink()

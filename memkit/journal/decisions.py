@@ -77,7 +77,7 @@ _TAIL = re.compile(
 """A question behind what a sentence states."""
 
 _BEHIND_COLON = re.compile(r":[ \t]*\n[ \t]*\n")
-"""The end of an opening line that introduces pasted text."""
+"""The end of an opening line; a long text behind it is pasted."""
 
 _PASTED = re.compile(
     r"[\"“][^\"”\n]{25,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$"
@@ -109,7 +109,10 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     told = prose_sentences(before)
     if accepts(prompt) or _DELEGATES.match(prompt):
         return _accepted(told[-_ENDING:])
-    lines = _PASTED.sub("", _BEHIND_COLON.split(prompt, maxsplit=1)[0]).split("\n")
+    prompt = prompt[:_READ_CHARACTERS]
+    opening, *pasted = _BEHIND_COLON.split(prompt, maxsplit=1)
+    own_text = opening if len("".join(pasted)) > _CHOICE_CHARACTERS else prompt
+    lines = _PASTED.sub("", own_text).split("\n")
     lines = lines if len(lines) <= _MOST_LINES else lines[:_OPENING_LINES]
     said = [_TAIL.sub("", one) for one in prose_sentences("\n".join(lines)) if not one.endswith(":")]
     own = next((one for one in said if not accepts(one)), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import getpass
 import os
 import re
@@ -187,22 +188,28 @@ def run_git(root: str, *arguments: str, seconds: float | None = None) -> tuple[i
     if git is None or time.monotonic() < _paused_until.get(root, 0.0):
         return None
     try:
-        answer = subprocess.run(
+        process = subprocess.Popen(
             _command(git, root, arguments),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_SECONDS if seconds is None else seconds,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             env=_environment(),
             **no_window(),
         )
     except OSError:
         return None
-    except subprocess.TimeoutExpired:  # git may wait on a pipe among its files
-        if seconds is None:
-            _paused_until[root] = time.monotonic() + _PAUSE_SECONDS
-        return None
-    return answer.returncode, answer.stdout
+    with process:
+        atexit.register(process.kill)  # a thread may wait for git when the program ends
+        try:
+            output, _ = process.communicate(timeout=GIT_SECONDS if seconds is None else seconds)
+        except subprocess.TimeoutExpired:  # git may wait on a pipe among its files
+            process.kill()
+            if seconds is None:
+                _paused_until[root] = time.monotonic() + _PAUSE_SECONDS
+            return None
+        finally:
+            atexit.unregister(process.kill)
+    return process.returncode, output
 
 
 def _command(git: str, root: str, arguments: Sequence[str]) -> list[str]:

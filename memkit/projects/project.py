@@ -125,8 +125,11 @@ def registry_path(home: Home) -> str:
 
 
 def _tables(value: dict[str, Any]) -> dict[str, dict[str, str]]:
-    found = {name: dict(value.get(name, {})) for name in REGISTRY_MAPS}
+    required = {name: value[name] for name in ("links", "names", "moves")}
+    found = {name: value.get(name, {}) for name in REGISTRY_MAPS} | required
     for table in found.values():
+        if not isinstance(table, dict):
+            raise TypeError("a table is something else")
         if not all(isinstance(text, str) for pair in table.items() for text in pair):
             raise TypeError("a table contains something other than names")
     return found

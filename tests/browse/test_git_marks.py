@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 
+import psutil
 import pytest
 
 from memkit.browse import git_marks
@@ -130,6 +132,28 @@ def test_uncommitted_changes(repository: Path) -> None:
     assert not mark(repository, "src/a.py", date="2999-01-01")
 
 
+def test_what_git_itself_leaves_out_or_converts_has_no_mark(repository: Path) -> None:
+    (repository / ".gitattributes").write_text("src/* filter=lfs\n")
+    commit(repository, "2026-11-10", src__a_py="1")
+    (repository / "src" / "a.py").write_text("as a filter writes it")
+    assert not mark(repository, "src/a.py")
+    git(repository, "sparse-checkout", "set", "--no-cone", "/src")
+    assert not (repository / "old.py").exists()
+    assert not mark(repository, "old.py")
+
+
+def test_a_history_that_git_could_not_give_is_asked_for_again(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(repository, "2026-11-21", src__a_py="2")
+    with monkeypatch.context() as patch:
+        patch.setattr(git_marks, "_HISTORY_BYTES", 1)
+        assert not mark(repository, "src/a.py")
+    assert not mark(repository, "src/a.py")  # not at once
+    monkeypatch.setattr(git_marks, "_RETRY_SECONDS", 0.0)
+    assert mark(repository, "src/a.py").changed == {"src/a.py": 1}
+
+
 def test_history_that_comes_late_is_there_for_the_next_search(repository: Path) -> None:
     commit(repository, "2026-11-21", src__a_py="2")
     entry = EntryText(str(repository), "src/a.py", "2026-11-20", "main")
@@ -138,8 +162,13 @@ def test_history_that_comes_late_is_there_for_the_next_search(repository: Path) 
     assert find_marks([entry], seconds=0.0)[0].changed == {"src/a.py": 1}
     commit(repository, "2026-11-22", src__a_py="3")
     assert find_marks([entry], seconds=AMPLE)[0].changed == {"src/a.py": 2}
-    older = EntryText(str(repository), "src/a.py", "2026-10-20", "main")
-    assert find_marks([older], seconds=AMPLE)[0].changed == {"src/a.py": 3}
+    git(repository, "commit", "-q", "--amend", "-m", "other", day="2026-11-22")
+    assert find_marks([entry], seconds=AMPLE)[0].changed == {"src/a.py": 2}
+    git(repository, "mv", "src/a.py", "src/b.py")
+    commit(repository, "2026-11-23", src__b_py="3")
+    assert find_marks([entry], seconds=AMPLE)[0].line == "src/a.py (now src/b.py) changed in 2 commits"
+    older = EntryText(str(repository), "src/b.py", "2026-10-20", "main")
+    assert find_marks([older], seconds=AMPLE)[0].changed == {}
 
 
 def test_a_file_that_never_was_has_no_mark(repository: Path) -> None:
@@ -224,8 +253,15 @@ def test_a_git_that_does_not_end(
     fake.write_text(f"#!/bin/sh\nread x < {tmp_path}/pipe\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
-    entry = EntryText(str(repository), "src/a.py 1a2b3c4", "2026-11-20", "main")
-    assert find_marks([entry]) == [GitMarks(branch="main")]
+    code = (
+        "import sys; from memkit.browse.git_marks import *; "
+        "print(find_marks([EntryText(sys.argv[1], 'src/a.py 1a2b3c4', '2026-11-20', 'main')]))"
+    )
+    command = [sys.executable, "-c", code, str(repository)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == f"{[GitMarks(branch='main')]}\n"
+    left = [one for one in psutil.process_iter(["cmdline"]) if str(fake) in (one.info["cmdline"] or ())]
+    assert left == []  # also none that a thread waited for
 
 
 HOSTILE = [

@@ -90,8 +90,6 @@ def test_a_replaced_snapshot_can_still_be_read(tmp_path: Path) -> None:
 
 def test_old_snapshots_are_removed(tmp_path: Path) -> None:
     written(tmp_path, rows_of(DAYS))
-    (tmp_path / "0123456789ab-01234567").mkdir()  # of an older version
-    (tmp_path / "current").write_text("0123456789ab-01234567")
     (tmp_path / ".abc.tmp").touch()
     (tmp_path / "half.segment").touch()
     (tmp_path / "topics.json").touch()  # not of the index

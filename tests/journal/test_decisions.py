@@ -25,6 +25,7 @@ LIST = "Three ways:\n1. mock the clock\n2. poll for 5 s\n3. move it to the night
         ("I suggest a grace period of 14 days.", "yes", "A grace period of 14 days."),
         ("Reichen zwei Reviews, oder drei?", "Ja: zwei Reviews reichen", "Ja: zwei Reviews reichen (Reichen zwei Reviews, oder drei?)"),
         ("I'd rename `acct` to `accounts`.", "no, keep the old name", "no, keep the old name (I'd rename `acct` to `accounts`.)"),
+        ("Redis or Postgres?", "Let's go with this:\n\nUse Postgres instead of MySQL.", "Use Postgres instead of MySQL. (Redis or Postgres?)"),
         ("It is pushed.", "from now on open a PR. They run the checks.", "from now on open a PR. They run the checks."),
     ],
 )  # fmt: skip
@@ -45,7 +46,7 @@ def test_what_was_chosen(before: str, prompt: str, line: str) -> None:
         ("Which PR should I review?", "181"),
         ("The helper is in common.go.", "yep let's refactor. thanks"),
         ("Done.", "The hook stops.\n\nTo use the other one instead, run: x -r 0276a600-2f22-4d2b-844c-3feb9c5aa108"),
-        ("Done.", "CI fails:\n\nonly new issues on the first run are shown, never old ones"),
+        ("Done.", "CI fails:\n\n" + "only new issues on the first run are shown, never old ones\n" * 6),
         ("Done.", "why this?\nwarning: we never keep the port\nand always use 443"),
     ],
 )  # fmt: skip

@@ -349,7 +349,7 @@ class TestTrust:
         assert Registry.read(place.home).folders == {}
         (place.root / OPENCLAW_DAYS).unlink()
         (place.root / OPENCLAW_DAYS).write_text("")
-        with pytest.raises(MemkitError, match="is a file"):
+        with pytest.raises(MemkitError, match="a file with that name exists"):
             place.choose()
 
     def test_a_link_that_a_pull_brings_gets_nothing(self, place: Place) -> None:
