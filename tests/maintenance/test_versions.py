@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+import zlib
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
@@ -24,6 +25,7 @@ from memkit.errors import ArchiveVersionError, ConfigError, MemkitError, NewerFi
 from memkit.hook import notices
 from memkit.index import open_snapshot
 from memkit.index.catalog import identity, known_roots
+from memkit.index.manifest import FORMAT
 from memkit.index.memory_files import added_paths, change_paths
 from memkit.ipc import spool, unindexed
 from memkit.journal.facts import FactFile
@@ -148,16 +150,14 @@ def test_a_snapshot_is_rebuilt(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, {"2026-11-20.md": "# 2026-11-20\n\nA quagga.\n"})
     memory.sync()
     (manifest,) = Path(memory.home.index).rglob("manifest")
-    old = manifest.with_name("0123456789ab-01234567")  # as up to memkit 0.1.0
-    old.mkdir()
-    (old / "manifest").write_text(f"1\n{json.dumps({'root': memory.project.root})}")
-    manifest.rename(manifest.with_name("current")).write_text(old.name)
+    head, _, data = manifest.read_bytes().partition(b"\n")
+    name = head.split(b" ")[0]
+    data = data.replace(b'"format":%d' % FORMAT, b'"format":%d' % (FORMAT - 1))
+    manifest.write_bytes(b"%s %d\n%s" % (name, zlib.crc32(data, zlib.crc32(name)), data))
     assert open_snapshot(memory.project, memory.home, memory.settings) is None
     assert known_roots(memory.home) == [memory.project.root]
     memory.sync()
     assert len(memory.snapshot) == 1
-    assert not old.exists()
-    assert not manifest.with_name("current").exists()
 
 
 @pytest.mark.parametrize("text", ['{"version": 2}', '[2, {"only": "newer"}]', '"newer"', "2"])
