@@ -22,7 +22,7 @@ from memkit.journal.journal import Journal
 from memkit.journal.sessions import shown_bullet, turn_outcome
 from memkit.journal.tool_lines import names_file
 from memkit.journal.turn_parts import read_parts
-from memkit.projects.git import run_git
+from memkit.projects.git import git_output
 
 GIT_SECONDS = 3.0
 """The time that git has to list the commits of a file. Following renames takes long in a big repository."""
@@ -124,16 +124,16 @@ def most_telling(events: Sequence[FileEvent], count: int) -> list[FileEvent]:
 def _commits(worktree: str, file: str) -> tuple[list[str], list[_Commit], bool]:
     if not worktree or not is_inside(file):
         return [file], [], False
-    answer = run_git(
+    output = git_output(
         worktree, "log", "-z", "--follow", "--name-status", f"--max-count={MOST_COMMITS}", "--no-ext-diff",
         "--no-textconv", "--no-color", "--format=tformat:%x01%H %ct %s", "HEAD", "--",
         ":(literal)" + file,
         seconds=GIT_SECONDS,
     )  # fmt: skip
-    if answer is None or answer[0]:
+    if output is None:
         return [file], [], False
     names, commits = {file: None}, []
-    parts = iter(answer[1].decode("utf-8", "replace").split("\0"))
+    parts = iter(output.decode("utf-8", "replace").split("\0"))
     for part in parts:
         if part.startswith("\x01"):
             commit, seconds, subject = (*part[1:].split(" ", 2), "", "")[:3]

@@ -22,7 +22,7 @@ from memkit import anchors
 from memkit.errors import MemkitError
 from memkit.files import read_regular
 from memkit.journal.turn_parts import read_parts
-from memkit.projects.git import run_git
+from memkit.projects.git import git_output
 from memkit.projects.git_files import (
     branches,
     common_directory_of,
@@ -281,15 +281,15 @@ class _History:
             changes, count = {**earlier.changes}, earlier._commits
         # No programs for diffs: a repository's settings name those. No paths: git finds a rename only if it
         # sees both names.
-        answer = run_git(
+        log = git_output(
             self._worktree, "log", "-z", f"--max-age={int(self.since)}", f"--max-count={_MOST_CHANGES}",
             "--numstat", "-w", "-M", "--no-ext-diff", "--no-textconv", "--no-color",
             "--format=tformat:%x01%H %ct", revisions, "--", seconds=_HISTORY_SECONDS,
         )  # fmt: skip
-        if answer is None or answer[0] or len(answer[1]) > _HISTORY_BYTES:
+        if log is None or len(log) > _HISTORY_BYTES:
             self.failed_at = time.monotonic()
             return
-        output = os.fsdecode(answer[1])
+        output = os.fsdecode(log)
         self._commits = count + output.count("\x01")
         for path, change in reversed([*_changes(output, self._commits, _shallow(self._worktree))]):
             changes[path] = [*changes.get(path, ()), change]
@@ -300,26 +300,31 @@ class _History:
         if earlier.failed_at or earlier.since > self.since:
             return False
         question = ("merge-base", "--is-ancestor", earlier.commit, self.commit)
-        answer = run_git(self._worktree, *question, seconds=SECONDS)
-        return answer is not None and answer[0] == 0
+        return git_output(self._worktree, *question, seconds=SECONDS) is not None
+
+    def serves(self, commit: str, since: float) -> bool:
+        """Return whether it covers the time up to `commit`, or failed too recently to be read again."""
+        is_due = 0 < self.failed_at < time.monotonic() - _RETRY_SECONDS
+        return self.commit == commit and self.since <= since and not is_due
 
 
 _histories: dict[str, _History] = {}
 _lock = threading.Lock()
 
 
-def _history(worktree: str, since: float) -> _History | None:
-    """Return the history of what is checked out, as it is known or being read; None if git has no commit."""
-    commit = head(worktree).commit
+def _history(worktree: str, commit: str, since: float) -> _History | None:
+    """Return the history up to `commit`, which is checked out, as it is known or being read.
+
+    Return None if nothing is committed yet.
+    """
     if not commit:  # git keeps its references in a form that only git reads
-        answer = run_git(worktree, "rev-parse", "--verify", "-q", "HEAD", seconds=SECONDS)
-        commit = "" if answer is None or answer[0] else answer[1].decode("ascii", "replace").strip()
+        name = git_output(worktree, "rev-parse", "--verify", "-q", "HEAD", seconds=SECONDS)
+        commit = (name or b"").decode("ascii", "replace").strip()
     if not commit:
         return None
     with _lock:
         known = _histories.pop(worktree, None)
-        is_new = known is None or known.commit != commit or known.since > since
-        if known is None or is_new or 0 < known.failed_at < time.monotonic() - _RETRY_SECONDS:
+        if known is None or not known.serves(commit, since):
             known = _History(worktree, commit, min(since, known.since) if known else since, known)
         while len(_histories) >= _MOST_HISTORIES:
             del _histories[next(iter(_histories))]
@@ -359,7 +364,7 @@ class _Repository:
 
     def __init__(self, worktree: str) -> None:
         self.worktree = worktree
-        self._branch = head(worktree).branch
+        self._head = head(worktree)
         self._is_sparse = os.path.lexists(
             os.path.join(git_directory_of(worktree) or "", "info", "sparse-checkout")
         )
@@ -375,7 +380,7 @@ class _Repository:
     def marks(self, ends: float) -> list[tuple[int, GitMarks]]:
         """Return the marks of each entry, by its number. Wait for the history until `ends`."""
         since = min((entry.since for entry in self._entries if entry.files), default=None)
-        history = None if since is None else _history(self.worktree, since)
+        history = None if since is None else _history(self.worktree, self._head.commit, since)
         elsewhere = self._commits_elsewhere()
         unsaved = self._uncommitted()
         branches_here = self._branches()
@@ -387,7 +392,7 @@ class _Repository:
             )
             is_gone = branches_here is not None and entry.branch not in branches_here
             marks = GitMarks(
-                commits=tuple(commits), branch=self._branch, gone_branch=entry.branch if is_gone else ""
+                commits=tuple(commits), branch=self._head.branch, gone_branch=entry.branch if is_gone else ""
             )
             found.append((entry.number, self._with_files(marks, entry, changes, unsaved)))
         return found
@@ -398,15 +403,15 @@ class _Repository:
         # The ancestors of a shallow clone's commits are unknown.
         if not named or _shallow(self.worktree):
             return []
-        answer = run_git(
+        output = git_output(
             self.worktree, "rev-list", "--ignore-missing", f"--max-count={_MOST_CHANGES}", *named,
             "--not", "HEAD", "--", seconds=SECONDS,
         )  # fmt: skip
-        return [] if answer is None or answer[0] else answer[1].decode("ascii", "replace").split()
+        return (output or b"").decode("ascii", "replace").split()
 
     def _branches(self) -> set[str] | None:
         """Return the branches that are not gone, as day files write them; None if that is unknown."""
-        present = {"", anchors.safe(self._branch), *_DEFAULT_BRANCHES}
+        present = {"", anchors.safe(self._head.branch), *_DEFAULT_BRANCHES}
         if all(entry.branch in present for entry in self._entries):
             return present
         known = branches(self.worktree)
@@ -440,8 +445,8 @@ class _Repository:
 
     def _ask(self, *arguments: str) -> list[str]:
         """Return the parts of git's answer to a quick question; none if it fails."""
-        answer = run_git(self.worktree, *arguments, seconds=SECONDS)
-        return [] if answer is None or answer[0] else os.fsdecode(answer[1]).split("\0")[:-1]
+        output = git_output(self.worktree, *arguments, seconds=SECONDS) or b""
+        return os.fsdecode(output).split("\0")[:-1]
 
     def _is_committed(self, path: str, blob: str) -> bool:
         """Return whether a file is the blob of this hash, but for line ends, or is not text.
@@ -490,15 +495,14 @@ def _follow(changes: dict[str, list[_Change]], path: str, since: float) -> tuple
     """Return the present name of a file, and the commits after `since` that rewrote it, oldest first."""
     name, last = path, 0
     rewrites: list[str] = []
-    found = True
-    while found:
-        found = False
+    while True:
         for change in changes.get(name, ()):
             if change.time <= since or change.number <= last:
                 continue
             if change.is_rewrite:
                 rewrites.append(change.commit)
             if change.new_name:
-                name, last, found = change.new_name, change.number, True
+                name, last = change.new_name, change.number
                 break
-    return name, rewrites
+        else:
+            return name, rewrites

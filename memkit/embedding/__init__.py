@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
 from memkit.settings import EmbeddingSettings
-from memkit.text import one_line
+from memkit.text import one_line, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -231,5 +231,4 @@ def excerpt(message: str, *secrets: str) -> str:
 
     for secret in filter(None, secrets):
         message = message.replace(secret, "[redacted:key]")
-    printable = "".join(c if c.isprintable() else " " for c in redact(message))
-    return one_line(printable, EXCERPT_CHARACTERS)
+    return one_line(printable(redact(message)), EXCERPT_CHARACTERS)

@@ -164,7 +164,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     subject = _stems([*asked, *subject_words(" ".join(edits))]) | title
     is_answer = is_question(turn.prompt)
     best, best_score = "", -math.inf
-    changes: list[tuple[float, int, str]] = []
+    changes: list[tuple[int, float, str]] = []
     for number, sentence in enumerate(statements(turn.answer[:READ_CHARACTERS])):
         words = _stems(subject_words(sentence))
         shared = len(words & subject)
@@ -184,11 +184,11 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
             score += 3 if is_answer else 1
         score -= min(number, 20) / 10
         if is_change and edits:
-            changes.append((-score, number, sentence))
+            changes.append((number, score, sentence))
         if score > best_score:
             best, best_score = sentence, score
     if len(changes) > 1 and _CHANGED.match(best):
-        chosen = sorted(sorted(changes)[:MOST_CHANGES], key=lambda one: one[1])
+        chosen = sorted(sorted(changes, key=lambda one: -one[1])[:MOST_CHANGES])
         best = "; ".join(dict.fromkeys(_shortened(sentence) for _, _, sentence in chosen))
     return best_score, best
 

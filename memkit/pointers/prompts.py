@@ -31,7 +31,7 @@ from memkit.search.results import SearchRequest
 from memkit.search.selection import BulletIndex, Place, SupersededIndex
 from memkit.search.shared_by import shared_by
 from memkit.subject import subject_of
-from memkit.text import defuse, one_line
+from memkit.text import defuse, one_line, printable
 
 MOST_POINTERS = 3
 MOST_RECENT = 2
@@ -294,8 +294,7 @@ def bullet_lines(chunk: Chunk) -> list[str]:
 
 def quotable_line(text: str, limit: int = TEXT_CHARACTERS) -> str:
     """Return text of a conversation as one line that cannot end its quotation."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    return defuse(one_line(_QUOTES.sub('"', plain), limit), "system-reminder")
+    return defuse(one_line(_QUOTES.sub('"', printable(text)), limit), "system-reminder")
 
 
 class _Quotation:

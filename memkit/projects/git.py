@@ -94,8 +94,7 @@ def author_of(root: str) -> str:
 
 def setting_of(root: str, name: str) -> str:
     """Return a setting of git in `root`; "" if it is not set, or git does not answer."""
-    answer = run_git(root, "config", "--get", name)
-    return answer[1].decode("utf-8", "replace").strip() if answer is not None and answer[0] == 0 else ""
+    return (git_output(root, "config", "--get", name) or b"").decode("utf-8", "replace").strip()
 
 
 def is_tracked(root: str, path: str) -> bool:
@@ -129,10 +128,8 @@ def tracked_in(root: str, directory: str) -> frozenset[str]:
 
 def tracked_below(root: str, path: str) -> list[str]:
     """Return the files that git tracks at or below `path`, in the repository at `root`."""
-    answer = run_git(root, "ls-files", "-z", "--", ":(literal)" + path)
-    if answer is None or answer[0]:
-        return []
-    return [os.fsdecode(name) for name in answer[1].split(b"\0") if name]
+    output = git_output(root, "ls-files", "-z", "--", ":(literal)" + path) or b""
+    return [os.fsdecode(name) for name in output.split(b"\0") if name]
 
 
 def is_ignored(root: str, path: str) -> bool:
@@ -142,8 +139,7 @@ def is_ignored(root: str, path: str) -> bool:
     """
     if git_directory_of(root) is None:
         return True
-    answer = run_git(root, "check-ignore", "-q", "--no-index", path)
-    return answer is not None and answer[0] == 0
+    return git_output(root, "check-ignore", "-q", "--no-index", path) is not None
 
 
 def keep_out_of_git(root: str, *, is_wanted: bool, with_openclaw: bool = False) -> None:
@@ -210,6 +206,12 @@ def run_git(root: str, *arguments: str, seconds: float | None = None) -> tuple[i
         finally:
             atexit.unregister(process.kill)
     return process.returncode, output
+
+
+def git_output(root: str, *arguments: str, seconds: float | None = None) -> bytes | None:
+    """Return the output of git as `run_git` runs it; None if it failed, or did not run."""
+    answer = run_git(root, *arguments, seconds=seconds)
+    return None if answer is None or answer[0] else answer[1]
 
 
 def _command(git: str, root: str, arguments: Sequence[str]) -> list[str]:

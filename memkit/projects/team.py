@@ -15,7 +15,7 @@ from memkit.errors import MemkitError
 from memkit.files import make_private_directory, write_durably
 from memkit.paths import Home
 from memkit.projects import team_files
-from memkit.projects.git import run_git, setting_of
+from memkit.projects.git import git_output, setting_of
 from memkit.projects.git_files import SHORT_HASH, own_git_directory, read_git_file
 from memkit.projects.registry import changing
 from memkit.projects.team_files import TOKEN_FILE
@@ -80,10 +80,10 @@ def distrust(home: Home, root: str) -> None:
 
 def upstream_commit(root: str) -> str | None:
     """Return the fetched commit of the upstream's default branch; "" if there is none, None if unknown."""
-    answer = run_git(root, "for-each-ref", "--format=%(refname) %(objectname)", *_UPSTREAMS)
-    if answer is None or answer[0]:
+    output = git_output(root, "for-each-ref", "--format=%(refname) %(objectname)", *_UPSTREAMS)
+    if output is None:
         return None
-    found = dict(line.split(" ") for line in os.fsdecode(answer[1]).splitlines())
+    found = dict(line.split(" ") for line in os.fsdecode(output).splitlines())
     return next((found[name] for name in _UPSTREAMS if name in found), "")
 
 
@@ -103,13 +103,13 @@ def update_copy(home: Home, root: str) -> None:
     for source, blob in list(blobs.items()):
         if before.get(source) == blob:
             continue
-        answer = run_git(root, "cat-file", "blob", blob)
-        if answer is None or answer[0]:  # as in a partial clone; the next commit tries again
+        content = git_output(root, "cat-file", "blob", blob)
+        if content is None:  # as in a partial clone; the next commit tries again
             del blobs[source]
             continue
         path = os.path.join(copy, *source.split("/"))
         make_private_directory(os.path.dirname(path))
-        write_durably(path, answer[1])
+        write_durably(path, content)
     for source in before.keys() - blobs.keys():
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(copy, *source.split("/")))
@@ -121,11 +121,11 @@ def update_copy(home: Home, root: str) -> None:
 
 
 def _blobs(root: str, commit: str) -> dict[str, str] | None:
-    answer = run_git(root, "ls-tree", "-rzl", commit, "--", team_files.TEAM + "/")
-    if answer is None or answer[0]:
+    output = git_output(root, "ls-tree", "-rzl", commit, "--", team_files.TEAM + "/")
+    if output is None:
         return None
     found = {}
-    for row in os.fsdecode(answer[1]).split("\0")[:-1]:
+    for row in os.fsdecode(output).split("\0")[:-1]:
         about, _, source = row.partition("\t")
         mode, _, blob, size = about.split()
         is_file = mode.startswith("100") and team_files.team_file(source) is not None  # no link
@@ -138,7 +138,7 @@ def _blobs(root: str, commit: str) -> dict[str, str] | None:
 def _commits(root: str, commit: str) -> dict[str, dict[str, str]]:
     """Leave out the oldest commits of a shallow clone: they hold all before them."""
     # No pager, no signatures, no programs for diffs: a repository's settings name those.
-    answer = run_git(
+    output = git_output(
         root, "--no-pager", "log", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv",
         "--no-color", "--no-mailmap", "--format=tformat:%x01%H%x02%an%x02%as", commit, "--", team_files.TEAM,
     )  # fmt: skip
@@ -146,7 +146,7 @@ def _commits(root: str, commit: str) -> dict[str, dict[str, str]]:
     shallow = read_git_file(os.path.join(directory, "shallow"), _TOKENS_BYTES).split() if directory else []
     found: dict[str, dict[str, str]] = {}
     last: dict[str, str] = {}
-    for part in os.fsdecode(answer[1]).split("\0") if answer is not None and not answer[0] else ():
+    for part in os.fsdecode(output or b"").split("\0"):
         if part.startswith("\x01"):
             name, author, day = part[1:].split("\x02")
             by = one_line(printable(author), _NAME_CHARACTERS)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct, field
 
 from memkit.projects.project import Project
-from memkit.text import defuse, one_line, plural
+from memkit.text import defuse, one_line, plural, printable
 
 SHOWN_CHARACTERS = 300
 _ALL_DAYS = "all days "
@@ -215,5 +215,4 @@ def opening_tag(attributes: Mapping[str, str]) -> str:
 
 
 def _plain(value: str) -> str:
-    plain = "".join(letter if letter.isprintable() else " " for letter in value)
-    return plain.replace('"', "'").replace("<", "(").replace(">", ")")
+    return printable(value).replace('"', "'").replace("<", "(").replace(">", ")")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from memkit.index.snapshot import Snapshot
 from memkit.index.tokens import Tokenizer, tokenizer_of
-from memkit.text import one_line
+from memkit.text import one_line, printable
 from memkit.topics.clusters import Points
 
 LABEL_CHARACTERS = 50
@@ -50,8 +50,7 @@ class TopicWords:
 
 def clean(label: str) -> str:
     """Return a label of a model or a user as one line of at most `LABEL_CHARACTERS` printable characters."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in label)
-    return one_line(plain, LABEL_CHARACTERS)
+    return one_line(printable(label), LABEL_CHARACTERS)
 
 
 def words_of_topics(

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from memkit.archive.archive import Archive
+from memkit.index.manifest import MANIFEST
 from memkit.index.snapshot import Snapshot
 from memkit.locks import capture_lock
 from memkit.paths import Home
@@ -74,8 +75,9 @@ def remembered(stage: Stage) -> dict[str, object]:
     """Every day file to the byte, every archived turn, every chunk of every index."""
     roots = [stage.project, *Path(stage.home.projects).glob("*/")]
     archive = Archive(stage.home)
-    places = Path(stage.home.index).glob("snapshots/*/current")
+    places = Path(stage.home.index).glob(f"snapshots/*/{MANIFEST}")
     snapshots = [Snapshot(path.parent) for path in places]
+    assert snapshots
     return {
         "days": {
             # Not what a killed writer left unfinished, which the doctor removes.
