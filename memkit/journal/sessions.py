@@ -9,6 +9,7 @@ from memkit import anchors
 from memkit.bullets import (
     COMMITTED,
     DECIDED,
+    EDITED,
     FAILED,
     OPEN,
     PULL_REQUEST,
@@ -17,7 +18,7 @@ from memkit.bullets import (
 )
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import outcome
+from memkit.journal.outcomes import is_main, outcome, shares_subject
 from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import read_parts
 from memkit.privacy.redact import redact
@@ -58,7 +59,7 @@ def stretches(day: str, content: DayFile) -> list[DaySession]:
 def sessions(day: str, content: DayFile) -> list[DaySession]:
     """Return the sessions of a day, in order of their first heading.
 
-    A session with several stretches has the title of the first one, and the last outcome.
+    A session with several stretches has the title of the first one, and the main outcome.
     """
     found: dict[str, DaySession] = {}
     for one in stretches(day, content):
@@ -68,7 +69,7 @@ def sessions(day: str, content: DayFile) -> list[DaySession]:
             found[one.session] = first._replace(
                 begins=times[0] if times else "",
                 ends=times[-1] if times else "",
-                outcome=one.outcome or first.outcome,
+                outcome=main_outcome([first.outcome, one.outcome]),
                 turns=(*first.turns, *one.turns),
                 branch=one.branch or first.branch,
             )
@@ -106,14 +107,32 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
     if own:
         said = decided or [one for one in own if not one.startswith((OPEN, FAILED))][-1:]
     else:
-        done = [one for label in (PULL_REQUEST, COMMITTED) for one in extract if one.startswith(label)]
+        done = [one for one in extract if one.startswith(PULL_REQUEST)] or [
+            one for one in extract if one.startswith(COMMITTED) and is_main(one.removeprefix(COMMITTED))
+        ]
         if not done:
             parts = [read_parts(content.text(turn)) for turn in turns]
             done = [redact(outcome(parts, heading_title(heading)))]
+        if any(one and not one.startswith(EDITED) for one in done):
+            decided = [one for one in decided if shares_subject(one, heading_title(heading))]
         said = decided + done[:1]
     said = [one for one in said if one] or [one for one in extract if one.startswith(FAILED)][-1:]
     said += [one for one in own + extract if one.startswith(OPEN)][-1:]
-    return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(said)) for part in said)
+    room, limits = OUTCOME_CHARACTERS, {}
+    for left, part in zip(range(len(said), 0, -1), sorted(said, key=len), strict=True):
+        limits[part] = room // left
+        room -= min(len(part), limits[part])
+    return " · ".join(_shown(part, limits[part]) for part in said)
+
+
+def main_outcome(outcomes: Sequence[str]) -> str:
+    """Return the outcome of a session from those of its stretches, in order.
+
+    It is the last one with a pull request, else with a commit, else the last one.
+    """
+    found = [one for one in outcomes if one]
+    done = ([one for one in found if label in one] for label in (PULL_REQUEST, COMMITTED))
+    return next((group[-1] for group in (*done, found) if group), "")
 
 
 def turn_outcome(section: str) -> str:
