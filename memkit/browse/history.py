@@ -110,7 +110,7 @@ class _History:
             begins=f"{first.day} {first.begins}".strip(),
             ends=f"{last.day} {last.ends}".strip(),
             title=unescape(named.title),
-            outcome=unescape(main_outcome([line.outcome for _, line, _ in lines])),
+            outcome=unescape(main_outcome([line for _, line, _ in lines])),
             turns=tuple(dict.fromkeys(turn for _, line, _ in lines for turn in line.turns)),
             branch=next((line.branch for _, line, _ in reversed(lines) if line.branch), ""),
             path=str(self._journal.path(day)),

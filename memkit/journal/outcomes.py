@@ -137,8 +137,7 @@ def _rank(commit: str) -> int:
 
 def is_main(commit: str) -> bool:
     """Return whether the subject of a commit says what was done: not for a merge or "address review comments"."""
-    words = _WORDS.findall(_KIND.sub("", commit).casefold())
-    return not _MERGE.match(commit) and not _STATUS.issuperset(words)
+    return not _MERGE.match(commit) and not _tells_status(_KIND.sub("", commit))
 
 
 def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
@@ -149,9 +148,9 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     if pulls := [title for call in calls for title in pull_requests(call)]:
         return PULL_REQUEST + "; ".join(main_commits(pulls, MOST_COMMITS))
     done = [subject for call in calls for subject in commits(call)]
-    if any(map(is_main, done)):
-        return COMMITTED + "; ".join(main_commits(done, MOST_COMMITS))
     edits = [[call.path for call in turn.file_calls if call.is_edit] for turn in turns]
+    if any(map(is_main, done)) or (done and not any(edits)):
+        return COMMITTED + "; ".join(main_commits(done, MOST_COMMITS))
     if best := _main_findings(turns, edits, _stems(subject_words(about))):
         return best
     if done:
@@ -199,7 +198,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     is_answer = is_question(turn.prompt)
     best, best_score = "", -math.inf
     changes: list[tuple[int, float, str]] = []
-    said = [one for one in _told(turn.answer[:READ_CHARACTERS]) if not _tells_status(subject_words(one[0]))]
+    said = [one for one in _told(turn.answer[:READ_CHARACTERS]) if not _tells_status(one[0])]
     for number, (sentence, is_item) in enumerate(said):
         words = _stems(subject_words(sentence))
         shared = len(words & subject)
@@ -208,7 +207,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
         may_be_short = words and (is_answer or not asked)
         if not (is_telling or may_be_short):
             continue
-        score = float(min(shared, 3) + min(len(words & title), 3))
+        score = float(min(shared, 3))
         if is_change or _CAUSE.match(sentence):
             score += 2
         if _HOLDS.search(sentence):
@@ -228,7 +227,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     if len(changes) > 1 and _CHANGED.match(best) and not is_lead:
         chosen = sorted(sorted(changes, key=lambda one: -one[1])[:MOST_CHANGES])
         best = "; ".join(dict.fromkeys(_shortened(sentence) for _, _, sentence in chosen))
-    return best_score, best
+    return best_score + min(len(_stems(subject_words(best)) & title), 3), best
 
 
 def _shortened(change: str) -> str:
@@ -254,28 +253,34 @@ def _told(answer: str) -> Iterator[tuple[str, bool]]:
     for block in _BLOCK.split(prose):
         is_item = _ITEM.match(block) is not None
         for sentence in sentences(block.lstrip("\\ ")):
-            said, words = f"{lead} {sentence}".strip(), subject_words(sentence)
+            said = f"{lead} {sentence}".strip()
             if PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[…", "<")):
                 lead = ""
             elif sentence.endswith(":"):
-                is_whole = _CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS and not _tells_status(words)
+                is_whole = _CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS and not _tells_status(sentence)
                 if is_whole:
                     yield _OPEN_END.sub("", sentence) + ".", is_item
-                lead = "" if is_whole or not words or _tells_status(words) else sentence
+                tells_more = not (is_whole or _tells_status(sentence)) and subject_words(sentence)
+                lead = sentence if tells_more else ""
             elif len(said.split()) < FEW_WORDS and not WIDE.search(said):
-                lead = said if words or _SHORT.match(sentence) else ""
+                lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
             else:
                 yield said, is_item
                 lead = ""
 
 
-def _tells_status(words: Sequence[str]) -> bool:
-    return bool(words) and _STATUS.issuperset(words)
+def tells_result(sentence: str) -> bool:
+    """Return whether a sentence tells a result: with a subject, and not only that all tests pass."""
+    return len(subject_words(sentence)) > 1 and not _tells_status(sentence) and not PLAN.match(sentence)
 
 
-def shares_subject(text: str, other: str) -> bool:
-    """Return whether two texts share a word that names a subject."""
-    return not _stems(subject_words(text)).isdisjoint(_stems(subject_words(other)))
+def _tells_status(text: str) -> bool:
+    return _STATUS.issuperset(_WORDS.findall(text.casefold()))
+
+
+def shared_subject(text: str, other: str) -> int:
+    """Return the number of words that name a subject of both texts."""
+    return len(_stems(subject_words(text)) & _stems(subject_words(other)))
 
 
 def _stems(words: Iterable[str]) -> set[str]:
