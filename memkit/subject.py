@@ -5,6 +5,7 @@ Standard library only.
 
 from __future__ import annotations
 
+import functools
 import re
 
 _ENGLISH = """
@@ -60,6 +61,7 @@ def subject_of(prompt: str) -> str:
     return " ".join(word for word in prompt.split() if not _is_everywhere(word))
 
 
+@functools.lru_cache(20_000)
 def _is_everywhere(word: str) -> bool:
     bare = word.strip(_AROUND).lower()
     if not bare or _NUMBERS.fullmatch(bare) or bare in _EVERYWHERE:

@@ -29,7 +29,7 @@ from memkit.journal.day_summaries import extracted
 from memkit.journal.extracts import extract_line
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import commits, pull_requests, without_merges
+from memkit.journal.outcomes import commits, main_commits, pull_requests
 from memkit.journal.sentences import last_question, names_subject, plan, says_nothing
 from memkit.journal.sessions import outcome_of
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
@@ -194,11 +194,9 @@ def _committed(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
             done |= dict.fromkeys(commits(call), turn.id)
             pulls |= dict.fromkeys(pull_requests(call), turn.id)
     for label, found in ((COMMITTED, done), (PULL_REQUEST, pulls)):
-        subjects = without_merges(found)
-        last = subjects[-MOST_COMMITS:]
-        if last:
-            more = f"; and {len(subjects) - len(last)} earlier" if len(subjects) > len(last) else ""
-            yield label, "; ".join(last) + more, list(dict.fromkeys(found[one] for one in last))
+        if main := main_commits(found, MOST_COMMITS):
+            more = f"; and {len(found) - len(main)} more" if len(found) > len(main) else ""
+            yield label, "; ".join(main) + more, list(dict.fromkeys(found[one] for one in main))
 
 
 @dataclass(slots=True)

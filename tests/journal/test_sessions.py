@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile
-from memkit.journal.outcomes import outcome
+from memkit.journal.outcomes import main_commits, outcome
 from memkit.journal.sessions import DaySession, sessions, stretches
 from memkit.journal.tool_lines import tool_line
 from memkit.journal.turn_parts import TurnParts
@@ -59,7 +61,8 @@ def test_a_stretch_has_its_times_turns_and_outcome() -> None:
 
 def test_a_session_joins_its_stretches() -> None:
     first, second = sessions("2026-11-20.local", DayFile(DAY))
-    assert first[2:6] == ("14:02", "17:00", "Gateway port", "interrupted")
+    outcome = "Committed: Move the gateway · Open: Should production move too?"
+    assert first[2:6] == ("14:02", "17:00", "Gateway port", outcome)
     assert (first.turns, first.line, first.day) == (("t1", "t2", "t4"), 3, "2026-11-20")
     assert second.session == "s2"
 
@@ -101,6 +104,40 @@ def test_the_outcome_of_several_turns_is_what_holds() -> None:
     assert outcome([guess]) == "The cache key was cut at 80 characters."
     assert outcome([guess, found, push]) == "Removed the second eviction of the cache."
     assert outcome([guess, found, _turn("commit it", "Committed.", *commits)]) == "Committed: Evict once"
+
+
+def test_the_main_turns_tell_the_outcome() -> None:
+    """What was asked first and took most edits comes before a follow-up, and both before a repair."""
+    limit = _turn("limit the upload size", "Done. The upload size is limited to 20 MB now.", "Edit src/upload.py ×6")
+    name = _turn("show author and license", "Each entry shows its author and its license now.", "Edit src/list.py ×5")
+    lint = _turn("fix lint", "All checks pass. Removed an unused import in `src/list.py`.", "Edit src/list.py")
+    assert outcome([limit, lint], "limit the upload size") == "The upload size is limited to 20 MB now."
+    both = "The upload size is limited to 20 MB now; Each entry shows its author and its license now"
+    assert outcome([limit, name, lint]) == both
+
+
+def test_a_lead_tells_more_than_the_list_below_it() -> None:
+    answer = "Updated Go from 1.25.5 to 1.25.6 in both files:\n- `mise.toml` - tools\n- `go.mod` - module"
+    assert outcome([_turn("update go", answer, "Edit go.mod")]) == "Updated Go from 1.25.5 to 1.25.6 in both files."
+
+
+def test_the_main_commits_are_shown() -> None:
+    subjects = ["feat: show the author", "fix: address review comments", "style: gofmt", "Merge branch 'main'", "docs: the author"]
+    assert main_commits(subjects, 2) == ["feat: show the author", "docs: the author"]
+    assert main_commits(subjects[1:2] * 2, 2) == subjects[1:2]
+    commits = [f"Bash `git commit -m x` → [main 77c1e0{n}] {one}" for n, one in enumerate(subjects[1:3])]
+    edit = _turn("show the author", "Each entry shows its author and its license now.", "Edit src/list.py", *commits)
+    assert outcome([edit]) == "Each entry shows its author and its license now."
+
+
+@pytest.mark.parametrize(
+    ("decided", "shown"),
+    [("Keep the gateway port", "Decided: Keep the gateway port · Committed: Move the gateway"), ("Buy milk first", "Committed: Move the gateway")],
+)
+def test_a_side_decision_is_not_the_outcome(decided: str, shown: str) -> None:
+    line = f"- Decided: {decided} <!-- grip:ad turns:t2 by:extract -->\n- Committed: Move"
+    day = DAY.replace("- Committed: Move", line)
+    assert stretches("2026-11-20", DayFile(day))[0].outcome.startswith(shown)
 
 
 def test_a_list_of_changes_is_joined_without_files_and_reasons() -> None:
