@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +16,20 @@ from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.bullets import WrittenBullet, read_bullets
 from memkit.errors import ConfigError
+from memkit.journal.decisions import decisions
 from memkit.journal.digest import with_whole
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line, short_id
+from memkit.journal.turn_parts import read_parts
 from memkit.llm import Task
 from memkit.settings import SummarizeSettings
 from memkit.summarize.segments import Segment, archived_turns
 from memkit.text import defuse, encodable
+
+OF_THE_PERSON = frozenset(("decision", "preference", "pattern"))
+"""The kinds of bullets that only the person's own words prove: a page that the assistant read may claim what
+"the team" always does.
+"""
 
 KINDS = ("decision", "change", "finding", "problem", "pattern", "preference", "open")
 
@@ -159,7 +167,8 @@ class Bullet:
     """A fact, its kind, and the turns that prove it.
 
     `is_verified` means that these turns contain every identifier, number, path, and quotation in it, and that
-    its wording agrees with theirs; see `memkit.summarize.checks` and `memkit.summarize.wording`.
+    its wording agrees with theirs, or for a kind `OF_THE_PERSON` with what the person said there; see
+    `memkit.summarize.checks` and `memkit.summarize.wording`.
     """
 
     text: str
@@ -193,10 +202,17 @@ def recorded_bullets(text: str, own: Container[str]) -> Iterator[WrittenBullet]:
 
 
 class Evidence(NamedTuple):
-    """The digest of a turn, and all its text, with the exchange if that is archived."""
+    """What proves a bullet about a turn.
+
+    Attributes:
+        digest: the turn as the day file shows it, with the whole prompt and answer if they are archived.
+        everything: all text of the turn, with the exchange if that is archived.
+        own: what the person said, and what they accepted or chose of the answer before it.
+    """
 
     digest: str
     everything: str
+    own: str
 
 
 def read_evidence(
@@ -209,6 +225,11 @@ def read_evidence(
         if segment.session not in archived:
             archived[segment.session] = archived_turns(archive, segment.session)
         content = journal.day(segment.day)
+        before = {
+            turn.pairs["turn"]: content.text(earlier)
+            for _, turns in content.groups()
+            for earlier, turn in itertools.pairwise(turns)
+        }
         for turn in segment.turns:
             section = content.find_turn(turn.id)
             digest = content.text(section) if section is not None else ""
@@ -218,7 +239,9 @@ def read_evidence(
             parts = [segment.day, digest]
             if exchange is not None:
                 parts += [text for message in exchange.messages for text in message.texts()]
-            evidence[turn.id] = Evidence(digest, "\n".join(parts))
+            prompt = read_parts(digest).prompt
+            accepted = decisions(prompt, read_parts(before.get(turn.id, "")).answer)
+            evidence[turn.id] = Evidence(digest, "\n".join(parts), "\n".join([prompt, *accepted]))
     return evidence
 
 

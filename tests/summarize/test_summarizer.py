@@ -52,16 +52,30 @@ def git(directory: str, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+def test_a_decision_is_what_the_person_said_or_accepted(stage: SummaryStage) -> None:
+    """Through the journal: a short assent proves what the answer before it proposed, and no answer proves itself."""
+    stage.add_turn(0, "Which port for staging?", "443 is taken. I propose port 7443 for the staging gateway.")
+    stage.add_turn(2, "ok", "Done. We also agreed to run the linter with ruff before each commit.")
+    stage.provider.answer = summary(
+        bullet("Port 7443 was chosen for the staging gateway.", [1, 2], "decision"),
+        bullet("It was agreed to run the linter with ruff before each commit.", [2], "decision"),
+    )
+    stage.run(700)
+    chosen, claimed = stage.bullets
+    assert "unverified" not in chosen
+    assert "unverified" in claimed
+
+
 def test_a_finished_session_gets_its_bullets(stage: SummaryStage) -> None:
     first = stage.add_turn(0, "Which port?", "Port 7443, since 443 is taken.")
     stage.add_turn(2)
     before = stage.text
-    stage.provider.answer = summary(bullet("The gateway listens on 7443.", [1], "decision"))
+    stage.provider.answer = summary(bullet("The gateway listens on 7443.", [1], "finding"))
     report = stage.run(4)
     assert (report.segments, report.bullets, report.calls) == (1, 1, 1)
     assert stage.project.root in report.projects
     (line,) = stage.bullets
-    assert line.startswith("- Decided: The gateway listens on 7443. <!-- grip:")
+    assert line.startswith("- Found: The gateway listens on 7443. <!-- grip:")
     assert f"turns:{first} -->" in line
     # Nothing else of the day has changed but the heading's anchor.
     rest = stage.text.replace(f"\n{line}\n", "").replace(" summary:00000001 ", " ")
