@@ -230,7 +230,8 @@ class AskedRollup:
         """Return what the calls cost at most. Raise `NotConfiguredError`, `ConfigError`."""
         spans, settings = self.spans, self._settings.summarize
         material = sum(self._most_tokens(span, spans) for span in spans)
-        return self._calls.most(len(spans), material, instructions(settings, INSTRUCTIONS), settings)
+        rules = instructions(settings, INSTRUCTIONS)
+        return self._calls.plan(len(spans), material, rules, settings, at_most=True)
 
     def _most_tokens(self, span: Span, spans: Sequence[Span]) -> int:
         found = 0
