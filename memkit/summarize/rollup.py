@@ -49,7 +49,7 @@ from memkit.summarize.rollup_material import (
     basis_of,
     tokens_of,
 )
-from memkit.summarize.summarizer import SummaryReport, concerns_all, is_excluded
+from memkit.summarize.summarizer import SummaryReport, concerns_all, is_left_out
 from memkit.timeline import nodes
 from memkit.timeline.nodes import Span
 
@@ -161,7 +161,7 @@ def run_rollups(
     for project in known_projects(home):
         try:
             settings = settings_of(project)
-            if settings.summarize.is_on and not project.is_off and not is_excluded(project, settings):
+            if settings.summarize.is_on and not is_left_out(project, settings):
                 found = due_rollups(project, home, settings, today)
                 due |= {one.key: one for one in found}
         except (MemkitError, OSError) as error:  # other projects may be fine
@@ -204,7 +204,7 @@ class AskedRollup:
         self._today = datetime.fromtimestamp(calls.now()).date()
         if span.last >= self._today:
             raise MemkitError(f"{span.name} is not over; its last day is {span.last}")
-        if project.is_off or is_excluded(project, settings):
+        if is_left_out(project, settings):
             raise MemkitError(f"memkit is off for {project.root}, or capture.exclude leaves it out")
         self._material = RollupMaterial(project, home, settings, span)
         self.entries = self._material.all_entries(span)

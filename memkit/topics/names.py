@@ -32,7 +32,7 @@ from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings, may_summarize
 from memkit.summarize.answer import clean_title
 from memkit.summarize.bullets import as_data, instructions, recorded_bullets
-from memkit.summarize.summarizer import concerns_all, is_excluded
+from memkit.summarize.summarizer import concerns_all, is_left_out
 from memkit.text import estimate_tokens
 from memkit.topics.files import key_of
 from memkit.topics.labels import clean
@@ -133,7 +133,8 @@ class TopicNames:
 
         Wait for another process that makes calls. Do not raise for what only keeps a topic from its label.
         """
-        if self._is_over or not _is_allowed(project, self._home, settings):
+        is_on = settings.summarize.is_on and not is_left_out(project, settings)
+        if self._is_over or not (is_on and may_summarize(self._home, settings)):
             return
         try:
             if not unnamed_topics(project, self._home, settings):
@@ -172,12 +173,6 @@ class TopicNames:
                     sources = frozenset(name for entry in one.entries for name in entry.ids)
                     label = ModelLabel(found.get(number, ""), one.members, sources)
                     kept.topics[one.id] = replace(kept.topics[one.id], model_label=label)
-
-
-def _is_allowed(project: Project, home: Home, settings: Settings) -> bool:
-    if not settings.summarize.is_on or project.is_off or is_excluded(project, settings):
-        return False
-    return may_summarize(home, settings)
 
 
 def unnamed_topics(project: Project, home: Home, settings: Settings) -> list[UnnamedTopic]:
