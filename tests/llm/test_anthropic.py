@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,13 +95,6 @@ def test_server_error(api: MessagesApi, status: int, usage: TokenUsage | None) -
     assert type(error) is UnavailableError
     assert "Overloaded" in str(error)
     assert error.usage == usage
-
-
-@pytest.mark.parametrize("name", ["segments", "facts", "bullets"])
-def test_an_empty_list_is_an_answer(api: MessagesApi, name: str) -> None:
-    api.script = lambda request: [tool(TOOL, **{name: []})]
-    task = replace(TASK, schema={"type": "object", "required": [name]})
-    assert provider(api).ask(task).value == {name: []}
 
 
 def test_timeout(api: MessagesApi) -> None:

@@ -195,8 +195,7 @@ def test_the_job_leaves_it_alone_until_it_is_asked_for_again(stage: RollupStage)
     assert make(stage, "2026-W37").calls == 1
 
 
-def test_one_of_the_job_with_the_same_material_is_up_to_date(stage: RollupStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memkit.summarize.rollup.known_projects", lambda home: [stage.project])
+def test_one_of_the_job_with_the_same_material_is_up_to_date(stage: RollupStage) -> None:
     stage.add_week(WEEKS[0])
     stage.run()
     assert stage.asked("2026-W37").is_current

@@ -20,9 +20,7 @@ from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange, FactF
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.summarize.compaction import Compaction
 from tests.summarize.stage import SummaryStage
-from tests.summarize.test_compaction import compaction, facts, kept, memory, stage
-
-__all__ = ["stage"]
+from tests.summarize.test_compaction import compaction, facts, kept, memory
 
 PORT, TESTS, NEW_PORT, LINT = (
     Fact(text, "fact", Citations(turns=(turn,)), "2026-11-20")
