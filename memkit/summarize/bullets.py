@@ -66,6 +66,11 @@ def list_schema(name: str, kinds: Iterable[str], **numbers: str) -> dict[str, An
     for key, description in numbers.items():
         items = {"type": "integer"}
         properties[key] = {"type": "array", "items": items, "description": description}
+    return answer_schema(name, properties)
+
+
+def answer_schema(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an answer: a list `name` of objects that have all of these properties."""
     item = {"type": "object", "properties": properties, "required": list(properties)}
     return {
         "type": "object",
@@ -74,22 +79,14 @@ def list_schema(name: str, kinds: Iterable[str], **numbers: str) -> dict[str, An
     }
 
 
-def _segments_schema() -> dict[str, Any]:
-    entry = list_schema("bullets", KINDS, turns="numbers of the turns that prove it")
-    properties = {
+SCHEMA = answer_schema(
+    "segments",
+    {
         "number": {"type": "integer", "description": "the segment's number"},
         "title": {"type": "string", "description": "what the segment was about"},
-        **entry["properties"],
-    }
-    item = {"type": "object", "properties": properties, "required": list(properties)}
-    return {
-        "type": "object",
-        "properties": {"segments": {"type": "array", "items": item}},
-        "required": ["segments"],
-    }
-
-
-SCHEMA = _segments_schema()
+        **list_schema("bullets", KINDS, turns="numbers of the turns that prove it")["properties"],
+    },
+)
 
 
 def make_task(

@@ -15,7 +15,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -268,8 +268,7 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
     journal = Journal(one.project, shared=settings.memory.shared, home=home)
     written = FactFile(journal.text(one.name), one.name).facts()
     own = [written_statement(fact) for fact in written if fact.is_own]
-    task = make_facts_task(own, one.entries, settings.summarize, clean)
-    task = replace(task, instructions=instructions(settings.summarize, INSTRUCTIONS), schema=_schema())
+    task = make_facts_task(own, one.entries, settings.summarize, clean, INSTRUCTIONS, _schema())
     with calls.ask(task, settings.summarize, PURPOSE, one.project.root, one.subject) as reply:
         found = read_facts(reply.value, [*own, *one.entries], clean)[:MOST_FACTS]
         forgotten = Tombstones(home).forgotten().within(one.project.root)

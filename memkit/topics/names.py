@@ -31,7 +31,7 @@ from memkit.projects.project import Project
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings, may_summarize
 from memkit.summarize.answer import clean_title
-from memkit.summarize.bullets import as_data, instructions, recorded_bullets
+from memkit.summarize.bullets import answer_schema, as_data, instructions, recorded_bullets
 from memkit.summarize.summarizer import concerns_all, is_left_out
 from memkit.text import estimate_tokens
 from memkit.topics.files import key_of
@@ -63,23 +63,13 @@ TOPIC_TOKENS = 12
 
 _TAGS = ("topics", "topic", "entry")
 
-_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "labels": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "number": {"type": "integer", "description": "the topic's number"},
-                    "label": {"type": "string", "description": "its name, at most 50 characters"},
-                },
-                "required": ["number", "label"],
-            },
-        }
+_SCHEMA = answer_schema(
+    "labels",
+    {
+        "number": {"type": "integer", "description": "the topic's number"},
+        "label": {"type": "string", "description": "its name, at most 50 characters"},
     },
-    "required": ["labels"],
-}
+)
 
 
 @dataclass(frozen=True, slots=True)
