@@ -34,7 +34,7 @@ MAX_CHARACTERS = 500
 """A longer bullet is cut."""
 
 MAX_TURNS = 12
-"""The most turns a bullet names: an anchor cannot hold more."""
+"""The most turns a bullet or a line of an extract names: an anchor cannot hold more."""
 
 LABELS = {
     "decision": "Decided",
