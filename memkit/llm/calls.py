@@ -105,6 +105,8 @@ ANSWER_SHARE = 0.12
 SMALLEST_CALL = 5_500
 """Tokens that a call may need in addition to its material: the instructions and the longest answer."""
 
+ROUND_SECONDS = 120.0
+"""The time to wait for a round of summaries, which holds the lock."""
 
 LEAST_SHARE = 0.5
 """A model that read less than this share of the estimated tokens did not get everything."""

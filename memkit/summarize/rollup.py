@@ -27,7 +27,7 @@ from memkit.journal.facts import LABELS, SUPERSEDED, FactChange, FactFile
 from memkit.journal.files import keep_replaced
 from memkit.journal.journal import Journal
 from memkit.llm import Provider, RefusedError, UnusableReplyError
-from memkit.llm.calls import CALL_TOKENS, BudgetReachedError, Calls, Plan, calls_lock
+from memkit.llm.calls import CALL_TOKENS, ROUND_SECONDS, BudgetReachedError, Calls, Plan, calls_lock
 from memkit.llm.ledger import Ledger
 from memkit.paths import Home
 from memkit.privacy.redact import redact
@@ -66,9 +66,6 @@ LEAST_ENTRIES = MOST_FACTS + 1
 
 MOST_CALLS = 5
 """The most calls of one run: summaries need the larger part of a day's budget."""
-
-WAIT_SECONDS = 120.0
-"""The time to wait for a round of summaries."""
 
 ASKED = "asked-"
 """Begins the basis of a rollup that the user asked for. The job leaves it alone."""
@@ -169,7 +166,7 @@ def run_rollups(
     if not due:
         return report
     calls = Calls(home, find_provider, clock)
-    with calls_lock(home, WAIT_SECONDS):
+    with calls_lock(home, ROUND_SECONDS):
         for key in list(due)[:MOST_CALLS]:
             try:
                 _make(due[key], home, settings_of(due[key].project), calls, today)
