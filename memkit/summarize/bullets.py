@@ -23,8 +23,6 @@ from memkit.settings import SummarizeSettings
 from memkit.summarize.segments import Segment, archived_turns
 from memkit.text import defuse, encodable
 
-KINDS = ("decision", "change", "finding", "problem", "pattern", "preference", "open")
-
 TOOL = "record_bullets"
 
 MAX_INSTRUCTIONS = 50_000
@@ -45,6 +43,7 @@ LABELS = {
     "preference": "Preference",
     "open": "Open",
 }
+KINDS = tuple(LABELS)
 
 _BULLET_SIGN = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+)")
 _LABEL = re.compile(

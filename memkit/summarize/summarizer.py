@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -89,7 +88,6 @@ def run_summaries(
     *,
     find_embedder: FindEmbedder | None = None,
     should_stop: Callable[[], bool] = lambda: False,
-    clock: Callable[[], float] = time.time,
 ) -> SummaryReport:
     """Make the model calls whose time has come in all projects, or none if another process makes some.
 
@@ -98,7 +96,7 @@ def run_summaries(
     """
     report = SummaryReport()
     if SummaryQueue(home):
-        calls = Calls(home, find_provider, clock)
+        calls = Calls(home, find_provider)
         with suppress(BusyError), calls_lock(home):  # a busy process finds the same segments
             Summarizer(home, settings_of, calls, find_embedder).run(report, should_stop)
     return report

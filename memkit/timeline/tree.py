@@ -153,13 +153,13 @@ class Timeline:
     def _everything(self) -> Summary:
         return joined([month.total for month in self._months.values()])
 
-    def node(self, name: str = "", today: date | None = None) -> Node:
+    def node(self, name: str = "") -> Node:
         """Return a node by its name, or the segment that holds a turn whose id begins with `name`.
 
         Raise `NotFoundError` for anything else, with the nearest days, and `AmbiguousIdError`.
         """
-        today = today or date.today()
-        name = {"today": today.isoformat()}.get(name, name)
+        if name == "today":
+            name = date.today().isoformat()
         span = parse_span(name)
         if span is not None:
             node = self._period(span)

@@ -80,11 +80,6 @@ def test_a_compaction_of_a_part_leaves_the_day(stage: SummaryStage, compacted: C
     assert compaction(stage).compacted() == "2026-11-20"
 
 
-def test_no_compaction_no_undo(stage: SummaryStage) -> None:
-    with pytest.raises(NotFoundError):
-        compaction(stage).undo()
-
-
 def test_what_the_user_changed_since_stays(stage: SummaryStage, compacted: Compaction) -> None:
     path = compacted.path
     other = Fact("A colleague's fact.", "fact", Citations(turns=("eeeeeeee",)))
