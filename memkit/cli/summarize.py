@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
     """Write the rollup of a week, month, or year that the user names."""
     from memkit.llm import find_provider
-    from memkit.llm.calls import Calls, calls_lock
-    from memkit.summarize.rollup import LEAST_ENTRIES, WAIT_SECONDS, AskedRollup
+    from memkit.llm.calls import ROUND_SECONDS, Calls, calls_lock
+    from memkit.summarize.rollup import LEAST_ENTRIES, AskedRollup
     from memkit.summarize.rollup_material import LEVELS
     from memkit.timeline.nodes import parse_span
 
@@ -59,7 +59,7 @@ def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
         return
     confirm("Start?", yes)
     waiting = context.progress(f"asking {plan.model}", is_counted=False)
-    with waiting, calls_lock(context.home, WAIT_SECONDS):
+    with waiting, calls_lock(context.home, ROUND_SECONDS):
         # The job may have made some of them in the meantime.
         report = AskedRollup(context.project, context.home, settings, span, calls).make()
     if report.projects:
@@ -72,7 +72,6 @@ def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
     context.check(report.failures, f"the rollup of {span.name} is not made yet; what is there stays")
 
 
-WAIT_SECONDS = 120.0
 COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -104,7 +103,7 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
         roll_up(context, node, dry_run=dry_run, yes=yes)
         return
     from memkit.llm import find_provider
-    from memkit.llm.calls import Calls, calls_lock
+    from memkit.llm.calls import ROUND_SECONDS, Calls, calls_lock
     from memkit.summarize.summarizer import Summarizer, SummaryReport
 
     settings = context.settings()
@@ -138,7 +137,7 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
     report = SummaryReport()
     agreed = {one.segment.id for one in candidates}
     waiting = context.progress(f"asking {plan.model}", is_counted=False)
-    with waiting, calls_lock(context.home, WAIT_SECONDS):
+    with waiting, calls_lock(context.home, ROUND_SECONDS):
         # The service may have done some of them in the meantime.
         left = summarizer.select(context.project, first)
         candidates = [one for one in left if one.segment.id in agreed]
@@ -207,7 +206,7 @@ def compact_command(
     from datetime import date
 
     from memkit.llm import find_provider
-    from memkit.llm.calls import Calls, calls_lock
+    from memkit.llm.calls import ROUND_SECONDS, Calls, calls_lock
     from memkit.summarize.compaction import Compaction
     from memkit.summarize.facts import EntrySelection
 
@@ -245,7 +244,7 @@ def compact_command(
     compaction.check_budget(plan)
     confirm("Start?", yes)
     waiting = context.progress(f"asking {plan.model}", is_counted=False)
-    with waiting, calls_lock(context.home, WAIT_SECONDS):
+    with waiting, calls_lock(context.home, ROUND_SECONDS):
         change = compaction.condense()
     may_ask = not yes and not context.as_json
     if compaction.held and may_ask and _may_remove_all(compaction):
@@ -302,7 +301,7 @@ def _may_remove_all(compaction: Compaction) -> bool:
 
 def _undo(context: Context, compaction: Compaction, *, dry_run: bool, yes: bool) -> None:
     from memkit.errors import MemkitError
-    from memkit.llm.calls import calls_lock
+    from memkit.llm.calls import ROUND_SECONDS, calls_lock
 
     change = compaction.undo()
     target = str(compaction.path)
@@ -314,7 +313,7 @@ def _undo(context: Context, compaction: Compaction, *, dry_run: bool, yes: bool)
     if is_written:
         if diff:
             confirm(f"Write to {plain(target)}?", yes)
-        with calls_lock(context.home, WAIT_SECONDS):
+        with calls_lock(context.home, ROUND_SECONDS):
             if compaction.undo() != change:
                 raise MemkitError("another compaction has run meanwhile; nothing was changed")
             kept = compaction.write(change, is_undo=True)

@@ -31,8 +31,6 @@ OF_THE_PERSON = frozenset(("decision", "preference", "pattern"))
 "the team" always does.
 """
 
-KINDS = ("decision", "change", "finding", "problem", "pattern", "preference", "open")
-
 TOOL = "record_bullets"
 
 MAX_INSTRUCTIONS = 50_000
@@ -42,7 +40,7 @@ MAX_CHARACTERS = 500
 """A longer bullet is cut."""
 
 MAX_TURNS = 12
-"""The most turns a bullet names: an anchor cannot hold more."""
+"""The most turns a bullet or a line of an extract names: an anchor cannot hold more."""
 
 LABELS = {
     "decision": "Decided",
@@ -53,6 +51,7 @@ LABELS = {
     "preference": "Preference",
     "open": "Open",
 }
+KINDS = tuple(LABELS)
 
 _BULLET_SIGN = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+)")
 _LABEL = re.compile(
@@ -74,6 +73,11 @@ def list_schema(name: str, kinds: Iterable[str], **numbers: str) -> dict[str, An
     for key, description in numbers.items():
         items = {"type": "integer"}
         properties[key] = {"type": "array", "items": items, "description": description}
+    return answer_schema(name, properties)
+
+
+def answer_schema(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an answer: a list `name` of objects that have all of these properties."""
     item = {"type": "object", "properties": properties, "required": list(properties)}
     return {
         "type": "object",
@@ -82,22 +86,14 @@ def list_schema(name: str, kinds: Iterable[str], **numbers: str) -> dict[str, An
     }
 
 
-def _segments_schema() -> dict[str, Any]:
-    entry = list_schema("bullets", KINDS, turns="numbers of the turns that prove it")
-    properties = {
+SCHEMA = answer_schema(
+    "segments",
+    {
         "number": {"type": "integer", "description": "the segment's number"},
         "title": {"type": "string", "description": "what the segment was about"},
-        **entry["properties"],
-    }
-    item = {"type": "object", "properties": properties, "required": list(properties)}
-    return {
-        "type": "object",
-        "properties": {"segments": {"type": "array", "items": item}},
-        "required": ["segments"],
-    }
-
-
-SCHEMA = _segments_schema()
+        **list_schema("bullets", KINDS, turns="numbers of the turns that prove it")["properties"],
+    },
+)
 
 
 def make_task(
