@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memkit.cli.output import echo, json_line, plain
+from memkit.cli.screen import page
 from memkit.errors import MemkitError, NotFoundError
 from memkit.paths import Home
 from memkit.projects.project import Project
@@ -160,6 +161,13 @@ class Context:
             return
         for line in lines:
             echo(line)
+
+    def report_page(self, value: Mapping[str, Any], lines: Iterable[str]) -> None:
+        """Print a command's result: `value` with `--json`, else styled lines, paged if they are long."""
+        if self.as_json:
+            self.print_json(value)
+        else:
+            page("\n".join(lines))
 
     def print_json(self, value: Any) -> None:
         """Print a JSON object on a line of stdout."""
