@@ -19,7 +19,7 @@ from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.projects.project import Project, Registry
 from tests.builders import turn_of
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, lexical_memory
 from tests.memory import DAYS, Memory, make_memory
 
 TODAY = datetime.now(timezone.utc).date().isoformat()
@@ -31,10 +31,7 @@ EDITOR = "import sys; p = sys.argv[1]; t = open(p).read(); open(p, 'w').write(t.
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
     """Three days of memkit's, OpenClaw's folder chosen, and in it a note between OpenClaw's own lines."""
-    home = Home(str(tmp_path / "home"))
-    Path(home.root).mkdir()
-    Path(home.config_file).write_text('[embedding]\nprovider = "none"\n[search]\nmode = "lexical"\n')
-    return make_memory(tmp_path, DAYS, home=home)
+    return lexical_memory(tmp_path, DAYS)
 
 
 def theirs(memory: Memory) -> Path:

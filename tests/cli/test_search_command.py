@@ -17,7 +17,7 @@ from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.search import ranking as search_module
 from tests.ci import first
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, lexical_memory
 from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
 
 
@@ -283,14 +283,6 @@ def test_a_bad_day(run: Run, varied: Memory, option: str, wrong: str) -> None:
     assert "write 2026-11-20, 3d, 2w, yesterday" in complaint
 
 
-def test_a_budget(run: Run, varied: Memory) -> None:
-    small, large = (results(run, varied, "--budget", tokens) for tokens in ("120", "2000"))
-    assert sum(len(result["content"]) for result in small) <= 480
-    assert 2000 < sum(len(result["content"]) for result in large) <= 8000
-    assert small[0]["id"] == large[0]["id"] == results(run, varied)[0]["id"]
-    assert len(large) > 5
-
-
 def test_the_file_at_hand_raises_its_domain(run: Run, varied: Memory, tmp_path: Path) -> None:
     def score(*arguments: str) -> float:
         found = results(run, varied, "-k", "100", *arguments)
@@ -363,18 +355,6 @@ def test_the_nearest_entries_if_nothing_matches_closely(
     assert "nearest" not in run(varied, "search", "--json", "--min-relevance", "0", question).json
 
 
-def test_explained_to_scripts(run: Run, varied: Memory) -> None:
-    for result in results(run, varied, "--explain", query="the gateway in a test"):
-        said = result["explanation"]
-        assert said["lexical"]["rank"] >= 1
-        assert said["lexical"]["score"] == result["scores"]["lexical"]
-        assert said["dense"]["score"] == result["scores"]["dense"]
-        assert said["identifier"] is False
-        assert {"passage", "own", "neighbors", "session"} <= said.keys()
-        assert (said["boost"] > 1) == (result["kind"] == "instruction")
-    assert "explanation" not in results(run, varied)[0]
-
-
 def test_explained_to_people(run: Run, varied: Memory) -> None:
     lines = run(varied, "search", "--explain", "-k", "1", "ERR_404").output.splitlines()
     assert re.search(r"relevance [01]\.\d\d  score \d\.\d{3}$", lines[1])
@@ -395,16 +375,12 @@ def test_options_hold_for_every_line_of_a_batch(run: Run, varied: Memory) -> Non
 
 
 def test_all_projects(run: Run, tmp_path: Path) -> None:
-    one = make_memory(tmp_path / "one", {"a.md": "# Gateway\n\n" + "The gateway is blue. " * 6})
+    one = lexical_memory(tmp_path / "one", {"a.md": "# Gateway\n\n" + "The gateway is blue. " * 6})
     two = make_memory(
         tmp_path / "two", {"a.md": "# Portal\n\n" + "The portal is blue. " * 6}, home=one.home
     )
     Path(two.project.root).rename(tmp_path / "two" / "other")
     two.project = Project(str(tmp_path / "two" / "other"))
-    Path(one.home.root).mkdir()
-    Path(one.home.config_file).write_text(
-        '[embedding]\nprovider = "none"\n[search]\nmode = "lexical"\n'
-    )
 
     def headings(memory: Memory, *arguments: str) -> dict[str, str]:
         answer = run(memory, "search", "--json", "which is blue", *arguments).json

@@ -155,15 +155,6 @@ def test_a_result_of_search(run: Run, read_only: Memory) -> None:
     assert "original exchange: memkit transcript 5e550003 --turn " in run(read_only, "show", result["id"][:6]).output
 
 
-def test_a_session_of_claude_stays_in_its_project(
-    spawn: Run, past: Memory, tmp_path: Path
-) -> None:
-    other = fortnight(tmp_path)
-    assert spawn(past, "show", "a000000f", CLAUDECODE="1").status == 0
-    refused = spawn(past, "show", "a000000f", "--project", other.project.root, CLAUDECODE="1").complaint
-    assert "can use only its own project's memory" in refused
-
-
 SPECIAL = st.sampled_from(
     ["# ", "## ", "- ", "1. ", "> ", "```", "~~~", "|", "|---|", "\n", "\n\n", "    ", "**", "`", "~~", "<b>", "<kbd>",
      "</kbd>", "[a](#b)", "[a](http://b)", "![i](j)", "[![i](j)](k)", "&#27;", "&#x202e;", "&#xe000;", "\x1b[31m", "\x1b]8;;x\x1b\\",
