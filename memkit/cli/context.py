@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -139,20 +139,6 @@ class Context:
             other_projects=self.settings().recall.other_projects if for_agent else self.may_leave_project,
             caller=Caller(self.directory, os.environ.get(SESSION_VARIABLE, "")),
         )  # fmt: skip
-
-    def capture_lock(self) -> AbstractContextManager[None]:
-        """Hold the capture lock; as `index_lock`. Take it first if you need both."""
-        from memkit.locks import capture_lock
-        from memkit.memory import LOCK_SECONDS
-
-        return capture_lock(self.home, LOCK_SECONDS, self.say)
-
-    def index_lock(self) -> AbstractContextManager[None]:
-        """Hold the index lock. Raise `IndexBusyError` if another process keeps it for ten minutes."""
-        from memkit.locks import index_lock
-        from memkit.memory import LOCK_SECONDS
-
-        return index_lock(self.home, LOCK_SECONDS, self.say)
 
     def report(self, value: Mapping[str, Any], *lines: str) -> None:
         """Print a command's result: `value` with `--json`, else `lines`."""
