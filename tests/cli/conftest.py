@@ -82,6 +82,14 @@ def read_only(
     return memory
 
 
+@pytest.fixture(scope="session")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """A fortnight, searched by words alone. Not to be changed."""
+    from tests.cli.fortnight import fortnight
+
+    return fortnight(tmp_path_factory.mktemp("fortnight"))
+
+
 @pytest.fixture
 def fresh(tmp_path: Path, model_home: Home, real_embedder: Embedder) -> Memory:
     """The same, not indexed yet, for a test to change."""

@@ -396,25 +396,18 @@ class TestInASession:
         monkeypatch.setattr("memkit.cli.heed_user_only", lambda: None)  # of this test's own process
         monkeypatch.setenv("CLAUDECODE", "1")
 
-    def test_others_are_refused(
+    def test_files_of_others_are_refused(
         self, run: Run, two: tuple[Memory, Memory], in_session: None
     ) -> None:
+        """`test_reading_commands` has the options of all commands."""
         own, other = two
-        there = other.project.root
-        transcript = Path(there, "x.jsonl")
+        transcript = Path(other.project.root, "x.jsonl")
         transcript.write_text("{}\n")
         for arguments in (
-            ("search", "--all-projects", "port"),
-            ("search", "--project", there, "port"),
-            ("expand", "--project", there, "00"),
-            ("cite", "--project", there, "00"),
-            ("transcript", "--project", there),
             ("transcript", str(transcript)),
             ("transcript", "./x.jsonl"),
         ):
             assert "only its own project" in run(own, *arguments).complaint, arguments
-        found = run(own, "recall", "--stdin", "--project", there, stdin=b"port")
-        assert "only its own project" in found.output
         assert run(own, "search", "--project", own.project.root, "aaaa").status == 0
 
     def test_ids_of_others_are_unknown(

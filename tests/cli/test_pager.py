@@ -9,18 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run, on_terminal
-from tests.cli.fortnight import fortnight
 from tests.memory import Memory
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 
 PAGER = f"{sys.executable} -c 'import sys; print(\"PAGED\", len(sys.stdin.read().strip().splitlines()))'"
-
-
-@pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    """Not to be changed."""
-    return fortnight(tmp_path_factory.mktemp("fortnight"))
 
 
 def test_only_what_is_longer_than_the_screen(past: Memory) -> None:

@@ -16,12 +16,6 @@ from tests.cli.fortnight import DAYS, check_screen, fortnight
 from tests.memory import Memory, make_memory
 
 
-@pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    """Not to be changed."""
-    return fortnight(tmp_path_factory.mktemp("fortnight"))
-
-
 def ids(run: Run, memory: Memory, *arguments: str) -> list[str]:
     return [one["session"][:8] for one in run(memory, "sessions", "--json", *arguments).json["sessions"]]
 
@@ -114,9 +108,10 @@ def test_no_session(run: Run, past: Memory, tmp_path: Path) -> None:
     assert run(past, "sessions", "--branch", "x").output.startswith("No such session in ")
 
 
-def test_needs_no_index(run: Run, past: Memory) -> None:
-    assert len(ids(run, past)) == 13
-    assert not list(Path(past.home.index).rglob("manifest"))
+def test_needs_no_index(run: Run, tmp_path: Path) -> None:
+    memory = fortnight(tmp_path)
+    assert len(ids(run, memory)) == 13
+    assert not list(Path(memory.home.index).rglob("manifest"))
 
 
 def test_all_projects(run: Run, tmp_path: Path) -> None:

@@ -24,12 +24,6 @@ LIGHT_AND_DARK = {"", "0", "1", "2", "3", "4", "9", "31", "32", "34", "35", "36"
 """Bold, dim, italic, underline, strike, and the basic colors that both show: no black, yellow, or white."""
 
 
-@pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    """Not to be changed."""
-    return fortnight(tmp_path_factory.mktemp("fortnight"))
-
-
 @pytest.mark.parametrize("columns", [80, 100])
 @pytest.mark.parametrize("color", [False, True])
 def test_screen(past: Memory, columns: int, color: bool) -> None:

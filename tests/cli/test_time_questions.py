@@ -19,12 +19,6 @@ from tests.memory import Memory
 from tests.topics.subjects import SubjectEmbedder, make_subjects
 
 
-@pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    """Not to be changed."""
-    return fortnight(tmp_path_factory.mktemp("fortnight"))
-
-
 @pytest.mark.parametrize(
     ("name", "query"),
     [
