@@ -13,8 +13,18 @@ from memkit.cli.output import confirm, echo, format_estimate, plain, user_agrees
 from memkit.text import plural
 
 if TYPE_CHECKING:
+    from memkit.llm.calls import Plan
     from memkit.summarize.compaction import Compaction
     from memkit.summarize.summarizer import Summarizer
+
+WAIT_SECONDS = 120.0
+COLORS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def _amount(plan: Plan) -> str:
+    calls = plural(plan.calls, "call")
+    return f"{plan.tokens:,} tokens in {calls} of {plan.model}, {format_estimate(plan.usd)}"
+
 
 def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
     """Write the rollup of a week, month, or year that the user names."""
@@ -46,10 +56,7 @@ def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
     if not context.as_json:
         parts = f" (first {', '.join(names[:-1])})" if names[1:] else ""
         echo(f"{span.name}: {count} for {plural(len(names), 'rollup')}{parts}.")
-        echo(
-            f"At most {plan.tokens:,} tokens in {plural(plan.calls, 'call')} of {plan.model}, "
-            f"{format_estimate(plan.usd)}."
-        )
+        echo(f"At most {_amount(plan)}.")
         if plan.tokens > plan.left:
             left = f"Today's budget has only {plan.left:,} tokens left."
             echo(f"{left} What does not fit is left out; the same command goes on tomorrow.")
@@ -70,9 +77,6 @@ def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
         f"`memkit timeline {span.name}` shows what there is.",
     )
     context.check(report.failures, f"the rollup of {span.name} is not made yet; what is there stays")
-
-
-COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @command("summarize")
@@ -126,8 +130,7 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
         echo("Nothing is waiting for a summary" + _older_days(first))
     else:
         echo(
-            f"{plural(len(candidates), 'segment')} of {plural(turns, 'turn')}: about {plan.tokens:,} tokens "
-            f"in {plural(plan.calls, 'call')} of {plan.model}, {format_estimate(plan.usd)}."
+            f"{plural(len(candidates), 'segment')} of {plural(turns, 'turn')}: about {_amount(plan)}."
         )
         if plan.tokens > plan.left:
             echo(f"Today's budget has only {plan.left:,} tokens left; memkit does the rest tomorrow.")
@@ -236,8 +239,7 @@ def compact_command(
     else:
         echo(
             f"{plural(len(entries), 'entry', 'entries')} and {plural(len(compaction.known), 'known fact')}: "
-            f"about {plan.tokens:,} tokens in {plural(plan.calls, 'call')} of {plan.model}, "
-            f"{format_estimate(plan.usd)}."
+            f"about {_amount(plan)}."
         )
     if dry_run or not entries:
         return

@@ -38,16 +38,6 @@ def memory(stage: SummaryStage, tmp_path: Path, model_home: object) -> Memory:
     return make_memory(tmp_path, home=stage.home, models=model_home.models)  # type: ignore[attr-defined]
 
 
-def test_summarize_shows_the_price_first(run: Run, memory: Memory, stage: SummaryStage) -> None:
-    told = run(memory, "summarize", "--dry-run")
-    assert told.output.startswith("1 segment of 1 turn: about ")
-    assert stage.provider.tasks == []
-    done = run(memory, "summarize", "--yes")
-    assert (done.status, done.output.splitlines()[-1]) == (0, "1 segment summarized: 1 bullet in 1 call.")
-    assert run(memory, "summarize", "--yes").output.startswith("Nothing is waiting")
-    assert len(stage.provider.tasks) == 1
-
-
 def test_status_says_so_when_the_next_call_does_not_fit_the_budget(
     run: Run, memory: Memory, stage: SummaryStage
 ) -> None:
