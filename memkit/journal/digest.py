@@ -169,9 +169,9 @@ def shorten_answer(text: str, limit: int, most: int, hint: str, tools: str) -> s
     """Shorten an answer to about `limit` characters, and to `most` if it decides more than that.
 
     Leave out whole sentences, list items, and blocks of code. Keep those that decide or give a reason, the
-    first and the last one, the first one that tells a result, then bold openings, then the others from both ends. Sentences that name only what
-    the lines of the `tools` show come last. Each gap has at least `LEAST_GAP` characters. The last one states
-    how many are missing, with the `hint`.
+    first and the last one, and the first that tells a result, then bold openings, then the others from both
+    ends. Sentences that name only what the lines of the `tools` show come last. Each gap has at least
+    `LEAST_GAP` characters. The last one states how many are missing, with the `hint`.
     """
     if len(text) < limit + LEAST_GAP:
         return text

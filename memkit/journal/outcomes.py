@@ -29,7 +29,8 @@ from memkit.journal.turn_parts import TurnParts
 READ_CHARACTERS = 4000
 MOST_COMMITS, MOST_FILES, MOST_CHANGES = 2, 4, 3
 NEAR, MUCH = 3.0, 3
-"""A second finding is shown if its score is so near to the best one, and its turn has a third of the edits."""
+"""A second finding is shown if its score is that near to the best one, and its turn has a third of the edits.
+"""
 
 FEW_WORDS = 4
 """A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
@@ -79,7 +80,9 @@ _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 _NAMES = re.compile(r"[`\d]")
-_IMPORT = re.compile(r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b", re.IGNORECASE)
+_IMPORT = re.compile(
+    r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b", re.IGNORECASE
+)
 """An import line, which only serves a change."""
 
 _OPEN_END = re.compile(r",?(?: (?:that|to|which|with)(?: \w+)?)?:$")
@@ -127,8 +130,9 @@ def main_commits(subjects: Iterable[str], most: int) -> list[str]:
     """
     known = list(dict.fromkeys(subjects))
     main = list(filter(is_main, known)) or known
-    chosen = sorted(reversed(main), key=_rank)[:most]
-    return [one for one in main if one in chosen]
+    last_first = main[::-1]
+    last_first.sort(key=_rank)
+    return [one for one in main if one in last_first[:most]]
 
 
 def _rank(commit: str) -> int:
@@ -136,7 +140,7 @@ def _rank(commit: str) -> int:
 
 
 def is_main(commit: str) -> bool:
-    """Return whether the subject of a commit says what was done: not for a merge or "address review comments"."""
+    """Return whether a commit's subject says what was done, unlike "Merge branch" or "address comments"."""
     return not _MERGE.match(commit) and not _tells_status(_KIND.sub("", commit))
 
 
@@ -179,14 +183,15 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], title
             found.append((score + math.log2(1 + len(paths)) if paths else -math.inf, number, sentence))
     if not found:
         return ""
-    best, *others = sorted(found, reverse=True)
-    near = [one for one in others if one[0] > best[0] - NEAR and MUCH * len(edits[one[1]]) >= len(edits[best[1]])]
-    main = sorted([best, *[one for one in near if _differs(one[2], best[2])][:1]], key=lambda one: one[1])
-    return main[0][2] if len(main) == 1 else "; ".join(_shortened(sentence) for _, _, sentence in main)
-
-
-def _differs(sentence: str, other: str) -> bool:
-    return len(_stems(subject_words(sentence)) - _stems(subject_words(other))) > 1
+    found.sort(reverse=True)
+    score, number, best = found[0]
+    known, count = _stems(subject_words(best)), len(edits[number])
+    for its_score, other, sentence in found[1:]:
+        is_main = its_score > score - NEAR and len(edits[other]) * MUCH >= count
+        if is_main and len(_stems(subject_words(sentence)) - known) > 1:
+            both = (best, sentence) if number < other else (sentence, best)
+            return "; ".join(map(_shortened, both))
+    return best
 
 
 def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[float, str]:
@@ -203,9 +208,9 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
         words = _stems(subject_words(sentence))
         shared = len(words & subject)
         is_change = _CHANGED.match(sentence) is not None
-        is_telling = shared or len(words) > 1 or WIDE.search(sentence) or (is_change and _NAMES.search(sentence))
+        is_telling = shared or len(words) > 1 or WIDE.search(sentence)
         may_be_short = words and (is_answer or not asked)
-        if not (is_telling or may_be_short):
+        if not (is_telling or may_be_short or (is_change and _NAMES.search(sentence))):
             continue
         score = float(min(shared, 3))
         if is_change or _CAUSE.match(sentence):
@@ -257,11 +262,13 @@ def _told(answer: str) -> Iterator[tuple[str, bool]]:
             if PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[…", "<")):
                 lead = ""
             elif sentence.endswith(":"):
-                is_whole = _CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS and not _tells_status(sentence)
-                if is_whole:
+                lead = ""
+                if _tells_status(sentence):
+                    continue
+                if _CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS:
                     yield _OPEN_END.sub("", sentence) + ".", is_item
-                tells_more = not (is_whole or _tells_status(sentence)) and subject_words(sentence)
-                lead = sentence if tells_more else ""
+                elif subject_words(sentence):
+                    lead = sentence
             elif len(said.split()) < FEW_WORDS and not WIDE.search(said):
                 lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
             else:

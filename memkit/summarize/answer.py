@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memkit.hook.phrases import EMOJI, PRAISE
 from memkit.journal.markup import one_line
 from memkit.llm import UnusableReplyError
-from memkit.summarize.bullets import LABELS, MAX_TURNS, OF_THE_PERSON, Bullet, Evidence, clean_sentence
+from memkit.summarize.bullets import (
+    LABELS,
+    MAX_TURNS,
+    OF_THE_PERSON,
+    Bullet,
+    Evidence,
+    clean_sentence,
+)
 from memkit.summarize.checks import is_order, is_proved
 from memkit.summarize.wording import KnownVectors, is_covered, passages
 
@@ -72,12 +79,12 @@ def read_answer(
 ) -> dict[int, SegmentSummary]:
     """Return the summaries in a model's answer by the index of their segment.
 
-    `numbers` is what `turn_numbers` returns, `evidence` what `read_evidence` returns. `embedder` compares the
-    wording; without one, words alone count. A bullet that gives an order becomes what the person asked, and is
-    dropped if they did not ask it. A bullet belongs to the segment of the first turn it names; without a turn,
-    it is dropped. An entry belongs to the segment of its first bullet; without a bullet, to the segment of its
-    number. A segment without an entry, or with bullets of which none is usable, is not in the result: it is
-    asked again, and bullets from other entries
+    `numbers` is what `turn_numbers` returns, `evidence` what `read_evidence` returns. `embedder` compares
+    the wording; without one, words alone count. A bullet that gives an order becomes what the person
+    asked, and is dropped if they did not ask it. A bullet belongs to the segment of the first turn it
+    names; without a turn, it is dropped. An entry belongs to the segment of its first bullet; without a
+    bullet, to the segment of its number. A segment without an entry, or with bullets of which none is
+    usable, is not in the result: it is asked again, and bullets from other entries
     are dropped with it. Raise `UnusableReplyError` if there is no list of segments.
     """
     given = value.get("segments")
