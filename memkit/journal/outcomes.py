@@ -80,10 +80,11 @@ _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 _NAMES = re.compile(r"[`\d]")
-_IMPORT = re.compile(
-    r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b", re.IGNORECASE
+_ASIDE = re.compile(
+    r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b|\bi was\b",
+    re.IGNORECASE,
 )
-"""An import line, which only serves a change."""
+"""An import line, which only serves a change, or what the assistant did on its way."""
 
 _OPEN_END = re.compile(r",?(?: (?:that|to|which|with)(?: \w+)?)?:$")
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
@@ -185,6 +186,8 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], title
         return ""
     found.sort(reverse=True)
     score, number, best = found[0]
+    if "; " in best:  # several changes of one turn
+        return best
     known, count = _stems(subject_words(best)), len(edits[number])
     for its_score, other, sentence in found[1:]:
         is_main = its_score > score - NEAR and len(edits[other]) * MUCH >= count
@@ -217,14 +220,14 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
             score += 2
         if _HOLDS.search(sentence):
             score += 1
-        if _IMPORT.search(sentence):
+        if _ASIDE.search(sentence):
             score -= 2
         if "`" in sentence:
             score += 0.5
         if number == 0:
             score += 3 if is_answer else 1 if is_item else 2
         score -= min(number, 20) / 10
-        if is_change and edits and not _IMPORT.search(sentence):
+        if is_change and edits and not _ASIDE.search(sentence):
             changes.append((number, score, sentence))
         if score > best_score:
             best, best_score = sentence, score

@@ -32,7 +32,7 @@ class DaySession(NamedTuple):
 
     `begins` and `ends` are the local times (`HH:MM`, or "") at which the first and the last turn began.
     `outcome` is one line of Markdown, or "". `branch` is the last one that a turn names. `line` is the
-    line of the heading in the file, from 1. `has_edits` tells whether a tool call edited a file.
+    line of the heading in the file, from 1. `edits` counts the calls that edited a file.
     """
 
     session: str
@@ -44,7 +44,7 @@ class DaySession(NamedTuple):
     turns: tuple[str, ...]
     branch: str
     line: int
-    has_edits: bool = False
+    edits: int = 0
 
 
 def stretches(day: str, content: DayFile) -> list[DaySession]:
@@ -73,7 +73,7 @@ def sessions(day: str, content: DayFile) -> list[DaySession]:
                 outcome=main_outcome([first, one]),
                 turns=(*first.turns, *one.turns),
                 branch=one.branch or first.branch,
-                has_edits=first.has_edits or one.has_edits,
+                edits=first.edits + one.edits,
             )
     return list(found.values())
 
@@ -93,7 +93,7 @@ def stretch(day: str, content: DayFile, heading: Section, turns: Sequence[Sectio
         turns=tuple(turn.pairs["turn"] for turn in turns),
         branch=branches[-1] if branches else "",
         line=heading.start + 1,
-        has_edits=any(call.is_edit for part in parts for call in part.file_calls),
+        edits=sum(call.is_edit for part in parts for call in part.file_calls),
     )
 
 
@@ -134,18 +134,16 @@ def main_outcome(stretches: Sequence[DaySession]) -> str:
     """Return the outcome of a session from its stretches of work, in order.
 
     One with a pull request comes before one with a commit, and that before others with edits. Of equal ones,
-    it is the one that shares most with the title of the first stretch, then the last one.
+    it is the one that shares most with the title of the first stretch; then the last commit, or most edits.
     """
-    labels = (PULL_REQUEST, COMMITTED)
-    found = [one for one in stretches if one.outcome] or stretches[:1]
-    return max(
-        reversed(found),
-        key=lambda one: (
-            *(label in one.outcome for label in labels),
-            one.has_edits,
-            shared_subject(one.outcome, stretches[0].title),
-        ),
-    ).outcome
+    title = stretches[0].title
+
+    def rank(one: DaySession) -> tuple[bool, bool, bool, int, int]:
+        is_commit = COMMITTED in one.outcome and is_main(one.outcome.removeprefix(COMMITTED))
+        shared = shared_subject(one.outcome, title)
+        return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, shared, 0 if is_commit else one.edits
+
+    return max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank).outcome
 
 
 def turn_outcome(section: str) -> str:
