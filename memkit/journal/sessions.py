@@ -12,6 +12,7 @@ from memkit.bullets import (
     EDITED,
     FAILED,
     OPEN,
+    OUTCOME,
     PULL_REQUEST,
     WrittenBullet,
     read_bullets,
@@ -111,7 +112,8 @@ def _outcome(
     extract = [shown_bullet(one) for one in bullets if one.is_extract]
     decided = [one for one in own or extract if one.startswith(DECIDED)][-1:]
     if own:
-        said = decided or [one for one in own if not one.startswith((OPEN, FAILED))][-1:]
+        told = [one.removeprefix(OUTCOME) for one in own if one.startswith(OUTCOME)]
+        said = (told or decided or [one for one in own if not one.startswith((OPEN, FAILED))])[-1:]
     else:
         done = [one for one in extract if one.startswith(PULL_REQUEST)] or [
             one for one in extract if one.startswith(COMMITTED) and is_main(one.removeprefix(COMMITTED))

@@ -43,6 +43,7 @@ MAX_TURNS = 12
 """The most turns a bullet or a line of an extract names: an anchor cannot hold more."""
 
 LABELS = {
+    "outcome": "Outcome",
     "decision": "Decided",
     "change": "Changed",
     "finding": "Found",

@@ -140,6 +140,16 @@ def test_a_side_decision_is_not_the_outcome(decided: str, shown: str) -> None:
     assert stretches("2026-11-20", DayFile(day))[0].outcome.startswith(shown)
 
 
+def test_the_outcome_that_a_model_wrote_comes_first() -> None:
+    lines = ["Outcome: the gateway listens on 7443.", "Decided: 7443 is the port.", "Changed: the ingress."]
+    written = "\n".join(f"- {one} <!-- grip:ae{n} turns:t2 -->" for n, one in enumerate(lines))
+    edited = "- Edited: a.py <!-- grip:aa turns:t1 by:extract -->"
+    day = DAY.replace(edited, written)
+    assert stretches("2026-11-20", DayFile(day))[0].outcome.startswith("the gateway listens on 7443.")
+    doubted = day.replace("7443. <!--", "7443. (unverified) <!--").replace("grip:ae0 turns:t2", "grip:ae0 turns:t2 check:unverified")
+    assert stretches("2026-11-20", DayFile(doubted))[0].outcome.startswith("Decided: 7443 is the port.")
+
+
 def test_a_list_of_changes_is_joined_without_files_and_reasons() -> None:
     answer = (
         "All tests pass. The changes:\n\n1. **`src/cache.py:12`** — Replaced `lru` with `ttl` so that keys expire.\n"
