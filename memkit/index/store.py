@@ -47,7 +47,7 @@ PAGE_ROWS = 5000
 """Rows to read in one call. Chroma fails on a read of more than 32,766 rows ("too many SQL variables")."""
 
 MOST_ROWS, MOST_DOCUMENT_BYTES, MOST_KEYS, MOST_VALUE_BYTES = 300, 16_384, 32, 4_096
-"""Limits of Chroma Cloud, kept on any server: rows of a call, bytes of a document, keys and bytes of a value in
+"""Limits of Chroma Cloud, on any server: rows of a call, bytes of a document, keys and bytes of a value of
 metadata. It refuses a call that exceeds one. Source: https://docs.trychroma.com/cloud/quotas-limits.
 """
 
