@@ -52,13 +52,14 @@ _EVERYWHERE = frozenset(
 """Words of no subject, in their base form."""
 
 _ENDINGS = ("ing", "ies", "ied", "ed", "es", "s", "d")
+_LONGEST = 80  # the cache keeps what it is asked for
 _AROUND = ".,;:!?…()[]{}\"'`“”‘’*"
 _NUMBERS = re.compile(r"[\W_]*(?:\d{1,2}[\W_]+)*(?:\d{1,2})?")
 
 
 def subject_of(prompt: str) -> str:
     """Return the words of `prompt` that name its subject, in order: whole names, but no short numbers."""
-    return " ".join(word for word in prompt.split() if not _is_everywhere(word))
+    return " ".join(word for word in prompt.split() if not _is_everywhere(word[:_LONGEST]))
 
 
 @functools.lru_cache(20_000)
