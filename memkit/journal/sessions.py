@@ -106,7 +106,7 @@ def _outcome(
     covered = {heading.pairs.get("summary"), heading.pairs.get("extract")} - {None}
     if turns and last not in covered and covered <= names:
         return turn_outcome(content.text(turns[-1]))
-    below = read_bullets(content.lines[heading.start + 1 : heading.end])
+    below = list(read_bullets(content.lines[heading.start + 1 : heading.end]))
     bullets = [one for _, one in below if one.is_verified]
     own = [shown_bullet(one) for one in bullets if not one.is_extract]
     extract = [shown_bullet(one) for one in bullets if one.is_extract]
@@ -124,7 +124,7 @@ def _outcome(
             decided = [one for one in decided if shared_subject(one, heading_title(heading))]
         said = decided + done[:1]
     said = [one for one in said if one] or [one for one in extract if one.startswith(FAILED)][-1:]
-    said += [one for one in own + extract if one.startswith(OPEN)][-1:]
+    said += [shown_bullet(one) for _, one in below if one.text.startswith(OPEN)][-1:]  # a mark hides no work
     room, limits = OUTCOME_CHARACTERS, {}
     for left, part in zip(range(len(said), 0, -1), sorted(said, key=len), strict=True):
         limits[part] = room // left

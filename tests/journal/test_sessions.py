@@ -78,6 +78,12 @@ def test_what_is_open_stands_next_to_the_outcome() -> None:
     assert stretches("2026-11-20", DayFile(day))[1].outcome == "The cache key was wrong. · Open: Should the old key go?"
 
 
+def test_open_work_is_shown_with_its_mark() -> None:
+    day = DAY.replace("move too? <!-- grip:ac turns:t2", "move too? (unverified) <!-- grip:ac turns:t2 check:unverified")
+    shown = "Committed: Move the gateway · Open: Should production move too? (unverified)"
+    assert stretches("2026-11-20", DayFile(day))[0].outcome == shown
+
+
 def test_a_command_without_an_answer_has_its_outcome() -> None:
     day = "# 2026-11-20\n\n## 16:00 ! df -h / <!-- session:s2 turn:t3 -->\n**Did** Bash `df -h /` → /dev/sda1 98% /\n"
     assert stretches("2026-11-20", DayFile(day))[0].outcome == "/dev/sda1 98% /"
