@@ -44,7 +44,7 @@ import msgspec  # noqa: E402
 from memkit.embedding import Embedder, load_embedder  # noqa: E402
 from memkit.index.chunk import Chunk, digest  # noqa: E402
 from memkit.index.reader import open_current  # noqa: E402
-from memkit.index.snapshot import Snapshot, write_snapshot  # noqa: E402
+from memkit.index.snapshot import Snapshot  # noqa: E402
 from memkit.index.store import Row  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.projects.project import Project  # noqa: E402
@@ -53,6 +53,7 @@ from memkit.search.ranking import Searcher  # noqa: E402
 from memkit.search.results import Result, SearchRequest  # noqa: E402
 from memkit.settings import EmbeddingSettings, load, validate  # noqa: E402
 from memkit.text import CHARACTERS_PER_TOKEN  # noqa: E402
+from tests.snapshots import write_snapshot  # noqa: E402
 
 MODES = ("context", "lexical", "dense", "rrf", "weighted")
 MOST_RESULTS = 200

@@ -36,8 +36,8 @@ from synthetic import SyntheticMemory, write_home  # noqa: E402
 from memkit.capture.sessions import LiveSessions  # noqa: E402
 from memkit.hook.tally import full_tally  # noqa: E402
 from memkit.ipc import spool  # noqa: E402
-from memkit.locks import holder  # noqa: E402
 from memkit.paths import Home  # noqa: E402
+from memkit.processes import is_locked  # noqa: E402
 from memkit.projects.project import Project  # noqa: E402
 
 RUNS = 9
@@ -229,7 +229,7 @@ class Years(Shell):
         command = [sys.executable, str(REPOSITORY / "bin" / "memkit"), "index"]
         quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         with subprocess.Popen(command, cwd=self.project, env=self.environment, **quiet) as building:
-            while holder(self.home.index_lock) is None and building.poll() is None:
+            while not is_locked(self.home.index_lock) and building.poll() is None:
                 time.sleep(0.01)
             captured = self.memkit(*self.capture())
         days = self.newest.parent.glob("20*.md")

@@ -42,13 +42,14 @@ from numpy.typing import NDArray  # noqa: E402
 from memkit.capture.capture import Capture  # noqa: E402
 from memkit.embedding import Embedder, load_embedder  # noqa: E402
 from memkit.index import open_snapshot, sync_project  # noqa: E402
-from memkit.index.snapshot import Snapshot, write_snapshot  # noqa: E402
+from memkit.index.snapshot import Snapshot  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.projects.project import Project  # noqa: E402
 from memkit.settings import EmbeddingSettings, load  # noqa: E402
 from memkit.topics.clusters import Points, directions, read_points  # noqa: E402
 from memkit.topics.compute import refresh  # noqa: E402
 from memkit.topics.topic_store import read_kept  # noqa: E402
+from tests.snapshots import write_snapshot  # noqa: E402
 
 ADDED_EVERY = 10
 """One session in this many is added later."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from memkit import anchors
 
 DECIDED = "Decided: "
+OUTCOME = "Outcome: "
 OPEN = "Open: "
 EDITED = "Edited: "
 FAILED = "Failed: "

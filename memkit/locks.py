@@ -16,13 +16,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memkit.errors import IndexBusyError, IndexStoreError
 from memkit.files import PRIVATE_FILE, create_private, make_private_directory, read_head
 from memkit.home_files import remove_obstacles
 from memkit.paths import Home
-from memkit.processes import is_locked
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -82,7 +81,7 @@ def _hold(
         _note_holder(path)
         yield
     finally:
-        with contextlib.suppress(OSError):  # `holder` ignores a leftover without a lock
+        with contextlib.suppress(OSError):
             os.unlink(_holder(path))
         lock.release()
 
@@ -97,16 +96,19 @@ def _acquire(lock: FileLock, queue: FileLock, seconds: float) -> None:
 def _stop_hung_holder(home: Home, path: str, announce: Announce | None) -> None:
     from memkit.ipc.stop import process_of, stop_hung_service
 
-    found = holder(path)
-    if found is None or found.process == process_of(home):
+    try:
+        process = int(read_head(_holder(path), 100))
+    except (OSError, ValueError):  # just taken
+        process = None
+    if process in (None, process_of(home)):
         stop_hung_service(home, announce or logger.warning)
 
 
 def _note_holder(path: str) -> None:
-    """Record for the doctor which process holds the lock. Every attempt truncates the lock file itself."""
+    """Record which process holds the lock. Every attempt truncates the lock file itself."""
     try:
         with create_private(_holder(path)) as file:
-            file.write(f"{os.getpid()} {time.time():.0f}\n".encode("ascii"))
+            file.write(str(os.getpid()).encode("ascii"))
     except OSError as error:
         logger.warning("cannot record the holder of %s: %s", path, error)
 
@@ -114,24 +116,6 @@ def _note_holder(path: str) -> None:
 def lock_files(home: Home) -> list[str]:
     """Return the files that are locked: those of both locks, and of the queues for them."""
     return [name for path in (home.capture_lock, home.index_lock) for name in (path, _queue(path))]
-
-
-class Holder(NamedTuple):
-    """The process that holds a lock, and the start in seconds since the epoch."""
-
-    process: int
-    since: float
-
-
-def holder(path: str) -> Holder | None:
-    """Return the current holder of the lock at `path` as it recorded itself; None if unknown."""
-    if not is_locked(path):
-        return None
-    try:
-        process, since = read_head(_holder(path), 100).split()
-        return Holder(int(process), float(since))
-    except (OSError, ValueError):  # just taken, or by an older memkit
-        return None
 
 
 def _holder(path: str) -> str:

@@ -5,6 +5,7 @@ Standard library only.
 
 from __future__ import annotations
 
+import functools
 import re
 
 _ENGLISH = """
@@ -51,15 +52,17 @@ _EVERYWHERE = frozenset(
 """Words of no subject, in their base form."""
 
 _ENDINGS = ("ing", "ies", "ied", "ed", "es", "s", "d")
+_LONGEST = 80  # the cache keeps what it is asked for
 _AROUND = ".,;:!?…()[]{}\"'`“”‘’*"
 _NUMBERS = re.compile(r"[\W_]*(?:\d{1,2}[\W_]+)*(?:\d{1,2})?")
 
 
 def subject_of(prompt: str) -> str:
     """Return the words of `prompt` that name its subject, in order: whole names, but no short numbers."""
-    return " ".join(word for word in prompt.split() if not _is_everywhere(word))
+    return " ".join(word for word in prompt.split() if not _is_everywhere(word[:_LONGEST]))
 
 
+@functools.lru_cache(20_000)
 def _is_everywhere(word: str) -> bool:
     bare = word.strip(_AROUND).lower()
     if not bare or _NUMBERS.fullmatch(bare) or bare in _EVERYWHERE:

@@ -14,7 +14,7 @@ import pytest
 
 from memkit import files, paths, processes
 from memkit.archive.archive import Archive
-from memkit.doctor import Subject, home, installation
+from memkit.doctor import Subject, installation
 from memkit.environment import install
 from memkit.ipc import launch
 from memkit.paths import Home
@@ -227,11 +227,6 @@ def test_the_doctor_says_where_windows_has_a_python3(windows, monkeypatch, tmp_p
     monkeypatch.setattr(installation, "find_program", lambda name: None)
     [finding] = installation.check_hook_python(subject(tmp_path))
     assert finding.code == "python-missing" and "Microsoft Store" in finding.fix
-
-
-def test_the_owner_of_files_is_not_asked_for_where_there_is_no_number(windows, monkeypatch, tmp_path):
-    monkeypatch.delattr(os, "geteuid")
-    assert not list(home.check_owner(subject(tmp_path)))
 
 
 def test_temporary_files_of_windows_are_nobodys_project(monkeypatch, tmp_path):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypedDict
 from memkit.errors import JournalError, MemkitError
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.journal import Journal
-from memkit.journal.sessions import DaySession, open_lines, sessions, shown_line
+from memkit.journal.sessions import DaySession, main_outcome, open_lines, sessions, shown_line
 from memkit.journal.turn_parts import read_parts
 from memkit.projects.project import Project
 from memkit.search.overview import Line, PastSession
@@ -110,9 +110,7 @@ class _History:
             begins=f"{first.day} {first.begins}".strip(),
             ends=f"{last.day} {last.ends}".strip(),
             title=unescape(named.title),
-            outcome=unescape(
-                next((line.outcome for _, line, _ in reversed(lines) if line.outcome), "")
-            ),
+            outcome=unescape(main_outcome([line for _, line, _ in lines])),
             turns=tuple(dict.fromkeys(turn for _, line, _ in lines for turn in line.turns)),
             branch=next((line.branch for _, line, _ in reversed(lines) if line.branch), ""),
             path=str(self._journal.path(day)),

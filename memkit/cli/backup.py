@@ -105,7 +105,7 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
     path = Path(file).absolute()
     if path.exists() and not yes:
         raise MemkitError(f"{path} exists; name another file, or use --yes in a terminal of your own")
-    with context.capture_lock():
+    with context.memory().capture_lock():
         projects = projects_with_memory(context.home, [context.project])
         with context.progress("writing the backup", is_counted=False):
             report = back_up(context.home, projects, path)

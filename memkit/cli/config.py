@@ -194,7 +194,4 @@ def completion_command(context: Context, shell: str) -> None:
     assert made is not None  # click knows all three shells
     root = click.get_current_context().find_root().command
     script = made(root, {}, "memkit", COMPLETION_VARIABLE).source()
-    if context.as_json:
-        context.print_json({"shell": shell, "script": script})
-    else:
-        click.echo(script)
+    context.report({"shell": shell, "script": script}, script)

@@ -6,12 +6,13 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memkit.cli.output import echo, json_line, plain
+from memkit.cli.screen import page
 from memkit.errors import MemkitError, NotFoundError
 from memkit.paths import Home
 from memkit.projects.project import Project
@@ -139,20 +140,6 @@ class Context:
             caller=Caller(self.directory, os.environ.get(SESSION_VARIABLE, "")),
         )  # fmt: skip
 
-    def capture_lock(self) -> AbstractContextManager[None]:
-        """Hold the capture lock; as `index_lock`. Take it first if you need both."""
-        from memkit.locks import capture_lock
-        from memkit.memory import LOCK_SECONDS
-
-        return capture_lock(self.home, LOCK_SECONDS, self.say)
-
-    def index_lock(self) -> AbstractContextManager[None]:
-        """Hold the index lock. Raise `IndexBusyError` if another process keeps it for ten minutes."""
-        from memkit.locks import index_lock
-        from memkit.memory import LOCK_SECONDS
-
-        return index_lock(self.home, LOCK_SECONDS, self.say)
-
     def report(self, value: Mapping[str, Any], *lines: str) -> None:
         """Print a command's result: `value` with `--json`, else `lines`."""
         if self.as_json:
@@ -160,6 +147,13 @@ class Context:
             return
         for line in lines:
             echo(line)
+
+    def report_page(self, value: Mapping[str, Any], lines: Iterable[str]) -> None:
+        """Print a command's result: `value` with `--json`, else styled lines, paged if they are long."""
+        if self.as_json:
+            self.print_json(value)
+        else:
+            page("\n".join(lines))
 
     def print_json(self, value: Any) -> None:
         """Print a JSON object on a line of stdout."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import echo, plain, styled
-from memkit.cli.screen import page, width
+from memkit.cli.screen import width
 from memkit.cli.sessions import list_sessions
 from memkit.text import one_line
 
@@ -127,25 +128,21 @@ def transcript_command(context: Context, session: str | None, turn: str | None, 
         list_sessions(context)
         return
     exchange = context.memory().transcript(session, turn, around)
-    if context.as_json:
-        context.print_json(exchange.as_dict())
-        return
-    page("\n".join([*_origin(context, exchange), *_messages(exchange)]))
+    context.report_page(exchange.as_dict(), chain(_origin(context, exchange), _messages(exchange)))
 
 
-def _origin(context: Context, exchange: Exchange) -> list[str]:
+def _origin(context: Context, exchange: Exchange) -> Iterator[str]:
     original = exchange.original
     place = str(original.path)
     if original.archive is not None:
         place = f"session {original.session}, from memkit's archive: its transcript is gone"
-    lines = [place]
+    yield styled(place, dim=True)
     named = {"branch": exchange.branch, "commit": exchange.commit}
     if line := ", ".join(f"{name} {value}" for name, value in named.items() if value):
-        lines.append(line)
+        yield styled(line, dim=True)
     if damaged := original.damaged_bytes:
         missing = f", including turns {', '.join(exchange.missing)}" if exchange.missing else ""
         context.say(f"{damaged:,} bytes of this archive cannot be read{missing}; see `memkit doctor --deep`")
-    return [styled(line, dim=True) for line in lines]
 
 
 def _messages(exchange: Exchange) -> Iterator[str]:

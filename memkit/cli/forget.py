@@ -193,7 +193,8 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
             progress,
         )
         if fix:
-            with context.capture_lock(), context.index_lock():
+            memory = context.memory()
+            with memory.capture_lock(), memory.index_lock():
                 report = audit.fix()
         else:
             report = audit.search()

@@ -149,7 +149,7 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
         with context.progress("embedding") as progress:
             for project in map(Project, roots):
                 try:
-                    with context.index_lock():
+                    with context.memory().index_lock():
                         sync_project(
                             project, context.home, context.settings_of(project),
                             announce=context.say, progress=progress,

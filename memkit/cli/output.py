@@ -12,12 +12,12 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.screen import cells
+from memkit.cli.screen import cells, pad
 from memkit.errors import MemkitError
 from memkit.text import plural
 
@@ -30,6 +30,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Also characters that change the direction of text or end a line invisibly.
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
+
+NAME_COLUMNS = 16
+"""The most columns for the name of a project or a branch."""
 
 # Safe text
 
@@ -119,6 +122,42 @@ def table(
             line += f"{space}{cell}  " if column in numbers else f"{cell}{space}  "
         lines.append(line.rstrip())
     return lines
+
+
+def column(head: str, values: Iterable[str], most: int) -> list[str]:
+    """Return a head and `values`, made safe, and cut or filled to one width of at most `most` columns."""
+    texts = [head, *map(plain, values)]
+    columns = min(most, max(map(cells, texts)))
+    return [pad(text, columns) for text in texts]
+
+
+def lines_between(
+    left: Sequence[Sequence[str]],
+    right: Sequence[Sequence[str]],
+    columns: int,
+    middle: Callable[[int], Sequence[str]],
+) -> list[str]:
+    """Return lines of `columns` columns: the columns `left` and `right`, dim, around a wide one.
+
+    `middle` gets the room for the wide one, and returns its lines, styled.
+    """
+    room = columns - sum(2 + max(map(cells, side)) for side in (*left, *right))
+    lines = []
+    for number, text in enumerate(middle(room)):
+        before = [styled("  ".join(side[number] for side in left), dim=True)] if left else []
+        after = styled("  ".join(side[number] for side in right).rstrip(), dim=True)
+        lines.append("  ".join([*before, text, after]))
+    return lines
+
+
+def labels_below(head: str, labels: Iterable[str]) -> Callable[[int], list[str]]:
+    """Return the wide column of `lines_between`: a head and bold labels."""
+
+    def middle(room: int) -> list[str]:
+        shown = (styled(pad(plain(label), room), bold=True) for label in labels)
+        return [styled(pad(head, room), dim=True), *shown]
+
+    return middle
 
 
 def as_svg(console: Console, title: str) -> str:

@@ -6,9 +6,9 @@ import os
 
 import click
 
-from memkit.cli.output import echo, plain, styled
+from memkit.cli.output import NAME_COLUMNS, column, echo, labels_below, lines_between, plain, styled
 from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, width, wrapped
-from memkit.cli.sessions import NAME_COLUMNS, session_rows
+from memkit.cli.sessions import session_rows
 from memkit.search.overview import Line, Overview, PeriodNode
 from memkit.search.results import Answer
 
@@ -16,7 +16,6 @@ _TIME_COLUMNS = len("2026-11-20 14:02")
 _LABEL_COLUMNS = len("decided  ")
 _MOST_LINES = 3
 _FEW_SESSIONS = 10
-_TOPIC_COLUMNS = len("  entries  2026-11-20  2026-11-20  ") + ID_CHARACTERS
 
 
 def show_overview(answer: Answer, root: str) -> None:
@@ -85,16 +84,17 @@ def _show_topics(overview: Overview, is_many: bool) -> None:
     if not overview.topics:
         return
     echo()
-    names = [plain(os.path.basename(one.root)) if is_many else "" for one in overview.topics]
-    columns = min(NAME_COLUMNS, max(map(cells, names)))
-    room = width() - _TOPIC_COLUMNS - (columns + 2 if columns else 0)
-    space = f"{pad('project', columns)}  " if columns else ""
-    head = f"{space}{pad('topic', room)}{'entries':>9}  {pad('first', 10)}  {pad('last', 10)}  id"
-    click.echo(styled(head, dim=True))
-    for one, name in zip(overview.topics, names, strict=True):
-        label = styled(pad(plain(one.label), room), bold=True)
-        numbers = f"{one.entries:>9}  {one.first}  {one.last}  {plain(one.id[:ID_CHARACTERS])}"
-        click.echo(f"{f'{pad(name, columns)}  ' if columns else ''}{label}{styled(numbers, dim=True)}")
+    topics = overview.topics
+    names = [os.path.basename(one.root) for one in topics]
+    left = [column("project", names, NAME_COLUMNS)] if is_many else []
+    right = [
+        ["entries", *(f"{one.entries:>7}" for one in topics)],
+        column("first", [one.first for one in topics], 10),
+        column("last", [one.last for one in topics], 10),
+        column("id", [one.id[:ID_CHARACTERS] for one in topics], ID_CHARACTERS),
+    ]
+    for line in lines_between(left, right, width(), labels_below("topic", [one.label for one in topics])):
+        click.echo(line)
 
 
 def _show_sessions(overview: Overview, is_many: bool) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import confirm, echo, plain
+from memkit.cli.output import confirm, plain
 from memkit.errors import MemkitError, NotFoundError
 from memkit.paths import OPENCLAW_DAYS
 from memkit.projects.git_files import git_directory_of
@@ -86,28 +87,22 @@ def _list(context: Context) -> None:
         identity(context.project, context.home)  # records the new place of a project that was moved
     problem = Registry.read(context.home).problem
     projects = list_projects(context.home)
-    if context.as_json:
-        context.print_json({"projects": projects})
-    else:
-        for project in projects:
-            _show(project)
-        if not projects:
-            echo("No project is remembered yet.")
+    lines = [line for project in projects for line in _lines(project)]
+    context.report({"projects": projects}, *(lines or ["No project is remembered yet."]))
     if problem:
         context.say(problem)
 
 
-def _show(project: ListedProject) -> None:
+def _lines(project: ListedProject) -> Iterator[str]:
     last = f", last {project.last}" if project.last else ""
     notes = f", {plural(project.notes, 'note')}" if project.notes else ""
-    echo(f"{project.name}: {plural(project.days, 'day')}, {plural(project.turns, 'turn')}{notes}{last}")
+    yield f"{project.name}: {plural(project.days, 'day')}, {plural(project.turns, 'turn')}{notes}{last}"
     gone = "" if project.exists else " (gone)"
     remote = f", git remote {project.remote}" if project.remote else ""
-    echo(f"    {project.root}{gone}{remote}")
+    yield f"    {project.root}{gone}{remote}"
     if project.folder != OWN_FOLDER:
-        echo(f"    new days go to {project.folder}/")
-    for root in project.linked:
-        echo(f"    shared by {root}")
+        yield f"    new days go to {project.folder}/"
+    yield from (f"    shared by {root}" for root in project.linked)
 
 
 def _link(context: Context, path: str) -> None:
@@ -156,7 +151,7 @@ def _choose_folder(context: Context, folder: str) -> None:
     from memkit.maintenance import choose_folder
 
     folder, shared = folder.rstrip("/").removeprefix("./"), context.settings().memory.shared
-    with context.capture_lock():
+    with context.memory().capture_lock():
         context.project = choose_folder(context.project, folder, context.home, shared=shared)
     context.memory().index()
     hidden = "" if shared or git_directory_of(context.project.root) is None else ", which git ignores"
@@ -202,12 +197,9 @@ def _merge(context: Context, path: str, remove: bool) -> None:
         raise MemkitError(f"{target.root} already has that memory")
     settings = context.settings()
     removed = 0
-    with (
-        context.progress("merging", is_counted=False),
-        context.capture_lock(),
-        context.index_lock(),
-    ):
-        merged = merge(source, target, context.home, context.memory().journal)
+    memory = context.memory()
+    with context.progress("merging", is_counted=False), memory.capture_lock(), memory.index_lock():
+        merged = merge(source, target, context.home, memory.journal)
         _record_moves(context, {os.path.realpath(os.path.expanduser(path)), source.root}, target)
         sync_project(target, context.home, settings, announce=context.say)
         if remove:

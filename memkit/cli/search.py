@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -19,12 +19,9 @@ from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, link, pad
 from memkit.errors import MemkitError
 from memkit.hook.notices import untrusted_team
 from memkit.index.chunk import KINDS, LEADING_HEADINGS
-from memkit.search.results import Answer, Excerpt, Result
+from memkit.search.results import Answer, Excerpt, Filters, Result, SearchRequest
 from memkit.state import parse_json
 from memkit.text import plural, shorten
-
-if TYPE_CHECKING:
-    from memkit.search.results import Answer
 
 SHOWN_CHARACTERS = 600
 FEW = 5
@@ -259,8 +256,6 @@ def search_command(
         raise click.UsageError("give -k or --budget, not both")
     if everything and options["minimum"] is not None:
         raise click.UsageError("give --min-relevance or --all, not both")
-    from memkit.search.results import Filters, SearchRequest
-
     options["minimum"] = 0.0 if everything else options["minimum"]
     options["file"] = path_named(os.path.abspath(file), context.project.root) if file else ""
     options["excerpts"] = is_short = not (full or options["explain"] or options["budget"] or context.as_json)

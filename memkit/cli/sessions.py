@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command, iso_day_named, path_named
-from memkit.cli.output import echo, plain, styled
-from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, pad, page, width
+from memkit.cli.output import NAME_COLUMNS, column, echo, lines_between, plain, styled
+from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, pad, width
 from memkit.errors import MemkitError, NotFoundError
 from memkit.processes import find_program
 from memkit.projects.trust import in_session
@@ -104,7 +104,7 @@ def _run(way: Resumable) -> None:
 DEFAULT_COUNT = 50
 _LEAST_TITLE = 36
 _LEAST_OUTCOME = 8
-NAME_COLUMNS, _SPAN_COLUMNS = 16, 40
+_SPAN_COLUMNS = 40
 _WIDE = 116
 """From this width on, a session is one line. Below it, the outcome has a line of its own."""
 
@@ -155,56 +155,45 @@ def list_sessions(
         since=since, branch=branch, file=file, all_projects=all_projects
     )
     shown = list(islice(found, count + 1))
-    if context.as_json:
-        context.print_json({"sessions": shown[:count]})
-        return
+    lines = session_rows(shown[:count], all_projects) if shown else []
     if not shown:
         is_filtered = bool(since or branch or file)
         where = "any project" if all_projects else context.project.root
         is_limited = not all_projects and context.may_leave_project
         elsewhere = " --all-projects lists those of all projects." * is_limited
-        page(plain(f"No {'such ' * is_filtered}session in {where}.{elsewhere}"))
-        return
-    lines = session_rows(shown[:count], all_projects)
+        lines = [plain(f"No {'such ' * is_filtered}session in {where}.{elsewhere}")]
     if len(shown) > count:
         given = {"--since": since, "--branch": branch, "--file": file}
         options = [f" {name} {shlex.quote(plain(value))}" for name, value in given.items() if value]
         options += [" --all-projects"] * all_projects
         lines.append(styled(f"Older ones: memkit sessions{''.join(options)} -n {count * 4}", dim=True))
-    page("\n".join(lines))
+    context.report_page({"sessions": shown[:count]}, lines)
 
 
 def session_rows(found: Sequence[PastSession], all_projects: bool, few: int = 0) -> list[str]:
     """Return the lines of a head and of each session, as wide as the screen; two for each of a `few`."""
     columns = width()
     is_wide = columns >= _WIDE and len(found) > few
-    left = [_column("begun", [_span(one, with_end=is_wide) for one in found])]
+    left = [column("begun", [_span(one, with_end=is_wide) for one in found], _SPAN_COLUMNS)]
     if all_projects:
-        left.append(_column("project", [os.path.basename(one.root) for one in found]))
+        left.append(column("project", [os.path.basename(one.root) for one in found], NAME_COLUMNS))
     right = []
     if is_wide:
         right.append(["turns", *(f"{len(one.turns):>5}" for one in found)])
-        right.append(_column("branch", [_short_branch(one.branch) for one in found]))
-    right.append(["id", *(plain(one.id[:ID_CHARACTERS]) for one in found)])
-    room = columns - sum(2 + max(map(cells, side)) for side in (*left, *right))
-    head = styled(pad("title → outcome" if is_wide else "title", room), dim=True)
-    middle = [head, *(_title(one, room, with_outcome=is_wide) for one in found)]
-    lines = [
-        "  ".join([styled("  ".join(before), dim=True), text, styled("  ".join(after).rstrip(), dim=True)])
-        for before, text, after in zip(zip(*left, strict=True), middle, zip(*right, strict=True), strict=True)
-    ]
+        right.append(column("branch", [_short_branch(one.branch) for one in found], NAME_COLUMNS))
+    right.append(column("id", [one.id[:ID_CHARACTERS] for one in found], ID_CHARACTERS))
+
+    def titles(room: int) -> list[str]:
+        head = styled(pad("title → outcome" if is_wide else "title", room), dim=True)
+        return [head, *(_title(one, room, with_outcome=is_wide) for one in found)]
+
+    lines = lines_between(left, right, columns, titles)
     if is_wide:
         return lines
     indent = max(map(cells, left[0])) + 2
     with_branch = len({one.branch for one in found}) > 1
     below = (f"{' ' * indent}{_details(one, columns - indent, with_branch)}" for one in found)
     return [lines[0], *chain.from_iterable(zip(lines[1:], below, strict=True))]
-
-
-def _column(head: str, values: Sequence[str]) -> list[str]:
-    texts = [head, *map(plain, values)]
-    columns = min(NAME_COLUMNS if head != "begun" else _SPAN_COLUMNS, max(map(cells, texts)))
-    return [pad(text, columns) for text in texts]
 
 
 def _short_branch(branch: str) -> str:

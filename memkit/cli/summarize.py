@@ -13,14 +13,24 @@ from memkit.cli.output import confirm, echo, format_estimate, plain, user_agrees
 from memkit.text import plural
 
 if TYPE_CHECKING:
+    from memkit.llm.calls import Plan
     from memkit.summarize.compaction import Compaction
     from memkit.summarize.summarizer import Summarizer
+
+WAIT_SECONDS = 120.0
+COLORS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def _amount(plan: Plan) -> str:
+    calls = plural(plan.calls, "call")
+    return f"{plan.tokens:,} tokens in {calls} of {plan.model}, {format_estimate(plan.usd)}"
+
 
 def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
     """Write the rollup of a week, month, or year that the user names."""
     from memkit.llm import find_provider
-    from memkit.llm.calls import Calls, calls_lock
-    from memkit.summarize.rollup import LEAST_ENTRIES, WAIT_SECONDS, AskedRollup
+    from memkit.llm.calls import ROUND_SECONDS, Calls, calls_lock
+    from memkit.summarize.rollup import LEAST_ENTRIES, AskedRollup
     from memkit.summarize.rollup_material import LEVELS
     from memkit.timeline.nodes import parse_span
 
@@ -46,10 +56,7 @@ def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
     if not context.as_json:
         parts = f" (first {', '.join(names[:-1])})" if names[1:] else ""
         echo(f"{span.name}: {count} for {plural(len(names), 'rollup')}{parts}.")
-        echo(
-            f"At most {plan.tokens:,} tokens in {plural(plan.calls, 'call')} of {plan.model}, "
-            f"{format_estimate(plan.usd)}."
-        )
+        echo(f"At most {_amount(plan)}.")
         if plan.tokens > plan.left:
             left = f"Today's budget has only {plan.left:,} tokens left."
             echo(f"{left} What does not fit is left out; the same command goes on tomorrow.")
@@ -59,7 +66,7 @@ def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
         return
     confirm("Start?", yes)
     waiting = context.progress(f"asking {plan.model}", is_counted=False)
-    with waiting, calls_lock(context.home, WAIT_SECONDS):
+    with waiting, calls_lock(context.home, ROUND_SECONDS):
         # The job may have made some of them in the meantime.
         report = AskedRollup(context.project, context.home, settings, span, calls).make()
     if report.projects:
@@ -70,10 +77,6 @@ def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
         f"`memkit timeline {span.name}` shows what there is.",
     )
     context.check(report.failures, f"the rollup of {span.name} is not made yet; what is there stays")
-
-
-WAIT_SECONDS = 120.0
-COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @command("summarize")
@@ -104,7 +107,7 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
         roll_up(context, node, dry_run=dry_run, yes=yes)
         return
     from memkit.llm import find_provider
-    from memkit.llm.calls import Calls, calls_lock
+    from memkit.llm.calls import ROUND_SECONDS, Calls, calls_lock
     from memkit.summarize.summarizer import Summarizer, SummaryReport
 
     settings = context.settings()
@@ -127,8 +130,7 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
         echo("Nothing is waiting for a summary" + _older_days(first))
     else:
         echo(
-            f"{plural(len(candidates), 'segment')} of {plural(turns, 'turn')}: about {plan.tokens:,} tokens "
-            f"in {plural(plan.calls, 'call')} of {plan.model}, {format_estimate(plan.usd)}."
+            f"{plural(len(candidates), 'segment')} of {plural(turns, 'turn')}: about {_amount(plan)}."
         )
         if plan.tokens > plan.left:
             echo(f"Today's budget has only {plan.left:,} tokens left; memkit does the rest tomorrow.")
@@ -138,7 +140,7 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
     report = SummaryReport()
     agreed = {one.segment.id for one in candidates}
     waiting = context.progress(f"asking {plan.model}", is_counted=False)
-    with waiting, calls_lock(context.home, WAIT_SECONDS):
+    with waiting, calls_lock(context.home, ROUND_SECONDS):
         # The service may have done some of them in the meantime.
         left = summarizer.select(context.project, first)
         candidates = [one for one in left if one.segment.id in agreed]
@@ -207,7 +209,7 @@ def compact_command(
     from datetime import date
 
     from memkit.llm import find_provider
-    from memkit.llm.calls import Calls, calls_lock
+    from memkit.llm.calls import ROUND_SECONDS, Calls, calls_lock
     from memkit.summarize.compaction import Compaction
     from memkit.summarize.facts import EntrySelection
 
@@ -237,15 +239,14 @@ def compact_command(
     else:
         echo(
             f"{plural(len(entries), 'entry', 'entries')} and {plural(len(compaction.known), 'known fact')}: "
-            f"about {plan.tokens:,} tokens in {plural(plan.calls, 'call')} of {plan.model}, "
-            f"{format_estimate(plan.usd)}."
+            f"about {_amount(plan)}."
         )
     if dry_run or not entries:
         return
     compaction.check_budget(plan)
     confirm("Start?", yes)
     waiting = context.progress(f"asking {plan.model}", is_counted=False)
-    with waiting, calls_lock(context.home, WAIT_SECONDS):
+    with waiting, calls_lock(context.home, ROUND_SECONDS):
         change = compaction.condense()
     may_ask = not yes and not context.as_json
     if compaction.held and may_ask and _may_remove_all(compaction):
@@ -302,7 +303,7 @@ def _may_remove_all(compaction: Compaction) -> bool:
 
 def _undo(context: Context, compaction: Compaction, *, dry_run: bool, yes: bool) -> None:
     from memkit.errors import MemkitError
-    from memkit.llm.calls import calls_lock
+    from memkit.llm.calls import ROUND_SECONDS, calls_lock
 
     change = compaction.undo()
     target = str(compaction.path)
@@ -314,7 +315,7 @@ def _undo(context: Context, compaction: Compaction, *, dry_run: bool, yes: bool)
     if is_written:
         if diff:
             confirm(f"Write to {plain(target)}?", yes)
-        with calls_lock(context.home, WAIT_SECONDS):
+        with calls_lock(context.home, ROUND_SECONDS):
             if compaction.undo() != change:
                 raise MemkitError("another compaction has run meanwhile; nothing was changed")
             kept = compaction.write(change, is_undo=True)

@@ -10,7 +10,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import plain, styled
-from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, page, width, wrapped
+from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, width, wrapped
 
 DEFAULT_COUNT = 50
 MOST_NODES, MOST_DEPTH = 100, 5
@@ -79,14 +79,11 @@ def timeline_command(
         lines = [*([] if children or after else _overview(found)), *_rows(found["children"])]
         if children:
             found = {name: found[name] for name in ("node", "path", "children", "next")}
-    if context.as_json:
-        context.print_json(found)
-        return
     if found["next"]:
         given = {"--depth": depth, "--limit": limit if limit != DEFAULT_COUNT else None, "--search": search}
         flags = ["--children"] * children + ["--events"] * events
         lines.append(styled(f"More: {_next_page(node, given, flags, found['next'])}", dim=True))
-    page("\n".join(lines or [plain(f"{context.project.root} has no memory yet")]))
+    context.report_page(found, lines or [plain(f"{context.project.root} has no memory yet")])
 
 
 def _next_page(node: str, given: Mapping[str, object], flags: list[str], after: str) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, plain, styled
-from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, pad, page, width
+from memkit.cli.output import NAME_COLUMNS, column, labels_below, lines_between, plain, styled
+from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, fit, pad, width
 from memkit.errors import NotFoundError
 from memkit.text import plural
 
@@ -30,7 +30,6 @@ ACTIONS = {"show": "ID", "related": "ID", "search": "QUERY", "rename": "ID LABEL
 _BLOCKS, _ASCII_BLOCKS = "▁▂▃▄▅▆▇█", ".:-=+*#%"
 _SHOWN_WEEKS = 8
 _SHOWN_ENTRIES = 10
-_NAME_COLUMNS = 16
 
 
 @command("topics")
@@ -134,24 +133,19 @@ def _topics(context: Context, refresh: bool) -> TopicList:
 
 
 def _list(context: Context, found: TopicList, count: int) -> None:
-    if context.as_json:
-        stored = found.stored
-        context.print_json(
-            {
-                "made": stored.made, "entries": stored.entries, "noise": stored.noise,
-                "topics": [one.as_dict() for one in found.topics[:count]], "all": len(found.topics),
-            }
-        )  # fmt: skip
-        return
-    if not found.topics:
-        few = f"No topics in {plural(found.stored.entries, 'entry', 'entries')}: "
-        page(plain(f"{few}a topic needs at least three that are alike."))
-        return
-    lines = _rows(found.topics[:count])
+    stored = found.stored
+    few = f"No topics in {plural(stored.entries, 'entry', 'entries')}: "
+    lines = _rows(found.topics[:count]) or [f"{few}a topic needs at least three that are alike."]
     left = len(found.topics) - count
     if left > 0:
         lines.append(styled(f"{left} more: memkit topics -n {len(found.topics)}", dim=True))
-    page("\n".join(lines))
+    context.report_page(
+        {
+            "made": stored.made, "entries": stored.entries, "noise": stored.noise,
+            "topics": [one.as_dict() for one in found.topics[:count]], "all": len(found.topics),
+        },
+        lines,
+    )  # fmt: skip
 
 
 def _list_all(context: Context, count: int) -> None:
@@ -166,52 +160,35 @@ def _list_all(context: Context, count: int) -> None:
         missing += found is None
         topics += found.topics if found is not None else ()
     topics.sort(key=lambda one: (-one.importance, one.id))
-    if context.as_json:
-        context.print_json(
-            {
-                "topics": [one.as_dict() for one in topics[:count]],
-                "all": len(topics),
-                "missing": missing,
-            }
-        )
-        return
     names = project_names(context.home, {one.root for one in topics})
-    lines = _rows(topics[:count], names) if topics else ["No project has topics yet."]
+    lines = _rows(topics[:count], names) or ["No project has topics yet."]
     if missing:
         where = f"{plural(missing, 'project')} without topics: run `memkit topics` there, or wait for the job"
         lines.append(styled(where, dim=True))
-    page("\n".join(lines))
+    listed = [one.as_dict() for one in topics[:count]]
+    context.report_page({"topics": listed, "all": len(topics), "missing": missing}, lines)
 
 
 def _rows(topics: Sequence[Topic], known: Mapping[str, str] | None = None) -> list[str]:
     """Return a head and a line for each topic, with one time axis; with `known` names, those come first."""
-    columns = min(width(), MOST_COLUMNS)
+    if not topics:
+        return []
     days = [date.fromisoformat(day) for one in topics for day in (one.first, one.last) if day]
     first, last = min(days, default=date.min), max(days, default=date.min)
     left = [["imp.", *(f"{one.importance:4.2f}" for one in topics)]]
     if known is not None:
-        names = [plain(known[one.root]) for one in topics]
-        room = min(_NAME_COLUMNS, max(map(cells, ["project", *names])))
-        left.append([pad(name, room) for name in ["project", *names]])
+        left.append(column("project", [known[one.root] for one in topics], NAME_COLUMNS))
     right = [
         [
             pad(f"{first:%Y-%m} on", SPARK_COLUMNS),
             *(_spark(one.stored.days, first, last) for one in topics),
         ],
         ["   #", *(f"{one.stored.size:>4}" for one in topics)],
-        [pad("last", 10), *(pad(one.last, 10) for one in topics)],
-        [pad("id", ID_CHARACTERS), *(plain(one.id[:ID_CHARACTERS]) for one in topics)],
+        column("last", [one.last for one in topics], 10),
+        column("id", [one.id[:ID_CHARACTERS] for one in topics], ID_CHARACTERS),
     ]
-    room = columns - sum(2 + max(map(cells, side)) for side in (*left, *right))
-    labels = ["topic", *(one.label for one in topics)]
-    lines = []
-    for number, (before, label, after) in enumerate(
-        zip(zip(*left, strict=True), labels, zip(*right, strict=True), strict=True)
-    ):
-        text = styled(pad(plain(label), room), dim=not number, bold=bool(number))
-        ends = (styled("  ".join(side).rstrip(), dim=True) for side in (before, after))
-        lines.append(f"  {text}  ".join(ends))
-    return lines
+    labels = [one.label for one in topics]
+    return lines_between(left, right, min(width(), MOST_COLUMNS), labels_below("topic", labels))
 
 
 def _spark(days: Mapping[str, int], first: date, last: date) -> str:
@@ -232,17 +209,6 @@ def _show(context: Context, found: TopicList, topic: Topic) -> None:
     entries = _entries(context, topic)
     related = found.related(topic)
     changes = found.changes_of(topic)
-    if context.as_json:
-        context.print_json(
-            {
-                **topic.as_dict(),
-                "days": topic.stored.days,
-                "examples": entries,
-                "related": [one.as_dict(other.label) for one, other in related],
-                "changes": [one.as_dict() for one in changes],
-            }
-        )
-        return
     columns = min(width(), MOST_COLUMNS)
     one = topic.stored
     lines = [styled(fit(plain(topic.label), columns), bold=True)]
@@ -267,7 +233,14 @@ def _show(context: Context, found: TopicList, topic: Topic) -> None:
     if changes:
         lines += ["", styled("Earlier", dim=True)]
         lines += [fit(f"{one.day}  {one.id} {one.words}", columns) for one in changes[-5:]]
-    page("\n".join(lines))
+    value = {
+        **topic.as_dict(),
+        "days": topic.stored.days,
+        "examples": entries,
+        "related": [one.as_dict(other.label) for one, other in related],
+        "changes": [one.as_dict() for one in changes],
+    }
+    context.report_page(value, lines)
 
 
 def _entries(context: Context, topic: Topic) -> list[dict[str, str]]:
@@ -292,14 +265,10 @@ def _entry(chunks: ChunkReader, name: str) -> dict[str, str]:
 
 def _related(context: Context, found: TopicList, topic: Topic, count: int) -> None:
     related = found.related(topic)[:count]
-    if context.as_json:
-        listed = [one.as_dict(other.label) for one, other in related]
-        context.print_json({"id": topic.id, "related": listed})
-        return
-    if not related:
-        echo(f"No topic is related to {topic.label}.")
-        return
-    page("\n".join(_relation_rows(related, min(width(), MOST_COLUMNS))))
+    lines = _relation_rows(related, min(width(), MOST_COLUMNS))
+    listed = [one.as_dict(other.label) for one, other in related]
+    none = plain(f"No topic is related to {topic.label}.")
+    context.report_page({"id": topic.id, "related": listed}, lines or [none])
 
 
 def _relation_rows(related: list[tuple[Any, Topic]], columns: int) -> list[str]:
@@ -315,14 +284,9 @@ def _relation_rows(related: list[tuple[Any, Topic]], columns: int) -> list[str]:
 
 def _search(context: Context, query: str, count: int) -> None:
     topics = context.memory().topics_about(query)[:count]
-    if context.as_json:
-        listed = [{**one.as_dict(), "score": round(score, 3)} for one, score in topics]
-        context.print_json({"query": query, "topics": listed})
-        return
-    if not topics:
-        page(plain(f"No topic has entries on {query!r}; `memkit search` may find single ones."))
-        return
-    page("\n".join(_rows([one for one, _ in topics])))
+    listed = [{**one.as_dict(), "score": round(score, 3)} for one, score in topics]
+    none = plain(f"No topic has entries on {query!r}; `memkit search` may find single ones.")
+    context.report_page({"query": query, "topics": listed}, _rows([one for one, _ in topics]) or [none])
 
 
 def _rename(context: Context, found: TopicList, name: str, label: str) -> None:

@@ -10,7 +10,7 @@ import click
 
 from memkit.cli.context import Context, command, path_named
 from memkit.cli.output import plain, styled
-from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, fit, pad, page, width
+from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, fit, pad, width
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -47,21 +47,12 @@ def why_command(context: Context, file: str, count: int) -> None:
         raise MemkitError(f"{file!r} is not a file; name one by its path, such as src/app.py")
     found = context.memory().why(name)
     shown = most_telling(found.events, count)
-    if context.as_json:
-        context.print_json(
-            {
-                "file": name,
-                "names": list(found.names),
-                "git": found.has_git,
-                "events": shown,
-            }
-        )
-        return
+    value = {"file": name, "names": list(found.names), "git": found.has_git, "events": shown}
     # Without a repository, no commit is missing.
     unanswered = UNANSWERED if worktree and is_inside(name) and not found.has_git else ""
     if not shown:
         commits = ", and git has no commit of it." if found.has_git else f". {unanswered}".rstrip()
-        page(plain(f"Nothing is known of {name}: no turn read or edited it{commits}"))
+        context.report_page(value, [plain(f"Nothing is known of {name}: no turn read or edited it{commits}")])
         return
     columns = min(width(), MOST_COLUMNS)
     lines = [unanswered] if unanswered else []
@@ -70,7 +61,7 @@ def why_command(context: Context, file: str, count: int) -> None:
     if len(found.events) > count:
         lines.append(styled(f"More: memkit why -n {count * 4} {_argument(file)}", dim=True))
     lines += [line for event in shown for line in _lines(event, columns)]
-    page("\n".join(lines))
+    context.report_page(value, lines)
 
 
 def _argument(file: str) -> str:

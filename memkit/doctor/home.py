@@ -9,7 +9,6 @@ import re
 import shlex
 import shutil
 import stat
-import sys
 import tempfile
 from collections.abc import Iterator
 from itertools import islice
@@ -189,16 +188,6 @@ def check_registry(subject: Subject) -> Iterator[Finding]:
     if problem:
         what, fix = split_advice(problem)
         yield make_finding("registry-unreadable", what=what, fix=fix)
-
-
-def check_owner(subject: Subject) -> Iterator[Finding]:
-    """Check that the home belongs to the current user."""
-    if sys.platform == "win32":  # no numeric owners
-        return
-    home = subject.home.root
-    owner, user = os.lstat(home).st_uid, os.geteuid()
-    if owner != user:
-        yield make_finding("home-of-another", home=home, owner=owner, user=user)
 
 
 def check_permissions(subject: Subject) -> Iterator[Finding]:

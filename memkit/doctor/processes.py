@@ -1,4 +1,4 @@
-"""Check the service, and who holds the locks."""
+"""Check the service."""
 
 from __future__ import annotations
 
@@ -6,24 +6,18 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import psutil
-
 import memkit
 from memkit.doctor import FIX, Finding, Subject, make_finding
 from memkit.ipc import launch, stop
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
-from memkit.locks import Holder, holder
 from memkit.paths import Home
 from memkit.state import release
-from memkit.text import format_time
 
 START_SECONDS = 5.0
 """The time from the start of a service to its first answer."""
 
 POLL_SECONDS = 0.1
 
-LONG_SECONDS = 1800.0
-"""Only the first index of a very large memory holds its lock for longer."""
 
 def check_service(subject: Subject) -> Iterator[Finding]:
     """Check that the service answers and has this version."""
@@ -74,28 +68,3 @@ def stop_service(subject: Subject) -> str:
     stop.stop(subject.home)
     stop.remove_stale_files(subject.home)
     return "stopped the service; the next hook or search starts a new one"
-
-
-def check_long_lock(subject: Subject) -> Iterator[Finding]:
-    """Find a process that has held a lock for very long."""
-    for path in (subject.home.capture_lock, subject.home.index_lock):
-        found = holder(path)
-        seconds = 0.0 if found is None else subject.now - found.since
-        if found is not None and seconds > LONG_SECONDS and _is_memkit(found):
-            yield make_finding(
-                "lock-held-long",
-                process=found.process,
-                path=path,
-                time=format_time(found.since),
-                minutes=f"{seconds / 60:.0f}",
-            )
-
-
-def _is_memkit(found: Holder) -> bool:
-    """Return whether the holder is memkit and older than its lock: its ID may be another's by now."""
-    try:
-        process = psutil.Process(found.process)
-        is_memkit = any("memkit" in word for word in process.cmdline())
-        return is_memkit and process.create_time() <= found.since + 1
-    except psutil.Error:
-        return False

@@ -24,9 +24,9 @@ from memkit.files import read_head
 from memkit.index.catalog import COLLECTION_PREFIX, collection_name, holder_of
 from memkit.index.chunk import CHUNK_FIELDS, KINDS, SHOWN_ID_CHARACTERS, Chunk, harmless_id
 from memkit.index.lexical import LexicalIndex
-from memkit.index.quotas import fit_document, fit_metadata
 from memkit.index.segment import Columns, Names, make_columns
 from memkit.index.snapshot import Snapshot
+from memkit.index.store import fit_document, fit_metadata
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.settings import is_server

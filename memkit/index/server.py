@@ -20,7 +20,6 @@ import httpx  # Chroma's own
 
 from memkit.embedding import import_chroma
 from memkit.errors import IndexStoreError
-from memkit.index.quotas import SEARCH_CALLS, WORK_CALLS
 from memkit.paths import Home
 from memkit.settings import CLOUD, IndexSettings
 from memkit.settings.load import KEY_VARIABLES, find_key, how_to_set, load, with_keys
@@ -44,6 +43,11 @@ AWAY_SECONDS = 10.0
 
 PAUSES = (0.1, 0.5)
 """Seconds before a call of a pass is repeated. All of them can be: they name the rows by id."""
+
+WORK_CALLS = SEARCH_CALLS = 4
+"""Concurrent calls of one process, by passes and by searches. Chroma Cloud accepts ten, and a command may run
+next to the service.
+"""
 
 _BUSY = frozenset((429, 502, 503, 504))
 _DEFAULT_PORT = 8000

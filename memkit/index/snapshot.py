@@ -32,7 +32,7 @@ from memkit.index.manifest import (
     stat_of,
 )
 from memkit.index.reader import ChunkReader
-from memkit.index.segment import Columns, Names, Segment, join_columns, write_rows
+from memkit.index.segment import Columns, Names, Segment, join_columns
 from memkit.index.store import Row
 
 MANY_VECTORS = 50_000
@@ -212,25 +212,6 @@ class Snapshot(ChunkReader):
         for run in self.runs:
             found[run.segment].append((run.first, run.last))
         return found
-
-
-def write_snapshot(
-    directory: Path,
-    rows: Sequence[Row],
-    sources: Mapping[str, str],
-    dimensions: int,
-    root: str,
-    language: str = "english",
-) -> None:
-    """Write a snapshot of `rows` alone, and make it the current one. Raise `IndexStoreError`.
-
-    `sources` and `root` are the properties of `Snapshot`; `dimensions` is the length of the vectors.
-    """
-    ordered = sorted(rows, key=order)
-    prepare(directory)
-    names = [write_rows(directory, ordered, dimensions, language)] if ordered else []
-    entries = {source: Entry(state) for source, state in sources.items()}
-    write_manifest(directory, root, names, entries | entries_of(ordered, sources, 0))
 
 
 def order(row: Row) -> tuple[str, int, int, str]:

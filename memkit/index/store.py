@@ -29,7 +29,6 @@ from memkit.embedding import import_chroma
 from memkit.errors import IndexStoreError
 from memkit.files import make_private_directory, write_durably
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
-from memkit.index.quotas import MOST_ROWS, fit_document, fit_list, fit_metadata
 from memkit.paths import Home
 from memkit.settings import CLOUD, is_server
 from memkit.text import one_line, shorten
@@ -46,6 +45,11 @@ BATCH_ROWS = 1000
 
 PAGE_ROWS = 5000
 """Rows to read in one call. Chroma fails on a read of more than 32,766 rows ("too many SQL variables")."""
+
+MOST_ROWS, MOST_DOCUMENT_BYTES, MOST_KEYS, MOST_VALUE_BYTES = 300, 16_384, 32, 4_096
+"""Limits of Chroma Cloud, on any server: rows of a call, bytes of a document, keys and bytes of a value of
+metadata. It refuses a call that exceeds one. Source: https://docs.trychroma.com/cloud/quotas-limits.
+"""
 
 SERVER_GRAPH = {"ef_search": 5000}
 """The number of neighbors that a server looks at. Among a million random vectors, it finds the nearest for
@@ -315,3 +319,32 @@ def _call(function: Callable[..., Any], **arguments: Any) -> Any:
     except BaseException as error:  # a panic of Chroma's Rust code is not an Exception
         line = shorten(one_line(f"{type(error).__name__}: {error}"), 300)
         raise IndexStoreError(f"the index cannot be used: {line}") from error
+
+
+def fit_document(text: str) -> str:
+    """Return as much of `text` as a record takes."""
+    return _cut(text, MOST_DOCUMENT_BYTES)
+
+
+def fit_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata whose texts, of any length, are cut to fit. Raise `ValueError` for too many keys."""
+    if len(values) > MOST_KEYS:
+        raise ValueError(f"a row has {len(values)} keys, and a server takes {MOST_KEYS}")
+    return {
+        name: _cut(value, MOST_VALUE_BYTES) if isinstance(value, str) else value
+        for name, value in values.items()
+    }
+
+
+def fit_list(names: tuple[str, ...]) -> str:
+    """Return the first of `names`, joined by commas, that a value takes."""
+    joined = ",".join(names)
+    if len(joined.encode("utf-8", "replace")) <= MOST_VALUE_BYTES:
+        return joined
+    return _cut(joined, MOST_VALUE_BYTES).rpartition(",")[0]
+
+
+def _cut(text: str, most: int) -> str:
+    # A lone surrogate has no UTF-8, and no server takes it.
+    data = text.encode("utf-8", "replace")
+    return data[:most].decode("utf-8", "ignore")

@@ -41,6 +41,7 @@ from memkit.journal.markup import (
     safe_block,
     short_id,
 )
+from memkit.journal.outcomes import tells_result
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
 from memkit.journal.tool_lines import relative, tools_part
 from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
@@ -168,16 +169,19 @@ def shorten_answer(text: str, limit: int, most: int, hint: str, tools: str) -> s
     """Shorten an answer to about `limit` characters, and to `most` if it decides more than that.
 
     Leave out whole sentences, list items, and blocks of code. Keep those that decide or give a reason, the
-    first and the last one, then bold openings, then the others from both ends. Sentences that name only what
-    the lines of the `tools` show come last. Each gap has at least `LEAST_GAP` characters. The last one states
-    how many are missing, with the `hint`.
+    first and the last one, and the first that tells a result, then bold openings, then the others from both
+    ends. Sentences that name only what the lines of the `tools` show come last. Each gap has at least
+    `LEAST_GAP` characters. The last one states how many are missing, with the `hint`.
     """
     if len(text) < limit + LEAST_GAP:
         return text
     ranked = []
+    is_told = False
     for start, end in _units(text[:LONGEST_ANSWER]):
+        is_lead = not is_told and tells_result(text[start:end])
+        is_told |= is_lead
         if end - start <= most:
-            is_end = start < OPENING_CHARACTERS or end == len(text)
+            is_end = is_lead or start < OPENING_CHARACTERS or end == len(text)
             rank = 0 if is_end else _rank(text[start:end], tools)
             ranked.append((rank, min(start, 2 * (len(text) - end)), start, end))
     kept, left = [(0, 0), (len(text), len(text))], len(text)

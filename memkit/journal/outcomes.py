@@ -28,6 +28,10 @@ from memkit.journal.turn_parts import TurnParts
 
 READ_CHARACTERS = 4000
 MOST_COMMITS, MOST_FILES, MOST_CHANGES = 2, 4, 3
+NEAR, MUCH = 3.0, 3
+"""A second finding is shown if its score is that near to the best one, and its turn has a third of the edits.
+"""
+
 FEW_WORDS = 4
 """A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
 
@@ -44,6 +48,8 @@ _SUBJECT = re.compile(
 )
 _NOT_COMMITTED = re.compile(r"nothing (?:added )?to commit|no changes added|^(?:fatal|error): ", re.MULTILINE)
 _MERGE = re.compile(r"Merge (?:branch|remote-tracking|pull request|origin|tag)\b")
+_KIND = re.compile(r"\w+(?:\([^()]*\))?!?: ")
+_UPKEEP = re.compile(r"(?:build|chore|ci|docs|refactor|style|tests?)\b")
 _PULL = re.compile(r"(?:^|[;&|(\n])\s*(?:gh\s+pr|glab\s+mr)\s+(create|merge|close)\b(.*)", re.DOTALL)
 _PULL_TOOL = re.compile(r"create_(?:pull|merge)_request$")
 _PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\n\\]|\\.)+)|'([^'\n]+))""")
@@ -51,12 +57,14 @@ _PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\n\\]|\\.)+)|'([^'
 _HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*|\|[^\n]*)$", re.MULTILINE)
 """A heading in an answer, which the journal writes in bold or escaped, or a row of a table."""
 
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,2}[.)])\s")
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
     r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve| have)? (?:now |also )?|all )?"
-    rf"(?:{'|'.join(wording('changed'))})(?:e|ed|ied|ten|te)\b",
+    rf"(?:{'|'.join(wording('changed'))})(?:e|ed|ied|ten|te)\b|(?:the|this) (?:change|fix|refactoring)\b",
     re.IGNORECASE,
 )
+_STATUS = frozenset(" ".join(wording("status")).split())
 _CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
 _FILE_IN_FRONT = re.compile(r"^(?:`[^`]+`|[\w./-]+\.\w+(?::\d+)?) ?[:–—-]+ (?=\w)")
 _DETAIL = re.compile(
@@ -70,6 +78,15 @@ _REFUSED = wording_pattern("refused")
 _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 """A short answer that the next sentence explains."""
 
+_WORDS = re.compile(r"[^\W\d_]{3,}")
+_NAMES = re.compile(r"[`\d]")
+_ASIDE = re.compile(
+    r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b|\bi was\b",
+    re.IGNORECASE,
+)
+"""An import line, which only serves a change, or what the assistant did on its way."""
+
+_OPEN_END = re.compile(r",?(?: (?:that|to|which|with)(?: \w+)?)?:$")
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
 
@@ -107,10 +124,25 @@ def pull_requests(call: Call) -> Iterator[str]:
         yield url[0]
 
 
-def without_merges(subjects: Iterable[str]) -> list[str]:
-    """Return the subjects of commits, each once, without those of merges if there are others."""
+def main_commits(subjects: Iterable[str], most: int) -> list[str]:
+    """Return the `most` main subjects of commits, in order, each once: features first, then the last ones.
+
+    Those that are not main, see `is_main`, count only if there are no others.
+    """
     known = list(dict.fromkeys(subjects))
-    return [one for one in known if not _MERGE.match(one)] or known
+    main = list(filter(is_main, known)) or known
+    last_first = main[::-1]
+    last_first.sort(key=_rank)
+    return [one for one in main if one in last_first[:most]]
+
+
+def _rank(commit: str) -> int:
+    return 0 if commit.startswith("feat") else 2 if _UPKEEP.match(commit) else 1
+
+
+def is_main(commit: str) -> bool:
+    """Return whether a commit's subject says what was done, unlike "Merge branch" or "address comments"."""
+    return not _MERGE.match(commit) and not _tells_status(_KIND.sub("", commit))
 
 
 def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
@@ -119,12 +151,15 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
         return "interrupted"
     calls = [read_call(line) for turn in turns for line in turn.tools]
     if pulls := [title for call in calls for title in pull_requests(call)]:
-        return _last_ones(PULL_REQUEST, pulls)
-    if done := [subject for call in calls for subject in commits(call)]:
-        return _last_ones(COMMITTED, done)
-    edits = [list(dict.fromkeys(call.path for call in turn.file_calls if call.is_edit)) for turn in turns]
-    if best := _best_finding(turns, edits, _stems(subject_words(about))):
+        return PULL_REQUEST + "; ".join(main_commits(pulls, MOST_COMMITS))
+    done = [subject for call in calls for subject in commits(call)]
+    edits = [[call.path for call in turn.file_calls if call.is_edit] for turn in turns]
+    if any(map(is_main, done)) or (done and not any(edits)):
+        return COMMITTED + "; ".join(main_commits(done, MOST_COMMITS))
+    if best := _main_findings(turns, edits, _stems(subject_words(about))):
         return best
+    if done:
+        return COMMITTED + done[-1]
     if turns and turns[-1].prompt.endswith("?") and turns[-1].answer:
         return _plain_end(turns[-1])
     changed = list(dict.fromkeys(path for paths in edits for path in paths))
@@ -134,25 +169,31 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     return _plain_end(turns[-1]) if turns else ""
 
 
-def _last_ones(label: str, subjects: Iterable[str]) -> str:
-    return label + "; ".join(without_merges(subjects)[-MOST_COMMITS:])
+def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], title: set[str]) -> str:
+    """Return the findings of the main turns with edits, else the finding of the last turn with one, or "".
 
-
-def _best_finding(turns: Sequence[TurnParts], edits: Sequence[list[str]], title: set[str]) -> str:
-    """Return the best finding of the turns with edits, else the finding of the last turn with one, or "".
-
-    The best finding matches the title. The last edit may only be a small repair.
+    The main turns match the title and edit much. The last edit may only be a small repair.
     """
-    best, best_score = "", -math.inf
+    found: list[tuple[float, int, str]] = []
     following = [*(turn.prompt for turn in turns[1:]), ""]
-    for turn, paths, prompt in zip(turns, edits, following, strict=False):
+    for number, (turn, paths, prompt) in enumerate(zip(turns, edits, following, strict=False)):
         if turn.outcome == "Interrupted" or _REFUSED.match(prompt):
             continue
         score, sentence = _finding(turn, paths, title)
-        if not paths:
-            score = -math.inf
-        if sentence and score >= best_score:
-            best, best_score = sentence, score
+        if sentence:
+            found.append((score + math.log2(1 + len(paths)) if paths else -math.inf, number, sentence))
+    if not found:
+        return ""
+    found.sort(reverse=True)
+    score, number, best = found[0]
+    if "; " in best:  # several changes of one turn
+        return best
+    known, count = _stems(subject_words(best)), len(edits[number])
+    for its_score, other, sentence in found[1:]:
+        is_main = its_score > score - NEAR and len(edits[other]) * MUCH >= count
+        if is_main and len(_stems(subject_words(sentence)) - known) > 1:
+            both = (best, sentence) if number < other else (sentence, best)
+            return "; ".join(map(_shortened, both))
     return best
 
 
@@ -165,32 +206,36 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     is_answer = is_question(turn.prompt)
     best, best_score = "", -math.inf
     changes: list[tuple[int, float, str]] = []
-    for number, sentence in enumerate(statements(turn.answer[:READ_CHARACTERS])):
+    said = [one for one in _told(turn.answer[:READ_CHARACTERS]) if not _tells_status(one[0])]
+    for number, (sentence, is_item) in enumerate(said):
         words = _stems(subject_words(sentence))
         shared = len(words & subject)
+        is_change = _CHANGED.match(sentence) is not None
         is_telling = shared or len(words) > 1 or WIDE.search(sentence)
         may_be_short = words and (is_answer or not asked)
-        if not (is_telling or may_be_short):
+        if not (is_telling or may_be_short or (is_change and _NAMES.search(sentence))):
             continue
-        score = float(min(shared, 3) + min(len(words & title), 3))
-        is_change = _CHANGED.match(sentence) is not None
+        score = float(min(shared, 3))
         if is_change or _CAUSE.match(sentence):
             score += 2
         if _HOLDS.search(sentence):
             score += 1
+        if _ASIDE.search(sentence):
+            score -= 2
         if "`" in sentence:
             score += 0.5
         if number == 0:
-            score += 3 if is_answer else 1
+            score += 3 if is_answer else 1 if is_item else 2
         score -= min(number, 20) / 10
-        if is_change and edits:
+        if is_change and edits and not _ASIDE.search(sentence):
             changes.append((number, score, sentence))
         if score > best_score:
             best, best_score = sentence, score
-    if len(changes) > 1 and _CHANGED.match(best):
+    is_lead = bool(said) and said[0] == (best, False)
+    if len(changes) > 1 and _CHANGED.match(best) and not is_lead:
         chosen = sorted(sorted(changes, key=lambda one: -one[1])[:MOST_CHANGES])
         best = "; ".join(dict.fromkeys(_shortened(sentence) for _, _, sentence in chosen))
-    return best_score, best
+    return best_score + min(len(_stems(subject_words(best)) & title), 3), best
 
 
 def _shortened(change: str) -> str:
@@ -202,20 +247,50 @@ def _shortened(change: str) -> str:
 
 
 def statements(answer: str) -> Iterator[str]:
-    """Yield the sentences that state something; a short one, and one that ends in a colon, with the next."""
+    """Yield the sentences that state something; a short one, and one that ends in a colon, with the next.
+
+    What was changed is told without the list behind its colon.
+    """
+    return (sentence for sentence, _ in _told(answer))
+
+
+def _told(answer: str) -> Iterator[tuple[str, bool]]:
+    """Yield `statements`, and whether each one is an item of a list."""
     prose = _HEADING.sub("\n", FENCED.sub("\n", answer))
     lead = ""
-    for sentence in (one for block in _BLOCK.split(prose) for one in sentences(block.lstrip("\\ "))):
-        said = f"{lead} {sentence}".strip()
-        if PLAN.match(sentence) or is_question(sentence) or sentence.startswith("[…"):
-            lead = ""
-        elif sentence.endswith(":"):
-            lead = sentence if subject_words(sentence) else ""
-        elif len(said.split()) < FEW_WORDS and not WIDE.search(said):
-            lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
-        else:
-            yield said
-            lead = ""
+    for block in _BLOCK.split(prose):
+        is_item = _ITEM.match(block) is not None
+        for sentence in sentences(block.lstrip("\\ ")):
+            said = f"{lead} {sentence}".strip()
+            if PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[…", "<")):
+                lead = ""
+            elif sentence.endswith(":"):
+                lead = ""
+                if _tells_status(sentence):
+                    continue
+                if _CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS:
+                    yield _OPEN_END.sub("", sentence) + ".", is_item
+                elif subject_words(sentence):
+                    lead = sentence
+            elif len(said.split()) < FEW_WORDS and not WIDE.search(said):
+                lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
+            else:
+                yield said, is_item
+                lead = ""
+
+
+def tells_result(sentence: str) -> bool:
+    """Return whether a sentence tells a result: with a subject, and not only that all tests pass."""
+    return len(subject_words(sentence)) > 1 and not _tells_status(sentence) and not PLAN.match(sentence)
+
+
+def _tells_status(text: str) -> bool:
+    return _STATUS.issuperset(_WORDS.findall(text.casefold()))
+
+
+def shared_subject(text: str, other: str) -> int:
+    """Return the number of words that name a subject of both texts."""
+    return len(_stems(subject_words(text)) & _stems(subject_words(other)))
 
 
 def _stems(words: Iterable[str]) -> set[str]:

@@ -9,17 +9,19 @@ from memkit import anchors
 from memkit.bullets import (
     COMMITTED,
     DECIDED,
+    EDITED,
     FAILED,
     OPEN,
+    OUTCOME,
     PULL_REQUEST,
     WrittenBullet,
     read_bullets,
 )
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import outcome
+from memkit.journal.outcomes import is_main, outcome, shared_subject
 from memkit.journal.sentences import last_question
-from memkit.journal.turn_parts import read_parts
+from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
 
@@ -31,7 +33,7 @@ class DaySession(NamedTuple):
 
     `begins` and `ends` are the local times (`HH:MM`, or "") at which the first and the last turn began.
     `outcome` is one line of Markdown, or "". `branch` is the last one that a turn names. `line` is the
-    line of the heading in the file, from 1.
+    line of the heading in the file, from 1. `edits` counts the calls that edited a file.
     """
 
     session: str
@@ -43,6 +45,7 @@ class DaySession(NamedTuple):
     turns: tuple[str, ...]
     branch: str
     line: int
+    edits: int = 0
 
 
 def stretches(day: str, content: DayFile) -> list[DaySession]:
@@ -58,7 +61,7 @@ def stretches(day: str, content: DayFile) -> list[DaySession]:
 def sessions(day: str, content: DayFile) -> list[DaySession]:
     """Return the sessions of a day, in order of their first heading.
 
-    A session with several stretches has the title of the first one, and the last outcome.
+    A session with several stretches has the title of the first one, and the main outcome.
     """
     found: dict[str, DaySession] = {}
     for one in stretches(day, content):
@@ -68,9 +71,10 @@ def sessions(day: str, content: DayFile) -> list[DaySession]:
             found[one.session] = first._replace(
                 begins=times[0] if times else "",
                 ends=times[-1] if times else "",
-                outcome=one.outcome or first.outcome,
+                outcome=main_outcome([first, one]),
                 turns=(*first.turns, *one.turns),
                 branch=one.branch or first.branch,
+                edits=first.edits + one.edits,
             )
     return list(found.values())
 
@@ -78,6 +82,7 @@ def sessions(day: str, content: DayFile) -> list[DaySession]:
 def stretch(day: str, content: DayFile, heading: Section, turns: Sequence[Section]) -> DaySession:
     """Return the stretch of work below one heading of a session."""
     times = sorted(one.minute for one in turns or [heading] if one.minute)
+    parts = [read_parts(content.text(turn)) for turn in turns]
     branches = [branch for one in (heading, *turns) if (branch := one.pairs.get("branch"))]
     return DaySession(
         session=heading.pairs["session"],
@@ -85,35 +90,62 @@ def stretch(day: str, content: DayFile, heading: Section, turns: Sequence[Sectio
         begins=times[0] if times else "",
         ends=times[-1] if times else "",
         title=heading_title(heading),
-        outcome=_outcome(content, heading, turns),
+        outcome=_outcome(content, heading, turns, parts),
         turns=tuple(turn.pairs["turn"] for turn in turns),
         branch=branches[-1] if branches else "",
         line=heading.start + 1,
+        edits=sum(call.is_edit for part in parts for call in part.file_calls),
     )
 
 
-def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> str:
+def _outcome(
+    content: DayFile, heading: Section, turns: Sequence[Section], parts: Sequence[TurnParts]
+) -> str:
     last = turns[-1].pairs["turn"] if turns else ""
     names = {turn.pairs["turn"] for turn in turns}
     covered = {heading.pairs.get("summary"), heading.pairs.get("extract")} - {None}
     if turns and last not in covered and covered <= names:
         return turn_outcome(content.text(turns[-1]))
-    below = read_bullets(content.lines[heading.start + 1 : heading.end])
+    below = list(read_bullets(content.lines[heading.start + 1 : heading.end]))
     bullets = [one for _, one in below if one.is_verified]
     own = [shown_bullet(one) for one in bullets if not one.is_extract]
     extract = [shown_bullet(one) for one in bullets if one.is_extract]
     decided = [one for one in own or extract if one.startswith(DECIDED)][-1:]
     if own:
-        said = decided or [one for one in own if not one.startswith((OPEN, FAILED))][-1:]
+        told = [one.removeprefix(OUTCOME) for one in own if one.startswith(OUTCOME)]
+        said = (told or decided or [one for one in own if not one.startswith((OPEN, FAILED))])[-1:]
     else:
-        done = [one for label in (PULL_REQUEST, COMMITTED) for one in extract if one.startswith(label)]
+        done = [one for one in extract if one.startswith(PULL_REQUEST)] or [
+            one for one in extract if one.startswith(COMMITTED) and is_main(one.removeprefix(COMMITTED))
+        ]
         if not done:
-            parts = [read_parts(content.text(turn)) for turn in turns]
             done = [redact(outcome(parts, heading_title(heading)))]
+        if any(one and not one.startswith(EDITED) for one in done):
+            decided = [one for one in decided if shared_subject(one, heading_title(heading))]
         said = decided + done[:1]
     said = [one for one in said if one] or [one for one in extract if one.startswith(FAILED)][-1:]
-    said += [one for one in own + extract if one.startswith(OPEN)][-1:]
-    return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(said)) for part in said)
+    said += [shown_bullet(one) for _, one in below if one.text.startswith(OPEN)][-1:]  # a mark hides no work
+    room, limits = OUTCOME_CHARACTERS, {}
+    for left, part in zip(range(len(said), 0, -1), sorted(said, key=len), strict=True):
+        limits[part] = room // left
+        room -= min(len(part), limits[part])
+    return " · ".join(_shown(part, limits[part]) for part in said)
+
+
+def main_outcome(stretches: Sequence[DaySession]) -> str:
+    """Return the outcome of a session from its stretches of work, in order.
+
+    One with a pull request comes before one with a commit, and that before others with edits. Of equal ones,
+    it is the one that shares most with the title of the first stretch; then the last commit, or most edits.
+    """
+    title = stretches[0].title
+
+    def rank(one: DaySession) -> tuple[bool, bool, bool, int, int]:
+        is_commit = COMMITTED in one.outcome and is_main(one.outcome.removeprefix(COMMITTED))
+        shared = shared_subject(one.outcome, title)
+        return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, shared, 0 if is_commit else one.edits
+
+    return max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank).outcome
 
 
 def turn_outcome(section: str) -> str:

@@ -25,6 +25,9 @@ _LINES = 40
 
 _LINE_CHARACTERS = 1000
 _LABEL_CHARACTERS = 50
+_STOPPED = "Operation stopped by hook: "
+"""Claude Code's words in place of a prompt that a hook stopped."""
+
 _LINK = re.compile(r"!?\[([^\[\]]+)\]\([^()\s]*\)")
 _TICKS = re.compile(r"(`+) ?([^`]+?) ?\1(?!`)")
 _REVIEW = wording_pattern("pasted review")
@@ -55,12 +58,17 @@ def _telling_lines(prompt: str) -> Iterator[str]:
     if prompt.startswith("! "):  # a command that the user ran
         yield one_line(prompt, TITLE_CHARACTERS)
         return
+    if prompt.startswith(_STOPPED):
+        return
     label = ""
     for line in _lines(prompt):
         while match := PRAISE.match(line):
             line = line[match.end() :]
         if line.endswith(":") and len(line) <= _LABEL_CHARACTERS:
             label = line
+        elif label and is_log(line):
+            yield label.rstrip(":")
+            label = ""
         elif not is_filler(without_command(line)) and not is_log(line):
             yield _cut(f"{label} {line}".strip())
             label = ""

@@ -145,6 +145,19 @@ def token_count(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
+def anthropic_usage(usage: Mapping[str, object], usd: float | None = None) -> TokenUsage:
+    """Return the tokens in a `usage` as Anthropic's API and Claude Code report it, at the price `usd`."""
+    read = token_count(usage.get("cache_read_input_tokens"))
+    written = token_count(usage.get("cache_creation_input_tokens"))
+    return TokenUsage(
+        tokens_in=token_count(usage.get("input_tokens")) + read + written,
+        tokens_out=token_count(usage.get("output_tokens")),
+        cache_read=read,
+        cache_written=written,
+        usd=usd,
+    )
+
+
 @dataclass(eq=False)  # an exception must be hashable
 class ModelError(MemkitError):
     """A call without an answer. The message is one line for users.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from memkit import llm
 from memkit.embedding import excerpt
-from memkit.llm import Reply, Task, TokenUsage, as_structure, token_count
+from memkit.llm import Reply, Task, anthropic_usage, as_structure
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import KEY_VARIABLES, find_key, how_to_set
 from memkit.text import encodable
@@ -94,7 +94,7 @@ class AnthropicProvider:
         }
 
     def _reply(self, task: Task, message: Message) -> Reply:
-        usage = _usage(message)
+        usage = anthropic_usage(vars(message.usage))
         if message.stop_reason == "refusal":
             raise llm.refused(self.name, message.model, usage)
         if message.stop_reason in ("max_tokens", "model_context_window_exceeded"):
@@ -119,15 +119,3 @@ class AnthropicProvider:
             how_to_set("anthropic"),
             llm.retry_after(error.response.headers),
         )
-
-
-def _usage(message: Message) -> TokenUsage:
-    usage = message.usage
-    read = token_count(usage.cache_read_input_tokens)
-    written = token_count(usage.cache_creation_input_tokens)
-    return TokenUsage(
-        tokens_in=token_count(usage.input_tokens) + read + written,
-        tokens_out=token_count(usage.output_tokens),
-        cache_read=read,
-        cache_written=written,
-    )

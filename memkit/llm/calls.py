@@ -105,6 +105,8 @@ ANSWER_SHARE = 0.12
 SMALLEST_CALL = 5_500
 """Tokens that a call may need in addition to its material: the instructions and the longest answer."""
 
+ROUND_SECONDS = 120.0
+"""The time to wait for a round of summaries, which holds the lock."""
 
 LEAST_SHARE = 0.5
 """A model that read less than this share of the estimated tokens did not get everything."""
@@ -159,26 +161,21 @@ class Calls:
         self.made = 0
 
     def plan(
-        self, calls: int, material: int, instructions: str, settings: SummarizeSettings
+        self,
+        calls: int,
+        material: int,
+        instructions: str,
+        settings: SummarizeSettings,
+        *,
+        at_most: bool = False,
     ) -> Plan:
         """Estimate `calls` calls with the same instructions and `material` tokens in all.
 
-        Raise `NotConfiguredError`.
+        With `at_most`, return the most they may take, as the budget counts them. Raise `NotConfiguredError`.
         """
-        read = material + calls * estimate_tokens(instructions)
-        return self._plan(calls, TokenUsage(read, round(material * ANSWER_SHARE)), settings)
-
-    def most(
-        self, calls: int, material: int, instructions: str, settings: SummarizeSettings
-    ) -> Plan:
-        """Return what `calls` calls with `material` tokens in all take at most, as the budget counts them.
-
-        Raise `NotConfiguredError`.
-        """
-        read = material + calls * (estimate_tokens(instructions) + PROVIDER_TOKENS)
-        return self._plan(calls, TokenUsage(read, calls * ANSWER_TOKENS), settings)
-
-    def _plan(self, calls: int, usage: TokenUsage, settings: SummarizeSettings) -> Plan:
+        usage = TokenUsage(material + calls * estimate_tokens(instructions), round(material * ANSWER_SHARE))
+        if at_most:
+            usage = TokenUsage(usage.tokens_in + calls * PROVIDER_TOKENS, calls * ANSWER_TOKENS)
         provider = self._find_provider(settings)
         today = self.ledger.today(self.now())
         return Plan(

@@ -21,7 +21,7 @@ from memkit.embedding import excerpt
 from memkit.files import make_private_directory
 from memkit.hook.events import CHILD_VARIABLE
 from memkit.ipc.launch import outside_session
-from memkit.llm import Reply, Task, TokenUsage, as_structure, token_count
+from memkit.llm import Reply, Task, TokenUsage, anthropic_usage, as_structure
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.state import parse_json
@@ -231,13 +231,6 @@ def _usage(result: Mapping[str, Any]) -> TokenUsage:
     usage = result.get("usage")
     if not isinstance(usage, dict):
         return TokenUsage()
-    read = token_count(usage.get("cache_read_input_tokens"))
-    written = token_count(usage.get("cache_creation_input_tokens"))
     cost = result.get("total_cost_usd")
-    return TokenUsage(
-        tokens_in=token_count(usage.get("input_tokens")) + read + written,
-        tokens_out=token_count(usage.get("output_tokens")),
-        cache_read=read,
-        cache_written=written,
-        usd=float(cost) if isinstance(cost, (int, float)) and 0 <= cost < math.inf else None,
-    )
+    usd = float(cost) if isinstance(cost, (int, float)) and 0 <= cost < math.inf else None
+    return anthropic_usage(usage, usd)

@@ -56,7 +56,7 @@ def serve(open_memory: Opener) -> NoReturn:
         lines = _greet(source, replies)
         import anyio
 
-        anyio.run(_serve, _server(open_memory, calls), _Input(lines, source), replies)
+        anyio.run(_serve, _server(open_memory, calls), _Input(lines, source, replies), replies)
         status = 0
     except Exception:
         logger.exception("memkit mcp failed")
@@ -180,19 +180,26 @@ def _reason(what: str, error: Exception) -> str:
 
 
 class _Input:
-    """The lines of stdin for the SDK, those that were read already first."""
+    """The lines of stdin for the SDK, those that were read already first.
 
-    def __init__(self, lines: list[bytes], source: BinaryIO) -> None:
+    They end when all requests are answered: the SDK cancels those under way.
+    """
+
+    def __init__(self, lines: list[bytes], source: BinaryIO, replies: _Output) -> None:
         self._lines = lines
         self._source = source
+        self._replies = replies
 
     async def __aiter__(self) -> AsyncIterator[str]:
         from anyio import to_thread
 
         for line in self._lines:
+            self._replies.expect(line)
             yield line.decode("utf-8", "replace")
         while line := await to_thread.run_sync(self._read, abandon_on_cancel=True):
+            self._replies.expect(line)
             yield line.decode("utf-8", "replace")
+        await self._replies.complete()
 
     def _read(self) -> bytes:
         try:
@@ -206,17 +213,37 @@ class _Output:
     def __init__(self, target: BinaryIO) -> None:
         self._target = target
         self.answered: list[Any] = []  # requests whose answers by the SDK are dropped
+        self._expected: set[str] = set()
+        self._sent: Any = None
+
+    def expect(self, line: bytes) -> None:
+        """Note the request in a line, if it is one."""
+        message = handshake.message_of(line)
+        if "method" in message and "id" in message:
+            self._expected.add(repr(message["id"]))
+
+    async def complete(self) -> None:
+        """Wait until each request has its answer, at most `LAST_SECONDS`."""
+        import anyio
+
+        with anyio.move_on_after(LAST_SECONDS):
+            while self._expected:
+                self._sent = anyio.Event()
+                await self._sent.wait()
 
     async def write(self, text: str) -> None:
         """Write one message. A client that has gone gets nothing: the end of stdin ends the server."""
         from anyio import to_thread
 
         data = text.encode("utf-8")
-        message = handshake.message_of(data) if self.answered else {}
+        message = handshake.message_of(data)
         if "method" not in message and message.get("id") in self.answered:
             self.answered.remove(message["id"])
-            return
-        await to_thread.run_sync(self.send, data, abandon_on_cancel=True)
+        else:
+            await to_thread.run_sync(self.send, data, abandon_on_cancel=True)
+        self._expected.discard(repr(message.get("id")))
+        if self._sent is not None:
+            self._sent.set()
 
     async def flush(self) -> None:
         """Do nothing: each message is flushed when it is written."""

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memkit.hook.phrases import EMOJI, PRAISE
 from memkit.journal.markup import one_line
 from memkit.llm import UnusableReplyError
-from memkit.summarize.bullets import LABELS, MAX_TURNS, Bullet, Evidence, clean_sentence
+from memkit.summarize.bullets import (
+    LABELS,
+    MAX_TURNS,
+    OF_THE_PERSON,
+    Bullet,
+    Evidence,
+    clean_sentence,
+)
 from memkit.summarize.checks import is_order, is_proved
 from memkit.summarize.wording import KnownVectors, is_covered, passages
 
@@ -72,11 +79,12 @@ def read_answer(
 ) -> dict[int, SegmentSummary]:
     """Return the summaries in a model's answer by the index of their segment.
 
-    `numbers` is what `turn_numbers` returns, `evidence` what `read_evidence` returns. `embedder` compares the
-    wording; without one, words alone count. A bullet that gives an order is dropped. A bullet belongs to the
-    segment of the first turn it names; without a turn, it is dropped. An entry belongs to the segment of
-    its first bullet; without a bullet, to the segment of its number. A segment without an entry, or with
-    bullets of which none is usable, is not in the result: it is asked again, and bullets from other entries
+    `numbers` is what `turn_numbers` returns, `evidence` what `read_evidence` returns. `embedder` compares
+    the wording; without one, words alone count. A bullet that gives an order becomes what the person
+    asked, and is dropped if they did not ask it. A bullet belongs to the segment of the first turn it
+    names; without a turn, it is dropped. An entry belongs to the segment of its first bullet; without a
+    bullet, to the segment of its number. A segment without an entry, or with bullets of which none is
+    usable, is not in the result: it is asked again, and bullets from other entries
     are dropped with it. Raise `UnusableReplyError` if there is no list of segments.
     """
     given = value.get("segments")
@@ -121,14 +129,20 @@ def _read_bullets(
     vectors: KnownVectors | None,
 ) -> list[Bullet]:
     found: dict[str, Bullet] = {}
-    for draft in drafts[:MAX_DRAFTS]:
+    for draft in dict.fromkeys(drafts[:MAX_DRAFTS]):
         if len(found) == MAX_BULLETS:
             break
         text = clean_sentence(draft.text, redact)
-        if text and not is_order(text):
-            bullet = Bullet(text, draft.kind, draft.turns, is_verified=False)
-            if bullet.grip not in found:
-                found[bullet.grip] = _checked(bullet, evidence, vectors)
+        if not text:
+            continue
+        gives_order = is_order(text)
+        kind = "preference" if gives_order else draft.kind
+        bullet = _checked(Bullet(text, kind, draft.turns, is_verified=False), evidence, vectors)
+        if gives_order and not bullet.is_verified:
+            continue
+        if gives_order:
+            bullet = replace(bullet, text=f"The person asked: {text}")
+        found.setdefault(bullet.grip, bullet)
     return list(found.values())
 
 
@@ -138,7 +152,8 @@ def _checked(
     named = [evidence[turn] for turn in bullet.turns]
     is_verified = is_proved(bullet.text, "\n".join(one.everything for one in named))
     if is_verified:
-        cited = [passage for one in named for passage in passages(one.digest)]
+        by_person = bullet.kind in OF_THE_PERSON
+        cited = [passage for one in named for passage in passages(one.own if by_person else one.digest)]
         is_verified = is_covered(bullet.text, cited, vectors)
     return replace(bullet, is_verified=is_verified)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +16,20 @@ from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.bullets import WrittenBullet, read_bullets
 from memkit.errors import ConfigError
+from memkit.journal.decisions import decisions
 from memkit.journal.digest import with_whole
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line, short_id
+from memkit.journal.turn_parts import read_parts
 from memkit.llm import Task
 from memkit.settings import SummarizeSettings
 from memkit.summarize.segments import Segment, archived_turns
 from memkit.text import defuse, encodable
 
-KINDS = ("decision", "change", "finding", "problem", "pattern", "preference", "open")
+OF_THE_PERSON = frozenset(("decision", "preference", "pattern"))
+"""The kinds of bullets that only the person's own words prove: a page that the assistant read may claim what
+"the team" always does.
+"""
 
 TOOL = "record_bullets"
 
@@ -34,9 +40,10 @@ MAX_CHARACTERS = 500
 """A longer bullet is cut."""
 
 MAX_TURNS = 12
-"""The most turns a bullet names: an anchor cannot hold more."""
+"""The most turns a bullet or a line of an extract names: an anchor cannot hold more."""
 
 LABELS = {
+    "outcome": "Outcome",
     "decision": "Decided",
     "change": "Changed",
     "finding": "Found",
@@ -45,6 +52,7 @@ LABELS = {
     "preference": "Preference",
     "open": "Open",
 }
+KINDS = tuple(LABELS)
 
 _BULLET_SIGN = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+)")
 _LABEL = re.compile(
@@ -66,6 +74,11 @@ def list_schema(name: str, kinds: Iterable[str], **numbers: str) -> dict[str, An
     for key, description in numbers.items():
         items = {"type": "integer"}
         properties[key] = {"type": "array", "items": items, "description": description}
+    return answer_schema(name, properties)
+
+
+def answer_schema(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an answer: a list `name` of objects that have all of these properties."""
     item = {"type": "object", "properties": properties, "required": list(properties)}
     return {
         "type": "object",
@@ -74,22 +87,14 @@ def list_schema(name: str, kinds: Iterable[str], **numbers: str) -> dict[str, An
     }
 
 
-def _segments_schema() -> dict[str, Any]:
-    entry = list_schema("bullets", KINDS, turns="numbers of the turns that prove it")
-    properties = {
+SCHEMA = answer_schema(
+    "segments",
+    {
         "number": {"type": "integer", "description": "the segment's number"},
         "title": {"type": "string", "description": "what the segment was about"},
-        **entry["properties"],
-    }
-    item = {"type": "object", "properties": properties, "required": list(properties)}
-    return {
-        "type": "object",
-        "properties": {"segments": {"type": "array", "items": item}},
-        "required": ["segments"],
-    }
-
-
-SCHEMA = _segments_schema()
+        **list_schema("bullets", KINDS, turns="numbers of the turns that prove it")["properties"],
+    },
+)
 
 
 def make_task(
@@ -159,7 +164,8 @@ class Bullet:
     """A fact, its kind, and the turns that prove it.
 
     `is_verified` means that these turns contain every identifier, number, path, and quotation in it, and that
-    its wording agrees with theirs; see `memkit.summarize.checks` and `memkit.summarize.wording`.
+    its wording agrees with theirs, or for a kind `OF_THE_PERSON` with what the person said there; see
+    `memkit.summarize.checks` and `memkit.summarize.wording`.
     """
 
     text: str
@@ -193,10 +199,17 @@ def recorded_bullets(text: str, own: Container[str]) -> Iterator[WrittenBullet]:
 
 
 class Evidence(NamedTuple):
-    """The digest of a turn, and all its text, with the exchange if that is archived."""
+    """What proves a bullet about a turn.
+
+    Attributes:
+        digest: the turn as the day file shows it, with the whole prompt and answer if they are archived.
+        everything: all text of the turn, with the exchange if that is archived.
+        own: what the person said, and what they accepted or chose of the answer before it.
+    """
 
     digest: str
     everything: str
+    own: str
 
 
 def read_evidence(
@@ -209,6 +222,11 @@ def read_evidence(
         if segment.session not in archived:
             archived[segment.session] = archived_turns(archive, segment.session)
         content = journal.day(segment.day)
+        before = {
+            turn.pairs["turn"]: content.text(earlier)
+            for _, turns in content.groups()
+            for earlier, turn in itertools.pairwise(turns)
+        }
         for turn in segment.turns:
             section = content.find_turn(turn.id)
             digest = content.text(section) if section is not None else ""
@@ -218,7 +236,9 @@ def read_evidence(
             parts = [segment.day, digest]
             if exchange is not None:
                 parts += [text for message in exchange.messages for text in message.texts()]
-            evidence[turn.id] = Evidence(digest, "\n".join(parts))
+            prompt = read_parts(digest).prompt
+            accepted = decisions(prompt, read_parts(before.get(turn.id, "")).answer)
+            evidence[turn.id] = Evidence(digest, "\n".join(parts), "\n".join([prompt, *accepted]))
     return evidence
 
 

@@ -56,6 +56,7 @@ from memkit.summarize.facts import (
 )
 from memkit.summarize.summarizer import SummaryReport
 from memkit.text import plural
+from memkit.typed import typed
 
 # Undo the last compaction: bring back the facts that it replaced, and remove those that it added.
 #
@@ -97,11 +98,10 @@ def note_compaction(
         added=frozenset(fact.id for fact in change.added),
         compacted=day if change.compacted else "",
     )
-    content = {"version": VERSION, **msgspec.to_builtins(last, order="deterministic")}
     path = _path(home, project)
     try:
         make_private_directory(str(path.parent))
-        write_state(path, VERSION, content)
+        write_state(path, VERSION, msgspec.to_builtins(last, order="deterministic"))
     except OSError as error:
         raise ArchiveError(f"cannot write {path}: {error.strerror}; nothing was changed") from error
 
@@ -151,10 +151,7 @@ def _path(home: Home, project: Project) -> Path:
 
 
 def _last_compaction(value: dict[str, Any]) -> LastCompaction:
-    try:
-        last = msgspec.convert(value, LastCompaction)
-    except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from error
+    last = typed(value, LastCompaction)
     if last.copy and not _COPY.fullmatch(last.copy):
         raise ValueError("`copy` is not a name of a copy")
     return last

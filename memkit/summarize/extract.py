@@ -29,20 +29,18 @@ from memkit.journal.day_summaries import extracted
 from memkit.journal.extracts import extract_line
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import commits, pull_requests, without_merges
+from memkit.journal.outcomes import commits, main_commits, pull_requests
 from memkit.journal.sentences import last_question, names_subject, plan, says_nothing
 from memkit.journal.sessions import outcome_of
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
 from memkit.journal.tool_lines import COUNTED, LOOKS, REASONS, Call, telling_lines
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
+from memkit.summarize.bullets import MAX_TURNS
 from memkit.summarize.segments import Segment, archived_turns
 from memkit.summarize.turns import READ_CHARACTERS, ExtractTurn, read_extract_turns
 
 MOST_LINES = 6
-MOST_TURNS = 12
-"""The most turns a line names: an anchor cannot hold more. Its words come from no other turn."""
-
 MOST_FILES = 6
 MOST_COMMITS = 4
 LINE_CHARACTERS = 400
@@ -86,7 +84,7 @@ def make_extract(turns: Sequence[ExtractTurn], redact: Callable[[str], str], *, 
     lines = []
     for label, text, names in [*decided, *edited, *failed, *done, *open_line][:MOST_LINES]:
         shown = _redacted(label + text, redact)
-        lines.append(extract_line(shown, names[:MOST_TURNS]))
+        lines.append(extract_line(shown, names[:MAX_TURNS]))
     return Extract(tuple(dict.fromkeys(lines)), _title(turns))
 
 
@@ -177,7 +175,7 @@ def _edited(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
         ]
         for turn in turns
     }
-    names = sorted(filter(edits.get, edits), key=lambda name: -len(edits[name]))[:MOST_TURNS]
+    names = sorted(filter(edits.get, edits), key=lambda name: -len(edits[name]))[:MAX_TURNS]
     counts = Counter(path for name in edits if name in names for path in edits[name])
     shown = [f"{path} ×{count}" if count > 1 else path for path, count in counts.most_common(MOST_FILES)]
     if len(counts) > MOST_FILES:
@@ -194,11 +192,9 @@ def _committed(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
             done |= dict.fromkeys(commits(call), turn.id)
             pulls |= dict.fromkeys(pull_requests(call), turn.id)
     for label, found in ((COMMITTED, done), (PULL_REQUEST, pulls)):
-        subjects = without_merges(found)
-        last = subjects[-MOST_COMMITS:]
-        if last:
-            more = f"; and {len(subjects) - len(last)} earlier" if len(subjects) > len(last) else ""
-            yield label, "; ".join(last) + more, list(dict.fromkeys(found[one] for one in last))
+        if main := main_commits(found, MOST_COMMITS):
+            more = f"; and {len(found) - len(main)} more" if len(found) > len(main) else ""
+            yield label, "; ".join(main) + more, list(dict.fromkeys(found[one] for one in main))
 
 
 @dataclass(slots=True)

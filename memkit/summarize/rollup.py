@@ -15,7 +15,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -27,7 +27,7 @@ from memkit.journal.facts import LABELS, SUPERSEDED, FactChange, FactFile
 from memkit.journal.files import keep_replaced
 from memkit.journal.journal import Journal
 from memkit.llm import Provider, RefusedError, UnusableReplyError
-from memkit.llm.calls import CALL_TOKENS, BudgetReachedError, Calls, Plan, calls_lock
+from memkit.llm.calls import CALL_TOKENS, ROUND_SECONDS, BudgetReachedError, Calls, Plan, calls_lock
 from memkit.llm.ledger import Ledger
 from memkit.paths import Home
 from memkit.privacy.redact import redact
@@ -49,7 +49,7 @@ from memkit.summarize.rollup_material import (
     basis_of,
     tokens_of,
 )
-from memkit.summarize.summarizer import SummaryReport, concerns_all, is_excluded
+from memkit.summarize.summarizer import SummaryReport, concerns_all, is_left_out
 from memkit.timeline import nodes
 from memkit.timeline.nodes import Span
 
@@ -66,9 +66,6 @@ LEAST_ENTRIES = MOST_FACTS + 1
 
 MOST_CALLS = 5
 """The most calls of one run: summaries need the larger part of a day's budget."""
-
-WAIT_SECONDS = 120.0
-"""The time to wait for a round of summaries."""
 
 ASKED = "asked-"
 """Begins the basis of a rollup that the user asked for. The job leaves it alone."""
@@ -161,7 +158,7 @@ def run_rollups(
     for project in known_projects(home):
         try:
             settings = settings_of(project)
-            if settings.summarize.is_on and not project.is_off and not is_excluded(project, settings):
+            if settings.summarize.is_on and not is_left_out(project, settings):
                 found = due_rollups(project, home, settings, today)
                 due |= {one.key: one for one in found}
         except (MemkitError, OSError) as error:  # other projects may be fine
@@ -169,7 +166,7 @@ def run_rollups(
     if not due:
         return report
     calls = Calls(home, find_provider, clock)
-    with calls_lock(home, WAIT_SECONDS):
+    with calls_lock(home, ROUND_SECONDS):
         for key in list(due)[:MOST_CALLS]:
             try:
                 _make(due[key], home, settings_of(due[key].project), calls, today)
@@ -204,7 +201,7 @@ class AskedRollup:
         self._today = datetime.fromtimestamp(calls.now()).date()
         if span.last >= self._today:
             raise MemkitError(f"{span.name} is not over; its last day is {span.last}")
-        if project.is_off or is_excluded(project, settings):
+        if is_left_out(project, settings):
             raise MemkitError(f"memkit is off for {project.root}, or capture.exclude leaves it out")
         self._material = RollupMaterial(project, home, settings, span)
         self.entries = self._material.all_entries(span)
@@ -230,7 +227,8 @@ class AskedRollup:
         """Return what the calls cost at most. Raise `NotConfiguredError`, `ConfigError`."""
         spans, settings = self.spans, self._settings.summarize
         material = sum(self._most_tokens(span, spans) for span in spans)
-        return self._calls.most(len(spans), material, instructions(settings, INSTRUCTIONS), settings)
+        rules = instructions(settings, INSTRUCTIONS)
+        return self._calls.plan(len(spans), material, rules, settings, at_most=True)
 
     def _most_tokens(self, span: Span, spans: Sequence[Span]) -> int:
         found = 0
@@ -267,8 +265,7 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
     journal = Journal(one.project, shared=settings.memory.shared, home=home)
     written = FactFile(journal.text(one.name), one.name).facts()
     own = [written_statement(fact) for fact in written if fact.is_own]
-    task = make_facts_task(own, one.entries, settings.summarize, clean)
-    task = replace(task, instructions=instructions(settings.summarize, INSTRUCTIONS), schema=_schema())
+    task = make_facts_task(own, one.entries, settings.summarize, clean, INSTRUCTIONS, _schema())
     with calls.ask(task, settings.summarize, PURPOSE, one.project.root, one.subject) as reply:
         found = read_facts(reply.value, [*own, *one.entries], clean)[:MOST_FACTS]
         forgotten = Tombstones(home).forgotten().within(one.project.root)

@@ -70,17 +70,17 @@ class RollupMaterial:
                 continue
             text = self._journal.text(f"{name}.md")
             if asked is not None:
-                found.setdefault(day, []).extend(self._everything(day, DayFile(text)))
+                found.setdefault(day, []).extend(self._everything(day.isoformat(), DayFile(text)))
             elif "grip:" in text:
-                found.setdefault(day, []).extend(self._bullets(day, text))
+                found.setdefault(day, []).extend(self._bullets(day.isoformat(), text))
         return {day: bullets for day, bullets in sorted(found.items()) if bullets}
 
-    def _bullets(self, day: date, text: str) -> Iterator[Source]:
+    def _bullets(self, day: str, text: str) -> Iterator[Source]:
         for bullet in recorded_bullets(text, self._own):
             # Not its turns: there is room for few, and forgetting a turn takes its bullets along.
             yield self._source(day, bullet.text, Citations(grips=(bullet.id,)), bullet.is_verified)
 
-    def _everything(self, day: date, content: DayFile) -> Iterator[Source]:
+    def _everything(self, day: str, content: DayFile) -> Iterator[Source]:
         for heading, turns in content.groups():
             lines = content.lines[heading.start + 1 : heading.end] if heading is not None else []
             bullets = [one for _, one in read_bullets(lines) if one.text]
@@ -91,17 +91,15 @@ class RollupMaterial:
                 known = (turn for turn in turns if turn.pairs["turn"] not in self._forgotten.turns)
                 yield from (self._turn(day, content, turn) for turn in known)
 
-    def _turn(self, day: date, content: DayFile, turn: Section) -> Source:
+    def _turn(self, day: str, content: DayFile, turn: Section) -> Source:
         title, outcome = heading_title(turn), turn_outcome(content.text(turn))
         parts = (one_line(unescape(one), TITLE_CHARACTERS) for one in (title, outcome))
         text = " → ".join(dict.fromkeys(filter(None, parts)))
         return self._source(day, text, Citations(turns=(turn.pairs["turn"],)), is_verified=True)
 
-    def _source(self, day: date, text: str, citations: Citations, is_verified: bool) -> Source:
+    def _source(self, day: str, text: str, citations: Citations, is_verified: bool) -> Source:
         shown = redact(text, self._patterns)
-        return Source(
-            shown, day.isoformat(), citations, evidence_of(shown, day.isoformat(), is_verified)
-        )
+        return Source(shown, day, citations, evidence_of(shown, day, is_verified))
 
     def spans(self, level: str) -> list[Span]:
         """Return the periods of one level that have material, oldest first."""
@@ -111,10 +109,7 @@ class RollupMaterial:
 
     def parts(self, span: Span) -> list[Span]:
         """Return the periods one level below that have material, oldest first; none below a week."""
-        if span.kind == nodes.WEEK:
-            return []
-        below = LEVELS[LEVELS.index(span.kind) - 1]
-        return [one for one in self.spans(below) if span.holds(one.first)]
+        return [one for one in nodes.parts_of(span) if any(map(one.holds, self.days))]
 
     def file(self, span: Span, *, again: bool = False) -> FactFile:
         """Return the rollup of a period; it is empty if there is none. It is read `again` after a change."""
@@ -138,9 +133,7 @@ class RollupMaterial:
         for one in self.file(span).facts():
             fact = one.fact
             if self._asked is not None or bullet_words(fact.shown) in self._own:
-                shown = redact(fact.text, self._patterns)
-                evidence = evidence_of(shown, fact.date, fact.is_verified)
-                found.append(Source(shown, fact.date, fact.citations, evidence))
+                found.append(self._source(fact.date, fact.text, fact.citations, fact.is_verified))
         return found
 
     def entries(self, span: Span) -> list[Source]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -89,7 +88,6 @@ def run_summaries(
     *,
     find_embedder: FindEmbedder | None = None,
     should_stop: Callable[[], bool] = lambda: False,
-    clock: Callable[[], float] = time.time,
 ) -> SummaryReport:
     """Make the model calls whose time has come in all projects, or none if another process makes some.
 
@@ -98,7 +96,7 @@ def run_summaries(
     """
     report = SummaryReport()
     if SummaryQueue(home):
-        calls = Calls(home, find_provider, clock)
+        calls = Calls(home, find_provider)
         with suppress(BusyError), calls_lock(home):  # a busy process finds the same segments
             Summarizer(home, settings_of, calls, find_embedder).run(report, should_stop)
     return report
@@ -124,8 +122,7 @@ class Summarizer:
 
     def run(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:
         """Make the calls whose time has come, and put the results and errors into `report`."""
-        self._write_due_extracts(report, should_stop)
-        for root, candidates in self._queued_candidates().items():
+        for root, candidates in self._look_through(report, should_stop).items():
             ready = self._ready(root, candidates)
             if ready:
                 self.summarize(root, ready, report, should_stop)
@@ -233,52 +230,38 @@ class Summarizer:
         """
         project = Project(root, self.home)
         settings = self.settings_of(project)
-        if settings.summarize.mode == "off" or project.is_off or is_excluded(project, settings):
+        if settings.summarize.mode == "off" or is_left_out(project, settings):
             return
         queued = QueuedSession(root, session, sorted(days), self.calls.now())
         found, _ = self._candidates(queued, settings, session in _live_sessions(self.home))
         self.extract(root, in_order(found), report)
 
-    def _write_due_extracts(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:
-        live = _live_sessions(self.home)
-        for queued in list(self.queue):
-            if should_stop():
-                return
-            project = Project(queued.root, self.home)
-            try:
-                settings = self.settings_of(project)
-                is_left_out = project.is_off or is_excluded(project, settings)
-                if is_left_out or not settings.summarize.wants_extracts:
-                    continue
-                candidates, finished = self._candidates(queued, settings, queued.session in live)
-                self.extract(project.root, candidates, report)
-                for day in queued.days:
-                    content = Journal(project).day(day)
-                    turns = {one.section.pairs["turn"] for one in turns_of(content, queued.session)}
-                    if turns and turns <= extracted(content, queued.session):
-                        finished.append(day)
-                if finished:
-                    self.queue.update(queued, finished)
-            except (MemkitError, OSError) as error:  # other sessions may be fine
-                logger.warning("session %s gets no extract: %s", queued.session, error)
-
-    def _queued_candidates(self) -> dict[str, list[Candidate]]:
+    def _look_through(
+        self, report: SummaryReport, should_stop: Callable[[], bool]
+    ) -> dict[str, list[Candidate]]:
+        """Write the extracts that are due. Return what a model is to summarize now, by project."""
         live = _live_sessions(self.home)
         found: dict[str, list[Candidate]] = {}
         for queued in list(self.queue):
+            if should_stop():
+                break
             project = Project(queued.root, self.home)
             try:
                 settings = self.settings_of(project)
-                if project.is_off or not settings.summarize.is_on or is_excluded(project, settings):
+                if settings.summarize.mode == "off" or is_left_out(project, settings):
                     continue
+                by_model = settings.summarize.is_on
                 candidates, finished = self._candidates(queued, settings, queued.session in live)
+                if not by_model:
+                    self.extract(project.root, candidates, report)
+                    finished += _days_with_extracts(Journal(project), queued)
                 if finished:
                     self.queue.update(queued, finished)
             except (MemkitError, OSError) as error:  # other sessions may be fine
                 logger.warning("session %s is not summarized: %s", queued.session, error)
                 continue
             now = self.calls.now()
-            for one in candidates:
+            for one in candidates if by_model else ():
                 # A pause longer than the longest one comes from a clock that was wrong.
                 is_pausing = now < one.attempt.again <= now + LONGEST_PAUSE
                 if not (one.attempt.given_up or is_pausing):
@@ -410,9 +393,22 @@ def _live_sessions(home: Home) -> set[str]:
     return {one.session for one in LiveSessions(home)}
 
 
+def _days_with_extracts(journal: Journal, queued: QueuedSession) -> Iterator[str]:
+    for day in queued.days:
+        content = journal.day(day)
+        turns = {one.section.pairs["turn"] for one in turns_of(content, queued.session)}
+        if turns and turns <= extracted(content, queued.session):
+            yield day
+
+
 def is_excluded(project: Project, settings: Settings) -> bool:
     """Return whether the settings exclude the sessions of a project."""
     return Exclusion(settings.capture.exclude, project.root).covers_session(project.root)
+
+
+def is_left_out(project: Project, settings: Settings) -> bool:
+    """Return whether no call is made for a project: memkit is off there, or the settings exclude it."""
+    return project.is_off or is_excluded(project, settings)
 
 
 def concerns_all(error: Exception) -> bool:

@@ -302,9 +302,7 @@ def summarize(day: str, content: DayFile, only: str = "") -> Summary:
         found.decided += _decisions(date, content.lines[heading.start + 1 : heading.end])
     found.failed = sum(failures.values())
     found.words = _most(words, _DAY_WORDS)
-    found.files = _most(files, _FILES)
-    found.failures = _most(failures, _FAILURES)
-    _limit(found)
+    _limit(found, files, failures)
     return found
 
 
@@ -385,9 +383,7 @@ def joined(parts: Sequence[Summary]) -> Summary:
         found.open.update(part.open)
     found.sessions = list(sessions)
     found.words = _most(words, _WORDS)
-    found.files = _most(files, _FILES)
-    found.failures = _most(failures, _FAILURES)
-    _limit(found)
+    _limit(found, files, failures)
     return found
 
 
@@ -396,7 +392,9 @@ def same_day(parts: Sequence[Summary]) -> Summary:
     return msgspec.structs.replace(joined(parts), days=1)
 
 
-def _limit(summary: Summary) -> None:
+def _limit(summary: Summary, files: Mapping[str, int], failures: Mapping[str, int]) -> None:
+    summary.files = _most(files, _FILES)
+    summary.failures = _most(failures, _FAILURES)
     largest = sorted(summary.titles, key=lambda one: (-one.weight, one.time))[:_TITLES]
     summary.titles = sorted(largest, key=lambda one: one.time)
     summary.open = dict(list(summary.open.items())[-_OPEN:])

@@ -153,13 +153,13 @@ class Timeline:
     def _everything(self) -> Summary:
         return joined([month.total for month in self._months.values()])
 
-    def node(self, name: str = "", today: date | None = None) -> Node:
+    def node(self, name: str = "") -> Node:
         """Return a node by its name, or the segment that holds a turn whose id begins with `name`.
 
         Raise `NotFoundError` for anything else, with the nearest days, and `AmbiguousIdError`.
         """
-        today = today or date.today()
-        name = {"today": today.isoformat()}.get(name, name)
+        if name == "today":
+            name = date.today().isoformat()
         span = parse_span(name)
         if span is not None:
             node = self._period(span)
@@ -257,16 +257,10 @@ class Timeline:
         for name in self.names[bisect_left(self.names, first) : bisect_right(self.names, f"{last}~")]:
             for session in self._day(name).summary.sessions:
                 found.setdefault(session, []).append(name)
-        missing = set(found)
-        for month in self._months.values():
-            if month.names[0][:10] >= first:
-                break
-            if not missing.isdisjoint(month.total.sessions):
-                for name in month.names:
-                    for session in missing.intersection(month.days[name].summary.sessions):
-                        missing.remove(session)
-                        if name[:10] < first:
-                            found[session].insert(0, name)
+        for session, days in found.items():
+            month = self._months[self._months_of_sessions[session][0]]
+            if month.names[0][:10] < first and (begun := self.days_of(session)[0])[:10] < first:
+                days.insert(0, begun)
         return found
 
     def numbers(self, first: str = "") -> Iterator[tuple[str, Numbers]]:
@@ -279,10 +273,12 @@ class Timeline:
 
     def calendar(self, year: int) -> dict[str, Summary]:
         """Return the days (ISO) of a calendar year that hold something, oldest first, with what they hold."""
-        span = Span(nodes.YEAR, f"{year:04d}", date(year, 1, 1), date(year, 12, 31))
+        return self._by_date(self.days_in(Span(nodes.YEAR, "", date(year, 1, 1), date(year, 12, 31))))
+
+    def _by_date(self, names: list[str]) -> dict[str, Summary]:
         return {
-            day: same_day([self._day(name).summary for name in names])
-            for day, names in groupby(self.days_in(span), lambda name: name[:10])
+            day: same_day([self._day(name).summary for name in own])
+            for day, own in groupby(names, lambda name: name[:10])
         }
 
     def changes_since(self, earlier: Timeline) -> tuple[list[str], list[str]]:
@@ -419,11 +415,7 @@ class Timeline:
                 month for name, month in self._months.items() if span.name in (name, name[:4])
             ]
             return joined([month.total for month in months]), known
-        days = [
-            same_day([self._day(name).summary for name in names])
-            for _, names in groupby(known, lambda name: name[:10])
-        ]
-        return joined(days), known
+        return joined(list(self._by_date(known).values())), known
 
     def _telling(self, summary: Summary) -> tuple[str, ...]:
         if not summary.turns:

@@ -36,9 +36,6 @@ ENOUGH_ENTRIES = 50
 
 MOST_SECONDS = 1800.0
 
-WAIT_SECONDS = 120.0
-"""The time to wait for a round of summaries."""
-
 _THREADS = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "VECLIB", "LOKY")}
 
 
@@ -72,6 +69,7 @@ def refresh_due(
 
     Return one line on what was done. Raise `MemkitError`.
     """
+    from memkit.llm.calls import ROUND_SECONDS
     from memkit.topics.names import TopicNames  # slow to import; `memkit topics` needs none of it
 
     known = {project.root: project for project in projects}
@@ -83,7 +81,7 @@ def refresh_due(
             failure = _refresh_in_child(known[root], home)
             failures += [failure] if failure else []
             done += not failure
-        names.name(known[root], settings, WAIT_SECONDS)
+        names.name(known[root], settings, ROUND_SECONDS)
     if failures:
         raise MemkitError("; ".join(failures))
     return "; ".join(filter(None, (f"the topics of {plural(done, 'project')} computed", names.summary)))

@@ -31,8 +31,8 @@ from memkit.projects.project import Project
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings, may_summarize
 from memkit.summarize.answer import clean_title
-from memkit.summarize.bullets import as_data, instructions, recorded_bullets
-from memkit.summarize.summarizer import concerns_all, is_excluded
+from memkit.summarize.bullets import answer_schema, as_data, instructions, recorded_bullets
+from memkit.summarize.summarizer import concerns_all, is_left_out
 from memkit.text import estimate_tokens
 from memkit.topics.files import key_of
 from memkit.topics.labels import clean
@@ -63,23 +63,13 @@ TOPIC_TOKENS = 12
 
 _TAGS = ("topics", "topic", "entry")
 
-_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "labels": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "number": {"type": "integer", "description": "the topic's number"},
-                    "label": {"type": "string", "description": "its name, at most 50 characters"},
-                },
-                "required": ["number", "label"],
-            },
-        }
+_SCHEMA = answer_schema(
+    "labels",
+    {
+        "number": {"type": "integer", "description": "the topic's number"},
+        "label": {"type": "string", "description": "its name, at most 50 characters"},
     },
-    "required": ["labels"],
-}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +123,8 @@ class TopicNames:
 
         Wait for another process that makes calls. Do not raise for what only keeps a topic from its label.
         """
-        if self._is_over or not _is_allowed(project, self._home, settings):
+        is_on = settings.summarize.is_on and not is_left_out(project, settings)
+        if self._is_over or not (is_on and may_summarize(self._home, settings)):
             return
         try:
             if not unnamed_topics(project, self._home, settings):
@@ -172,12 +163,6 @@ class TopicNames:
                     sources = frozenset(name for entry in one.entries for name in entry.ids)
                     label = ModelLabel(found.get(number, ""), one.members, sources)
                     kept.topics[one.id] = replace(kept.topics[one.id], model_label=label)
-
-
-def _is_allowed(project: Project, home: Home, settings: Settings) -> bool:
-    if not settings.summarize.is_on or project.is_off or is_excluded(project, settings):
-        return False
-    return may_summarize(home, settings)
 
 
 def unnamed_topics(project: Project, home: Home, settings: Settings) -> list[UnnamedTopic]:

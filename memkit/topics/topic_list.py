@@ -168,7 +168,7 @@ def topics_in(
 
     Return None if no topics were computed yet. Raise `MemkitError`.
     """
-    known = read_topics(project, home, settings, date.today())
+    known = read_topics(project, home, settings)
     if known is None:
         return None
     found = []

@@ -9,10 +9,10 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,9 @@ from memkit import cli
 from memkit.embedding import Embedder
 from memkit.paths import Home
 from tests.memory import DAYS, CountingEmbedder, Memory, make_memory, real_embedder
+
+if TYPE_CHECKING:
+    from tests.maintenance.clones import Person
 
 __all__ = ["real_embedder"]
 
@@ -58,6 +61,14 @@ class Outcome:
 Run = Callable[..., Outcome]
 
 
+def lexical_memory(root: Path, files: Mapping[str, str] | None = None) -> Memory:
+    """A memory below `root` that is searched by words alone, without the model."""
+    memory = make_memory(root, files)
+    Path(memory.home.root).mkdir()
+    Path(memory.home.config_file).write_text('[embedding]\nprovider = "none"\n[search]\nmode = "lexical"\n')
+    return memory
+
+
 @pytest.fixture(scope="session")
 def read_only(
     tmp_path_factory: pytest.TempPathFactory, model_home: Home, real_embedder: Embedder
@@ -69,6 +80,14 @@ def read_only(
     )
     memory.sync()
     return memory
+
+
+@pytest.fixture(scope="session")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """A fortnight, searched by words alone. Not to be changed."""
+    from tests.cli.fortnight import fortnight
+
+    return fortnight(tmp_path_factory.mktemp("fortnight"))
 
 
 @pytest.fixture
@@ -157,3 +176,34 @@ def environment(memory: Memory, **variables: str) -> dict[str, str]:
         "PYTHONPATH": str(REPOSITORY),
         **variables,
     }
+
+
+def on_terminal(
+    memory: Memory | Person, *arguments: str, rows: int = 24, status: int = 0, answer: str = "", **variables: str
+) -> str:
+    """Run a command on a terminal of 80 columns where somebody types `answer`; return what it shows."""
+    import fcntl
+    import struct
+    import termios
+
+    own, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 80, 0, 0))
+    known = {**environment(memory), "TERM": "dumb"}
+    known = {name: value for name, value in known.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+    known |= variables
+    with subprocess.Popen(
+        [sys.executable, "-m", "memkit", *arguments],
+        cwd=memory.project.root, env=known, stdin=terminal, stdout=terminal, stderr=terminal,
+    ) as process:  # fmt: skip
+        os.close(terminal)
+        os.write(own, answer.encode())
+        shown = b""
+        try:
+            while part := os.read(own, 65536):
+                shown += part
+        except OSError:  # Linux reports the end so
+            pass
+        finally:
+            os.close(own)
+        assert process.wait(60) == status
+    return shown.decode().replace("\r\n", "\n")

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from memkit.journal.extracts import overview_line
-from tests.memory import Memory, make_memory
+from tests.cli.conftest import lexical_memory
+from tests.memory import Memory
 
 SCREENS = Path(__file__).parent / "screens"
 _WRITES = os.environ.get("SCREENS") == "write"
@@ -146,7 +147,4 @@ ROLLUP = (
 def fortnight(root: Path) -> Memory:
     """A memory of these days, not indexed, for searches without a model."""
     files = {f"{day}.md": f"# {day}\n{text}" for day, text in DAYS.items()}
-    memory = make_memory(root, {**files, "MEMORY.md": FACTS})
-    Path(memory.home.root).mkdir()
-    Path(memory.home.config_file).write_text("embedding.provider = 'none'\n[search]\nmode = 'lexical'\n")
-    return memory
+    return lexical_memory(root, {**files, "MEMORY.md": FACTS})

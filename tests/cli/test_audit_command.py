@@ -9,8 +9,8 @@ import pytest
 
 from memkit.files import MOST_BYTES
 from memkit.paths import Home
-from tests.cli.conftest import Run
-from tests.memory import DAYS, Memory, make_memory
+from tests.cli.conftest import Run, lexical_memory
+from tests.memory import DAYS, Memory
 
 KEY = "ghp" + "_" + "a1B2c3D4e5" * 4
 
@@ -19,10 +19,7 @@ KEY = "ghp" + "_" + "a1B2c3D4e5" * 4
 def memory(tmp_path: Path) -> Memory:
     """Two days, one of them with a key, indexed without a model."""
     day = DAYS["2026-11-18.md"].replace("443 is taken.", f"443 is taken, the key is {KEY}.")
-    made = make_memory(tmp_path, {"2026-11-18.md": day, "2026-11-19.md": DAYS["2026-11-19.md"]})
-    Path(made.home.root).mkdir()
-    Path(made.home.config_file).write_text("embedding.provider = 'none'\n")
-    return made
+    return lexical_memory(tmp_path, {"2026-11-18.md": day, "2026-11-19.md": DAYS["2026-11-19.md"]})
 
 
 def holders(home: Home) -> list[Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import sys
 import textwrap
@@ -18,8 +17,8 @@ from memkit import cli
 from memkit.errors import MemkitError
 from memkit.paths import Home
 from tests.browse.test_transcript import conversation, write
-from tests.cli.conftest import Run, environment
-from tests.memory import DAYS, Memory
+from tests.cli.conftest import Run, environment, on_terminal
+from tests.memory import Memory
 
 COMMANDS = sorted(cli._COMMANDS)
 
@@ -279,61 +278,13 @@ def test_results_into_a_closed_pipe(read_only: Memory, tmp_path: Path) -> None:
     assert process.wait(60) == 0
 
 
-def on_a_terminal(memory: Memory, *arguments: str, **variables: str) -> str:
-    """What a command prints on a terminal."""
-    controller, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "memkit", *arguments],
-        cwd=memory.project.root,
-        env=environment(memory, TERM="xterm-256color", **variables),
-        stdin=terminal,
-        stdout=terminal,
-        stderr=subprocess.DEVNULL,
-    )
-    os.close(terminal)
-    printed = b""
-    while True:
-        try:
-            data = os.read(controller, 65536)
-        except OSError:  # the terminal's other end was closed
-            break
-        if not data:
-            break
-        printed += data
-    os.close(controller)
-    assert process.wait(60) == 0
-    return printed.decode()
-
-
 def test_color_on_a_terminal_only(read_only: Memory, tmp_path: Path) -> None:
     command = ("transcript", str(write(tmp_path / "session.jsonl", conversation())))
-    assert "\x1b[36m" in on_a_terminal(read_only, *command)
-    plain = on_a_terminal(read_only, *command, NO_COLOR="1")
+    shown = {"TERM": "xterm-256color", "PAGER": "cat"}
+    assert "\x1b[36m" in on_terminal(read_only, *command, **shown)
+    plain = on_terminal(read_only, *command, **shown, NO_COLOR="1")
     assert "second answer" in plain
     assert "\x1b[3" not in plain
-
-
-def test_memory_cannot_control_the_terminal(run: Run, fresh: Memory) -> None:
-    for name in DAYS:
-        fresh.path(name).unlink()
-    evil = "\x1b[2J\x1b]0;owned\x07 red \x1b[31mred\r overwritten \x9b5A"
-    fresh.write("evil.md", f"# [bold]Evil[/x] :smile: {evil}\n\n" + "quagga words " * 12 + evil)
-    found = run(fresh, "search", "quagga")
-    identifier = found.output.splitlines()[1].split()[-1]
-    expanded = run(fresh, "expand", identifier)
-    for outcome in (found, expanded):
-        assert outcome.status == 0
-        assert "[bold]Evil[/x] :smile:" in outcome.output
-        assert all(letter.isprintable() or letter == "\n" for letter in outcome.output)
-
-
-def test_names_are_not_markup(run: Run, fresh: Memory, tmp_path: Path) -> None:
-    root = tmp_path / "[red] :smile: [" / "project"
-    root.mkdir(parents=True)
-    for command in (["off"], ["on"], ["status"]):
-        found = run(fresh, *command, "--project", str(root))
-        assert found.status == 0
-        assert str(root) in found.output
 
 
 def test_commands_are_imported_when_called(spawn: Run, read_only: Memory) -> None:
@@ -368,10 +319,3 @@ def test_commands_that_do_not_rank_import_no_ranking_code(
     assert len(done.stdout.splitlines()) > 1
     needed = ["numpy"] if command == "transcript" else []  # redaction scans with it
     assert done.stdout.endswith(f"\n{needed}\n")
-
-
-def test_every_command_is_there() -> None:
-    context = click.Context(cli.cli)
-    for name in COMMANDS:
-        assert cli.cli.get_command(context, name) is not None
-    assert cli.cli.get_command(context, "nonsense") is None

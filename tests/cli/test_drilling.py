@@ -104,10 +104,6 @@ class TestExpand:
         hint = "`memkit search` prints IDs, and finds text that has changed since"
         assert complaint == f"memkit: nothing in this project has the ID {identifier!r}; {hint}"
 
-    def test_one_of_several_not_there(self, run: Run, read_only: Memory) -> None:
-        identifier = run(read_only, "search", "--json", "port").json["results"][0]["id"]
-        assert "'zz'" in run(read_only, "expand", identifier, "zz").complaint
-
     def test_ambiguous(self, run: Run, fresh: Memory) -> None:
         fresh.write("n.md", "".join(f"# S{n}\n\n{'word ' * 30}{n}\n\n" for n in range(16)))
         fresh.sync()
@@ -149,16 +145,6 @@ class TestTranscript:
         assert (value["session"], value["turn"], len(value["messages"])) == (SESSION, None, 8)
         assert KEY not in json.dumps(value)
 
-    def test_one_turn(self, run: Run, shared: Memory) -> None:
-        turn = "20000002"
-        value = run(shared, "transcript", SESSION, "--turn", turn, "--context", "0", "--json").json
-        assert [message["role"] for message in value["messages"]] == [
-            "user", "assistant", "tool", "assistant",
-        ]  # fmt: skip
-        assert {message["turn"] for message in value["messages"]} == {value["turn"]}
-        value = run(shared, "transcript", SESSION, "--turn", turn, "--context", "1", "--json").json
-        assert len(value["messages"]) == 6
-
     def test_begins_at_the_turn_and_marks_it(self, run: Run, shared: Memory) -> None:
         lines = run(shared, "transcript", SESSION, "--turn", "20000002").output.splitlines()
         rules = [number for number, text in enumerate(lines) if text.startswith("── ")]
@@ -176,10 +162,6 @@ class TestTranscript:
         (session,) = run(imported, "sessions", "--json").json["sessions"]
         found = run(imported, "transcript", "--turn", session["turns"][1], "--json").json
         assert (found["session"], found["turn"]) == (SESSION, session["turns"][1])
-
-    def test_alone_lists_sessions(self, run: Run, shared: Memory) -> None:
-        (one,) = run(shared, "transcript", "--json").json["sessions"]
-        assert (one["session"], len(one["turns"])) == (SESSION, 3)
 
     @pytest.mark.parametrize(
         ("arguments", "said"),
@@ -414,25 +396,18 @@ class TestInASession:
         monkeypatch.setattr("memkit.cli.heed_user_only", lambda: None)  # of this test's own process
         monkeypatch.setenv("CLAUDECODE", "1")
 
-    def test_others_are_refused(
+    def test_files_of_others_are_refused(
         self, run: Run, two: tuple[Memory, Memory], in_session: None
     ) -> None:
+        """`test_reading_commands` has the options of all commands."""
         own, other = two
-        there = other.project.root
-        transcript = Path(there, "x.jsonl")
+        transcript = Path(other.project.root, "x.jsonl")
         transcript.write_text("{}\n")
         for arguments in (
-            ("search", "--all-projects", "port"),
-            ("search", "--project", there, "port"),
-            ("expand", "--project", there, "00"),
-            ("cite", "--project", there, "00"),
-            ("transcript", "--project", there),
             ("transcript", str(transcript)),
             ("transcript", "./x.jsonl"),
         ):
             assert "only its own project" in run(own, *arguments).complaint, arguments
-        found = run(own, "recall", "--stdin", "--project", there, stdin=b"port")
-        assert "only its own project" in found.output
         assert run(own, "search", "--project", own.project.root, "aaaa").status == 0
 
     def test_ids_of_others_are_unknown(

@@ -12,17 +12,14 @@ import pytest
 from memkit.privacy.tombstones import Tombstones
 from memkit.projects.project import Project
 from tests.ci import IN_CI
-from tests.cli.conftest import Run
-from tests.memory import DAYS, Memory, make_memory
+from tests.cli.conftest import Run, lexical_memory
+from tests.memory import DAYS, Memory
 
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
     """Three days, indexed without a model."""
-    made = make_memory(tmp_path, DAYS)
-    Path(made.home.root).mkdir()
-    Path(made.home.config_file).write_text("embedding.provider = 'none'\n")
-    return made
+    return lexical_memory(tmp_path, DAYS)
 
 
 def holders(memory: Memory, word: str) -> list[Path]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import stat
 import subprocess
@@ -24,7 +23,7 @@ from memkit.settings.load import Settings
 from tests.browse.test_transcript import SESSION, conversation, write
 from tests.builders import Lines, entries
 from tests.ci import only_in_ci
-from tests.cli.conftest import Run, environment
+from tests.cli.conftest import Run, environment, on_terminal
 from tests.memory import Memory
 
 OTHER = "aaaaaaaa-7d4e-4b8a-9f15-0c6d2e8b7a44"
@@ -187,25 +186,9 @@ def test_all_refuses_paths_and_project(run: Run, fresh: Memory, others: list[str
 
 @only_in_ci  # loads Chroma in a process of its own
 def test_a_terminal_shows_rate_and_time_left(fresh: Memory, claude: Path) -> None:
-    ours, theirs = pty.openpty()
-    running = subprocess.Popen(
-        [sys.executable, "-m", "memkit", "import"],
-        cwd=fresh.project.root,
-        env=environment(fresh, TERM="xterm", COLUMNS="120", MEMKIT_EMBEDDING_PROVIDER="none"),
-        stdout=subprocess.DEVNULL,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        while data := os.read(ours, 10_000):
-            shown += data
-    except OSError:  # how Linux says that nobody writes any more
-        pass
-    os.close(ours)
-    assert running.wait() == 0
-    assert b"reading sessions" in shown
-    assert b"kB" in shown
+    shown = on_terminal(fresh, "import", TERM="xterm", COLUMNS="120", MEMKIT_EMBEDDING_PROVIDER="none")
+    assert "reading sessions" in shown
+    assert "kB" in shown
 
 
 class TestSetup:
@@ -265,22 +248,11 @@ class TestSetup:
         assert "install" not in asked.read_text()
 
     def test_setup_asks_in_a_terminal(self, fresh: Memory, claude: Path, asked: Path) -> None:
-        ours, theirs = pty.openpty()
-        os.write(ours, b"n\ny\n")
-        done = subprocess.run(
-            [sys.executable, "-m", "memkit", "setup", "--skip", "import"],
-            cwd=fresh.project.root,
-            env=environment(fresh, MEMKIT_EMBEDDING_PROVIDER="none"),
-            stdin=theirs,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        os.close(theirs)
-        os.close(ours)
-        assert "Install the plugin memkit@memkit from" in done.stdout
-        assert "plugin    skipped  you declined" in done.stdout
-        assert "launcher  ok" in done.stdout
+        arguments = ("setup", "--skip", "import")
+        shown = on_terminal(fresh, *arguments, answer="n\ny\n", MEMKIT_EMBEDDING_PROVIDER="none")
+        assert "Install the plugin memkit@memkit from" in shown
+        assert "plugin    skipped  you declined" in shown
+        assert "launcher  ok" in shown
         assert launcher_path().exists()
 
     @pytest.mark.parametrize(
@@ -298,18 +270,8 @@ class TestSetup:
         note_announced(fresh.home)
         said = self.steps(run, fresh, "--yes", "--skip", "import")["summaries"]["said"]
         assert said.startswith("on, with at most 60,000 tokens a day")
-        ours, theirs = pty.openpty()
-        os.write(ours, f"{answer}\n".encode())
-        subprocess.run(
-            [sys.executable, "-m", "memkit", "setup", "--skip", "import", "--skip", "launcher"],
-            cwd=fresh.project.root,
-            env=environment(fresh, MEMKIT_EMBEDDING_PROVIDER="none"),
-            stdin=theirs,
-            capture_output=True,
-            check=True,
-        )
-        os.close(theirs)
-        os.close(ours)
+        asking = ("setup", "--skip", "import", "--skip", "launcher")
+        on_terminal(fresh, *asking, answer=f"{answer}\n", MEMKIT_EMBEDDING_PROVIDER="none")
         assert f'provider = "{provider}"' in config.read_text()
         assert json.loads(Path(fresh.home.hook_settings).read_bytes())["summary_tokens"] == 0
         again = self.steps(run, fresh, "--skip", "import")["summaries"]["said"]

@@ -12,7 +12,7 @@ import pytest
 
 from memkit.index import index_lock
 from memkit.ipc import unindexed
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, lexical_memory
 from tests.memory import DAYS, Memory, make_memory
 
 
@@ -239,9 +239,7 @@ def test_all_created_files_are_private(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_file_in_the_place_of_the_snapshots_is_no_end(run: Run, tmp_path: Path) -> None:
-    memory = make_memory(tmp_path, DAYS)
-    Path(memory.home.root).mkdir()
-    Path(memory.home.config_file).write_text("embedding.provider = 'none'\n")
+    memory = lexical_memory(tmp_path, DAYS)
     assert run(memory, "index").status == 0
     snapshots = Path(memory.home.index, "snapshots")
     (collection,) = snapshots.iterdir()

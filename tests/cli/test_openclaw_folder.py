@@ -19,7 +19,7 @@ from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.projects.project import Project, Registry
 from tests.builders import turn_of
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, lexical_memory
 from tests.memory import DAYS, Memory, make_memory
 
 TODAY = datetime.now(timezone.utc).date().isoformat()
@@ -31,10 +31,7 @@ EDITOR = "import sys; p = sys.argv[1]; t = open(p).read(); open(p, 'w').write(t.
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
     """Three days of memkit's, OpenClaw's folder chosen, and in it a note between OpenClaw's own lines."""
-    home = Home(str(tmp_path / "home"))
-    Path(home.root).mkdir()
-    Path(home.config_file).write_text('[embedding]\nprovider = "none"\n[search]\nmode = "lexical"\n')
-    return make_memory(tmp_path, DAYS, home=home)
+    return lexical_memory(tmp_path, DAYS)
 
 
 def theirs(memory: Memory) -> Path:
@@ -131,15 +128,11 @@ def test_forgetting_turns(run: Run, memory: Memory, what: list[str]) -> None:
     assert run(memory, "search", "okapi", "--json").json["results"] == []
 
 
-def test_forgetting_a_period(run: Run, memory: Memory, note: str) -> None:
-    assert run(memory, "forget", "--since", TODAY, "--yes").status == 0
+@pytest.mark.parametrize(("what", "days"), [(["--since", TODAY], len(DAYS)), (["--everything"], 0)])
+def test_forgetting_days(run: Run, memory: Memory, note: str, what: list[str], days: int) -> None:
+    assert run(memory, "forget", *what, "--yes").status == 0
     assert theirs(memory).read_text() == THEIRS + MORE
-
-
-def test_forgetting_everything(run: Run, memory: Memory, note: str) -> None:
-    assert run(memory, "forget", "--everything", "--yes").status == 0
-    assert theirs(memory).read_text() == THEIRS + MORE
-    assert list(Path(memory.project.memory).glob("*.md")) == []
+    assert len(list(Path(memory.project.memory).glob("*.md"))) == days
 
 
 def test_an_audit_redacts_memkits_sections_only(run: Run, memory: Memory, note: str) -> None:

@@ -2,59 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run, environment
-from tests.cli.fortnight import fortnight
-from tests.maintenance.clones import Person
+from tests.cli.conftest import Run, on_terminal
 from tests.memory import Memory
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 
 PAGER = f"{sys.executable} -c 'import sys; print(\"PAGED\", len(sys.stdin.read().strip().splitlines()))'"
-
-
-@pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    """Not to be changed."""
-    return fortnight(tmp_path_factory.mktemp("fortnight"))
-
-
-def on_terminal(
-    memory: Memory | Person, *arguments: str, rows: int = 24, status: int = 0, answer: str = "", **variables: str
-) -> str:
-    """Run a command on a terminal of 80 columns where somebody types `answer`; return what it shows."""
-    import fcntl
-    import struct
-    import termios
-
-    own, terminal = os.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 80, 0, 0))
-    known = environment(memory, TERM="dumb", **variables)
-    known = {name: value for name, value in known.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
-    known |= variables
-    with subprocess.Popen(
-        [sys.executable, "-m", "memkit", *arguments],
-        cwd=memory.project.root, env=known, stdin=terminal, stdout=terminal, stderr=terminal,
-    ) as process:  # fmt: skip
-        os.close(terminal)
-        os.write(own, answer.encode())
-        shown = b""
-        try:
-            while part := os.read(own, 65536):
-                shown += part
-        except OSError:  # Linux reports the end so
-            pass
-        finally:
-            os.close(own)
-        assert process.wait(60) == status
-    return shown.decode().replace("\r\n", "\n")
 
 
 def test_only_what_is_longer_than_the_screen(past: Memory) -> None:

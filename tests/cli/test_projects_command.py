@@ -136,14 +136,6 @@ def test_a_name(run: Run, shop: Memory) -> None:
 
 
 class TestMerge:
-    def test_found_in_the_new_place(self, run: Run, shop: Memory, bank: Memory) -> None:
-        run(shop, "index")
-        done = run(bank, "projects", "merge", shop.project.root, "--json").json
-        assert (done["turns"], done["removed"]) == (6, 0)
-        assert ("bank", "09:00 Which port does the staging gateway use?") in search(run, bank, "staging")
-        assert search(run, shop, "staging")
-        assert run(bank, "projects", "merge", shop.project.root, "--json").json["turns"] == 0
-
     def test_and_removed(self, run: Run, shop: Memory, bank: Memory) -> None:
         run(shop, "index")
         text = run(bank, "projects", "merge", shop.project.root, "--remove").output

@@ -62,7 +62,7 @@ def test_no_command_of_a_session_uses_another_project(
     "arguments",
     [
         "remember --user x", "forget --user abcd", "forget --everywhere abcd", "audit --all-projects",
-        "stats --all-projects", "backup x.tar.zst", "restore x.tar.zst", "import --all", "import x.jsonl",
+        "stats --all-projects", "sessions --all-projects", "search --all-projects x", "backup x.tar.zst", "restore x.tar.zst", "import --all", "import x.jsonl",
         "projects merge x", "projects link x",
     ],
 )  # fmt: skip

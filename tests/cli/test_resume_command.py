@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memkit.cli.screen import cells
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, lexical_memory
 from tests.cli.fortnight import check_screen, fortnight
 from tests.memory import Memory, make_memory
 
@@ -132,9 +132,7 @@ def test_the_directory_that_its_folder_is_named_after(run: Run, past: Memory) ->
 )
 def test_an_id_that_a_memory_made_up(run: Run, tmp_path: Path, session: str, client: Path) -> None:
     text = f"# 2026-11-20\n\n## 09:00 Gateway <!-- session:{session} turn:a0000001 -->\n\n**Answered** A gateway.\n"
-    memory = make_memory(tmp_path, {"2026-11-20.md": text})
-    Path(memory.home.root).mkdir()
-    Path(memory.home.config_file).write_text("embedding.provider = 'none'\n[search]\nmode = 'lexical'\n")
+    memory = lexical_memory(tmp_path, {"2026-11-20.md": text})
     if "/" not in session:
         write_transcript(str(tmp_path), session)
     found = run(memory, "resume", "a0000001")

@@ -14,9 +14,8 @@ from memkit import cli
 from memkit.cli.context import Context
 from memkit.cli.screen import cells
 from tests.ci import first
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, on_terminal
 from tests.cli.fortnight import ROLLUP, SCREENS, check_screen, fortnight
-from tests.cli.test_command_line import on_a_terminal
 from tests.memory import DAYS, Memory, make_memory
 
 COLORS = {"0", "1", "2", "4", "31", "32", "36"}
@@ -92,10 +91,11 @@ def test_help_fits_on_a_page() -> None:
 
 @pytest.mark.parametrize("command", first(1, ["config list", "stats"]))
 def test_color(memory: Memory, command: str) -> None:
-    on_a_terminal(memory, *command.split())  # the first run of stats caches numbers, which take space
-    colored = on_a_terminal(memory, *command.split())
+    shown = {"TERM": "xterm-256color", "PAGER": "cat"}
+    on_terminal(memory, *command.split(), **shown)  # the first run of stats caches numbers, which take space
+    colored = on_terminal(memory, *command.split(), **shown)
     codes = set(re.findall(r"\x1b\[([0-9;]*)m", colored))
     assert codes and {part for code in codes for part in code.split(";")} <= COLORS
-    plain = on_a_terminal(memory, *command.split(), NO_COLOR="1")
+    plain = on_terminal(memory, *command.split(), **shown, NO_COLOR="1")
     assert set(re.findall(r"\x1b\[([0-9;]*)m", plain)) <= {"0", "1", "2"}
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == re.sub(r"\x1b\[[0-9;]*m", "", plain)

@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
+from memkit.cli.search import show_full
 from memkit.embedding import Embedder
-from memkit.journal.facts import Citations, Fact, FactChange
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.search import ranking as search_module
+from memkit.search.results import Answer, Result
 from tests.ci import first
-from tests.cli.conftest import Run
-from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
+from tests.cli.conftest import Run, lexical_memory
+from tests.memory import DAYS, CountingEmbedder, Memory, day, make_chunk, make_memory
 
 
 def test_for_people(run: Run, read_only: Memory) -> None:
@@ -34,44 +35,14 @@ def test_for_people(run: Run, read_only: Memory) -> None:
     assert "\x1b" not in found.output
 
 
-def test_bullets_and_superseded_entries(
-    run: Run, tmp_path: Path, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The fact first, then the turn with a mark; a bullet with the id of its turn."""
-    monkeypatch.setattr("memkit.embedding.load_embedder", lambda *_: real_embedder)
-    chat = " We talked on." * 60
-    turns = f"""# 2026-11-02
-
-## 09:00 Work <!-- session:5e550001 -->
-
-- Found: The build needs its cache. <!-- grip:bbbbbbb1 turns:bbbbbbbb -->
-
-### 09:00 Which port does the gateway listen on? <!-- turn:aaaaaaaa -->
-**Asked** Which port does the gateway listen on?
-**Answered** The gateway listens on port 443.{chat}
-
-### 09:10 What does the build need? <!-- turn:bbbbbbbb -->
-**Asked** And now?{chat}
-**Answered** The build needs its cache.
-"""
-    fact = Fact(
-        "The gateway listens on 7443.", "decision", Citations(turns=("aaaaaaaa",)), "2026-11-20",
-        supersedes=("aaaaaaaa",),
-    )  # fmt: skip
-    files = {"2026-11-02.md": turns, "MEMORY.md": FactChange(frozenset(), (fact,)).apply("", "MEMORY.md")}
-    memory = make_memory(tmp_path, files, embedder=CountingEmbedder(real_embedder))
-    shown = run(memory, "search", "--full", "which port does the gateway listen on").output
-    assert shown.index("- Decided: The gateway listens on 7443.") < shown.index("port 443.")
-    assert "\nsuperseded 2026-11-20: The gateway listens on 7443.\n" in shown
-    found = run(memory, "search", "what does the build need", "--json").json["results"][0]
-    (turn,) = found["merged"]
-    assert (found["kind"], turn["kind"]) == ("summary", "turn")
-    shown = run(memory, "search", "--full", "what does the build need").output
-    assert f"\nthe whole turn: memkit expand {turn['id']}\n" in shown
-    section = run(memory, "expand", turn["id"], "--json").json["sections"][0]
-    assert section["turns"] == ["bbbbbbbb"]
-    asked = run(memory, "recall", "--stdin", stdin=b"which port does the gateway listen on").output
-    assert 'superseded="2026-11-20: The gateway listens on 7443."' in asked
+def test_a_full_result_says_what_holds_now_and_where_its_turn_is(capsys: pytest.CaptureFixture[str]) -> None:
+    bullet = make_chunk("- Found: The build needs its cache.", kind="summary")
+    later = {"id": "0badcafe", "date": "2026-11-20", "text": "The build needs no cache."}
+    merged = [{"id": "bbbbbbbb", "kind": "turn"}]
+    result = Result("bbbbbbb1", "p", 1, 1, bullet, 1, None, 1, merged=merged, superseded=later)
+    show_full(Answer("", "context", "", 0, [result]), "")
+    shown = capsys.readouterr().out
+    assert "\nsuperseded 2026-11-20: The build needs no cache.\nthe whole turn: memkit expand bbbbbbbb\n" in shown
 
 
 def test_for_scripts(run: Run, read_only: Memory) -> None:
@@ -283,14 +254,6 @@ def test_a_bad_day(run: Run, varied: Memory, option: str, wrong: str) -> None:
     assert "write 2026-11-20, 3d, 2w, yesterday" in complaint
 
 
-def test_a_budget(run: Run, varied: Memory) -> None:
-    small, large = (results(run, varied, "--budget", tokens) for tokens in ("120", "2000"))
-    assert sum(len(result["content"]) for result in small) <= 480
-    assert 2000 < sum(len(result["content"]) for result in large) <= 8000
-    assert small[0]["id"] == large[0]["id"] == results(run, varied)[0]["id"]
-    assert len(large) > 5
-
-
 def test_the_file_at_hand_raises_its_domain(run: Run, varied: Memory, tmp_path: Path) -> None:
     def score(*arguments: str) -> float:
         found = results(run, varied, "-k", "100", *arguments)
@@ -363,18 +326,6 @@ def test_the_nearest_entries_if_nothing_matches_closely(
     assert "nearest" not in run(varied, "search", "--json", "--min-relevance", "0", question).json
 
 
-def test_explained_to_scripts(run: Run, varied: Memory) -> None:
-    for result in results(run, varied, "--explain", query="the gateway in a test"):
-        said = result["explanation"]
-        assert said["lexical"]["rank"] >= 1
-        assert said["lexical"]["score"] == result["scores"]["lexical"]
-        assert said["dense"]["score"] == result["scores"]["dense"]
-        assert said["identifier"] is False
-        assert {"passage", "own", "neighbors", "session"} <= said.keys()
-        assert (said["boost"] > 1) == (result["kind"] == "instruction")
-    assert "explanation" not in results(run, varied)[0]
-
-
 def test_explained_to_people(run: Run, varied: Memory) -> None:
     lines = run(varied, "search", "--explain", "-k", "1", "ERR_404").output.splitlines()
     assert re.search(r"relevance [01]\.\d\d  score \d\.\d{3}$", lines[1])
@@ -395,16 +346,12 @@ def test_options_hold_for_every_line_of_a_batch(run: Run, varied: Memory) -> Non
 
 
 def test_all_projects(run: Run, tmp_path: Path) -> None:
-    one = make_memory(tmp_path / "one", {"a.md": "# Gateway\n\n" + "The gateway is blue. " * 6})
+    one = lexical_memory(tmp_path / "one", {"a.md": "# Gateway\n\n" + "The gateway is blue. " * 6})
     two = make_memory(
         tmp_path / "two", {"a.md": "# Portal\n\n" + "The portal is blue. " * 6}, home=one.home
     )
     Path(two.project.root).rename(tmp_path / "two" / "other")
     two.project = Project(str(tmp_path / "two" / "other"))
-    Path(one.home.root).mkdir()
-    Path(one.home.config_file).write_text(
-        '[embedding]\nprovider = "none"\n[search]\nmode = "lexical"\n'
-    )
 
     def headings(memory: Memory, *arguments: str) -> dict[str, str]:
         answer = run(memory, "search", "--json", "which is blue", *arguments).json

@@ -10,7 +10,7 @@ import pytest
 
 from memkit.cli.search import show_short
 from memkit.search.results import Answer, Excerpt, Result
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, lexical_memory
 from tests.memory import Memory, make_chunk, make_memory
 
 DAYS = {
@@ -64,10 +64,7 @@ AT_80 = """\
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    made = make_memory(tmp_path_factory.mktemp("shown"), DAYS)
-    Path(made.home.root).mkdir()
-    Path(made.home.config_file).write_text("embedding.provider = 'none'\n[search]\nmode = 'lexical'\n")
-    return made
+    return lexical_memory(tmp_path_factory.mktemp("shown"), DAYS)
 
 
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

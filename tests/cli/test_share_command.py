@@ -13,8 +13,7 @@ from memkit.browse import git_marks
 from memkit.hook import notices
 from memkit.projects import team_files
 from memkit.projects.team import author_folder
-from tests.cli.conftest import Run
-from tests.cli.test_pager import on_terminal
+from tests.cli.conftest import Run, on_terminal
 from tests.maintenance.clones import Person
 
 TODAY = date.today().isoformat()

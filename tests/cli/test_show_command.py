@@ -24,12 +24,6 @@ LIGHT_AND_DARK = {"", "0", "1", "2", "3", "4", "9", "31", "32", "34", "35", "36"
 """Bold, dim, italic, underline, strike, and the basic colors that both show: no black, yellow, or white."""
 
 
-@pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    """Not to be changed."""
-    return fortnight(tmp_path_factory.mktemp("fortnight"))
-
-
 @pytest.mark.parametrize("columns", [80, 100])
 @pytest.mark.parametrize("color", [False, True])
 def test_screen(past: Memory, columns: int, color: bool) -> None:
@@ -153,15 +147,6 @@ def test_a_result_of_search(run: Run, read_only: Memory) -> None:
     assert (found["kind"], found["id"], found["session"]) == ("turn", result["id"], "5e550003")
     assert "What is left of the migration?" in found["content"]
     assert "original exchange: memkit transcript 5e550003 --turn " in run(read_only, "show", result["id"][:6]).output
-
-
-def test_a_session_of_claude_stays_in_its_project(
-    spawn: Run, past: Memory, tmp_path: Path
-) -> None:
-    other = fortnight(tmp_path)
-    assert spawn(past, "show", "a000000f", CLAUDECODE="1").status == 0
-    refused = spawn(past, "show", "a000000f", "--project", other.project.root, CLAUDECODE="1").complaint
-    assert "can use only its own project's memory" in refused
 
 
 SPECIAL = st.sampled_from(

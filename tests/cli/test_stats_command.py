@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from memkit.llm.ledger import Call, Ledger
 from memkit.search import usage
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, lexical_memory
 from tests.memory import DAYS, Memory, make_memory
 
 WORK = (
@@ -28,13 +27,8 @@ FILES = {**DAYS, "2026-11-21.md": f"# 2026-11-21\n\n{WORK}"}
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    memory = make_memory(tmp_path, FILES)
-    Path(memory.home.root).mkdir()
-    Path(memory.home.config_file).write_text(
-        '[embedding]\nprovider = "none"\n[search]\nmode = "lexical"\n'
-    )
-    yield memory
+def memory(tmp_path: Path) -> Memory:
+    return lexical_memory(tmp_path, FILES)
 
 
 def test_everything_there_is(run: Run, memory: Memory) -> None:

@@ -14,8 +14,8 @@ from memkit.llm import UnavailableError
 from memkit.llm.ledger import Ledger
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
-from tests.cli.conftest import Outcome, Run
-from tests.memory import Memory, make_memory
+from tests.cli.conftest import Outcome, Run, lexical_memory
+from tests.memory import Memory
 from tests.summarize.rollup_stage import every_entry
 from tests.summarize.stage import ScriptedProvider, bullet, summary
 
@@ -195,10 +195,8 @@ def old(tmp_path: Path) -> Memory:
         f"### 09:{number:02} Which port has gate {number}? <!-- turn:a000{number:04x} -->\n**Answered** It listens on {7000 + number}.\n"
         for number in range(12)
     )
-    memory = make_memory(tmp_path, {"2025-03-12.md": f"# 2025-03-12\n{turns}", "2025-06-02.md": "# 2025-06-02\n\nQuiet.\n"})
-    Path(memory.home.root).mkdir()
-    Path(memory.home.config_file).write_text("embedding.provider = 'none'\n[search]\nmode = 'lexical'\n")
-    return memory
+    files = {"2025-03-12.md": f"# 2025-03-12\n{turns}", "2025-06-02.md": "# 2025-06-02\n\nQuiet.\n"}
+    return lexical_memory(tmp_path, files)
 
 
 def test_a_month_that_a_person_asks_for(run: Run, old: Memory, model: ScriptedProvider) -> None:

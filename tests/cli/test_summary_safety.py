@@ -27,7 +27,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SummaryStage:
     """A session that waits, a model that answers, and settings that name it."""
     stage = SummaryStage(tmp_path)
     stage.add_turn(0, "Which port?", "Port 7443, since 443 is taken.")
-    stage.provider.answer = summary(bullet("The gateway listens on 7443.", [1], "decision"))
+    stage.provider.answer = summary(bullet("The gateway listens on 7443.", [1], "finding"))
     Path(stage.home.root, "config.toml").write_text('[summarize]\nprovider = "anthropic"\n')
     monkeypatch.setattr(llm, "find_provider", lambda *_, **__: stage.provider)
     return stage
@@ -36,16 +36,6 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SummaryStage:
 @pytest.fixture
 def memory(stage: SummaryStage, tmp_path: Path, model_home: object) -> Memory:
     return make_memory(tmp_path, home=stage.home, models=model_home.models)  # type: ignore[attr-defined]
-
-
-def test_summarize_shows_the_price_first(run: Run, memory: Memory, stage: SummaryStage) -> None:
-    told = run(memory, "summarize", "--dry-run")
-    assert told.output.startswith("1 segment of 1 turn: about ")
-    assert stage.provider.tasks == []
-    done = run(memory, "summarize", "--yes")
-    assert (done.status, done.output.splitlines()[-1]) == (0, "1 segment summarized: 1 bullet in 1 call.")
-    assert run(memory, "summarize", "--yes").output.startswith("Nothing is waiting")
-    assert len(stage.provider.tasks) == 1
 
 
 def test_status_says_so_when_the_next_call_does_not_fit_the_budget(
@@ -65,7 +55,7 @@ def test_a_grip_shows_its_proof(run: Run, memory: Memory, stage: SummaryStage) -
     shown = run(memory, "cite", grip[:5])
     assert (shown.status, shown.errors) == (0, "")
     first, second, _, excerpt, source, *events = shown.output.splitlines()
-    assert first == f"{grip}  Decided: The gateway listens on 7443."
+    assert first == f"{grip}  Found: The gateway listens on 7443."
     assert second == f"2026-11-20, session {stage.journal.day('2026-11-20').sessions()[0]}"
     assert excerpt == "“Port 7443, since 443 is taken.”"
     assert source == "from the archive, turns 00000000"

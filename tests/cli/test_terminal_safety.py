@@ -11,8 +11,8 @@ import pytest
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.conversation.turn import Message, ToolUse
-from tests.cli.conftest import Run
-from tests.memory import Memory, make_memory
+from tests.cli.conftest import Run, lexical_memory
+from tests.memory import Memory
 
 HOSTILE = (
     "\x1b]52;c;ZXZpbA==\x07 \x1b[2J\x1b[31mred\x1b[0m \x9b31m \x9d52;c;AA\x9c \x85 \x08\x08\x7f\x00"
@@ -43,13 +43,11 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Memory:
 
 
 def hostile_memory(root: Path) -> Memory:
-    made = make_memory(root, {"2026-11-20.md": "", "MEMORY.md": ""})
+    made = lexical_memory(root, {"2026-11-20.md": "", "MEMORY.md": ""})
     # As a hostile repository would commit it: not written by memkit.
     Path(made.project.memory, "2026-11-20.md").write_bytes(written(HOSTILE).encode())
     facts = f"# Facts\n\n- The gateway {HOSTILE}. <!-- fact:0badcafe turns:8ad3df7f -->\n"
     Path(made.project.memory, "MEMORY.md").write_bytes(facts.encode())
-    Path(made.home.root).mkdir()
-    Path(made.home.config_file).write_text("embedding.provider = 'none'\n[search]\nmode = 'lexical'\n")
     tool = ToolUse("Read", {"file_path": HOSTILE}), ToolUse("Read", result=HOSTILE)
     messages = tuple(Message(role, None, HOSTILE, tool, "8ad3df7f") for role in ("user", "assistant", HOSTILE))
     turn = ArchivedTurn("8ad3df7f", messages, project=made.project.root, branch=HOSTILE, commit=HOSTILE)
@@ -64,6 +62,12 @@ COMMANDS = [
     ("recall", "--stdin"),
     ("sessions",),
     ("sessions", "--all-projects"),
+    ("timeline",),
+    ("timeline", "2026-11-20"),
+    ("timeline", "8ad3df7f"),
+    ("timeline", "8ad3df7f", "--events"),
+    ("timeline", "--search", "gateway"),
+    ("timeline", "--depth", "5"),
     ("show", "2026-11-20"),
     ("show", SESSION),
     ("show", "8ad3df7f"),

@@ -13,16 +13,10 @@ from memkit.search.overview import Line, Overview, PeriodNode, TopicCount
 from memkit.search.results import Answer
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, lexical_memory
 from tests.cli.fortnight import ROLLUP, check_screen, fortnight
-from tests.memory import Memory, make_memory
+from tests.memory import Memory
 from tests.topics.subjects import SubjectEmbedder, make_subjects
-
-
-@pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    """Not to be changed."""
-    return fortnight(tmp_path_factory.mktemp("fortnight"))
 
 
 @pytest.mark.parametrize(
@@ -88,39 +82,11 @@ def test_topics_of_a_month(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert shown["label"] == found[0]["label"]
 
 
-def test_options_win_over_a_period(run: Run, past: Memory) -> None:
-    value = run(past, "search", "--json", "--since", "2026-11-18", "what did we do on 2026-11-09").json
-    assert value["period"] == {"since": "2026-11-18", "until": None, "text": "", "words": "what did we do"}
-    assert [one["session"][:8] for one in value["overview"]["sessions"]][:2] == ["5e550009", "5e55000a"]
-    quoted = run(past, "search", "--json", 'what is "last week"').json
-    assert "period" not in quoted
-
-
-def test_periods_in_a_batch(run: Run, past: Memory) -> None:
-    found = run(past, "search", "--batch", "-", stdin=b"gateway on 2026-11-09\non 2026-11-10\n").lines
-    assert [one["period"] for one in found] == [
-        {"since": "2026-11-09", "until": "2026-11-09"}, {"since": "2026-11-10", "until": "2026-11-10"},
-    ]  # fmt: skip
-    assert len(found[1]["overview"]["sessions"]) == 2
-
-
 def test_a_period_without_a_memory(run: Run, tmp_path: Path) -> None:
-    memory = make_memory(tmp_path, {})
-    Path(memory.home.root).mkdir()
-    Path(memory.home.config_file).write_text("embedding.provider = 'none'\n[search]\nmode = 'lexical'\n")
+    memory = lexical_memory(tmp_path)
     found = run(memory, "search", "what did we do yesterday")
     assert found.status == 0
     assert found.output.startswith("The memory holds nothing for ")
-
-
-def test_the_skill(run: Run, past: Memory) -> None:
-    found = run(past, "recall", "--stdin", stdin=b"What did we do on 2026-11-09?").output
-    assert found.startswith("2026-11-09: 1 session, in the order of time.")
-    assert '<entry id="5e550001" begins="2026-11-09 09:12" branch="main">' in found
-    assert "It listens on 7443." in found
-    value = run(past, "recall", "--stdin", "--json", stdin=b"What did we do on 2026-11-09?").json
-    assert value["period"] == {"since": "2026-11-09", "until": "2026-11-09"}
-    assert "on 2026" not in str(value["period"])
 
 
 def test_lines_of_other_projects_name_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -184,10 +184,3 @@ def test_hostile_subjects_and_names(run: Run, in_git: Memory) -> None:
     git(root, "commit", "-qm", "\x1b[2J\x1b]0;title\x07 \u202e gnp", day="2026-11-23")
     found = run(in_git, "why", "src/amounts.py").output
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", found)
-
-
-def test_a_session_of_claude_stays_in_its_project(spawn: Run, past: Memory, tmp_path: Path) -> None:
-    other = make_memory(tmp_path / "other", home=past.home)
-    refused = spawn(past, "why", "x", "--project", other.project.root, CLAUDECODE="1")
-    assert "can use only its own project's memory" in refused.complaint
-    assert spawn(past, "why", BATCH, CLAUDECODE="1").status == 0

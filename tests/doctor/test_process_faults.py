@@ -6,10 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,21 +119,3 @@ def test_a_starting_service(bare: Patient) -> None:
         assert not [one for one in processes.check_service(subject) if one.code == "service-hung"]
     finally:
         running.stop()
-
-
-def test_a_lock_that_is_held_for_very_long(bare: Patient) -> None:
-    """Only a memkit process counts: another process may have the number of a killed holder."""
-    with holding_index(bare) as holder:
-        subject = open_subject(bare.home, bare.memory.project)
-        assert list(processes.check_long_lock(subject)) == []
-        subject = replace(subject, now=subject.now + processes.LONG_SECONDS + 60)
-        (finding,) = processes.check_long_lock(subject)
-        assert finding.code == "lock-held-long"
-        assert f"process {holder.pid} " in finding.what
-        note = Path(bare.home.run, "index.holder")
-        with subprocess.Popen(["sleep", "600"]) as stranger:  # not Python: a clone is mostly named memkit
-            note.write_text(f"{stranger.pid} {time.time()}\n")
-            assert list(processes.check_long_lock(subject)) == []
-            stranger.kill()
-        note.write_text(f"{holder.pid} 1000\n")
-        assert list(processes.check_long_lock(subject)) == []

@@ -15,12 +15,13 @@ from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError, Stal
 from memkit.index import Indexer, index_lock, open_chunks, open_snapshot, reader, tokens
 from memkit.index.chunker import chunk_markdown
 from memkit.index.reader import FOOTER, FOOTER_BYTES, open_current
-from memkit.index.snapshot import Snapshot, write_snapshot
+from memkit.index.snapshot import Snapshot
 from memkit.index.store import Row
 from memkit.paths import Home
 from memkit.settings import ChunkingSettings
 from tests.ci import examples
 from tests.memory import DAYS, FakeEmbedder, Memory, flip_byte, make_memory
+from tests.snapshots import write_snapshot
 
 QUERIES = ["which port", "PolicyController", "vault"]
 

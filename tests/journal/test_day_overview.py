@@ -62,10 +62,10 @@ def test_a_line_for_each_session_and_note_brought_up_to_date(journal: Journal) -
         f"- {a}–{b} [Which port is t1?]({link}) · 2 turns → Now it is 7444.",
         f"- {c} [Note: Buy milk](#{c.replace(':', '')}-note-buy-milk)",
     ]
-    lines = [extract_line(f"{what}.", ["t1"]) for what in ("Edited: a.py", "Committed: b", "Open: c?")]
+    lines = [extract_line(f"{what}.", ["t1"]) for what in ("Edited: a.py", "Committed: Move the port", "Open: c?")]
     journal.summarize(DAY, ["t1", "t2"], lines, "Ports", key="extract")
     assert overview(journal)[0] == (
-        f"- {a}–{b} [Ports](#{a.replace(':', '')}-ports) · 2 turns → Committed: b. · Open: c?."
+        f"- {a}–{b} [Ports](#{a.replace(':', '')}-ports) · 2 turns → Committed: Move the port. · Open: c?."
     )
     journal.summarize(DAY, ["t1", "t2"], ["- Decided: 7443. <!-- grip:ab12cd34 turns:t1 -->"])
     assert overview(journal)[0].endswith(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile
-from memkit.journal.outcomes import outcome
+from memkit.journal.outcomes import main_commits, outcome
 from memkit.journal.sessions import DaySession, sessions, stretches
 from memkit.journal.tool_lines import tool_line
 from memkit.journal.turn_parts import TurnParts
@@ -59,7 +61,8 @@ def test_a_stretch_has_its_times_turns_and_outcome() -> None:
 
 def test_a_session_joins_its_stretches() -> None:
     first, second = sessions("2026-11-20.local", DayFile(DAY))
-    assert first[2:6] == ("14:02", "17:00", "Gateway port", "interrupted")
+    outcome = "Committed: Move the gateway · Open: Should production move too?"
+    assert first[2:6] == ("14:02", "17:00", "Gateway port", outcome)
     assert (first.turns, first.line, first.day) == (("t1", "t2", "t4"), 3, "2026-11-20")
     assert second.session == "s2"
 
@@ -73,6 +76,12 @@ def test_an_extract_of_edits_alone_tells_less_than_the_answer() -> None:
 def test_what_is_open_stands_next_to_the_outcome() -> None:
     day = DAY.replace("I changed it.", "I changed it. Should the old key go?")
     assert stretches("2026-11-20", DayFile(day))[1].outcome == "The cache key was wrong. · Open: Should the old key go?"
+
+
+def test_open_work_is_shown_with_its_mark() -> None:
+    day = DAY.replace("move too? <!-- grip:ac turns:t2", "move too? (unverified) <!-- grip:ac turns:t2 check:unverified")
+    shown = "Committed: Move the gateway · Open: Should production move too? (unverified)"
+    assert stretches("2026-11-20", DayFile(day))[0].outcome == shown
 
 
 def test_a_command_without_an_answer_has_its_outcome() -> None:
@@ -101,6 +110,50 @@ def test_the_outcome_of_several_turns_is_what_holds() -> None:
     assert outcome([guess]) == "The cache key was cut at 80 characters."
     assert outcome([guess, found, push]) == "Removed the second eviction of the cache."
     assert outcome([guess, found, _turn("commit it", "Committed.", *commits)]) == "Committed: Evict once"
+
+
+def test_the_main_turns_tell_the_outcome() -> None:
+    """What was asked first and took most edits comes before a follow-up, and both before a repair."""
+    limit = _turn("limit the upload size", "Done. The upload size is limited to 20 MB now.", "Edit src/upload.py ×6")
+    name = _turn("show author and license", "Each entry shows its author and its license now.", "Edit src/list.py ×5")
+    lint = _turn("fix lint", "All checks pass. Removed an unused import in `src/list.py`.", "Edit src/list.py")
+    assert outcome([limit, lint], "limit the upload size") == "The upload size is limited to 20 MB now."
+    both = "The upload size is limited to 20 MB now; Each entry shows its author and its license now"
+    assert outcome([limit, name, lint]) == both
+
+
+def test_a_lead_tells_more_than_the_list_below_it() -> None:
+    answer = "Updated Go from 1.25.5 to 1.25.6 in both files:\n- `mise.toml` - tools\n- `go.mod` - module"
+    assert outcome([_turn("update go", answer, "Edit go.mod")]) == "Updated Go from 1.25.5 to 1.25.6 in both files."
+
+
+def test_the_main_commits_are_shown() -> None:
+    subjects = ["feat: show the author", "fix: address review comments", "style: gofmt", "Merge branch 'main'", "docs: the author"]
+    assert main_commits(subjects, 2) == ["feat: show the author", "docs: the author"]
+    assert main_commits(subjects[1:2] * 2, 2) == subjects[1:2]
+    commits = [f"Bash `git commit -m x` → [main 77c1e0{n}] {one}" for n, one in enumerate(subjects[1:3])]
+    edit = _turn("show the author", "Each entry shows its author and its license now.", "Edit src/list.py", *commits)
+    assert outcome([edit]) == "Each entry shows its author and its license now."
+
+
+@pytest.mark.parametrize(
+    ("decided", "shown"),
+    [("Keep the gateway port", "Decided: Keep the gateway port · Committed: Move the gateway"), ("Buy milk first", "Committed: Move the gateway")],
+)
+def test_a_side_decision_is_not_the_outcome(decided: str, shown: str) -> None:
+    line = f"- Decided: {decided} <!-- grip:ad turns:t2 by:extract -->\n- Committed: Move"
+    day = DAY.replace("- Committed: Move", line)
+    assert stretches("2026-11-20", DayFile(day))[0].outcome.startswith(shown)
+
+
+def test_the_outcome_that_a_model_wrote_comes_first() -> None:
+    lines = ["Outcome: the gateway listens on 7443.", "Decided: 7443 is the port.", "Changed: the ingress."]
+    written = "\n".join(f"- {one} <!-- grip:ae{n} turns:t2 -->" for n, one in enumerate(lines))
+    edited = "- Edited: a.py <!-- grip:aa turns:t1 by:extract -->"
+    day = DAY.replace(edited, written)
+    assert stretches("2026-11-20", DayFile(day))[0].outcome.startswith("the gateway listens on 7443.")
+    doubted = day.replace("7443. <!--", "7443. (unverified) <!--").replace("grip:ae0 turns:t2", "grip:ae0 turns:t2 check:unverified")
+    assert stretches("2026-11-20", DayFile(doubted))[0].outcome.startswith("Decided: 7443 is the port.")
 
 
 def test_a_list_of_changes_is_joined_without_files_and_reasons() -> None:

@@ -30,6 +30,8 @@ from tests.ci import examples
         ("I got this feedback:\n\nThe cache key ends in a digest", "", "I got this feedback: The cache key ends in a digest"),
         ("can you look at the changes here?\nThe cache key is wrong", "", "The cache key is wrong"),
         (f"can you please look at the branch, {'the gateway ' * 8}", "", f"{'the gateway ' * 8}".strip()),
+        ("fix lint errors:\n  a.go:12:1: unused flag\n    if flag == nil {", "Fixed.", "fix lint errors"),
+        ("Operation stopped by hook: Another session is active", "The other session is old.", "The other session is old."),
         ("/review", "Let me look at it. The gateway has two bugs.", "The gateway has two bugs."),
         ("/review 42", "The pull request has two bugs.", "The pull request has two bugs."),
         ("/deploy-check staging", "All is well.", "/deploy-check staging"),

@@ -46,10 +46,10 @@ def completion(message: Mapping[str, Any], finish: str = "stop", **changes: Any)
     return Answer({**body, "usage": USAGE, **changes})
 
 
-def called(arguments: Any, name: str = TOOL) -> dict[str, Any]:
+def called(arguments: Any) -> dict[str, Any]:
     """A message that calls the function; `arguments` as JSON if they are not a string."""
     spelled = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    function = {"name": name, "arguments": spelled}
+    function = {"name": TOOL, "arguments": spelled}
     return {"content": None, "tool_calls": [{"id": "t1", "type": "function", "function": function}]}
 
 

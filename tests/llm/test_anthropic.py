@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -98,13 +97,6 @@ def test_server_error(api: MessagesApi, status: int, usage: TokenUsage | None) -
     assert error.usage == usage
 
 
-@pytest.mark.parametrize("name", ["segments", "facts", "bullets"])
-def test_an_empty_list_is_an_answer(api: MessagesApi, name: str) -> None:
-    api.script = lambda request: [tool(TOOL, **{name: []})]
-    task = replace(TASK, schema={"type": "object", "required": [name]})
-    assert provider(api).ask(task).value == {name: []}
-
-
 def test_timeout(api: MessagesApi) -> None:
     is_over = threading.Event()
 
@@ -155,24 +147,19 @@ def test_truncated(api: MessagesApi) -> None:
     assert error.usage is None
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_key_is_refused(api: MessagesApi, status: int) -> None:
-    error = failed(api, Failure(status, "authentication_error", f"bad key {KEY}"))
+@pytest.mark.parametrize(
+    ("failure", "advice"),
+    [
+        (Failure(401, "authentication_error", f"bad key {KEY}"), "set ANTHROPIC_API_KEY"),
+        (Failure(403, "authentication_error", f"bad key {KEY}"), "set ANTHROPIC_API_KEY"),
+        (Failure(404, "not_found_error", "model: claude-haiku-4-5"), "set summarize.model"),
+        (Failure(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."), "no credit left"),
+    ],
+)
+def test_errors_that_the_user_must_fix(api: MessagesApi, failure: Failure, advice: str) -> None:
+    error = failed(api, failure)
     assert isinstance(error, NotConfiguredError)
-    assert "set ANTHROPIC_API_KEY" in str(error)
-
-
-def test_no_such_model(api: MessagesApi) -> None:
-    error = failed(api, Failure(404, "not_found_error", "model: claude-haiku-4-5"))
-    assert isinstance(error, NotConfiguredError)
-    assert "set summarize.model" in str(error)
-
-
-def test_no_credit(api: MessagesApi) -> None:
-    said = "Your credit balance is too low to access the Anthropic API."
-    error = failed(api, Failure(400, "invalid_request_error", said))
-    assert isinstance(error, NotConfiguredError)
-    assert "no credit left" in str(error)
+    assert advice in str(error)
 
 
 def test_rejected_request(api: MessagesApi) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
-from dataclasses import replace
 from email.utils import formatdate
 from typing import Any
 
@@ -29,7 +27,6 @@ from tests.llm.chat_server import (
     Received,
     called,
     completion,
-    running,
 )
 from tests.llm.tasks import BULLETS, PROSE, TASK, TOOL
 from tests.llm.unanswered import unanswered_address
@@ -37,12 +34,6 @@ from tests.llm.unanswered import unanswered_address
 KEY = "sk-test-77c2"
 SOON = {"retry-after": "0.01"}
 CALL = completion(called(BULLETS), "tool_calls")
-
-
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with running() as server:
-        yield server
 
 
 def provider(server: ChatServer, name: str = "openai", **options: Any) -> ChatCompletionsProvider:
@@ -112,14 +103,6 @@ def test_cached_tokens_that_are_counted_apart(server: ChatServer) -> None:
     server.script = lambda received: completion(called(BULLETS), usage=usage)
     found = provider(server).ask(TASK).usage
     assert (found.tokens_in, found.cache_read) == (1000, 900)
-
-
-@pytest.mark.parametrize("name", ["segments", "facts", "bullets"])
-def test_an_empty_list_is_an_answer(server: ChatServer, name: str) -> None:
-    task = replace(TASK, schema={"type": "object", "required": [name]})
-    for message in (called({name: []}), {"content": json.dumps({name: []})}):
-        server.script = lambda received, message=message: completion(message)  # type: ignore[misc]
-        assert provider(server).ask(task).value == {name: []}
 
 
 def test_rate_limit(server: ChatServer) -> None:

@@ -39,10 +39,6 @@ def read(**result: Any) -> Reply:
     return read_result(ended(json.dumps(printed)), SCHEMA, "haiku")
 
 
-def test_an_empty_list_is_an_answer() -> None:
-    assert read(structured_output={"bullets": []}, result="").value == {"bullets": []}
-
-
 @pytest.mark.parametrize(
     ("result", "usage"),
     [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memkit import login
-from memkit.llm import ModelError, NotConfiguredError, Provider, find_provider
+from memkit.llm import ModelError, NotConfiguredError, Provider, as_structure, find_provider
 from memkit.llm.anthropic import AnthropicProvider
 from memkit.llm.chat_completions import ChatCompletionsProvider
 from memkit.llm.claude_cli import ClaudeCliProvider
@@ -155,6 +155,11 @@ def test_a_version_without_some_options(tmp_path: Path) -> None:
     assert "Which port?" not in arguments
     assert (tmp_path / "stdin").read_text().startswith("Which port? 7443.")
     assert list((tmp_path / "memkit" / "run" / "nowhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("given", [{"facts": []}, '{"facts": []}', '```json\n{"facts": []}\n```'])
+def test_an_empty_list_is_an_answer(given: object) -> None:
+    assert as_structure(given, {"type": "object", "required": ["facts"]}) == {"facts": []}
 
 
 def test_instructions_that_do_not_fit_an_argument(tmp_path: Path) -> None:

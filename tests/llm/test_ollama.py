@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,19 +13,12 @@ from memkit.llm import (
     NotConfiguredError,
     Reply,
     TokenUsage,
-    UnavailableError,
     UnusableReplyError,
 )
 from memkit.llm.chat_completions import SERVICES, ChatCompletionsProvider
 from memkit.settings import SummarizeSettings
-from tests.llm.chat_server import Answer, ChatServer, running
+from tests.llm.chat_server import Answer, ChatServer
 from tests.llm.tasks import BULLETS, PROSE, SCHEMA, TASK
-
-
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with running() as server:
-        yield server
 
 
 def chat(content: Any, reason: str = "stop", **changes: Any) -> Answer:
@@ -117,16 +109,6 @@ def test_parts_of_the_address_may_be_missing(value: str, url: str) -> None:
     assert found._url == url
 
 
-@pytest.mark.parametrize("name", ["segments", "facts"])
-def test_an_empty_list_is_an_answer(server: ChatServer, name: str) -> None:
-    server.script = lambda received: chat(json.dumps({name: []}))
-    provider = ChatCompletionsProvider(
-        SERVICES["ollama"], SummarizeSettings(base_url=server.url), {}
-    )
-    task = replace(TASK, schema={"type": "object", "required": [name]})
-    assert provider.ask(task).value == {name: []}
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -156,12 +138,3 @@ def test_material_that_is_too_long_for_the_model(server: ChatServer) -> None:
     error = failed(server, Answer({"error": "the prompt exceeds the context length"}, 400))
     assert type(error) is ModelError and error.usage == TokenUsage()
     assert "exceeds the context length" in str(error)
-
-
-def test_no_server() -> None:
-    provider = ChatCompletionsProvider(
-        SERVICES["ollama"], SummarizeSettings(base_url="http://127.0.0.1:9"), {}
-    )
-    with pytest.raises(UnavailableError, match="cannot be reached") as raised:
-        provider.ask(TASK)
-    assert raised.value.usage == TokenUsage()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import subprocess
@@ -12,10 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from memkit.index import index_lock
-from memkit.mcp.server import _Calls
+from memkit.mcp.server import _Calls, _Input, _Output
 from tests.mcp.talking import COMMAND, encoded, environment, initialize
 from tests.memory import Memory, make_memory
 
@@ -140,3 +142,28 @@ def test_a_client_whose_end_of_stdout_is_closed(memory: Memory) -> None:
         send(process, PING)
         close(process)
         assert process.wait(PATIENCE) == 0
+
+
+def test_the_lines_end_when_all_requests_are_answered() -> None:
+    """The SDK cancels the requests that are under way when they end."""
+    read: list[str] = []
+
+    async def read_all(source: Any) -> None:
+        async for line in source:
+            read.append(json.loads(line)["id"])
+        read.append("end")
+
+    async def check() -> None:
+        replies = _Output(io.BytesIO())
+        requests = [encoded({"jsonrpc": "2.0", "id": name, "method": "ping"}) for name in "ab"]
+        async with anyio.create_task_group() as group:
+            group.start_soon(read_all, _Input(requests[:1], io.BytesIO(requests[1]), replies))
+            for name in "ba":
+                while len(read) < 2:  # the end of the lines is read in a thread
+                    await anyio.to_thread.run_sync(lambda: None)
+                await anyio.wait_all_tasks_blocked()
+                assert read == ["a", "b"]
+                await replies.write(json.dumps({"jsonrpc": "2.0", "id": name, "result": {}}))
+        assert read == ["a", "b", "end"]
+
+    anyio.run(check)

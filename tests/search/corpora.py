@@ -9,11 +9,12 @@ from pathlib import Path
 from memkit.embedding import Embedder
 from memkit.index.chunk import Chunk, digest
 from memkit.index.reader import open_current
-from memkit.index.snapshot import Snapshot, write_snapshot
+from memkit.index.snapshot import Snapshot
 from memkit.index.store import Row
 from memkit.index.update import NO_DIMENSIONS
 from memkit.search.results import Result, SearchRequest
 from tests.memory import CountingEmbedder, FakeEmbedder, Memory, make_memory
+from tests.snapshots import write_snapshot
 
 
 def snapshot_of(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
 import pytest
 
 from memkit.embedding import Embedder, load_embedder
 from memkit.paths import Home
 from memkit.settings import EmbeddingSettings
+from tests.summarize.stage import SummaryStage
 
 
 @pytest.fixture(autouse=True)
-def no_waiting_for_disks(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_waiting_for_disks(unsynced: None) -> None:
     """What survives a power failure is not the subject here."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> SummaryStage:
+    return SummaryStage(tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from memkit.journal.facts import FactFile
 from memkit.journal.journal import Journal
 from memkit.llm import Task
@@ -46,10 +48,11 @@ class RollupStage(SummaryStage):
 
     def run(self) -> SummaryReport:
         """Run the rollups that are due."""
-        rollup.known_projects = lambda home: [self.project]  # without an index
-        return rollup.run_rollups(
-            self.home, lambda _: self.settings, lambda _: self.provider, lambda: self.now.timestamp()
-        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rollup, "known_projects", lambda home: [self.project])  # without an index
+            return rollup.run_rollups(
+                self.home, lambda _: self.settings, lambda _: self.provider, lambda: self.now.timestamp()
+            )
 
     def import_week(self, monday: date, count: int = 12, words: int = 1) -> None:
         """Add day files as an import leaves them: turns with so many words, and nothing by a model."""

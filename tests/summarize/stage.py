@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -162,6 +163,11 @@ class SummaryStage:
                 SummaryQueue(self.home).add(
                     self.project.root, session, days, last.timestamp()
                 )
+
+    def git(self, *arguments: str) -> str:
+        """Run git in the project, and return its output."""
+        command = ["git", "-C", self.project.root, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def turns(self) -> list[str]:
         """The ids of all turns in the journal."""

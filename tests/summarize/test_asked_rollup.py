@@ -195,22 +195,10 @@ def test_the_job_leaves_it_alone_until_it_is_asked_for_again(stage: RollupStage)
     assert make(stage, "2026-W37").calls == 1
 
 
-def test_one_of_the_job_with_the_same_material_is_up_to_date(stage: RollupStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memkit.summarize.rollup.known_projects", lambda home: [stage.project])
+def test_one_of_the_job_with_the_same_material_is_up_to_date(stage: RollupStage) -> None:
     stage.add_week(WEEKS[0])
     stage.run()
     assert stage.asked("2026-W37").is_current
-
-
-def test_what_the_user_edited_stays(stage: RollupStage) -> None:
-    stage.import_week(WEEKS[0])
-    make(stage, "2026-W37")
-    path = Path(stage.project.memory, "2026-W37.md")
-    path.write_text(path.read_text().replace(stage.facts("2026-W37")[0], "My own words."))
-    stage.import_week(WEEKS[0] + timedelta(days=2), 3)
-    make(stage, "2026-W37")
-    assert "My own words." in path.read_text()
-    assert 'kept="yes"' in stage.provider.tasks[-1].material
 
 
 def test_material_is_quoted(stage: RollupStage) -> None:

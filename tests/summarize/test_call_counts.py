@@ -24,7 +24,7 @@ from memkit.llm import (
     UnusableReplyError,
     timeout_error,
 )
-from memkit.llm.ledger import Ledger
+from memkit.llm.ledger import Ledger, total
 from memkit.settings import SummarizeSettings
 from memkit.text import estimate_tokens
 from tests.ci import first, sized
@@ -123,8 +123,11 @@ def test_live_sessions_cost_few_calls(tmp_path: Path, name: str) -> None:
     assert stage.summarized == turns
     calls = Ledger(stage.home).calls()
     print(f"{name}: {len(calls)} calls, {turns} turns, {1000 * len(calls) / turns:.0f} per 1,000")
-    assert len(calls) <= 0.06 * turns
+    assert len(calls) == len(stage.provider.tasks) <= 0.06 * turns
     assert all(call.outcome == "ok" for call in calls)
+    spent, used = total(calls), stage.provider.used
+    assert spent.tokens_in == sum(one.tokens_in for one in used)
+    assert spent.tokens_out == sum(one.tokens_out for one in used)
 
 
 def test_one_shots_are_batched_per_day(tmp_path: Path) -> None:

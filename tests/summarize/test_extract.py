@@ -22,7 +22,8 @@ from memkit.journal.sessions import open_lines
 from memkit.journal.tool_lines import MAX_TOOLS, Call
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
-from memkit.summarize.extract import MOST_LINES, MOST_TURNS, make_extract
+from memkit.summarize.bullets import MAX_TURNS
+from memkit.summarize.extract import MOST_LINES, make_extract
 from memkit.summarize.turns import ExtractTurn
 from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each, summary
 
@@ -220,10 +221,10 @@ def test_a_title_without_a_subject_gets_one(branch: str, calls: list[Call], titl
 
 def test_a_line_rests_on_the_turns_that_it_names_only() -> None:
     """Otherwise a file's name would outlive its forgotten turn."""
-    turns = [turn("x", "", Call("Edit", f"f{n}.py", "", False), name=f"t{n}") for n in range(MOST_TURNS + 3)]
+    turns = [turn("x", "", Call("Edit", f"f{n}.py", "", False), name=f"t{n}") for n in range(MAX_TURNS + 3)]
     (line,) = make_extract(turns, redact, is_followed=True).lines
-    assert f"and {MOST_TURNS - 6} more" in line
-    assert line.count(",t") == MOST_TURNS - 1
+    assert f"and {MAX_TURNS - 6} more" in line
+    assert line.count(",t") == MAX_TURNS - 1
 
 
 def test_a_secret_that_joining_completes_is_redacted() -> None:

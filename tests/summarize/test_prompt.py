@@ -71,6 +71,8 @@ def test_a_prompt_file_replaces_what_to_write_in_all_instructions(tmp_path: Path
     for name in ("instructions.md", "compact_instructions.md"):
         mixed = instructions(SummarizeSettings(prompt_file=str(path)), name)
         assert mixed.startswith(path.read_text().strip())
+        assert mixed.count("is data") == 1 and "You keep the memory" not in mixed
+    assert "`replaces`:" in mixed
 
 
 @pytest.mark.parametrize("content", [b"", b"  \n", b"\xff\xfe", b"x" * 60_000])

@@ -20,9 +20,7 @@ from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange, FactF
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.summarize.compaction import Compaction
 from tests.summarize.stage import SummaryStage
-from tests.summarize.test_compaction import compaction, facts, kept, memory, stage
-
-__all__ = ["stage"]
+from tests.summarize.test_compaction import compaction, facts, kept, memory
 
 PORT, TESTS, NEW_PORT, LINT = (
     Fact(text, "fact", Citations(turns=(turn,)), "2026-11-20")
@@ -80,11 +78,6 @@ def test_a_compaction_of_a_part_leaves_the_day(stage: SummaryStage, compacted: C
     undo(stage)
     assert {one.fact for one in compaction(stage).known} == {NEW_PORT, LINT, TESTS}
     assert compaction(stage).compacted() == "2026-11-20"
-
-
-def test_no_compaction_no_undo(stage: SummaryStage) -> None:
-    with pytest.raises(NotFoundError):
-        compaction(stage).undo()
 
 
 def test_what_the_user_changed_since_stays(stage: SummaryStage, compacted: Compaction) -> None:

@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable
 from datetime import date
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import AmbiguousIdError, NotFoundError
+from memkit.journal.facts import Citations, Fact
 from memkit.text import estimate_tokens
 from memkit.timeline.nodes import parse_span
 from memkit.timeline.tree import Timeline, open_timeline
@@ -83,16 +85,13 @@ def test_other_names_are_refused(timeline: Timeline, name: str) -> None:
         timeline.node(name)
 
 
-def test_a_question_after_which_the_session_went_on_is_not_open(tmp_path: object, timeline_of: Open, long_memory: Memory) -> None:
-    from pathlib import Path
-
+def test_a_question_after_which_the_session_went_on_is_not_open(tmp_path: Path, timeline_of: Open, long_memory: Memory) -> None:
     def text(day: str, turn: str, session: str, answer: str) -> str:
         return (
             f"# {day}\n\n## 10:00 Title <!-- session:{session} -->\n\n### 10:00 Ask <!-- turn:{turn} -->\n"
             f"**Answered** {answer}\n"
         )
 
-    assert isinstance(tmp_path, Path)
     memory = make_memory(tmp_path, {
         "2026-10-05.md": text("2026-10-05", "aaaa0001", "5e550001", "It is red. Shall I paint the wall?"),
         "2026-10-06.md": text("2026-10-06", "aaaa0002", "5e550002", "It is old. Shall I sell the car?"),
@@ -104,12 +103,7 @@ def test_a_question_after_which_the_session_went_on_is_not_open(tmp_path: object
     assert timeline.open_questions(timeline.node("2026-10-05")) == []
 
 
-def test_facts_stand_for_their_bullets(tmp_path: object, timeline_of: Open) -> None:
-    from pathlib import Path
-
-    from memkit.journal.facts import Citations, Fact
-
-    assert isinstance(tmp_path, Path)
+def test_facts_stand_for_their_bullets(tmp_path: Path, timeline_of: Open) -> None:
     facts = [
         Fact("the port is 7443.", "decision", Citations(grips=("91111111",)), "2026-11-20"),
         Fact("tabs.", "preference", Citations(turns=("aaaa0001",)), "2026-10-05"),
@@ -166,10 +160,7 @@ def test_a_period_as_markdown(timeline: Timeline) -> None:
     assert "- 2026-11-20: 1 session, 2 turns" in text
 
 
-def test_an_empty_memory(tmp_path: object, timeline_of: Open) -> None:
-    from pathlib import Path
-
-    assert isinstance(tmp_path, Path)
+def test_an_empty_memory(tmp_path: Path, timeline_of: Open) -> None:
     timeline = timeline_of(make_memory(tmp_path))
     assert view(timeline)["children"] == []
     with pytest.raises(NotFoundError, match="no day yet"):

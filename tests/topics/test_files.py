@@ -120,7 +120,6 @@ def test_topics_go_when_days_were_removed_for_good(named: tuple[Memory, str]) ->
     assert derived.exists()  # still readable
     drop_outdated_topics(memory.home, {"/other"})
     assert derived.exists()
-    assert derived.exists()
     kept = read_kept(memory.home, memory.project).topics
     gone = next(one for one, label in labels(memory).items() if label == "Mine")
     assert all(one.model_label for other, one in kept.items() if other != gone)

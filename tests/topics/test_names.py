@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import msgspec
 import pytest
 
 from memkit.llm import NotConfiguredError, RefusedError, UnavailableError, UnusableReplyError
-from memkit.llm.anthropic import AnthropicProvider
 from memkit.llm.calls import CALL_TOKENS, calls_lock
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
@@ -25,24 +23,19 @@ from memkit.topics.files import derived_path
 from memkit.topics.names import read_labels, unnamed_topics
 from memkit.topics.topic_list import rename
 from memkit.topics.topic_store import read_kept
-from tests.messages_api import MessagesApi, tool
 from tests.topics.names_stage import (
     NAMED,
     SAID,
     NameStage,
     add_notes,
-    labels_for,
     name_by_subject,
     topics_in,
 )
 from tests.topics.subjects import SUBJECTS, talk
 
+pytestmark = pytest.mark.usefixtures("unsynced")
+
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
-
-
-@pytest.fixture(autouse=True)
-def no_waiting_for_disks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.fixture
@@ -297,18 +290,6 @@ def test_a_run_stops_after_its_calls_and_after_what_concerns_all(
     failed = stage.name()
     failed.name(stage.memory.project, stage.memory.settings)
     assert len(failed.failures) == 1
-
-
-def test_names_over_http(tmp_path: Path) -> None:
-    with MessagesApi() as api:
-        stage = NameStage(tmp_path, base_url=api.url)
-        api.script = lambda request: [tool(names.TOOL, labels=labels_for(request.text))]
-        for summary in ("3 named by a model", ""):
-            found = names.TopicNames(stage.memory.home, lambda chosen: AnthropicProvider(chosen, {"ANTHROPIC_API_KEY": "k"}))
-            found.name(stage.memory.project, stage.memory.settings)
-            assert found.summary == summary
-        assert stage.labels == NAMED
-        assert len(api.model_calls) == len(api.requests) == 1
 
 
 # Files
