@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -161,13 +160,8 @@ def printed_json(shown: str) -> dict[str, Any]:
 
 
 def copy_plugin(destination: Path) -> Path:
-    """Copy what a clone of the repository would hold, uncommitted work included."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    listed = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
-    for name in filter(None, listed.stdout.split("\0")):
-        if os.path.lexists(REPOSITORY / name):  # else deleted, and not yet committed
-            (destination / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, destination / name, follow_symlinks=False)
+    """Copy the plugin as a release has it, uncommitted work included."""
+    runpy.run_path(str(REPOSITORY / "tools" / "release"))["copy_plugin"](str(destination))
     return destination
 
 
