@@ -112,22 +112,23 @@ def select(
     everything: bool = False,
     since: date | None = None,
 ) -> ImportSelection:
-    """Select what to import: `paths`, else Claude Code's sessions of the project, or of `everything`."""
-    from memkit.agents.claude_code import files
+    """Select what to import: `paths`, else the agents' sessions of the project, or of `everything`."""
+    from memkit.agents.claude_code.files import history_file
+    from memkit.agents.known import AGENTS
+    from memkit.agents.sources import find_sources, project_of, sources_of
     from memkit.capture.importer import ImportSelection
 
     home, project = context.home, context.project
     if paths:
         into = project if context.names_project else None
-        sources = files.find_sources(map(Path, paths))
+        sources = find_sources(map(Path, paths))
         return ImportSelection(home, sources, project, into=into, since=since, is_named=True)
-    transcripts = files.transcripts_directory()
-    sources = files.find_sources([transcripts] if transcripts.is_dir() else [])
+    sources = sources_of(path for agent in AGENTS for path in agent.transcripts())
     if not everything:
-        sources = [source for source in sources if files.project_of(source.cwd, home) == project]
+        sources = [source for source in sources if project_of(source.cwd, home) == project]
     only = None if everything else project
     return ImportSelection(
-        home, sources, project, since=since, history=files.history_file(), only=only
+        home, sources, project, since=since, history=history_file(), only=only
     )
 
 
