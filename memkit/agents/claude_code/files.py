@@ -46,6 +46,12 @@ def transcripts_directory() -> Path:
     return claude_directory() / "projects"
 
 
+def all_transcripts() -> list[Path]:
+    """Return the transcripts of all sessions on this machine."""
+    directory = transcripts_directory()
+    return transcripts_in(directory) if directory.is_dir() else []
+
+
 def history_file() -> Path:
     """Return the file of typed prompts."""
     return claude_directory() / "history.jsonl"

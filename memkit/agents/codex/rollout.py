@@ -20,6 +20,7 @@ from memkit.conversation.values import clean, cleaned, parse_time
 from memkit.state import parse_json
 
 NAME = "codex"
+Role = Literal["user", "assistant"]
 HELD_CHARACTERS = 1_000_000
 """The most output kept of a command that goes on running."""
 
@@ -39,7 +40,6 @@ _FAILED = re.compile(
     r"|aborted by user|failed to |unsupported call|err(?:or)?:",
     re.IGNORECASE,
 )
-_SILENT = frozenset("reasoning ghost_snapshot other compaction context_compaction".split())
 _CALLS = frozenset("function_call custom_tool_call local_shell_call web_search_call tool_search_call".split())
 _OUTPUTS = frozenset("function_call_output custom_tool_call_output tool_search_output".split())
 
@@ -77,22 +77,35 @@ class Rollout(JsonLines):
         return self._head.session
 
     def _entry(self, value: dict[str, Any], start: int, end: int) -> TranscriptEntry | None:
+        kind, payload = _opened(value)
+        role: Role = "user"
+        blocks: list[Block] = []
+        more: dict[str, Any] = {}
         if self._head.is_agent:
             return None
-        kind, payload = _opened(value)
-        item = payload.get("type")
-        if kind == "turn_context" or item in ("task_started", "turn_started"):
+        if kind == "turn_context" or payload.get("type") in ("task_started", "turn_started"):
             self._read_context(payload, start)
-        elif kind == "compacted":
-            said = _string(payload.get("message")).strip()
-            return self._made("user", (), value, start, end, is_compact_summary=True, summary=said)
-        elif kind == "event_msg":
-            return self._event(payload, value, start, end)
-        elif kind == "response_item":
-            return self._item(payload, value, start, end)
-        elif kind not in ("session_meta", "world_state") and "record_type" not in value:
-            self.counts["unknown"] += 1
-        return None
+            return None
+        if kind == "compacted":
+            more = {"is_compact_summary": True, "summary": _string(payload.get("message")).strip()}
+        elif (typed := self._typed(kind, payload)) is not None:
+            blocks, more = [Block("text", typed)], {"typed": typed}
+            start = self._begin(start) if typed != _INTERRUPTED else start
+        elif kind in ("event_msg", "response_item"):
+            role, blocks = self._blocks(payload)
+            if not blocks:
+                return None
+            self._context_start = -1
+            more = {"is_narration": payload.get("phase") == "commentary"}
+        else:
+            if kind not in ("session_meta", "world_state") and value is not payload:
+                self.counts["unknown"] += 1
+            return None
+        return TranscriptEntry(
+            role, tuple(blocks), "", self._head.session, parse_time(value.get("timestamp")), start, end,
+            prompt_id=self._turn, cwd=self._cwd or self._head.cwd, branch=self._head.branch, gap=self._gap,
+            **more,
+        )  # fmt: skip
 
     def _read_context(self, payload: dict[str, Any], start: int) -> None:
         if self._context_start < 0:
@@ -100,32 +113,8 @@ class Rollout(JsonLines):
         self._turn = _string(payload.get("turn_id")) or self._turn
         self._cwd = _string(payload.get("cwd")) or self._cwd
 
-    def _event(
-        self, payload: dict[str, Any], value: dict[str, Any], start: int, end: int
-    ) -> TranscriptEntry | None:
-        event = payload.get("type")
-        if event == "user_message":
-            images = [payload.get(name) for name in ("images", "local_images")]
-            count = sum(len(one) for one in images if isinstance(one, list))
-            return self._prompt(_string(payload.get("message")), count, value, start, end)
-        if event == "turn_aborted" and payload.get("reason") == "interrupted":
-            return self._made(
-                "user", (Block("text", _INTERRUPTED),), value, start, end, typed=_INTERRUPTED
-            )
-        if event in ("task_complete", "turn_complete") and self._running:
-            left = [block for ids, text in self._running.values() for block in _results(ids, text)]
-            self._running.clear()
-            return self._made("user", left, value, start, end)
-        return None
-
-    def _prompt(
-        self, text: str, images: int, value: dict[str, Any], start: int, end: int
-    ) -> TranscriptEntry | None:
-        if text.startswith(_IDE_CONTEXT) and _IDE_REQUEST in text:
-            text = text.partition(_IDE_REQUEST)[2]
-        typed = "\n\n".join([*filter(None, [text.strip()]), *["[image]"] * images])
-        if not typed:
-            return None
+    def _begin(self, start: int) -> int:
+        """Begin a turn, unless the prompt goes on with the current one. Return where it begins."""
         if self._context_start >= 0:
             start = self._context_start
         elif not self._turn:
@@ -134,32 +123,35 @@ class Rollout(JsonLines):
             for held in (self._calls, self._polls, self._running):
                 held.clear()
         self._prompted, self._context_start = self._turn, -1
-        blocks = [Block("text", typed)]
-        return self._made("user", blocks, value, start, end, typed=typed)
+        return start
 
-    def _item(
-        self, payload: dict[str, Any], value: dict[str, Any], start: int, end: int
-    ) -> TranscriptEntry | None:
+    def _typed(self, kind: str, payload: dict[str, Any]) -> str | None:
+        item, text, images = payload.get("type"), "", 0
+        if kind == "event_msg" and item == "turn_aborted" and payload.get("reason") == "interrupted":
+            return _INTERRUPTED
+        if kind == "event_msg" and item == "user_message":
+            shown = (payload.get(name) for name in ("images", "local_images"))
+            images = sum(len(one) for one in shown if isinstance(one, list))
+            text = _string(payload.get("message"))
+        elif kind == "response_item" and payload.get("role") == "user" and self._head.has_events is False:
+            text = "\n\n".join(one for one in _texts(payload.get("content")) if not _INJECTED.match(one))
+        if text.startswith(_IDE_CONTEXT) and _IDE_REQUEST in text:
+            text = text.partition(_IDE_REQUEST)[2]
+        return "\n\n".join([*filter(None, [text.strip()]), *["[image]"] * images]) or None
+
+    def _blocks(self, payload: dict[str, Any]) -> tuple[Role, list[Block]]:
         item = payload.get("type") or ("message" if "role" in payload else None)
-        role = payload.get("role")
-        blocks: list[Block] = []
-        if item == "message" and role == "user" and self._head.has_events is False:
-            texts = [text for text in _texts(payload.get("content")) if not _INJECTED.match(text)]
-            return self._prompt("\n\n".join(texts), 0, value, start, end)
-        if item == "message" and role == "assistant":
-            blocks = [Block("text", text) for text in _texts(payload.get("content"))]
-        elif item in _CALLS:
-            blocks = list(self._call_blocks(payload))
-        elif item in _OUTPUTS:
-            blocks = self._output_blocks(payload)
-        elif item != "message" and item not in _SILENT:
-            self.counts["unknown"] += 1
-        if not blocks:
-            return None
-        self._context_start = -1
-        speaker: Literal["user", "assistant"] = "user" if item in _OUTPUTS else "assistant"
-        is_narration = payload.get("phase") == "commentary"
-        return self._made(speaker, blocks, value, start, end, is_narration=is_narration)
+        if item == "message" and payload.get("role") == "assistant":
+            return "assistant", [Block("text", text) for text in _texts(payload.get("content"))]
+        if item in _CALLS:
+            return "assistant", list(self._call_blocks(payload))
+        if item in _OUTPUTS:
+            return "user", self._output_blocks(payload)
+        if item in ("task_complete", "turn_complete"):
+            left = [block for ids, text in self._running.values() for block in _results(ids, text)]
+            self._running.clear()
+            return "user", left
+        return "user", []
 
     def _call_blocks(self, payload: dict[str, Any]) -> Iterator[Block]:
         name, call, given = _call(payload)
@@ -184,32 +176,14 @@ class Rollout(JsonLines):
         call = _string(payload.get("call_id"))
         process = self._polls.pop(call, None)
         text, has_failed, running = _result(payload.get("output"))
-        if process is None:
-            ids, before = self._calls.pop(call, [call]), ""
-        elif process in self._running:
-            ids, before = self._running.pop(process)
-        else:
-            return []
+        ids, before = self._calls.pop(call, [call]), ""
+        if process is not None:
+            ids, before = self._running.pop(process, ([], ""))
         text = f"{before}{text}"[-HELD_CHARACTERS:]
-        if running:
+        if running and ids:
             self._running[running] = ids, text
             return []
         return _results(ids, text, has_failed=has_failed)
-
-    def _made(
-        self,
-        role: Literal["user", "assistant"],
-        blocks: Iterable[Block],
-        value: dict[str, Any],
-        start: int,
-        end: int,
-        **more: Any,
-    ) -> TranscriptEntry:
-        return TranscriptEntry(
-            role, tuple(blocks), uuid="", session=self._head.session,
-            time=parse_time(value.get("timestamp")), start=start, end=end, prompt_id=self._turn,
-            cwd=self._cwd or self._head.cwd, branch=self._head.branch, gap=self._gap, **more,
-        )  # fmt: skip
 
     @cached_property
     def _head(self) -> _Head:
@@ -218,18 +192,15 @@ class Rollout(JsonLines):
         first = JsonLines(self.path)
         for value in (value for _, _, line in first._lines() for _, value in first._decode(line)):
             kind, payload = _opened(value)
-            item = payload.get("type")
+            item, role = payload.get("type"), payload.get("role")
             if not meta and (kind == "session_meta" or (value is payload and "id" in value)):
                 meta = payload
-            elif item == "user_message":
-                has_events = True
-            elif item in _CALLS or payload.get("role") == "assistant":
-                has_events = False
-            elif not cwd and payload.get("role") == "user":
+            elif item == "user_message" or item in _CALLS or role == "assistant":
+                has_events = item == "user_message"
+                break
+            elif not cwd and role == "user":
                 found = _CWD.search("\n".join(_texts(payload.get("content"))))
                 cwd = found[1].strip() if found else ""
-            if has_events is not None:
-                break
         in_name = _FILE_ID.search(self.path.stem)
         name = _string(meta.get("id")) or (in_name[0] if in_name else self.path.stem)
         source, git = meta.get("source"), meta.get("git")
