@@ -227,8 +227,9 @@ class Memory:
         )  # fmt: skip
 
     def sessions(
-        self, *, since: str = "", branch: str = "", file: str = "", agent: str = "", all_projects: bool = False
-    ) -> Iterator[PastSession]:
+        self, *, since: str = "", branch: str = "", file: str = "", agent: str = "",
+        all_projects: bool = False,
+    ) -> Iterator[PastSession]:  # fmt: skip
         """Yield the sessions of the memory, the last active first: `next(memory.sessions(branch="main"))`.
 
         `since` is an ISO day. `file` is the path of a file that a session read or edited.

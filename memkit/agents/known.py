@@ -13,7 +13,6 @@ from memkit.agents.codex.files import is_rollout, rollouts
 from memkit.agents.codex.rollout import Rollout
 from memkit.agents.session_file import SessionFile
 from memkit.conversation.entry import Hide
-from memkit.errors import MemkitError
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -66,13 +65,6 @@ def agent_of(session: str) -> Agent:
     """Return the agent of a session by its ID: `ID@NAME`, or an ID of Claude Code."""
     name = session.rpartition("@")[2]
     return next((agent for agent in AGENTS if agent.name == name), CLAUDE_CODE)
-
-
-def agent_named(name: str) -> str:
-    """Return `name` if it is that of an agent, or "". Raise `MemkitError` for any other."""
-    if name and name not in (names := [agent.name for agent in AGENTS]):
-        raise MemkitError(f"unknown agent {name!r}; use {', '.join(sorted(names))}")
-    return name
 
 
 def is_by(session: str, agent: str) -> bool:

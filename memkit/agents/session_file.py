@@ -78,7 +78,7 @@ class SessionFile:
 class JsonLines(SessionFile):
     """A session as JSON lines, append-only, of any age and in any state."""
 
-    continues: ClassVar[re.Pattern[bytes]]
+    continues: ClassVar[re.Pattern[bytes]] = re.compile(rb"(?!)")
     """Finds the kinds of entries, half of which continue a turn and do not begin one."""
 
     _gap = 0

@@ -221,15 +221,6 @@ def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
     return decorate
 
 
-def agent_named(name: str) -> str:
-    """Return `name` if it is that of an agent, or "". Raise `MemkitError` for any other."""
-    if not name:
-        return ""
-    from memkit.agents.known import agent_named
-
-    return agent_named(name)
-
-
 def day_named(text: str | None) -> date | None:
     """Return the day that an option names, or None if it was not given. Raise `MemkitError`."""
     if not text:

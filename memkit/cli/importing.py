@@ -42,9 +42,9 @@ def import_command(
 ) -> None:
     """Import existing sessions of Claude Code and Codex.
 
-    Without FILE or DIR, import the sessions of this project that these agents still have, and the
-    prompts of sessions that Claude Code has deleted. Each session goes to its own project. With FILE or DIR, --project imports
-    all sessions into one project; without it, memkit shows the other projects and asks first.
+    Without FILE or DIR, import the sessions of this project that these agents still have, and the prompts of
+    sessions that Claude Code has deleted. Each session goes to its own project. With FILE or DIR, --project
+    imports all sessions into one project; without it, memkit shows the other projects and asks first.
     Importing twice changes nothing. An interrupted import continues where it stopped.
 
     \b

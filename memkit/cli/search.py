@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from memkit.cli.context import Context, agent_named, command, day_named, path_named
+from memkit.cli.context import Context, command, day_named, path_named
 from memkit.cli.output import echo, other_agent, plain, styled
 from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, link, pad, width
 from memkit.errors import MemkitError
@@ -261,9 +261,8 @@ def search_command(
     options["minimum"] = 0.0 if everything else options["minimum"]
     options["file"] = path_named(os.path.abspath(file), context.project.root) if file else ""
     options["excerpts"] = is_short = not (full or options["explain"] or options["budget"] or context.as_json)
-    options["filters"] = Filters(
-        day_named(since), day_named(until), session, branch, kind or "", path, agent_named(agent)
-    )
+    days = day_named(since), day_named(until)
+    options["filters"] = Filters(*days, session, branch, kind or "", path, agent)
     memory = context.memory()
     if batch is not None:
         client = memory.search_client(all_projects, mode or "")

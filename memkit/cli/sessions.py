@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, agent_named, command, iso_day_named, path_named
+from memkit.cli.context import Context, command, iso_day_named, path_named
 from memkit.cli.output import NAME_COLUMNS, column, echo, lines_between, other_agent, plain, styled
 from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, pad, width
 from memkit.errors import MemkitError, NotFoundError
@@ -138,7 +138,7 @@ def sessions_command(
     """
     list_sessions(
         context, count, since=iso_day_named(since), branch=branch, all_projects=all_projects,
-        file=path_named(file, context.project.root), agent=agent_named(agent),
+        file=path_named(file, context.project.root), agent=agent,
     )  # fmt: skip
 
 

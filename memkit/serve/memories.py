@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
-from memkit.agents.known import agent_named
 from memkit.browse.names import EntryView
 from memkit.forget.locations import LocationsView
 from memkit.memory import Memory
@@ -117,7 +116,7 @@ async def search(
     """
 
     def find(memory: Memory) -> Response:
-        filters = Filters(day_named(since), day_named(until), session, branch, kind, path, agent_named(agent))
+        filters = Filters(day_named(since), day_named(until), session, branch, kind, path, agent)
         answer = memory.search(
             query, limit, all_projects=all_projects, filters=filters, file=file, minimum=minimum,
             explain=details, excerpts=details,

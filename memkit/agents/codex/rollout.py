@@ -61,8 +61,6 @@ class Rollout(JsonLines):
     earlier lines goes into it, so that reading from there gives the same turn.
     """
 
-    continues = re.compile(rb"(?!)")  # the ID of a turn tells what belongs to it
-
     def __init__(self, path: Path, offset: int = 0, hide: Hide | None = None) -> None:
         super().__init__(path, offset, hide)
         self._turn = self._prompted = self._cwd = ""
@@ -140,7 +138,7 @@ class Rollout(JsonLines):
         return "\n\n".join([*filter(None, [text.strip()]), *["[image]"] * images]) or None
 
     def _blocks(self, payload: dict[str, Any]) -> tuple[Role, list[Block]]:
-        item = payload.get("type") or ("message" if "role" in payload else None)
+        item = _string(payload.get("type")) or "message" * ("role" in payload)
         if item == "message" and payload.get("role") == "assistant":
             return "assistant", [Block("text", text) for text in _texts(payload.get("content"))]
         if item in _CALLS:
@@ -192,7 +190,7 @@ class Rollout(JsonLines):
         first = JsonLines(self.path)
         for value in (value for _, _, line in first._lines() for _, value in first._decode(line)):
             kind, payload = _opened(value)
-            item, role = payload.get("type"), payload.get("role")
+            item, role = _string(payload.get("type")), payload.get("role")
             if not meta and (kind == "session_meta" or (value is payload and "id" in value)):
                 meta = payload
             elif item == "user_message" or item in _CALLS or role == "assistant":
