@@ -30,7 +30,8 @@ def test_a_session_of_codex(run: Run, fresh: Memory, rollout: Path) -> None:
     assert "2 turns of 1 transcript, 2 new" in found.output
     day = days(fresh.project)["2026-03-04.md"]
     assert f"session:{SESSION}@codex branch:main" in day
-    assert "- exec_command `pytest -q` → failed: 1 failed, 3 passed\n- apply_patch deploy/gateway.yaml\n" in day
+    calls = "exec_command `pytest -q` → failed: 1 failed, 3 passed · apply_patch deploy/gateway.yaml · "
+    assert f"**Did** {calls}apply_patch docs/ports.md" in day
     assert run(fresh, "import", "--all", "--json").json["written"] == 0
     assert days(fresh.project)["2026-03-04.md"] == day
 
