@@ -9,8 +9,7 @@ from pathlib import Path
 
 from memkit.agents.claude_code.files import all_transcripts
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.codex.files import is_rollout, rollouts
-from memkit.agents.codex.rollout import Rollout
+from memkit.agents.codex.rollout import Rollout, is_rollout, rollouts
 from memkit.agents.session_file import SessionFile
 from memkit.conversation.entry import Hide
 

@@ -6,6 +6,7 @@ prompt has it without what Codex adds for the model. Before August 2025, a line 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -17,6 +18,7 @@ from memkit.agents.codex.tools import PATCH, command_of, edits_of, patch_in
 from memkit.agents.session_file import JsonLines
 from memkit.conversation.entry import Block, Hide, TranscriptEntry
 from memkit.conversation.values import clean, cleaned, parse_time
+from memkit.files import open_regular
 from memkit.state import parse_json
 
 NAME = "codex"
@@ -24,6 +26,7 @@ Role = Literal["user", "assistant"]
 HELD_CHARACTERS = 1_000_000
 """The most output kept of a command that goes on running."""
 
+_FIRST_LINE = re.compile(rb'\{[^{}]{0,200}"type": ?"session_meta"')
 _FILE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _CWD = re.compile(r"<cwd>([^<\n]{1,4096})</cwd>")
 _INJECTED = re.compile(
@@ -42,6 +45,24 @@ _FAILED = re.compile(
 )
 _CALLS = frozenset("function_call custom_tool_call local_shell_call web_search_call tool_search_call".split())
 _OUTPUTS = frozenset("function_call_output custom_tool_call_output tool_search_output".split())
+
+
+def rollouts() -> Iterator[Path]:
+    """Yield `rollout-TIME-ID.jsonl` of all sessions on this machine, also of archived ones."""
+    home = Path(os.environ.get("CODEX_HOME") or "~/.codex").expanduser()
+    for folder in ("sessions", "archived_sessions"):
+        yield from sorted((home / folder).rglob("rollout-*.jsonl"))
+
+
+def is_rollout(path: Path) -> bool:
+    """Return whether a file has the name of a rollout, or begins like one."""
+    if path.name.startswith("rollout-"):
+        return True
+    try:
+        with os.fdopen(open_regular(os.path.realpath(path)), "rb") as file:
+            return _FIRST_LINE.match(file.read(400)) is not None
+    except OSError:
+        return False
 
 
 class _Head(NamedTuple):
