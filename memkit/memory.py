@@ -245,8 +245,9 @@ class Memory:
         )  # fmt: skip
 
     def sessions(
-        self, *, since: str = "", branch: str = "", file: str = "", all_projects: bool = False
-    ) -> Iterator[PastSession]:
+        self, *, since: str = "", branch: str = "", file: str = "", agent: str = "",
+        all_projects: bool = False,
+    ) -> Iterator[PastSession]:  # fmt: skip
         """Yield the sessions of the memory, the last active first: `next(memory.sessions(branch="main"))`.
 
         `since` is an ISO day. `file` is the path of a file that a session read or edited.
@@ -262,7 +263,7 @@ class Memory:
                 raise OtherProjectsError("this memory may not read other projects")
             projects = projects_with_memory(self.home, projects)
         timelines = [open_timeline(one, self.home, self.announce) for one in projects]
-        return past_sessions(timelines, SessionFilters(since, branch, file))
+        return past_sessions(timelines, SessionFilters(since, branch, file, agent=agent))
 
     def session_list(
         self, *, since: str = "", until: str = "", branch: str = "", file: str = "", limit: int = 50,

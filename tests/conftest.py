@@ -58,6 +58,7 @@ def logged_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Hide the developer's own login: by default, summaries would use it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path_factory.getbasetemp() / "no-claude"))
+        patch.setenv("CODEX_HOME", str(tmp_path_factory.getbasetemp() / "no-codex"))
         yield
 
 

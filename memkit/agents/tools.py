@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from memkit.agents.codex.tools import ROLES as CODEX_ROLES
 from memkit.conversation.turn import Role
 
 SHELL = "Bash"
 """The tool of Claude Code that runs a command."""
 
 _ROLES: dict[str, Role] = {
+    **CODEX_ROLES,
     SHELL: "shell",
     "Edit": "edit",
     "MultiEdit": "edit",

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TypedDict
 
 from memkit import anchors
-from memkit.agents.claude_code.exchange import message_of
 from memkit.agents.claude_code.files import transcripts_directory
-from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.exchange import message_of
+from memkit.agents.known import open_transcript, session_at
+from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.browse.names import find_entry
@@ -75,7 +75,7 @@ class Original:
         if self.archive is not None:
             yield from self.archive.turns(self.session)
             return
-        for turn in read_turns(Transcript(self.path)):
+        for turn in read_turns(open_transcript(self.path)):
             if not _is_gone(turn, self.forgotten):
                 yield turn
 
@@ -155,9 +155,10 @@ def find_transcript(home: Home, session: str) -> Path | None:
     found = {path for path in seen if path.is_file()}
     if not found and "/" not in session and transcripts_directory().is_dir():
         found = set(transcripts_directory().glob(f"*/{glob.escape(session)}*.jsonl"))
-    found = {path for path in found if path.stem == session} or found
-    if len({path.stem for path in found}) > 1:
-        shown = ", ".join(sorted(path.stem for path in found)[:5])
+    names = {path: session_at(path) for path in found}
+    found = {path for path in found if names[path] == session} or found
+    if len({names[path] for path in found}) > 1:
+        shown = ", ".join(sorted(names.values())[:5])
         raise AmbiguousIdError(f"{session!r} matches several sessions: {shown}")
     return min(found) if found else None
 
@@ -177,7 +178,7 @@ def find_original(home: Home, session: str) -> Original | None:
 
 def original_at(home: Home, path: Path) -> Original:
     """Return the session whose transcript is the file at `path`. Raise `DamagedFileError`."""
-    return Original(path.stem, path, forgotten=Tombstones(home).forgotten())
+    return Original(session_at(path), path, forgotten=Tombstones(home).forgotten())
 
 
 def locate(
@@ -308,13 +309,13 @@ def read_messages(
 
     Leave out turns that are `forgotten`, and turns with an open `<private>`. Raise `TranscriptError`.
     """
-    turns = iter(read_turns(Transcript(path)))
+    turns = iter(read_turns(open_transcript(path)))
     current: Turn | None = None
     upcoming = next(turns, None)
     is_gone = False
     names: dict[str, tuple[str, str]] = {}
     seen: set[str] = set()
-    for entry in Transcript(path):
+    for entry in open_transcript(path):
         if entry.uuid in seen or entry.is_progress:
             continue
         if entry.uuid:

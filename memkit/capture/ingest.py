@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
 from memkit import anchors
-from memkit.agents.claude_code.omitted import asks_memory
+from memkit.agents.omitted import asks_memory
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, bounded
 from memkit.capture.capture import Capture

@@ -63,7 +63,7 @@ def _temporary_directory(real: Home) -> Iterator[Path]:
 def _run(context: Context, directory: Path) -> dict[str, Any]:
     from msgspec.structs import replace
 
-    from memkit.agents.claude_code.files import find_sources
+    from memkit.agents.sources import find_sources
     from memkit.capture.importer import Importer, ImportSelection
     from memkit.memory import Memory
     from memkit.settings import ServiceSettings, load

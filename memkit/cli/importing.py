@@ -40,11 +40,11 @@ def import_command(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Import existing Claude Code sessions.
+    """Import existing sessions of Claude Code and Codex.
 
-    Without FILE or DIR, import the sessions of this project that Claude Code still has, and the prompts of
-    sessions that it has deleted. Each session goes to its own project. With FILE or DIR, --project imports
-    all sessions into one project; without it, memkit shows the other projects and asks first.
+    Without FILE or DIR, import the sessions of this project that these agents still have, and the prompts of
+    sessions that Claude Code has deleted. Each session goes to its own project. With FILE or DIR, --project
+    imports all sessions into one project; without it, memkit shows the other projects and asks first.
     Importing twice changes nothing. An interrupted import continues where it stopped.
 
     \b
@@ -59,6 +59,8 @@ def import_command(
         raise click.UsageError("--all cannot be combined with FILE or --project")
     context.stay_in_project(leaves=everything or bool(paths))
     selection = select(context, paths, everything=everything, since=day_named(since))
+    if everything:
+        _say_found(context, selection)
     if paths and not selection.sources:
         raise NotFoundError(f"there are no transcripts (.jsonl) in {', '.join(paths)}")
     if dry_run:
@@ -73,6 +75,17 @@ def import_command(
     report, roots = run_import(context, selection)
     _print_report(context, report, roots, by_file=bool(paths))
     context.check(report.problems, f"{plural(len(report.problems), 'step')} failed")
+
+
+def _say_found(context: Context, selection: ImportSelection) -> None:
+    from memkit.agents.known import AGENTS, agent_at
+
+    found: dict[str, list[float]] = {}
+    for source in selection.sources:
+        found.setdefault(agent_at(source.path).title, []).append(source.time or source.modified / 1e9)
+    for title in (agent.title for agent in AGENTS if agent.title in found):
+        oldest = date.fromtimestamp(min(found[title]))
+        context.say(f"{title}: {plural(len(found[title]), 'session')}, the oldest of {oldest}")
 
 
 def _asked_for_others(context: Context, selection: ImportSelection, yes: bool) -> ImportSelection:
@@ -112,22 +125,23 @@ def select(
     everything: bool = False,
     since: date | None = None,
 ) -> ImportSelection:
-    """Select what to import: `paths`, else Claude Code's sessions of the project, or of `everything`."""
-    from memkit.agents.claude_code import files
+    """Select what to import: `paths`, else the agents' sessions of the project, or of `everything`."""
+    from memkit.agents.claude_code.files import history_file
+    from memkit.agents.known import AGENTS
+    from memkit.agents.sources import find_sources, project_of, sources_of
     from memkit.capture.importer import ImportSelection
 
     home, project = context.home, context.project
     if paths:
         into = project if context.names_project else None
-        sources = files.find_sources(map(Path, paths))
+        sources = find_sources(map(Path, paths))
         return ImportSelection(home, sources, project, into=into, since=since, is_named=True)
-    transcripts = files.transcripts_directory()
-    sources = files.find_sources([transcripts] if transcripts.is_dir() else [])
+    sources = sources_of(path for agent in AGENTS for path in agent.transcripts())
     if not everything:
-        sources = [source for source in sources if files.project_of(source.cwd, home) == project]
+        sources = [source for source in sources if project_of(source.cwd, home) == project]
     only = None if everything else project
     return ImportSelection(
-        home, sources, project, since=since, history=files.history_file(), only=only
+        home, sources, project, since=since, history=history_file(), only=only
     )
 
 

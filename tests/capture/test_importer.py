@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from memkit.agents.claude_code.files import Source, find_sources, project_of
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.sources import Source, find_sources, project_of
+from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.importer import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.doctor.capture import lost_turns

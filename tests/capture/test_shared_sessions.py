@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.agents.claude_code.files import find_sources
+from memkit.agents.sources import find_sources
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.importer import Importer, ImportSelection

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from memkit import __version__
-from memkit.agents.claude_code.files import find_sources
+from memkit.agents.sources import find_sources
 from memkit.capture.importer import Importer, ImportSelection
 from memkit.environment import launcher_path, launcher_text, write_launcher
 from memkit.hook.notices import note_announced

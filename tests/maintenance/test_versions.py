@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 import memkit
-from memkit.agents.claude_code.files import Source
+from memkit.agents.sources import Source
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.capture import Capture

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.turns import read_turns
 from memkit.archive.turn import ArchivedTurn, make_archived_turn
 from memkit.conversation.turn import Message, ToolUse
 from memkit.settings import SummarizeSettings

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memkit import anchors
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.turns import read_turns
 from memkit.conversation.turn import ToolCall, Turn
 from memkit.journal.digest import make_digest
 from memkit.journal.turn_parts import read_parts

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memkit.agents.claude_code import transcript as transcript_module
+from memkit.agents import session_file
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.turns import read_turns
 from memkit.browse.transcript import read_messages
 from memkit.conversation.turn import Turn
 from tests.builders import SESSION
@@ -101,16 +101,16 @@ def test_a_live_session_gets_the_answer_once(stage: Stage) -> None:
 @given(count=st.integers(1, 3_000), piece=st.sampled_from(['{"type":', '{"type":"x"', '{"uuid":"', '{"type":{']))
 def test_looking_for_an_object_is_bounded(count: int, piece: str) -> None:
     looked = []
-    parsed = transcript_module._parsed
+    parsed = session_file._parsed
 
     def counting(line: bytes) -> Any:
         looked.append(len(line))
         return parsed(line)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transcript_module, "_SALVAGE_BYTES", 50_000)
-        patch.setattr(transcript_module, "_parsed", counting)
-        assert transcript_module._objects_at_end(piece.encode() * count + b"\n")[1] == []
+        patch.setattr(session_file, "_SALVAGE_BYTES", 50_000)
+        patch.setattr(session_file, "_parsed", counting)
+        assert session_file._objects_at_end(piece.encode() * count + b"\n")[1] == []
     assert sum(looked) <= 50_000
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.agents.claude_code.exchange import messages_of
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.exchange import messages_of
+from memkit.agents.turns import read_turns
 from memkit.browse.transcript import read_messages
 from memkit.conversation.turn import Turn
 from memkit.journal.tool_lines import tool_line

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memkit.agents.claude_code import transcript as transcript_module
+from memkit.agents import session_file
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.turns import read_turns
 from memkit.conversation.values import parse_time
 from memkit.errors import TranscriptError
 from memkit.journal.digest import make_digest
@@ -55,7 +55,7 @@ def test_reading_on_from_any_entry_is_the_same(
     path = tmp_path_factory.mktemp("t") / "s.jsonl"
     path.write_bytes(data + (b"\n" if ends_with_newline else b""))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transcript_module, "MAX_LINE_BYTES", 200)
+        patch.setattr(session_file, "MAX_LINE_BYTES", 200)
         entries = list(Transcript(path))
         for number, entry in enumerate(entries):
             assert list(Transcript(path, entry.start)) == entries[number:]
@@ -73,13 +73,13 @@ def test_a_line_that_grows_while_it_is_read(
     path = tmp_path / f"{lines.session}.jsonl"
     whole = lines.text.encode()
     path.write_bytes(whole[:60])
-    parse = transcript_module._parsed
+    parse = session_file._parsed
 
     def parse_while_it_grows(line: bytes) -> object:
         path.write_bytes(whole)
         return parse(line)
 
-    monkeypatch.setattr(transcript_module, "_parsed", parse_while_it_grows)
+    monkeypatch.setattr(session_file, "_parsed", parse_while_it_grows)
     transcript = Transcript(path)
     assert list(read_turns(transcript)) == []
     assert (transcript.end, transcript.counts) == (0, {"unfinished": 1})
@@ -102,7 +102,7 @@ def test_every_line_of_the_client_is_known_by_its_offsets(path: Path) -> None:
 def test_any_line_can_be_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     short = Lines().prompt("One").text
     for limit in range(len(short) - 3, len(short) + 3):
-        monkeypatch.setattr(transcript_module, "MAX_LINE_BYTES", limit)
+        monkeypatch.setattr(session_file, "MAX_LINE_BYTES", limit)
         path = tmp_path / "s.jsonl"
         path.write_text(short + short.replace("aaaa", "bbbb"))
         transcript = Transcript(path)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memkit.agents.claude_code.files import transcripts_in
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.turns import read_turns
 from memkit.conversation.turn import ToolCall, Turn
 from tests.builders import Lines
 from tests.ci import IN_CI

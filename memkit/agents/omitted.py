@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from memkit.agents.claude_code.transcript import Block, TranscriptEntry
 from memkit.agents.tools import role_of
+from memkit.conversation.entry import Block, TranscriptEntry
 from memkit.paths import MEMORY_DIRECTORY, OPENCLAW_DAYS
 from memkit.privacy.exclusion import Exclusion
 from memkit.projects.project import Project

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from memkit.agents.claude_code.transcript import Transcript, TranscriptEntry
-from memkit.agents.claude_code.turn import human_text
+from memkit.agents.known import open_transcript
+from memkit.conversation.entry import Hide, TranscriptEntry
 from memkit.conversation.turn import Message, ToolUse, Turn
 from memkit.conversation.values import redacted, redacted_result, shell_command
 from memkit.privacy.redact import without_private, without_unopened
@@ -19,18 +19,18 @@ def messages_of(
     turn: Turn,
     path: Path,
     redact: Callable[[str], str],
-    hide: Callable[[TranscriptEntry], TranscriptEntry] | None = None,
+    hide: Hide | None = None,
 ) -> list[Message]:
     """Return the redacted messages of a turn that was read from the transcript at `path`.
 
     A turn from the history of prompts has its prompt only, one of another agent its `messages`. `hide` is as
-    for `Transcript`. Raise `TranscriptError`.
+    for `SessionFile`. Raise `TranscriptError`.
     """
     messages = []
     if turn.entries:
         names: dict[str, tuple[str, str]] = {}
         wanted = frozenset(turn.entries)
-        for entry in Transcript(path, turn.entries[0], hide):
+        for entry in open_transcript(path, turn.entries[0], hide):
             if entry.start in wanted:
                 messages.append(message_of(entry, turn.id, names, redact))
             if entry.start >= turn.entries[-1]:
@@ -58,7 +58,7 @@ def message_of(
             name, command = names.get(block.tool_id, ("tool", ""))
             result = redacted_result(command, block.text, redact)
             tools.append(ToolUse(name, result=result, is_error=block.is_error))
-    typed = human_text(entry)
+    typed = entry.typed
     if typed is not None:
         typed = without_private(without_unopened(typed) if entry.queued else typed)
     is_silent = entry.is_meta or (entry.role == "user" and typed is None)

@@ -1,0 +1,81 @@
+"""The agents that memkit knows. A new one is a folder here, a line in `AGENTS`, and one in `tools.py`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from memkit.agents.claude_code.files import all_transcripts
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.codex.rollout import Rollout, is_rollout, rollouts
+from memkit.agents.session_file import SessionFile
+from memkit.conversation.entry import Hide
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent whose sessions memkit reads.
+
+    Attributes:
+        name: what follows the `@` in the IDs of its sessions, and what `--agent` takes.
+        title: what users read.
+        reader: yields the entries of one session.
+        transcripts: returns the paths of all its sessions on this machine.
+        wrote: whether a file, which a user may have named, is one of its sessions.
+        resume: the program that resumes a session, with the arguments before the ID; () if there is none.
+        id: what its own IDs look like. They become arguments, so no other one is accepted.
+    """
+
+    name: str
+    title: str
+    reader: type[SessionFile]
+    transcripts: Callable[[], Iterable[Path]]
+    wrote: Callable[[Path], bool]
+    resume: tuple[str, ...] = ()
+    id: re.Pattern[str] = _UUID
+
+    def resume_command(self, session: str) -> tuple[str, ...]:
+        """Return the program that resumes a session, with its arguments; () if it cannot be resumed."""
+        own = session.removesuffix(f"@{self.name}")
+        return (*self.resume, own) if self.resume and self.id.fullmatch(own) else ()
+
+
+CLAUDE_CODE = Agent(
+    "claude-code", "Claude Code", Transcript, all_transcripts, lambda path: True, ("claude", "--resume")
+)
+"""It has all sessions whose IDs name no other agent, and takes every file."""
+
+AGENTS = (
+    Agent("codex", "Codex", Rollout, rollouts, is_rollout, ("codex", "resume")),
+    CLAUDE_CODE,
+)
+
+
+def agent_at(path: Path) -> Agent:
+    """Return the agent that wrote the session at `path`."""
+    return next(agent for agent in AGENTS if agent.wrote(path))
+
+
+def agent_of(session: str) -> Agent:
+    """Return the agent of a session by its ID: `ID@NAME`, or an ID of Claude Code."""
+    name = session.rpartition("@")[2]
+    return next((agent for agent in AGENTS if agent.name == name), CLAUDE_CODE)
+
+
+def is_by(session: str, agent: str) -> bool:
+    """Return whether a session, by its ID, is one of the agent with that name; "" stands for all agents."""
+    return not agent or (bool(session) and agent_of(session).name == agent)
+
+
+def open_transcript(path: Path, offset: int = 0, hide: Hide | None = None) -> SessionFile:
+    """Return the reader of the session at `path` from `offset` on."""
+    return agent_at(path).reader(path, offset, hide)
+
+
+def session_at(path: Path) -> str:
+    """Return the ID of the session at `path`."""
+    return open_transcript(path).session
