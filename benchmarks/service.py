@@ -110,12 +110,14 @@ QUESTIONS = tuple(
         "Where is the retry limit of the {} configured?",
     )
     for subject in (
-        "staging gateway", "installer", "release pipeline", "billing database", "message queue", "search cluster",
-        "invoice export", "login page",
+        "staging gateway", "installer", "release pipeline", "billing database", "message queue",
+        "search cluster", "invoice export", "login page",
     )
 )  # fmt: skip
-"""Prompts with an answer in the memory, for pointers. Random vectors would not give any. Each entry is shown twice a
-week at most, so there are many."""
+"""Prompts with an answer in the memory, for pointers. Random vectors would not give any.
+
+An entry is shown twice a week at most, so there are many.
+"""
 
 
 POINTED = {"hook": "prompt_submit.py", "failure": "tool_failure.py", "edit": "pre_tool_use.py"}

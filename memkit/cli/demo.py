@@ -15,6 +15,7 @@ from textwrap import fill, indent, wrap
 from typing import Any
 
 from memkit.cli.context import Context, command
+from memkit.cli.importing import found_sessions, select
 from memkit.cli.output import echo, short_path
 from memkit.cli.screen import width
 from memkit.errors import MemkitError
@@ -40,6 +41,11 @@ def demo_command(context: Context) -> None:
         result = _run(context, directory)
     if context.as_json:
         context.print_json(result)
+        return
+    if found := found_sessions(select(context, everything=True).sources):
+        echo("\nYour own sessions", bold=True)
+        for line in (*found, "`memkit import --all` keeps them and makes them searchable."):
+            echo(indent(fill(line, width() - 3), "   "))
 
 
 @contextmanager

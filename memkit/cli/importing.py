@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
@@ -21,6 +23,7 @@ from memkit.projects.project import Project
 from memkit.text import plural
 
 if TYPE_CHECKING:
+    from memkit.agents.sources import Source
     from memkit.capture.capture import CaptureOutcome
     from memkit.capture.importer import Importer, ImportPreview, ImportReport, ImportSelection
     from memkit.llm.calls import Plan
@@ -60,7 +63,8 @@ def import_command(
     context.stay_in_project(leaves=everything or bool(paths))
     selection = select(context, paths, everything=everything, since=day_named(since))
     if everything:
-        _say_found(context, selection)
+        for line in found_sessions(selection.sources):
+            context.say(line)
     if paths and not selection.sources:
         raise NotFoundError(f"there are no transcripts (.jsonl) in {', '.join(paths)}")
     if dry_run:
@@ -77,15 +81,25 @@ def import_command(
     context.check(report.problems, f"{plural(len(report.problems), 'step')} failed")
 
 
-def _say_found(context: Context, selection: ImportSelection) -> None:
-    from memkit.agents.known import AGENTS, agent_at
+def found_sessions(sources: Iterable[Source]) -> list[str]:
+    """Return a line for each agent: how many sessions it has, and for Claude Code when the oldest goes."""
+    from memkit.agents.claude_code.installation import kept_days
+    from memkit.agents.known import AGENTS, CLAUDE_CODE, agent_at
 
-    found: dict[str, list[float]] = {}
-    for source in selection.sources:
-        found.setdefault(agent_at(source.path).title, []).append(source.time or source.modified / 1e9)
-    for title in (agent.title for agent in AGENTS if agent.title in found):
-        oldest = date.fromtimestamp(min(found[title]))
-        context.say(f"{title}: {plural(len(found[title]), 'session')}, the oldest of {oldest}")
+    by_agent: dict[str, list[Source]] = {}
+    for source in sources:
+        by_agent.setdefault(agent_at(source.path).title, []).append(source)
+    lines = []
+    for title in (agent.title for agent in AGENTS if agent.title in by_agent):
+        found = by_agent[title]
+        begun = date.fromtimestamp(min(one.time or one.modified / 1e9 for one in found))
+        line = f"{title}: {plural(len(found), 'session')}, the oldest of {begun}"
+        if title == CLAUDE_CODE.title:
+            age = (time.time() - min(one.modified for one in found) / 1e9) / 86400
+            left = max(0, math.ceil(kept_days() - age))
+            line += f"; Claude Code deletes the next one in {plural(left, 'day')}"
+        lines.append(line)
+    return lines
 
 
 def _asked_for_others(context: Context, selection: ImportSelection, yes: bool) -> ImportSelection:
