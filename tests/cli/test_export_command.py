@@ -85,6 +85,8 @@ def test_json_lines(run: Run, memory: Memory) -> None:
         "text": "**Asked** Which port does the staging gateway use?\n"
         "**Answered** It listens on 7443, 443 is taken.",
     }
+    memory.write("2026-11-22.md", b"# 2026-11-22\n\n\xff \xe2\x80\xa8 line\n")
+    assert json.loads(run(memory, "export", "--format", "jsonl").output.splitlines()[-1])["text"]
     (note,) = [line for line in lines if not line["session"]]
     assert (note["heading"], note["text"]) == ("", "A note of my own.")
 
@@ -166,17 +168,9 @@ def test_to_a_file(run: Run, memory: Memory, tmp_path: Path) -> None:
     assert target.read_text() == run(memory, "export", "--format", "html").output
     assert "cannot write" in run(memory, "export", "--output", str(tmp_path / "no" / "x")).complaint
     assert [*tmp_path.glob(".*")] == []
-
-
-def test_wrong_usage(run: Run, memory: Memory) -> None:
     assert run(memory, "export", "--json").status == 2
     assert run(memory, "export", "--format", "html", "--with-anchors").status == 2
     assert "no memory of that time" in run(memory, "export", "--until", "2020-01-01").complaint
-
-
-def test_json_lines_hold_any_text(run: Run, memory: Memory) -> None:
-    memory.write("2026-11-22.md", b"# 2026-11-22\n\n\xff \xe2\x80\xa8 line\n")
-    assert json.loads(run(memory, "export", "--format", "jsonl").output.splitlines()[-1])["text"]
 
 
 def test_the_overview_links_to_a_heading_in_any_script(run: Run, tmp_path: Path) -> None:

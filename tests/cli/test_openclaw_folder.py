@@ -101,14 +101,6 @@ def test_editing(run: Run, memory: Memory, note: str, monkeypatch: pytest.Monkey
     assert text.startswith(THEIRS.replace("tabs", "spaces")) and text.endswith(MORE)
 
 
-def test_forgetting(run: Run, memory: Memory, note: str) -> None:
-    chunk = run(memory, "search", "quagga likes", "--json").json["results"][0]["id"]
-    assert "a file of your own" in run(memory, "forget", chunk, "--yes").complaint
-    assert run(memory, "forget", note, "--yes").status == 0
-    assert theirs(memory).read_text() == THEIRS + MORE
-    assert run(memory, "search", "7444", "--json").json["results"] == []
-
-
 @pytest.mark.parametrize("what", [["8ad3df7f"], ["--session", "fd0aee29"], ["--since", "2026-11-21"]])
 def test_forgetting_turns(run: Run, memory: Memory, what: list[str]) -> None:
     folder = Path(memory.project.root, "memory")
@@ -128,11 +120,16 @@ def test_forgetting_turns(run: Run, memory: Memory, what: list[str]) -> None:
     assert run(memory, "search", "okapi", "--json").json["results"] == []
 
 
-@pytest.mark.parametrize(("what", "days"), [(["--since", TODAY], len(DAYS)), (["--everything"], 0)])
-def test_forgetting_days(run: Run, memory: Memory, note: str, what: list[str], days: int) -> None:
-    assert run(memory, "forget", *what, "--yes").status == 0
+@pytest.mark.parametrize(
+    ("what", "days"), [(["NOTE"], len(DAYS)), (["--since", TODAY], len(DAYS)), (["--everything"], 0)]
+)
+def test_forgetting(run: Run, memory: Memory, note: str, what: list[str], days: int) -> None:
+    chunk = run(memory, "search", "quagga likes", "--json").json["results"][0]["id"]
+    assert "a file of your own" in run(memory, "forget", chunk, "--yes").complaint
+    assert run(memory, "forget", *(note if word == "NOTE" else word for word in what), "--yes").status == 0
     assert theirs(memory).read_text() == THEIRS + MORE
     assert len(list(Path(memory.project.memory).glob("*.md"))) == days
+    assert run(memory, "search", "7444", "--json").json["results"] == []
 
 
 def test_an_audit_redacts_memkits_sections_only(run: Run, memory: Memory, note: str) -> None:
@@ -153,22 +150,16 @@ def test_an_audit_redacts_memkits_sections_only(run: Run, memory: Memory, note: 
     assert text.startswith(THEIRS) and text.endswith(MORE) and "7444" not in text
 
 
-def test_the_doctor_is_content(run: Run, memory: Memory, note: str) -> None:
-    codes = {one["code"] for one in run(memory, "doctor", "--json").json["findings"]}
-    assert not {code for code in codes if code.startswith("memory-")}
-
-
 def test_back_and_forth(run: Run, memory: Memory, note: str) -> None:
     for folder in (".memkit/memory", "memory/", ".memkit/memory"):
         assert run(memory, "projects", "folder", folder).status == 0
         assert run(memory, "search", "gateway 7444", "--json").json["results"][0]["id"]
         assert run(memory, "show", note).status == 0
     assert run(memory, "remember", "A second note.", "--json").json["path"] == str(theirs(memory))
-
-
-def test_another_folder_is_refused(run: Run, memory: Memory) -> None:
     assert "not in .git/hooks" in run(memory, "projects", "folder", ".git/hooks").complaint
     assert run(memory, "projects", "folder").status == 2
+    codes = [one["code"] for one in run(memory, "doctor", "--json").json["findings"]]
+    assert not [code for code in codes if code.startswith("memory-")]
 
 
 def test_a_backup_comes_back(run: Run, memory: Memory, note: str, tmp_path: Path) -> None:

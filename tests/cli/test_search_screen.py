@@ -89,6 +89,8 @@ def test_a_screen_of_80_columns(run: Run, memory: Memory, monkeypatch: pytest.Mo
     shown = search(run, memory)
     assert without_ids(shown) == AT_80
     assert max(map(len, shown.splitlines())) == 80
+    for identifier in re.findall(r"  ([0-9a-f]{8})$", shown, re.MULTILINE)[:5]:
+        assert "treaming" in run(memory, "expand", identifier).output
 
 
 def test_wide_and_narrow_screens(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,13 +100,6 @@ def test_wide_and_narrow_screens(run: Run, memory: Memory, monkeypatch: pytest.M
         assert max(map(len, shown.splitlines())) == min(columns, 120)
         assert ("what is the reason?" in shown) == (columns >= 120)
         assert shown.count("\n") <= 22
-
-
-def test_ids_can_be_expanded(run: Run, memory: Memory) -> None:
-    ids = re.findall(r"  ([0-9a-f]{8})$", search(run, memory), re.MULTILINE)
-    assert len(ids) == 5
-    for identifier in ids:
-        assert "treaming" in run(memory, "expand", identifier).output
 
 
 def test_the_line_that_matches_is_shown_around_the_match(
@@ -132,16 +127,17 @@ def test_colors_and_links(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPa
     assert "\x1b[" not in search(run, memory)
 
 
-@pytest.mark.parametrize("columns", [60, 80, 120])
-def test_unverified_bullets_are_marked(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+def test_unverified_bullets_are_marked(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bullet = f"- Fact: the yak grazes {'on the high meadow ' * 4}in May. (unverified)"
     anchor = "<!-- grip:05ac16a2 turns:8b52f4fb check:unverified -->"
     text = f"# 2026-11-20\n\n## 09:00 Yaks <!-- session:5e550001 -->\n\n{bullet} {anchor}\n"
     monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
-    monkeypatch.setenv("COLUMNS", str(columns))
-    (line, *_) = search(run, make_memory(tmp_path, {"2026-11-20.md": text}), "yak", "grazes").splitlines()[1:]
-    assert re.search(r"Fact: the yak .* \(unverified\) +05ac16a2$", line)
-    assert len(line) == columns
+    memory = make_memory(tmp_path, {"2026-11-20.md": text})
+    for columns in (60, 80, 120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        (line, *_) = search(run, memory, "yak", "grazes").splitlines()[1:]
+        assert re.search(r"Fact: the yak .* \(unverified\) +05ac16a2$", line)
+        assert len(line) == columns
 
 
 def hostile_answer(text: str) -> Answer:

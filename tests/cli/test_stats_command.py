@@ -31,7 +31,11 @@ def memory(tmp_path: Path) -> Memory:
     return lexical_memory(tmp_path, FILES)
 
 
-def test_everything_there_is(run: Run, memory: Memory) -> None:
+def test_everything_there_is(run: Run, memory: Memory, tmp_path: Path) -> None:
+    empty = make_memory(tmp_path / "empty")
+    assert "0 days\n" in run(empty, "stats", "--svg", str(tmp_path / "a.svg")).output + run(empty, "stats").output
+    assert (tmp_path / "a.svg").stat().st_size
+    assert run(empty, "stats", "--json").json["by_day"] == []
     now = time.time()
     ledger = Ledger(memory.home)
     ledger.record(
@@ -75,6 +79,11 @@ def test_a_search_is_counted_without_its_question(run: Run, memory: Memory) -> N
     found = run(memory, "stats", "--json").json
     assert found["searches"] == 4
     assert date.fromtimestamp(found["counted_since"]) == date.today()
+    usage.note(memory.home, "pointers", ["aaaa"])
+    since = f"(all projects, since {date.today()})"
+    shown = run(memory, "stats").output
+    assert f"searches   4 {since}\n" in shown
+    assert f"pointers   1 shown, 0 followed {since}\n" in shown
     assert "gateway" not in Path(memory.home.events_file).read_text()
 
 
@@ -106,21 +115,6 @@ def test_what_is_shown(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
     assert "src/[red]b[/red]\ufffd$x$.py" in shown  # no mark-up, nothing that steers a terminal
     assert "\x1b" not in shown
     assert "earlier days" not in shown
-
-
-def test_use_is_counted_on_lines_of_its_own(run: Run, memory: Memory) -> None:
-    usage.note(memory.home, "pointers", ["aaaa"])
-    run(memory, "search", "gateway")
-    since = f"(all projects, since {date.today()})"
-    shown = run(memory, "stats").output
-    assert f"searches   1 {since}\n" in shown
-    assert f"pointers   1 shown, 0 followed {since}\n" in shown
-    assert "program    models 0 bytes, environment 0 bytes\n" in shown
-
-
-def test_what_there_is_no_room_for(
-    run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
     memory.write("2025-01-01.md", FILES["2026-11-18.md"])
     monkeypatch.setenv("COLUMNS", "200")
     assert "1 earlier day not shown" in run(memory, "stats").output
@@ -134,12 +128,6 @@ def test_in_colour_and_in_ascii(spawn: Run, memory: Memory) -> None:
     plain = spawn(memory, "stats", COLUMNS="80", PYTHONIOENCODING="ascii", NO_COLOR="1")
     assert newest_week(plain.output) == "..*#++ "
     assert plain.output.partition("\nedited")[0].isascii()  # click writes the rest as UTF-8
-
-
-def test_nothing_yet(run: Run, tmp_path: Path) -> None:
-    empty = make_memory(tmp_path)
-    assert "0 days\n" in run(empty, "stats").output
-    assert run(empty, "stats", "--json").json["by_day"] == []
 
 
 def test_all_projects(run: Run, memory: Memory, tmp_path: Path) -> None:
@@ -181,8 +169,3 @@ def test_a_picture_of_hostile_names_is_text(run: Run, tmp_path: Path) -> None:
     picture = ElementTree.fromstring(path.read_text())
     assert hostile in "".join(picture.itertext()).replace("\xa0", " ")
     assert not [one for one in picture.iter() if one.tag.endswith("script")]
-
-
-def test_a_picture_of_nothing(run: Run, tmp_path: Path) -> None:
-    assert run(make_memory(tmp_path), "stats", "--svg", str(tmp_path / "a.svg")).status == 0
-    assert (tmp_path / "a.svg").stat().st_size

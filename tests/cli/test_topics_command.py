@@ -72,12 +72,9 @@ def test_the_first_use_computes_them(run: Run, memory: Memory) -> None:
     assert derived_path(memory.project, memory.home, memory.settings).exists()
 
 
-def test_a_memory_that_was_never_indexed(run: Run, tmp_path: Path, memory: Memory) -> None:
-    fresh = make_memory(tmp_path / "fresh", days(8), embedder=SubjectEmbedder())  # type: ignore[arg-type]
-    assert len(listed(run, fresh)) == 3
-
-
 def test_few_entries(run: Run, tmp_path: Path, memory: Memory) -> None:
+    fresh = make_memory(tmp_path / "fresh", days(8), embedder=SubjectEmbedder())  # type: ignore[arg-type]
+    assert len(listed(run, fresh)) == 3  # never indexed before
     few = make_memory(tmp_path / "few", days(1), embedder=SubjectEmbedder())  # type: ignore[arg-type]
     assert run(few, "topics").output == "No topics in 3 entries: a topic needs at least three that are alike.\n"
 
@@ -116,16 +113,6 @@ def test_rename_is_redacted_cleaned_and_kept(run: Run, grouped: Memory) -> None:
     assert [(one["label"], one["named"]) for one in shown if one["id"] == name] == [("Kitchen garden", True)]
     run(grouped, "topics", "rename", name, "")
     assert not next(one for one in listed(run, grouped) if one["id"] == name)["named"]
-
-
-def test_show_names_days_entries_and_relations(run: Run, grouped: Memory) -> None:
-    topic = listed(run, grouped)[0]
-    found = run(grouped, "topics", "show", topic["id"], "--json").json
-    assert sum(found["days"].values()) == found["entries"] == sum(found["weeks"].values())
-    assert set(found) >= {"importance", "size", "recency", "centrality", "related", "changes"}
-    entry = found["examples"][0]
-    shown = run(grouped, "show", entry["id"], "--json").json
-    assert entry["title"] in shown["content"]
 
 
 def test_all_projects(run: Run, grouped: Memory, tmp_path: Path) -> None:
@@ -182,23 +169,14 @@ def test_a_refresh_has_a_model_name_them(
         assert run(stage.memory, "topics", "rename", name, "", "--json").json["label"] in NAMED
 
 
-def test_without_the_package(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_topic_and_wrong_usage(run: Run, grouped: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "there is no topic 'zzz'" in run(grouped, "topics", "show", "zzz").complaint
+    for words in ("x", "show", "show a b", "rename a", "search", "show x --all-projects"):
+        assert run(grouped, "topics", *words.split()).status == 2
     monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "sklearn" else object())
-    complaint = run(memory, "topics").complaint
+    complaint = run(grouped, "topics").complaint
     assert "topics need another package; you can run `" in complaint
     assert "install 'scikit-learn>=" in complaint
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["x"], ["show"], ["show", "a", "b"], ["rename", "a"], ["search"], ["show", "x", "--all-projects"]],
-)
-def test_wrong_usage(run: Run, grouped: Memory, arguments: list[str]) -> None:
-    assert run(grouped, "topics", *arguments).status == 2
-
-
-def test_an_unknown_topic(run: Run, grouped: Memory) -> None:
-    assert "there is no topic 'zzz'" in run(grouped, "topics", "show", "zzz").complaint
 
 
 def test_labels_cannot_steer_the_terminal(run: Run, grouped: Memory) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import queue
 import signal
 import subprocess
@@ -15,7 +14,6 @@ from typing import IO
 import pytest
 
 from memkit.index import index_lock
-from memkit.index.memory_files import memory_paths
 from tests.ci import only_in_ci
 from tests.cli.conftest import environment
 from tests.memory import DAYS, Memory, make_memory
@@ -103,22 +101,6 @@ def test_a_line_for_each_change_until_it_is_ended(
     assert watching.output.get(timeout=GENEROUS_SECONDS) == ""
 
 
-@only_in_ci  # each test loads Chroma in a process of its own
-def test_json_and_paths(memory: Memory, watch: Callable[..., Watching]) -> None:
-    notes = Path(memory.project.root, "notes")
-    notes.mkdir()
-    watching = watch("--json", "notes")
-    assert json.loads(watching.line())["files"] == 3
-    (notes / "a.md").write_text("# Zebra\n\n" + "zebra " * 30)
-    report = json.loads(watching.line())
-    assert (report["files"], report["added"]) == (4, 1)
-    status, errors = watching.end(signal.SIGTERM)
-    assert status == 0
-    assert "Traceback" not in errors
-    paths = memory_paths(memory.project, memory.home, memory.settings)
-    assert paths == [".memkit/memory", "notes"]
-
-
 def test_watch_can_end_during_a_pass(memory: Memory, watch: Callable[..., Watching]) -> None:
     with index_lock(memory.home, 5.0):
         watching = watch()
@@ -140,8 +122,3 @@ def test_an_error_is_one_line_and_watching_continues(
     assert watching.line() == "7 chunks of 4 files: 7 added, 0 deleted, 0 embedded.\n"
     status, errors = watching.end(signal.SIGTERM)
     assert status == 0, errors
-
-
-def test_wrong_usage_and_no_directory(memory: Memory, watch: Callable[..., Watching]) -> None:
-    assert watch("not-there").process.wait(GENEROUS_SECONDS) == 2
-    assert watch("--project", "not-there").process.wait(GENEROUS_SECONDS) == 1

@@ -8,6 +8,7 @@ those that some run happens to print.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,19 +119,21 @@ def _is_prose(text: str) -> bool:
     return " " in text.strip() and not (is_code or is_list or is_options)
 
 
-def said() -> Iterator[tuple[str, str]]:
+@functools.cache
+def said() -> list[tuple[str, str]]:
     """Every text that a command, a hook, or the doctor may print, with its place."""
+    found = []
     lines = {line for _, line in _LISTED.values()}  # "Remove memkit from this machine."
     for path in [*sorted(PACKAGE.rglob("*.py")), *sorted((REPOSITORY / "hooks").glob("*.py"))]:
         for number, text in texts(path):
             if _is_prose(text) and text not in lines:
-                yield f"{path.relative_to(REPOSITORY)}:{number}", text
+                found.append((f"{path.relative_to(REPOSITORY)}:{number}", text))
     for code, finding in finding_texts().items():
-        for text in (finding.what, finding.meaning, finding.fix):
-            yield f"findings.toml:{code}", text
+        found += [(f"findings.toml:{code}", text) for text in (finding.what, finding.meaning, finding.fix)]
     for path in sorted((REPOSITORY / "skills").rglob("SKILL.md")):
         for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-            yield f"{path.relative_to(REPOSITORY)}:{number}", line
+            found.append((f"{path.relative_to(REPOSITORY)}:{number}", line))
+    return found
 
 
 def test_no_message_tells_to_agree_to_spend_or_to_delete() -> None:
@@ -152,15 +155,11 @@ def test_they_are_found() -> None:
 
 
 def test_commands_that_delete_or_spend_ask() -> None:
-    others = {"backup", "import", "projects"}  # they ask before they replace a file, write elsewhere, or trust
-    asking = {name for name in cli.list_commands(click.Context(cli)) if name not in others | {"setup"}}
-    with_yes = {name for name in asking if _has_yes(name)}
-    assert with_yes == ASKING
-
-
-def _has_yes(name: str) -> bool:
-    command = cli.get_command(click.Context(cli), name)
-    return command is not None and any("--yes" in one.opts for one in command.params)
+    others = {"backup", "import", "projects", "setup"}  # they ask before they replace a file, write elsewhere, or trust
+    context = click.Context(cli)
+    commands = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
+    with_yes = {name for name, one in commands.items() if one and any("--yes" in option.opts for option in one.params)}
+    assert with_yes - others == ASKING
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from memkit.capture.sessions import LiveSessions
 from memkit.doctor import (
     Finding,
     Subject,
-    checks,
     finding_texts,
     installation,
     make_finding,
@@ -27,6 +26,7 @@ from memkit.doctor.checks import CHECKS, Check, apply_fixes, examine, notify_nex
 from memkit.hook import notices
 from memkit.hook.notices import MOST_AT_ONCE, Notice
 from memkit.ipc import spool
+from memkit.paths import Home
 from memkit.processes import find_program
 from tests.doctor.conftest import Patient
 
@@ -49,11 +49,15 @@ def session_start(patient: Patient, project: str | None = None) -> dict[str, obj
     return value
 
 
-def test_a_healthy_home_has_no_notices(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_healthy_home_has_no_notices(bare: Patient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installation, "find_program", find_program)  # with the real `python3`
     assert bare.findings() == []
     assert notify_next_session(bare.home) == 0
     assert "systemMessage" not in session_start(bare)
+    nowhere = Home(str(tmp_path / "nowhere"))
+    (finding,) = examine(open_subject(nowhere, bare.memory.project))
+    assert (finding.code, finding.level) == ("no-home", "note")
+    assert not Path(nowhere.root).exists()
 
 
 def test_a_finding_is_reported_once_until_it_comes_back(bare: Patient) -> None:
@@ -141,16 +145,6 @@ def test_the_order_of_fixes(bare: Patient) -> None:
         "0 events processed",
     ]
     assert list(apply_fixes(subject, [Finding("disk-full", "error", "what", "meaning")])) == []
-
-
-def test_a_missing_home_is_only_a_note(bare: Patient, tmp_path: Path) -> None:
-    from memkit.paths import Home
-
-    home = Home(str(tmp_path / "nowhere"))
-    (finding,) = examine(open_subject(home, bare.memory.project))
-    assert (finding.code, finding.level) == ("no-home", "note")
-    assert not Path(home.root).exists()
-    assert checks.CHECKS
 
 
 def test_a_path_in_a_command_is_quoted() -> None:

@@ -45,17 +45,16 @@ def call(outcome: str, tokens: int = 100) -> Call:
     return Call("c1", time.time(), "summarize", "anthropic", "m", "/p", tokens, 0, 0.0, outcome)
 
 
-def test_no_key(summarized: Patient) -> None:
-    summarized.configure(SUMMARIZED)
-    assert "ANTHROPIC_API_KEY" in summarized.finding("summarizer-incomplete").fix
-
-
 def test_an_unreachable_provider(summarized: Patient) -> None:
     Ledger(summarized.home).record(call("unavailable"))
     wait(summarized, Attempt(1, time.time(), time.time() + 600, "anthropic is out of reach"))
     assert "anthropic is out of reach" in summarized.finding("summarizer-unreachable").what
     Ledger(summarized.home).record(call("ok"))
     assert summarized.findings() == []
+    wait(summarized, Attempt(5, time.time(), 0, "the model declined", given_up=True))
+    assert "the model declined" in summarized.finding("summary-given-up").what
+    summarized.configure(SUMMARIZED)
+    assert "ANTHROPIC_API_KEY" in summarized.finding("summarizer-incomplete").fix
 
 
 def test_the_budget_of_today_is_spent(summarized: Patient) -> None:
@@ -83,12 +82,9 @@ def test_a_damaged_ledger(summarized: Patient) -> None:
     yesterday = time.time() - DAY
     os.utime(path, (yesterday, yesterday))
     assert summarized.codes() == []
-
-
-def test_a_directory_in_place_of_the_ledger(summarized: Patient) -> None:
-    Path(summarized.home.ledger).mkdir(mode=0o700)
-    finding = summarized.finding("ledger-unreadable")
-    assert summarized.home.ledger in finding.what
+    path.unlink()
+    path.mkdir(mode=0o700)
+    assert summarized.home.ledger in summarized.finding("ledger-unreadable").what
     assert "check-failed" not in summarized.codes()
 
 
@@ -111,24 +107,12 @@ def test_a_model_that_ends(summarized: Patient, monkeypatch: pytest.MonkeyPatch)
         assert "set summarize.model" in finding.fix
     summarized.configure(f'{chosen}base_url = "http://127.0.0.1:9/v1"\n')
     assert ending(summarized, 2027, 3, 1) == []
-
-
-def test_a_model_for_vectors_that_ended(bare: Patient) -> None:
-    bare.configure('[embedding]\nprovider = "google"\nmodel = "text-embedding-004"\n')
-    (finding,) = ending(bare, 2026, 11, 22)
+    for provider in ("openai", "ollama"):  # the default models stay
+        summarized.configure(f'[summarize]\nprovider = "{provider}"\n')
+        assert ending(summarized, 2026, 11, 22) == []
+    summarized.configure('[embedding]\nprovider = "google"\nmodel = "text-embedding-004"\n')
+    (finding,) = ending(summarized, 2026, 11, 22)
     assert "set embedding.model" in finding.fix
-
-
-def test_default_models_do_not_end(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    for provider in ("openai", "ollama"):
-        bare.configure(f'[summarize]\nprovider = "{provider}"\n')
-        assert ending(bare, 2026, 11, 22) == []
-
-
-def test_given_up(summarized: Patient) -> None:
-    wait(summarized, Attempt(5, time.time(), 0, "the model declined", given_up=True))
-    assert "the model declined" in summarized.finding("summary-given-up").what
 
 
 @pytest.fixture
@@ -175,10 +159,3 @@ def test_no_login_is_no_finding(unasked: Patient) -> None:
     Ledger(unasked.home).record(call("not configured"))
     assert unasked.findings() == []
     assert notify_next_session(unasked.home) == 0
-
-
-def test_no_findings_without_summaries(bare: Patient) -> None:
-    wait(bare)
-    Ledger(bare.home).record(call("unavailable", 10**9))
-    assert bare.findings() == []
-    assert Path(bare.home.ledger).exists()

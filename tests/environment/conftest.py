@@ -128,9 +128,9 @@ class StandIn:
         digest = hashlib.sha256(Path(address).read_bytes()).hexdigest()
         return f"{requirement} --hash=sha256:{digest}\n"
 
-    def add_fast_tool(self) -> None:
+    def add_fast_tool(self, tool: str = FAST_TOOL) -> None:
         """Put a fast `uv` on PATH that logs its runs; variables can hold it or make it fail."""
-        self.add_program("uv", FAST_TOOL.format(python=sys.executable, counter=str(self.counter)))
+        self.add_program("uv", tool.format(python=sys.executable, counter=str(self.counter)))
 
     def run_by_python(self, answer: str) -> None:
         """Run `bin/memkit` with a Python that reports itself as `answer`."""

@@ -21,67 +21,36 @@ def report(done: subprocess.CompletedProcess[str]) -> dict:
     return json.loads(done.stdout)
 
 
-def test_users_get_no_other_command():
+def test_arguments_variables_streams_and_ends_pass_through(stand_in):
     """`bin/` of a plugin that is on is on the PATH of its user."""
     assert {path.name for path in (REPOSITORY / "bin").iterdir()} == {"memkit", "memkit.cmd"}
-
-
-def test_arguments_pass_through(stand_in):
-    said = report(stand_in.run(*ODD_ARGUMENTS, MEMKIT_PYTHON=sys.executable))
-    assert [a.encode("latin-1").decode() for a in said["arguments"]] == ODD_ARGUMENTS
-
-
-def test_arguments_that_are_not_utf_8_pass_through(stand_in):
-    said = report(stand_in.run(b"caf\xe9", MEMKIT_PYTHON=sys.executable))
-    assert said["arguments"] == ["caf\xe9"]
-
-
-@pytest.mark.parametrize("status", [0, 7])
-def test_the_exit_status_passes_through(stand_in, status):
-    assert stand_in.run("exit", str(status), MEMKIT_PYTHON=sys.executable).returncode == status
-
-
-def test_a_signal_passes_through(stand_in):
-    done = stand_in.run("die", str(int(signal.SIGTERM)), MEMKIT_PYTHON=sys.executable)
-    assert done.returncode == -signal.SIGTERM
-
-
-def test_standard_streams_pass_through(stand_in):
-    (stand_in.root / "memkit" / "cli" / "__init__.py").write_text(
-        "import sys\ndef main():\n    sys.stdout.write(sys.stdin.read().upper())\n"
-    )
-    done = subprocess.run(
-        [sys.executable, stand_in.script],
-        input="text",
-        stdout=subprocess.PIPE,
-        text=True,
-        env=stand_in.variables(MEMKIT_PYTHON=sys.executable),
-    )
-    assert done.stdout == "TEXT"
-
-
-def test_children_inherit_the_callers_variables_and_no_others(stand_in):
-    said = report(stand_in.run(MEMKIT_PYTHON=sys.executable))
-    said["variables"].pop("LC_CTYPE", None)  # Python itself sets it where the locale is C
+    said = report(stand_in.run(*ODD_ARGUMENTS, b"caf\xe9", MEMKIT_PYTHON=sys.executable))
+    assert [a.encode("latin-1").decode() for a in said["arguments"][:-1]] == ODD_ARGUMENTS
+    assert said["arguments"][-1] == "caf\xe9"
     given = stand_in.variables(MEMKIT_PYTHON=sys.executable)
-    given.pop("LC_CTYPE", None)
+    for variables in (given, said["variables"]):
+        variables.pop("LC_CTYPE", None)  # Python itself sets it where the locale is C
     assert said["variables"] == given
+    assert said["prefix"] == sys.prefix
+    assert not stand_in.home.exists()  # a given interpreter needs no environment
+    for words, status in ((("exit", "7"), 7), (("die", str(int(signal.SIGTERM))), -signal.SIGTERM)):
+        assert stand_in.run(*words, MEMKIT_PYTHON=sys.executable).returncode == status
+    main = stand_in.root / "memkit" / "cli" / "__init__.py"
+    main.write_text("import sys\ndef main():\n    sys.stdout.write(sys.stdin.read().upper())\n")
+    command = [sys.executable, stand_in.script]
+    done = subprocess.run(command, input="text", stdout=subprocess.PIPE, text=True, env=given)
+    assert done.stdout == "TEXT"
 
 
 def test_the_package_beside_the_script_is_used_through_a_link(stand_in, tmp_path):
     link = tmp_path / "elsewhere" / "memkit"
     link.parent.mkdir()
     link.symlink_to(stand_in.script)
-    done = subprocess.run(
-        [sys.executable, link],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env=stand_in.variables(MEMKIT_PYTHON=sys.executable),
-    )
-    said = json.loads(done.stdout)
-    assert said["path"][0] == str(stand_in.root)
-    assert str(stand_in.script.parent) not in said["path"]
+    environment = stand_in.variables(MEMKIT_PYTHON=sys.executable)
+    done = subprocess.run([sys.executable, link], stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment)
+    path = json.loads(done.stdout)["path"]
+    assert path[0] == str(stand_in.root)
+    assert str(stand_in.script.parent) not in path
 
 
 def test_foreign_packages_stay_out_of_memkits_environment(stand_in, tmp_path):
@@ -90,12 +59,6 @@ def test_foreign_packages_stay_out_of_memkits_environment(stand_in, tmp_path):
     assert said["isolated"]
     assert str(tmp_path) not in said["path"]
     assert Path(said["prefix"]).parent == stand_in.home / "env"
-
-
-def test_a_given_interpreter_makes_no_environment(stand_in):
-    said = report(stand_in.run(MEMKIT_PYTHON=sys.executable))
-    assert said["prefix"] == sys.prefix
-    assert not stand_in.home.exists()
 
 
 @pytest.mark.parametrize("kind", ["absent", "a directory", "not executable", "no program"])
@@ -111,21 +74,16 @@ def test_a_given_interpreter_that_cannot_be_run_is_named(stand_in, tmp_path, kin
     assert done.stderr.startswith(f"memkit cannot run {given} (")
     assert "MEMKIT_PYTHON" in done.stderr
     assert done.stderr.count("\n") == 1
+    assert done.stderr.count("\n") == 1
 
 
-def test_a_missing_dependency_is_named(stand_in):
+def test_what_is_missing_or_damaged_is_one_line(stand_in):
     (stand_in.root / "memkit" / "cli" / "__init__.py").write_text("import not_installed_anywhere\n")
     done = stand_in.run(MEMKIT_PYTHON=sys.executable)
-    assert done.returncode == 1
-    assert "lacks the module not_installed_anywhere" in done.stderr
-    assert sys.prefix in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-def test_a_damaged_declaration_is_one_line(stand_in):
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "lacks the module not_installed_anywhere" in done.stderr and sys.prefix in done.stderr
     (stand_in.root / "pyproject.toml").write_text("[project]\ndependencies = [\n  oops\n")
     done = stand_in.run()
-    assert done.returncode == 1
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "pyproject.toml, line 3" in done.stderr
-    assert done.stderr.count("\n") == 1
     assert os.listdir(stand_in.root.parent).count("home") == 0

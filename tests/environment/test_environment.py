@@ -6,12 +6,19 @@ import importlib.util
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from memkit import environment
+from memkit.environment import (
+    installed_launcher,
+    launcher_path,
+    launcher_text,
+    write_launcher,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -51,24 +58,15 @@ def test_the_reader_agrees_with_a_toml_parser():
         assert expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[project]\nname = 'x'\n",
-        "[other]\ndependencies = [\n]\n",
-        '[project]\ndependencies = [\n    "a",\n',
-        '[project]\ndependencies = [\n    "a", "b",\n]\n',
-        "[project]\ndependencies = [\n    'a',\n]\n",
-        '[project]\ndependencies = [\n    "a\\"b",\n]\n',
-        '[project]\ndependencies = [\n    "a\n]\n',
-        '[project]\ndependencies = [\n    """a""",\n]\n',
-        '[project]\ndependencies = ["a", "b"]\n',
-    ],
-)
-def test_the_reader_rejects_any_other_style(tmp_path, text):
-    with pytest.raises(ValueError, match=r"pyproject\.toml"):
-        requirements(write(tmp_path, text))
+def test_the_reader_rejects_any_other_style(tmp_path):
+    start = "[project]\ndependencies = ["
+    for text in (
+        "", "[project]\nname = 'x'\n", "[other]\ndependencies = [\n]\n", f'{start}\n    "a",\n',
+        f'{start}\n    "a", "b",\n]\n', f"{start}\n    'a',\n]\n", f'{start}\n    "a\\"b",\n]\n',
+        f'{start}\n    "a\n]\n', f'{start}\n    """a""",\n]\n', f'{start}"a", "b"]\n',
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"pyproject\.toml"):
+            requirements(write(tmp_path, text))
 
 
 def test_the_stamp_follows_requirements_and_nothing_else(tmp_path):
@@ -95,12 +93,15 @@ def make_environment(directory: str, base: Path, library: str) -> Path:
     return python
 
 
-def test_an_environment_is_found_once_it_is_there(tmp_path):
+def test_an_environment_is_found_once_it_is_there(tmp_path, monkeypatch):
     home, root = str(tmp_path / "home"), write(tmp_path, "[project]\ndependencies = [\n]\n")
     assert environment.environment_python(home, root) is None
     directory = environment.environment_directory(home, root)
     python = make_environment(directory, tmp_path / "usr" / "python3.12", "python3.12")
     assert environment.environment_python(home, root) == str(python)
+    assert environment.environment_python(str(tmp_path / "lib"), str(tmp_path / "lib")) == sys.executable  # no clone
+    monkeypatch.setenv("MEMKIT_PYTHON", "/somewhere/python")
+    assert environment.environment_python(home, write(tmp_path, "broken")) == "/somewhere/python"
 
 
 @pytest.mark.parametrize(
@@ -124,16 +125,6 @@ def test_an_environment_needs_the_python_it_was_made_with(
     assert environment.is_usable(str(tmp_path / "env")) == is_usable
 
 
-def test_an_installed_package_runs_in_its_own_interpreter(tmp_path):
-    assert environment.environment_python(str(tmp_path), str(tmp_path)) == sys.executable
-
-
-def test_a_given_interpreter_comes_first(tmp_path, monkeypatch):
-    monkeypatch.setenv("MEMKIT_PYTHON", "/somewhere/python")
-    root = write(tmp_path, "broken")
-    assert environment.environment_python(str(tmp_path), root) == "/somewhere/python"
-
-
 def test_the_last_failure_is_read_back(tmp_path):
     file = Path(environment.failure_file(str(tmp_path)))
     assert environment.last_failure(str(tmp_path)) is None
@@ -152,3 +143,44 @@ def test_all_other_tests_run_without_what_the_lock_leaves_out(name: str) -> None
     lock = Path(environment.lock_path(str(REPOSITORY))).read_text("utf-8")
     assert not re.search(rf"^{name.replace('_', '-')}==", lock, re.MULTILINE)
     assert importlib.util.find_spec(name) is None
+
+
+# The command `memkit` for terminals.
+
+
+@pytest.fixture(autouse=True)
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+
+
+def test_a_launcher_of_an_installed_plugin_runs_its_newest_version(tmp_path: Path) -> None:
+    for age, version in ((100, "1.2.9"), (0, "1.2.10")):
+        program = tmp_path / "it's a cache" / version / "bin" / "memkit"
+        program.parent.mkdir(parents=True)
+        program.write_text(f'#!/bin/sh\necho {version} "$@"\n')
+        program.chmod(0o755)
+        os.utime(program, (1e9 - age, 1e9 - age))
+    write_launcher(launcher_text(str(tmp_path / "it's a cache" / "1.2.9"), "1.2.9"))
+    done = subprocess.run([launcher_path(), "two words", "x"], capture_output=True, text=True, check=True)
+    assert done.stdout == "1.2.10 two words x\n"
+
+def test_a_launcher_of_a_clone_runs_the_clone(tmp_path: Path) -> None:
+    program = tmp_path / "my clone" / "bin" / "memkit"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho "$0" "$@"\nexit 3\n')
+    program.chmod(0o755)
+    assert installed_launcher() == []
+    write_launcher(launcher_text(str(tmp_path / "my clone"), "1.2.9"))
+    assert installed_launcher() == [launcher_path()]
+    assert len(launcher_path().read_text().splitlines()) == 2
+    done = subprocess.run([launcher_path(), "*", "x y"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (3, f"{program} * x y\n")
+
+
+def test_another_program_of_that_name_is_not_ours(tmp_path: Path) -> None:
+    launcher_path().parent.mkdir(parents=True)
+    launcher_path().write_text("#!/bin/sh\nexec memkit-of-somebody-else\n")
+    assert installed_launcher() == []
+    launcher_path().unlink()
+    launcher_path().symlink_to(tmp_path)
+    assert installed_launcher() == []

@@ -134,6 +134,8 @@ def test_no_file_holds_it_after_a_fix(heard: Audited) -> None:
         Path(home.spool, "new", name).rename(Path(home.spool, folder, name))
     Path(home.spool, "failed", "broken.json").write_text(f'{{"prompt": "{WORD}"')
     Path(home.sessions, "damaged.json").write_text(f"{{{WORD}")
+    for directory in (heard.stage.project.memory, home.sessions):
+        Path(directory, ".abcd_123.tmp").write_text(f"# A day\n\nthe {WORD}\n")  # of a killed writer
     Path(home.log).mkdir()
     Path(home.log, "hooks.log").write_text(json.dumps({"error": f"no {WORD}"}) + "\n")
     Path(home.log, "memkit.log").write_text(f"Traceback\n  {WORD}\nend\n")
@@ -261,16 +263,6 @@ def test_only_the_own_project_is_changed_unless_all_are(heard: Audited) -> None:
         everything = Audit(heard.stage.home, None, lambda _: heard.settings, logging.info)
         assert everything.fix().remaining == []
     assert heard.holders() == []
-
-
-def test_unfinished_files_of_killed_writers_are_redacted(audited: Audited) -> None:
-    audited.remember(Lines().prompt("What port?", prompt_id(1)).answer("7443."))
-    audited.add_pattern()
-    for directory in (audited.stage.project.memory, audited.stage.home.sessions):
-        Path(directory, ".abcd_123.tmp").write_text(f"# A day\n\nthe {WORD}\n")
-    assert {finding.where for finding in audited.search().found} == {"journal", "session"}
-    assert audited.fix().remaining == []
-    assert audited.holders() == []
 
 
 def test_a_redacted_line_of_an_extract_is_still_one(heard: Audited) -> None:

@@ -77,7 +77,10 @@ def test_a_fact_is_erased_with_its_bullet(remembered: Remembered) -> None:
     first, second, third = remembered.turns
     bullet = f"- Found: the {WORD}. <!-- grip:bbbbbbbb turns:{second} -->"
     remembered.journal.summarize(remembered.day.stem, [first, second, third], [bullet])
-    compact(remembered, fact(f"A {WORD}.", grips=("bbbbbbbb",)), fact("A carrot.", turns=(first,)))
+    many = tuple(f"{number:08x}" for number in range(20))
+    full = Fact(f"A full {WORD}.", "fact", Citations.joined([Citations(turns=many)]), DAY.isoformat())
+    assert full.citations.is_full  # so it may rest on the turn, too
+    compact(remembered, fact(f"A {WORD}.", grips=("bbbbbbbb",)), fact("A carrot.", turns=(first,)), full)
     remembered.forget(remembered.select(second))
     assert remembered.holders() == []
     assert "A carrot." in memory(remembered)
@@ -138,15 +141,6 @@ def test_facts_of_a_period_are_erased(remembered: Remembered, what: str) -> None
         "everything": of_everything(stage.project, stage.home, NOW + 86_400),
     }[what]
     assert remembered.forget(selection) == []
-    assert remembered.holders() == []
-
-
-def test_a_fact_with_a_full_list_of_citations_is_erased(remembered: Remembered) -> None:
-    many = tuple(f"{number:08x}" for number in range(20))
-    full = Fact(f"A {WORD}.", "fact", Citations.joined([Citations(turns=many)]), DAY.isoformat())
-    assert full.citations.is_full
-    compact(remembered, full)
-    remembered.forget(remembered.select(remembered.turns[1]))
     assert remembered.holders() == []
 
 

@@ -82,25 +82,16 @@ def test_the_first_session_says_it_once(user: Stage) -> None:
     assert user.errors() == ""
 
 
-@pytest.mark.parametrize(
-    "environment",
-    [
-        {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"},
-        {"CLAUDE_CODE_ENTRYPOINT": "sdk-py"},
-        {"CLAUDE_CODE_ENTRYPOINT": ""},
-        {"CLAUDE_CODE_SESSION_ATTENDED": "0"},
-        {"MEMKIT_CHILD": "1"},
-    ],
-)
-def test_a_session_that_nobody_sees_does_not_count(user: Stage, environment: dict[str, str]) -> None:
-    assert start(user, **environment) == ""
-    assert not os.path.exists(Home(str(user.home)).announced)
-    assert start(user) == LINE
-
-
-@pytest.mark.parametrize("source", ["clear", "compact"])
-def test_only_the_start_of_a_session_shows_it(user: Stage, source: str) -> None:
-    assert start(user, source) == ""
+def test_a_session_that_nobody_sees_does_not_count(user: Stage) -> None:
+    for name, value in (
+        ("CLAUDE_CODE_ENTRYPOINT", "sdk-cli"), ("CLAUDE_CODE_ENTRYPOINT", "sdk-py"), ("CLAUDE_CODE_ENTRYPOINT", ""),
+        ("CLAUDE_CODE_SESSION_ATTENDED", "0"), ("MEMKIT_CHILD", "1"),
+        ("ANTHROPIC_BASE_URL", "https://gateway.example"),
+    ):  # fmt: skip
+        assert start(user, **{name: value}) == ""
+        assert not os.path.exists(Home(str(user.home)).announced)
+    for source in ("clear", "compact"):  # only the start of a session shows it
+        assert start(user, source) == ""
     assert start(user, "resume") == LINE
 
 
@@ -114,41 +105,24 @@ def test_no_line_without_a_login_or_without_the_program(user: Stage) -> None:
     assert not os.path.exists(Home(str(user.home)).announced)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('provider = "none"', ""),
-        ('provider = "auto"', ""),
-        ("daily_tokens = 0", ""),
-        ("daily_tokens = 700000", "at most 700,000 tokens a day (about $1.00 with Haiku"),
-    ],
-)
-def test_the_line_heeds_published_settings(user: Stage, text: str, said: str) -> None:
-    configure(user, f"[summarize]\n{text}\n", publish=True)
-    line = start(user)
-    assert said in line
-    assert bool(line) == bool(said)
-
-
-@pytest.mark.parametrize("provider", ["none", "auto"])
-def test_a_decision_that_no_worker_has_published(user: Stage, provider: str) -> None:
-    configure(user, f'[summarize]\nprovider = "{provider}"\n', publish=False)
-    assert start(user) == ""
-
-
-def test_a_decision_after_the_settings_were_published(user: Stage) -> None:
-    configure(user, "[summarize]\ndaily_tokens = 9000\n", publish=True)
-    config = Path(Home(str(user.home)).config_file)
-    config.write_text('[summarize]\nprovider = "none"\n')
-    later = os.stat(Home(str(user.home)).hook_settings).st_mtime + 10
-    os.utime(config, (later, later))
-    assert start(user) == ""
-
-
-def test_settings_published_by_an_earlier_version(user: Stage) -> None:
+def test_the_line_heeds_published_settings(user: Stage) -> None:
+    for text in ('provider = "none"', 'provider = "auto"', "daily_tokens = 0"):
+        configure(user, f"[summarize]\n{text}\n", publish=True)
+        assert start(user) == ""
+    for provider in ("none", "auto"):  # a decision after they were published
+        configure(user, "[summarize]\ndaily_tokens = 9000\n", publish=True)
+        configure(user, f'[summarize]\nprovider = "{provider}"\n', publish=False)
+        later = os.stat(Home(str(user.home)).hook_settings).st_mtime + 10
+        os.utime(Home(str(user.home)).config_file, (later, later))
+        assert start(user) == ""
+        os.unlink(Home(str(user.home)).hook_settings)
+        assert start(user) == ""
     configure(user, "[search]\nk = 7\n", publish=True)
-    Path(Home(str(user.home)).hook_settings).write_text('{"session_start": "guide"}')
+    Path(Home(str(user.home)).hook_settings).write_text('{"session_start": "guide"}')  # by an earlier version
     assert start(user) == LINE
+    os.unlink(Home(str(user.home)).announced)
+    configure(user, "[summarize]\ndaily_tokens = 700000\n", publish=True)
+    assert "at most 700,000 tokens a day (about $1.00 with Haiku" in start(user)
 
 
 def test_a_line_that_cannot_be_recorded_comes_again(user: Stage) -> None:
@@ -164,11 +138,6 @@ def test_the_price_is_that_of_the_list() -> None:
     usage = TokenUsage(round(read), round(read * ANSWER_SHARE))
     assert price("claude-cli", DEFAULT_MODEL, usage) == pytest.approx(USD_PER_MILLION, abs=0.005)
     assert Settings().summarize.daily_tokens == DEFAULT_TOKENS
-
-
-def test_no_line_where_another_gateway_sees_the_session(user: Stage) -> None:
-    assert start(user, ANTHROPIC_BASE_URL="https://gateway.example") == ""
-    assert start(user) == LINE
 
 
 def test_the_first_prompt_of_a_home_says_that_memkit_records(stage: Stage) -> None:

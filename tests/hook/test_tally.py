@@ -1,8 +1,11 @@
-"""The line at a session's start, and the counts that it shows."""
+"""The line at a session's start, the status line, and the counts that both show."""
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,11 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memkit.hook.entries import note_own
+from memkit.hook.status_line import status_line
 from memkit.hook.tally import full_tally, history_file, note_excluded, tally
 from memkit.paths import Home
 from memkit.projects.project import Project, digest16
 from memkit.state import write_state
-from tests.hook.conftest import Stage
+from tests.hook.conftest import REPOSITORY, Stage
 
 TERMINAL = {"CLAUDE_CODE_ENTRYPOINT": "cli"}
 NOON = 1_790_000_000  # 2026-09-21
@@ -91,14 +95,14 @@ def test_a_strangers_title_is_not_shown(stage: Stage) -> None:
     assert start(stage) == "memkit: 1 session on 1 day; last: 2026-09-20 09:00"
 
 
-@pytest.mark.parametrize("title", ["\x1b[31mred\x07", "a\u202eb\u2028c", "x" * 10_000, "\ud800", "a <!-- b -->"])
-def test_a_hostile_title_is_one_short_printable_line(stage: Stage, title: str) -> None:
-    title = title.encode("utf-8", "replace").decode()
-    write_day(stage, "2026-09-20", f"## 09:00 {title} <!-- session:a -->")
-    line = start(stage)
-    assert line.startswith("memkit: 1 session on 1 day; last: 2026-09-20 09:00")
-    assert line.isprintable()
-    assert len(line) < 120
+def test_a_hostile_title_is_one_short_printable_line(stage: Stage) -> None:
+    for title in ("\x1b[31mred\x07", "a\u202eb\u2028c", "x" * 10_000, "?", "a <!-- b -->"):
+        write_day(stage, "2026-09-20", f"## 09:00 {title} <!-- session:a -->")
+        line = start(stage)
+        assert line.startswith("memkit: 1 session on 1 day; last: 2026-09-20 09:00")
+        assert line.isprintable()
+        assert len(line) < 120
+        greeted(stage, NOON)
 
 
 _LINES = st.sampled_from(
@@ -119,13 +123,13 @@ def test_counts_that_were_kept_are_those_of_a_new_count(
         assert tally(kept, project) == tally(Home(str(tmp_path_factory.mktemp("home"))), project)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 99}', '{"version": 1, "days": {"2026-09-20": [1]}}'])
-def test_damaged_counts_are_made_again(stage: Stage, content: str) -> None:
+def test_damaged_counts_are_made_again(stage: Stage) -> None:
     write_day(stage, "2026-09-20", "## 09:00 x <!-- session:a -->")
     home, project = Home(str(stage.home)), Project(str(stage.project))
     expected = tally(home, project)
-    Path(home.run, "tally", f"{digest16(project.root)}.json").write_text(content)
-    assert tally(home, project) == expected == (1, 1, 0, 0, "2026-09-20", "2026-09-20", "09:00", True)
+    for content in ("", "{", "[]", '{"version": 99}', '{"version": 1, "days": {"2026-09-20": [1]}}'):
+        Path(home.run, "tally", f"{digest16(project.root)}.json").write_text(content)
+        assert tally(home, project) == expected == (1, 1, 0, 0, "2026-09-20", "2026-09-20", "09:00", True)
 
 
 def test_a_large_memory_is_counted_in_several_goes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,3 +147,66 @@ def test_a_day_of_two_files_is_one_day(stage: Stage) -> None:
     path.with_name("2026-09-21.local.md").write_text("# 2026-09-21\n\n### 11:00 z <!-- turn:4 -->\n")
     found = full_tally(Home(str(stage.home)), Project(str(stage.project)))
     assert found == (1, 2, 3, 1, "2026-09-20", "2026-09-21", "11:00", True)
+
+
+# `memkit statusline`, as Claude Code runs it.
+
+
+def show(stage: Stage, given: object, cwd: Path | None = None, **environment: str) -> str:
+    """What the command prints; it neither fails nor complains, and builds no environment."""
+    done = subprocess.run(
+        [sys.executable, "-I", str(REPOSITORY / "bin" / "memkit"), "statusline"],
+        input=given if isinstance(given, bytes) else json.dumps(given).encode(),
+        capture_output=True,
+        env={**stage.environment, "MEMKIT_PYTHON": "", **environment},
+        cwd=cwd or stage.project,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert not (stage.home / "env").exists()
+    return done.stdout.decode()
+
+
+def test_the_line(stage: Stage) -> None:
+    given = {"session_id": "s", "cwd": "/", "workspace": {"project_dir": str(stage.project), "current_dir": "/"}}
+    assert show(stage, given) == "memkit: no sessions yet\n"
+    write_day(stage, "2026-09-20", "## 09:00 Ports <!-- session:a -->", "## 10:00 Money <!-- session:b -->")
+    assert show(stage, given) == "memkit 2 sessions · last 2026-09-20\n"
+    home = Home(str(stage.home))
+    os.makedirs(home.pointer_history)
+    write_state(history_file(home, "s"), 1, {"ids": ["x", "y"]})
+    assert show(stage, given, LC_ALL="C", PYTHONIOENCODING="ascii") == "memkit 2 sessions · 2 pointers · last 2026-09-20\n"
+    assert show(stage, {"cwd": str(stage.project)}, cwd=stage.root) == "memkit 2 sessions · last 2026-09-20\n"
+    (stage.project / ".memkit" / "off").touch()
+    assert show(stage, given) == "memkit off\n"
+
+
+def test_today_has_the_time(stage: Stage) -> None:
+    write_day(stage, "2026-09-20", "## 09:00 Ports <!-- session:a -->", "### 14:02 Port? <!-- turn:1 -->")
+    noon = time.mktime((2026, 9, 20, 12, 0, 0, 0, 0, -1))
+    given = {"cwd": str(stage.project)}
+    assert status_line(Home(str(stage.home)), given, noon) == "memkit 1 session · last 14:02"
+
+
+def test_bad_input_disturbs_nobody(stage: Stage) -> None:
+    for data in (
+        b"", b"{", b"[1]", b"\xff\x00", b'{"cwd": 5, "workspace": ["x"], "session_id": {}}',
+        b'{"cwd": "/nowhere\\u0000", "session_id": "../../x"}',
+        b'{"workspace": {"project_dir": "\\ud800"}, "session_id": "\\ud800"}',
+    ):  # fmt: skip
+        assert show(stage, data) in ("", "memkit: no sessions yet\n")
+
+
+def test_a_home_that_cannot_be_written(stage: Stage) -> None:
+    stage.home.write_text("not a directory")
+    (stage.project / ".memkit" / "memory").mkdir(parents=True)
+    (stage.project / ".memkit" / "memory" / "2026-09-20.md").write_text("## 09:00 x <!-- session:a -->\n")
+    assert show(stage, {"cwd": str(stage.project)}) == "memkit 1 session · last 2026-09-20\n"
+
+
+def test_closed_streams(stage: Stage) -> None:
+    command = f'"{sys.executable}" -I "{REPOSITORY}/bin/memkit" statusline'
+    for redirection in ("<&-", ">&-", "<&- >&- 2>&-"):
+        done = subprocess.run(["sh", "-c", f"{command} {redirection}"], env=stage.environment, input=b"{}", check=False)
+        assert done.returncode == 0

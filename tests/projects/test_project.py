@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -64,47 +63,30 @@ def test_worktrees_share_the_memory_of_the_main_one(root: Path) -> None:
     git(main, "worktree", "add", "-q", str(root / "linked"))
     git(main, "worktree", "add", "-q", str(main / ".trees" / "inside"))
     (root / "shortcut").symlink_to(root / "linked")
-    for directory in (
-        main,
-        main / "src" / "deep",
-        root / "linked",
-        main / ".trees" / "inside",
-        root / "shortcut",
-    ):
+    for directory in (main, main / "src" / "deep", root / "linked", main / ".trees" / "inside", root / "shortcut"):
         assert found(directory) == main
-
-
-def test_a_submodule_is_its_own_project(root: Path) -> None:
-    main = repository(root / "main")
     repository(root / "library")
     git(main, "submodule", "add", "-q", str(root / "library"), "vendor/library")
-    assert found(main / "vendor" / "library") == main / "vendor" / "library"
+    assert found(main / "vendor" / "library") == main / "vendor" / "library"  # a submodule is its own
     assert found(main / "vendor") == main
-
-
-def test_worktrees_of_a_bare_repository_are_their_own(root: Path) -> None:
-    main = repository(root / "main")
     git(root, "clone", "-q", "--bare", str(main), str(root / "bare.git"))
     git(root / "bare.git", "worktree", "add", "-q", str(root / "one"))
-    assert found(root / "one") == root / "one"
+    assert found(root / "one") == root / "one"  # of a bare repository
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"gitdir:", b"gitdir: nowhere", b"gitdir: a\0b", b"\xff\xfe", b"gitdir: /dev/null", b"x" * 10_000],
-)
-def test_a_git_file_that_leads_nowhere(root: Path, content: bytes) -> None:
-    (root / ".git").write_bytes(content)
+def test_a_git_file_that_leads_nowhere(root: Path) -> None:
     (root / "sub").mkdir()
-    assert found(root / "sub") == root
+    for content in (b"", b"gitdir:", b"gitdir: nowhere", b"gitdir: a\0b", b"\xff\xfe", b"gitdir: /dev/null", b"x" * 10_000):
+        (root / ".git").write_bytes(content)
+        assert found(root / "sub") == root
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff", b"a\0b", b"nowhere/else"])
-def test_a_worktree_whose_way_back_is_damaged(root: Path, content: bytes) -> None:
+def test_a_worktree_whose_way_back_is_damaged(root: Path) -> None:
     main = repository(root / "main")
     git(main, "worktree", "add", "-q", str(root / "linked"))
-    (main / ".git" / "worktrees" / "linked" / "commondir").write_bytes(content)
-    assert found(root / "linked") == root / "linked"
+    for content in (b"", b"\xff", b"a\0b", b"nowhere/else"):
+        (main / ".git" / "worktrees" / "linked" / "commondir").write_bytes(content)
+        assert found(root / "linked") == root / "linked"
 
 
 def forge_commondir(main: Path, forged: Path) -> None:
@@ -189,29 +171,17 @@ def test_git_runs_no_program_that_a_repository_names(
     assert not (root / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "git@Example.com:Team/app.git",
-        "https://example.com/Team/app",
-        "https://example.com/Team/app.git/",
-        "https://user:secret@example.com:8443/Team/app.git",
-        "https://user:p@ss@example.com/Team/app.git",
-        "ssh://git@example.com:2222/Team/app.git",
-        "git://EXAMPLE.com/Team/app",
-        " example.com:Team/app\n",
+def test_spellings_of_one_remote() -> None:
+    for url in (
+        "git@Example.com:Team/app.git", "https://example.com/Team/app", "https://example.com/Team/app.git/",
+        "https://user:secret@example.com:8443/Team/app.git", "https://user:p@ss@example.com/Team/app.git",
+        "ssh://git@example.com:2222/Team/app.git", "git://EXAMPLE.com/Team/app", " example.com:Team/app\n",
         "ssh://git@example.com//Team/app.git",
-    ],
-)
-def test_spellings_of_one_remote(url: str) -> None:
-    assert normalize_remote(url) == "example.com/Team/app"
-
-
-def test_remotes_that_are_directories() -> None:
-    assert normalize_remote("/srv/git/app.git") == "/srv/git/app"
-    assert normalize_remote("../app/") == "../app"
+    ):  # fmt: skip
+        assert normalize_remote(url) == "example.com/Team/app"
+    for directory, name in (("/srv/git/app.git", "/srv/git/app"), ("../app/", "../app"), ("C:\\repos\\app", "C:\\repos\\app")):
+        assert normalize_remote(directory) == name
     assert normalize_remote("file:///srv/git/app.git") == normalize_remote("file:///srv/git/app")
-    assert normalize_remote("C:\\repos\\app") == "C:\\repos\\app"
 
 
 @settings(max_examples=examples(100))
@@ -270,6 +240,14 @@ def test_a_second_clone_gets_a_name_of_its_own(root: Path, home: Home) -> None:
     assert first != second
     for _ in range(2):
         assert [identity(Project(str(path)), home) for path in (two, one)] == [second, first]
+    for record in ("", "{", "[]", '{"root": 5}', "{}"):  # a damaged claim is taken over
+        for path in Path(home.projects).glob("*.json"):
+            if str(one) in path.read_text():
+                path.write_text(record)
+        assert identity(Project(str(one)), home) == first
+        assert identity(Project(str(one)), home) == first
+    (root / "plain").mkdir()  # without a remote, the path is the name
+    assert len({identity(Project(str(path)), home) for path in (root / "plain", repository(root / "git"))}) == 2
 
 
 def test_a_submodule_that_is_there_keeps_its_name(root: Path, home: Home) -> None:
@@ -282,22 +260,6 @@ def test_a_submodule_that_is_there_keeps_its_name(root: Path, home: Home) -> Non
     first = identity(Project(str(vendor)), home)
     assert identity(Project(str(other)), home) != first
     assert identity(Project(str(vendor)), home) == first
-
-
-def test_without_a_remote_the_path_is_the_name(root: Path, home: Home) -> None:
-    (root / "plain").mkdir()
-    names = {identity(Project(str(path)), home) for path in (root / "plain", repository(root / "git"))}
-    assert len(names) == 2
-    assert not os.path.exists(home.projects)
-
-
-@pytest.mark.parametrize("record", ["", "{", "[]", '{"root": 5}', "{}"])
-def test_a_damaged_claim_is_taken_over(root: Path, home: Home, record: str) -> None:
-    project = Project(str(repository(root / "one", REMOTE)))
-    name = identity(project, home)
-    (path,) = Path(home.projects).glob("*.json")
-    path.write_text(record)
-    assert identity(project, home) == name
 
 
 def test_the_memory_of_a_project_that_is_gone(root: Path, home: Home) -> None:
@@ -322,6 +284,14 @@ def test_marks_of_projects_to_index(home: Home) -> None:
         unindexed.clear(home, name)
         unindexed.clear(home, name)
     assert not unindexed.names(home)
+    directory = Path(home.run, "unindexed")
+    (directory / ".half.tmp").write_text("{")  # a killed process leaves that
+    assert not unindexed.names(home)
+    for number, damage in enumerate(("", "[]", "{}", '{"root": 5}', "\xff")):
+        (directory / f"{number}.json").write_text(damage, encoding="latin-1")
+    assert unindexed.names(home)
+    assert unindexed.roots(home) == []
+    assert not unindexed.names(home)
 
 
 def test_a_mark_that_is_set_during_a_pass_stays(home: Home) -> None:
@@ -334,20 +304,6 @@ def test_a_mark_that_is_set_during_a_pass_stays(home: Home) -> None:
     unindexed.claim(home, "/a")
     unindexed.clear(home, "/a")
     assert unindexed.roots(home) == []
-
-
-def test_leftovers_of_a_killed_process_are_not_marks(home: Home) -> None:
-    unindexed.mark(home, "/a")
-    unindexed.claim(home, "/a")
-    unindexed.clear(home, "/a")
-    directory = Path(home.run, "unindexed")
-    (directory / ".half.tmp").write_text("{")
-    assert not unindexed.names(home)
-    for number, damage in enumerate(("", "[]", "{}", '{"root": 5}', "\xff")):
-        (directory / f"{number}.json").write_text(damage, encoding="latin-1")
-    assert unindexed.names(home)
-    assert unindexed.roots(home) == []
-    assert not unindexed.names(home)
 
 
 def test_every_project_knows_its_home() -> None:

@@ -50,17 +50,13 @@ def test_a_repository_in_another_is_its_own(root: Path) -> None:
     (inner / "src").mkdir()
     assert found(inner / "src") == inner
     assert found(outer / "tools") == outer
-
-
-def test_inside_the_git_directory(root: Path) -> None:
-    main = repository(root / "main")
-    assert found(main / ".git" / "hooks") == main
-
-
-def test_a_repository_whose_git_directory_lies_elsewhere(root: Path) -> None:
+    assert found(outer / ".git" / "hooks") == outer
     (root / "work").mkdir()
     git(root / "work", "init", "-q", "--separate-git-dir", str(root / "work.git"))
     assert found(root / "work") == root / "work"
+    git(outer, "submodule", "add", "-q", str(inner), "vendor")
+    git(outer / "vendor", "worktree", "add", "-q", str(root / "linked"))
+    assert found(root / "linked") == outer / "vendor"
 
 
 def test_worktrees_around_a_hidden_bare_repository_share_one_memory(root: Path) -> None:
@@ -73,14 +69,6 @@ def test_worktrees_around_a_hidden_bare_repository_share_one_memory(root: Path) 
     assert found(around / "one") == found(root / "two") == found(around) == around
 
 
-def test_a_worktree_of_a_submodule_belongs_to_it(root: Path) -> None:
-    main = repository(root / "main")
-    repository(root / "library")
-    git(main, "submodule", "add", "-q", str(root / "library"), "vendor")
-    git(main / "vendor", "worktree", "add", "-q", str(root / "linked"))
-    assert found(root / "linked") == main / "vendor"
-
-
 def test_links_are_followed_to_one_root(root: Path) -> None:
     main = repository(root / "main")
     (main / "src").mkdir()
@@ -89,6 +77,9 @@ def test_links_are_followed_to_one_root(root: Path) -> None:
     (main / "out").symlink_to(root)
     assert found(root / "repo") == found(root / "src") == found(root / "repo" / "src") == main
     assert found(main / "out") == root
+    for name in ("Shop", "shop", "sHOP"):  # their case matters here
+        (root / name).mkdir()
+        assert found(root / name) == root / name
 
 
 def test_letter_case_where_it_does_not_matter(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,24 +97,21 @@ def test_letter_case_where_it_does_not_matter(root: Path, monkeypatch: pytest.Mo
         assert project_module._as_stored(str(root / name)) == str(root / "Work" / "Shop")
 
 
-def test_letter_case_where_it_matters(root: Path) -> None:
-    for name in ("Shop", "shop", "sHOP"):
-        (root / name).mkdir()
-        assert found(root / name) == root / name
-
-
-@pytest.mark.parametrize("place", ["/", "/tmp", "~", "~/.."])
-def test_a_bare_place_is_no_project(place: str, home: Home, user: Path) -> None:
-    directory = os.path.realpath(os.path.expanduser(place))
-    kept = remembered(directory, home)
-    assert os.path.dirname(kept) == home.projects
-    assert kept == remembered(directory, home)
-    assert Project.at_root(kept, home).root == kept  # as events carry it
-    assert remembered(kept, home) == kept  # as `--project` can name it
-
-
-def test_bare_places_do_not_mix(home: Home) -> None:
-    assert len({remembered(place, home) for place in ("/", "/tmp", os.environ["HOME"])}) == 3
+def test_a_bare_place_is_no_project(home: Home, user: Path, root: Path) -> None:
+    places = set()
+    for place in ("/", "/tmp", "~", "~/.."):
+        directory = os.path.realpath(os.path.expanduser(place))
+        kept = remembered(directory, home)
+        places.add(kept)
+        assert os.path.dirname(kept) == home.projects
+        assert kept == remembered(directory, home)
+        assert Project.at_root(kept, home).root == kept  # as events carry it
+        assert remembered(kept, home) == kept  # as `--project` can name it
+    assert len(places) == 4
+    notes = repository(root / "notes")
+    with changing(home) as registry:
+        registry.link(str(user), str(notes))
+    assert remembered(user, home) == str(notes)
 
 
 def test_a_temporary_directory_of_another_name(root: Path, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,11 +147,6 @@ def test_the_users_memory_is_separate_from_that_of_the_home_directory(user: Path
     assert Project(str(user)).memory == home.memory
     assert Project.remembering(str(user), home).memory != home.memory
     assert Project.at_root(home.root, home).memory == home.memory
-
-
-def test_a_directory_that_is_gone_keeps_its_memory_in_one_place(root: Path, home: Home) -> None:
-    gone = Project.at_root(str(root / "gone"), home)
-    assert Project.at_root(gone.root, home) == gone
 
 
 def test_a_renamed_repository_is_found_under_its_new_path(root: Path, home: Home) -> None:
@@ -212,26 +195,16 @@ def test_a_link_shares_a_memory(root: Path, home: Home) -> None:
     assert {remembered(path, home) for path in (one, two, three)} == {str(three)}
 
 
-def test_a_bare_place_can_be_linked(root: Path, user: Path, home: Home) -> None:
-    notes = repository(root / "notes")
-    with changing(home) as registry:
-        registry.link(str(user), str(notes))
-    assert remembered(user, home) == str(notes)
-
-
-@pytest.mark.parametrize(
-    "content",
-    ["", "{", "[]", "null", '{"version": 1, "links": {"a": 5}, "names": {}, "moves": {}}'],
-)
-def test_a_damaged_registry_breaks_no_hook(root: Path, home: Home, content: str) -> None:
+def test_a_damaged_registry_breaks_no_hook(root: Path, home: Home) -> None:
     one = repository(root / "one")
     os.makedirs(home.projects)
-    Path(registry_path(home)).write_text(content)
-    assert remembered(one, home) == str(one)
-    assert "restore it from a backup" in Registry.read(home).problem
-    with pytest.raises(MemkitError, match="restore it from a backup"), changing(home):
-        pass
-    assert Path(registry_path(home)).read_text() == content
+    for content in ("", "{", "[]", "null", '{"version": 1, "links": {"a": 5}, "names": {}, "moves": {}}'):
+        Path(registry_path(home)).write_text(content)
+        assert remembered(one, home) == str(one)
+        assert "restore it from a backup" in Registry.read(home).problem
+        with pytest.raises(MemkitError, match="restore it from a backup"), changing(home):
+            pass
+        assert Path(registry_path(home)).read_text() == content
 
 
 def test_a_newer_registry_is_not_overwritten(root: Path, home: Home) -> None:

@@ -92,30 +92,17 @@ def test_origins_name_the_place(home: Home, project: Project) -> None:
     }
 
 
-def test_variable_is_split_at_the_first_underscore(home: Home) -> None:
-    settings = load(home, MEMKIT_CHUNKING_MAX_CHARACTERS="900").settings
-    assert settings.chunking.max_characters == 900
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a", ["a"]),
-        (" a, b,,", ["a", "b"]),
-        ("", []),
-        ('["a, b", "c"]', ["a, b", "c"]),
-    ],
-)
-def test_lists_from_variables(home: Home, text: str, expected: list[str]) -> None:
-    assert load(home, MEMKIT_MEMORY_PATHS=text).settings.memory.paths == tuple(expected)
-
-
-@pytest.mark.parametrize("text", ["true", "Yes", "ON", "1", "y", "t", " true "])
-def test_words_for_yes_and_no(home: Home, text: str) -> None:
-    assert load(home, MEMKIT_MEMORY_SHARED=text).settings.memory.shared is True
-    no = {"true": "false", "yes": "no", "on": "off", "1": "0", "y": "n", "t": "f"}
-    settings = load(home, MEMKIT_EMBEDDING_DOWNLOAD=no[text.strip().lower()]).settings
-    assert settings.embedding.download is False
+def test_values_from_variables(home: Home) -> None:
+    assert load(home, MEMKIT_CHUNKING_MAX_CHARACTERS="900").settings.chunking.max_characters == 900
+    for text, expected in (("a", ["a"]), (" a, b,,", ["a", "b"]), ("", []), ('["a, b", "c"]', ["a, b", "c"]), ("\udcff", ["\udcff"])):
+        assert load(home, MEMKIT_MEMORY_PATHS=text).settings.memory.paths == tuple(expected)
+    for text, no in (("true", "false"), ("Yes", "no"), ("ON", "off"), ("1", "0"), ("y", "n"), ("t", "f"), (" true ", "false")):
+        assert load(home, MEMKIT_MEMORY_SHARED=text).settings.memory.shared is True
+        assert load(home, MEMKIT_EMBEDDING_DOWNLOAD=no).settings.embedding.download is False
+    for uri in ("", "cloud", "/srv/index", "~/index", "http://127.0.0.1:8000", "https://host/"):
+        assert load(home, MEMKIT_INDEX_URI=uri).settings.index.uri == uri
+    for name in ("HOME", "PYTHON", "CHILD", "DISABLE", "TEST_MODELS"):
+        load(home, **{f"MEMKIT_{name}": "1"})  # no settings
 
 
 @pytest.mark.parametrize("text", ["1000", " 1000 ", "1_000", "1000.0", "+1000"])
@@ -125,15 +112,6 @@ def test_numbers_from_text(home: Home, text: str) -> None:
     assert repr(load(home, MEMKIT_SEARCH_HALF_LIFE_DAYS=text).settings.search.half_life_days) == "1000.0"
     write_own(home, f"search.k = '{text}'")
     assert repr(load(home).settings.search.k) == "1000"
-
-
-def test_a_path_need_not_be_utf8(home: Home) -> None:
-    assert load(home, MEMKIT_MEMORY_PATHS="\udcff").settings.memory.paths == ("\udcff",)
-
-
-def test_other_memkit_variables_are_ignored(home: Home) -> None:
-    for name in ("HOME", "PYTHON", "CHILD", "DISABLE", "TEST_MODELS"):
-        load(home, **{f"MEMKIT_{name}": "1"})
 
 
 @pytest.mark.parametrize(
@@ -219,13 +197,6 @@ def test_bad_addresses_of_vectors(home: Home, name: str, value: str, said: str) 
 
 
 @pytest.mark.parametrize(
-    "uri", ["", "cloud", "/srv/index", "~/index", "http://127.0.0.1:8000", "https://host/"]
-)
-def test_index_uris(home: Home, uri: str) -> None:
-    assert load(home, MEMKIT_INDEX_URI=uri).settings.index.uri == uri
-
-
-@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("# a\nsearch.k = 0\n", "search.k = 0: must be a whole number from 1 to 1000"),
@@ -284,11 +255,15 @@ class TestForThisCall:
         assert settings.memory.paths == ("a", "b=c")
         assert (settings.memory.shared, settings.search.user_memory) == (True, False)
         assert settings_file.load(home).settings == settings_file.Settings()
-
-    def test_an_error_ends_it_too(self, home: Home) -> None:
         with pytest.raises(ValueError, match="inside"), settings_file.set_for_this_call(["search.k=7"]):
             raise ValueError("inside")
         assert settings_file.load(home).settings.search.k == 5
+        with settings_file.set_for_this_call(["recall.inject=off"]):
+            settings_file.publish_hook_settings(home)  # hooks get none of it
+        assert json.loads(Path(home.hook_settings).read_text())["inject"] == "pointers"
+        write_own(home, "chunking.max_characters = 4000\n")  # which this value needs
+        with settings_file.set_for_this_call(["chunking.min_characters=1000"]):
+            assert settings_file.load(home).settings.chunking.min_characters == 1000
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -310,16 +285,6 @@ class TestForThisCall:
             settings_file.load(home)
         assert str(caught.value).startswith(said)
         assert "\n" not in str(caught.value) and "secret" not in str(caught.value)
-
-    def test_a_value_may_need_one_from_the_file(self, home: Home) -> None:
-        write_own(home, "chunking.max_characters = 4000\n")
-        with settings_file.set_for_this_call(["chunking.min_characters=1000"]):
-            assert settings_file.load(home).settings.chunking.min_characters == 1000
-
-    def test_hooks_get_none_of_it(self, home: Home) -> None:
-        with settings_file.set_for_this_call(["recall.inject=off"]):
-            settings_file.publish_hook_settings(home)
-        assert json.loads(Path(home.hook_settings).read_text())["inject"] == "pointers"
 
     @pytest.mark.parametrize("mark", trust._MARKS)
     def test_a_session_may_set_nothing(self, monkeypatch: pytest.MonkeyPatch, mark: str) -> None:
@@ -364,16 +329,13 @@ class TestFileOfAProject:
     """`.memkit.toml` may come from strangers."""
 
     def test_may_set_harmless_settings(self, home: Home, project: Project) -> None:
-        write_theirs(
-            project,
-            "memory.exclude = ['drafts/']\n[chunking]\nmax_characters = 800\n"
-            "[search]\nk = 3\nlanguage = 'german'\n",
-        )
+        write_theirs(project, "memory.exclude = ['drafts/']\nsearch = { k = 0, language = 'german' }\n"
+                              "chunking = { max_characters = 300, min_characters = 50 }\n")  # fmt: skip
         loaded = load(home, project)
-        assert loaded.refused == []
+        assert len(loaded.refused) == 1  # the bad value
         assert loaded.settings.memory.exclude == ("drafts/",)
-        assert loaded.settings.chunking.max_characters == 800
-        assert loaded.settings.search.language == "german"
+        assert loaded.settings.chunking.max_characters == 300
+        assert (loaded.settings.search.k, loaded.settings.search.language) == (5, "german")
 
     def test_may_set_nothing_else(self, home: Home, project: Project) -> None:
         harmless = {("memory", "exclude")}
@@ -438,30 +400,13 @@ class TestFileOfAProject:
         assert len(loaded.refused) == 1
         assert said in loaded.refused[0]
 
-    def test_good_values_survive_bad_ones(self, home: Home, project: Project) -> None:
-        write_theirs(project, "[search]\nk = 0\nmode = 'lexical'\n")
-        assert load(home, project).settings.search.mode == "lexical"
-
-    def test_values_that_fit_only_together(self, home: Home, project: Project) -> None:
-        write_theirs(project, "chunking = { max_characters = 300, min_characters = 50 }\n")
-        loaded = load(home, project)
-        assert loaded.refused == []
-        assert loaded.settings.chunking.max_characters == 300
-
-    @pytest.mark.parametrize("layer", ["file", "variable"])
-    def test_a_value_that_conflicts_with_the_users_is_refused(
-        self, home: Home, project: Project, layer: str
-    ) -> None:
-        environ = {}
-        if layer == "file":
-            write_own(home, "chunking.min_characters = 300\n")
-        else:
-            environ["MEMKIT_CHUNKING_MIN_CHARACTERS"] = "300"
+    def test_a_value_that_conflicts_with_the_users_is_refused(self, home: Home, project: Project) -> None:
         write_theirs(project, "chunking.max_characters = 1000\n")
-        loaded = load(home, project, **environ)
-        assert loaded.settings.chunking.max_characters == 1500
-        assert loaded.settings.chunking.min_characters == 300
-        assert len(loaded.refused) == 1
+        for own, environ in (("", {"MEMKIT_CHUNKING_MIN_CHARACTERS": "300"}), ("chunking.min_characters = 300\n", {})):
+            write_own(home, own)
+            loaded = load(home, project, **environ)
+            assert (loaded.settings.chunking.max_characters, loaded.settings.chunking.min_characters) == (1500, 300)
+            assert len(loaded.refused) == 1
 
     def test_only_a_small_regular_file_is_read(self, home: Home, project: Project) -> None:
         path = Path(project.root, settings_file.PROJECT_FILE)
@@ -520,10 +465,6 @@ class TestSave:
         assert load(home).settings.search.k == 7
         assert path.stat().st_mode & 0o777 == 0o600
 
-    def test_a_list(self, home: Home) -> None:
-        settings_file.save(home, ("memory", "paths"), ".memkit/memory, notes")
-        assert load(home).settings.memory.paths == (".memkit/memory", "notes")
-
     @pytest.mark.parametrize(
         ("before", "key", "value", "said"),
         [
@@ -542,36 +483,27 @@ class TestSave:
         assert said in refusal(lambda: settings_file.save(home, key, value))
         assert Path(home.config_file).read_text() == before
 
-    def test_bad_values_can_be_fixed_one_by_one(self, home: Home) -> None:
-        write_own(home, "[search]\nk = 'x'\nmode = 'y'\n")
-        settings_file.save(home, ("search", "k"), "7")
-        settings_file.save(home, ("search", "mode"), "dense")
-        assert load(home).settings.search.k == 7
-
-    def test_values_that_fit_only_with_others_in_the_file(self, home: Home) -> None:
-        write_own(home, "chunking.max_characters = 4000\n")
-        settings_file.save(home, ("chunking", "min_characters"), "1000")
-        assert load(home).settings.chunking.min_characters == 1000
-
-    def test_a_link_stays_one(self, home: Home, tmp_path: Path) -> None:
-        (tmp_path / "dotfiles").mkdir()
-        kept = tmp_path / "dotfiles" / "memkit.toml"
-        kept.write_text("# kept in git\n")
+    def test_a_link_stays_one(self, tmp_path: Path) -> None:
+        home = Home(str(tmp_path / "new" / "home"))
+        settings_file.save(home, ("memory", "paths"), ".memkit/memory, notes")
+        assert load(home).settings.memory.paths == (".memkit/memory", "notes")
+        assert os.stat(home.root).st_mode & 0o777 == 0o700
+        kept = tmp_path / "memkit.toml"
+        kept.write_text("# kept in git\nchunking.max_characters = 4000\n[search]\nk = 'x'\nmode = 'y'\n")
+        Path(home.config_file).unlink()
         Path(home.config_file).symlink_to(kept)
-        settings_file.save(home, ("search", "k"), "7")
+        settings_file.save(home, ("search", "k"), "7")  # bad values can be fixed one by one
+        settings_file.save(home, ("search", "mode"), "dense")
+        settings_file.save(home, ("chunking", "min_characters"), "1000")
         assert Path(home.config_file).is_symlink()
         assert "# kept in git" in kept.read_text()
-        assert load(home).settings.search.k == 7
-
-    def test_makes_the_home(self, tmp_path: Path) -> None:
-        home = Home(str(tmp_path / "new" / "home"))
-        settings_file.save(home, ("search", "k"), "7")
-        assert load(home).settings.search.k == 7
-        assert os.stat(home.root).st_mode & 0o777 == 0o700
+        loaded = load(home).settings
+        assert (loaded.search.k, loaded.search.mode, loaded.chunking.min_characters) == (7, "dense", 1000)
 
 
-def test_hook_settings_are_published_as_json(home: Home) -> None:
+def test_hook_settings_are_published_as_json(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     write_own(home, "[recall]\nsession_start = \"both\"\ninject = \"off\"\non_edit = false\n")
+    monkeypatch.setenv("MEMKIT_RECALL_SESSION_START", "off")  # no variable of one shell is published
     settings_file.publish_hook_settings(home)
     path = Path(home.hook_settings)
     wanted = {
@@ -590,21 +522,14 @@ def test_hook_settings_are_published_as_json(home: Home) -> None:
     assert json.loads(path.read_bytes())["session_start"] == "both"
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("", 60_000),
-        ("daily_tokens = 9000", 9000),
-        ('provider = "none"', 0),
-        ('provider = "auto"', 0),
-        ('provider = "ollama"', 0),
-        ('mode = "off"', 0),
-    ],
-)
-def test_a_budget_is_published_until_the_user_decides(home: Home, text: str, tokens: int) -> None:
-    write_own(home, f"[summarize]\n{text}\n")
-    settings_file.publish_hook_settings(home)
-    assert json.loads(Path(home.hook_settings).read_bytes())["summary_tokens"] == tokens
+def test_a_budget_is_published_until_the_user_decides(home: Home) -> None:
+    for text, tokens in (
+        ("", 60_000), ("daily_tokens = 9000", 9000), ('provider = "none"', 0), ('provider = "auto"', 0),
+        ('provider = "ollama"', 0), ('mode = "off"', 0),
+    ):  # fmt: skip
+        write_own(home, f"[summarize]\n{text}\n")
+        settings_file.publish_hook_settings(home)
+        assert json.loads(Path(home.hook_settings).read_bytes())["summary_tokens"] == tokens
 
 
 def test_summaries_start_on_their_own_after_a_choice_or_the_line(
@@ -625,23 +550,9 @@ def test_summaries_start_on_their_own_after_a_choice_or_the_line(
     assert may()
 
 
-def test_no_variable_of_one_shell_is_published(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_own(home, "[recall]\nsession_start = 'both'\n")
-    monkeypatch.setenv("MEMKIT_RECALL_SESSION_START", "off")
-    monkeypatch.setenv("MEMKIT_RECALL_INJECT", "off")
-    settings_file.publish_hook_settings(home)
-    published = json.loads(Path(home.hook_settings).read_bytes())
-    assert (published["session_start"], published["inject"]) == ("both", "pointers")
-
-
 def test_a_byte_order_mark_is_skipped(home: Home) -> None:
     write_own(home, "\ufeff[search]\nk = 7\n")
     assert load(home).settings.search.k == 7
     settings_file.save(home, ("search", "k"), "8")
     assert load(home).settings.search.k == 8
     assert Path(home.config_file).read_text(encoding="utf-8").startswith("[search]")
-
-
-def test_every_setting_is_described() -> None:
-    for key in validation.every_key():
-        assert validation.describe(key)
