@@ -153,9 +153,6 @@ def test_a_search_of_many_projects(home: Home, descriptors: int) -> None:
     assert found.stderr.count("\n") == 1
     assert "Too many open files" in found.stderr
     assert {one: one.stat().st_mtime_ns for one in Path(home.index).rglob("*")} == before
-
-
-def test_a_search_with_enough_descriptors(home: Home) -> None:
     found = run_limited(home, 1024, "search", "--all-projects", "which port does the gateway use", "-k", "20")
     assert found.returncode == 0
     assert all(f"gateway {number} use" in found.stdout for number in range(PROJECTS))

@@ -22,7 +22,6 @@ from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from tests.browse.test_transcript import SESSION, conversation, write
 from tests.builders import Lines, entries
-from tests.ci import only_in_ci
 from tests.cli.conftest import Run, environment, on_terminal
 from tests.memory import Memory
 
@@ -171,13 +170,6 @@ def test_no_memory_is_made_in_a_place_of_the_system_or_of_keys(
     assert str(keys) in selection.targets
 
 
-@only_in_ci  # loads Chroma in a process of its own
-def test_a_terminal_shows_rate_and_time_left(fresh: Memory, claude: Path) -> None:
-    shown = on_terminal(fresh, "import", TERM="xterm", COLUMNS="120", MEMKIT_EMBEDDING_PROVIDER="none")
-    assert "reading sessions" in shown
-    assert "kB" in shown
-
-
 class TestSetup:
     """`memkit setup`, with a `claude` that only logs its arguments."""
 
@@ -236,7 +228,7 @@ class TestSetup:
         assert launcher_path().exists()
 
     @pytest.mark.parametrize(
-        ("answer", "provider"), [("y", "auto"), ("", "auto"), ("n", "none")], ids=["yes", "default", "no"]
+        ("answer", "provider"), [("", "auto"), ("n", "none")], ids=["default", "no"]
     )
     def test_only_an_answer_decides_about_summaries(
         self, run: Run, fresh: Memory, claude: Path, asked: Path, answer: str, provider: str
@@ -259,7 +251,7 @@ class TestSetup:
         assert again == expected
 
     def test_a_failed_step_does_not_stop_the_others(
-        self, run: Run, fresh: Memory, claude: Path, asked: Path, tmp_path: Path
+        self, run: Run, fresh: Memory, claude: Path, asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "refuses").touch()
         found = run(fresh, "setup", "--yes")
@@ -272,10 +264,6 @@ class TestSetup:
         assert (
             found.errors == "memkit: these steps failed: plugin; fix what they report, and run `memkit setup` again\n"
         )
-
-    def test_without_claude_code(
-        self, run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))
         found = run(fresh, "setup", "--yes")
         assert found.status == 1

@@ -60,16 +60,6 @@ class TestPaths:
         assert "notes/plain.txt is not Markdown" in run(fresh, "index", "notes/plain.txt").complaint
         assert run(fresh, "index", "no/such/path").status == 2
 
-    def test_a_missing_added_path_comes_back(
-        self, run: Run, fresh: Memory, notes: Path
-    ) -> None:
-        run(fresh, "index", "notes")
-        notes.rename(f"{notes}-away")
-        Path(fresh.project.root, "other").mkdir()
-        assert run(fresh, "index", "other", "--json").json["files"] == 3
-        Path(f"{notes}-away").rename(notes)
-        assert run(fresh, "index", "--json").json["files"] == 4
-
     def test_a_damaged_record_drops_nothing(self, run: Run, fresh: Memory, notes: Path) -> None:
         run(fresh, "index", "notes")
         before = fresh.contents()

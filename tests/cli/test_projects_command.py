@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memkit.index.catalog import USER_NAME, known_roots
+from memkit.index.catalog import USER_NAME
 from memkit.paths import Home
 from memkit.projects.project import Project
 from tests.cli.conftest import Run, holders
@@ -70,27 +69,6 @@ class TestList:
         Path(shop.project.root).rename(f"{shop.project.root}-away")
         assert [one["exists"] for one in listed(run, bank).values()] == [True, False]
         assert "(gone)" in run(bank, "projects").output
-
-    def test_a_renamed_project_with_a_remote(self, run: Run, shop: Memory, bank: Memory, tmp_path: Path) -> None:
-        git = ["git", "-C", shop.project.root]
-        subprocess.run([*git, "init", "-q"], check=True)
-        subprocess.run([*git, "remote", "add", "origin", "git@example.com:team/shop.git"], check=True)
-        run(shop, "index")
-        moved = replace(shop, project=Project(str(Path(shop.project.root).rename(tmp_path / "store"))))
-        assert listed(run, bank)[shop.project.root]["exists"] is False
-        found = listed(run, moved)  # it looks, and so is found
-        assert list(found) == [moved.project.root] == known_roots(shop.home)
-        assert search(run, moved, "staging")
-        assert listed(run, bank) == found
-        assert found[moved.project.root]["remote"] == "example.com/team/shop"
-
-    def test_a_damaged_registry_is_named(self, run: Run, shop: Memory) -> None:
-        Path(shop.home.projects).mkdir()
-        Path(shop.home.projects, "registry.json").write_text("{")
-        found = run(shop, "projects")
-        assert found.status == 0
-        assert "registry.json" in found.errors
-        assert "registry.json" in run(shop, "projects", "rename", "x").complaint
 
 
 class TestLink:

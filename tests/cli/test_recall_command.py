@@ -51,24 +51,11 @@ def test_who_asks_without_stdin_is_sent_to_search(run: Run, read_only: Memory) -
         assert (found.status, "ask with `memkit search QUERY`" in found.errors) == (2, True)
 
 
-def test_no_question_gives_the_newest(run: Run, read_only: Memory) -> None:
-    for question in ("", " \n"):
-        text = recall(run, read_only, question)
-        assert "2026-11-20 09:00 What is left of the migration?" in text
-
-
-@pytest.mark.parametrize(
-    "question", ["'; rm -rf /", "--help", "$(reboot) `x`", b"\xff\xfe\x00", "x" * 300_000], ids=range(5)
-)
-def test_any_question(run: Run, read_only: Memory, question: str | bytes) -> None:
-    assert recall(run, read_only, question)
-
-
-def test_no_memory(run: Run, fresh: Memory) -> None:
-    for name in DAYS:
-        fresh.path(name).unlink()
-    assert "holds nothing on that" in recall(run, fresh, "port")
-    assert "empty so far" in recall(run, fresh, "")
+def test_any_question(run: Run, read_only: Memory) -> None:
+    for question in ("'; rm -rf /", "--help", "$(reboot) `x`", b"\xff\xfe\x00", "x" * 300_000):
+        assert recall(run, read_only, question)
+    for question in ("", " \n"):  # the newest
+        assert "2026-11-20 09:00 What is left of the migration?" in recall(run, read_only, question)
 
 
 @pytest.mark.parametrize("broken", ["settings", "home", "project"])
@@ -124,6 +111,14 @@ def test_the_first_recall_captures_waiting_events(run: Run, fresh: Memory) -> No
     spool_turn(fresh.home, fresh.project.root, "The quagga is eaten by the lion.")
     assert "eaten by the lion" in recall(run, fresh, "What eats a zebra, a quagga?")
     assert not spool.work(fresh.home)
+    for name in DAYS:
+        fresh.path(name).unlink()
+    for path in Path(fresh.project.memory).glob("*.md"):
+        path.unlink()
+    assert "holds nothing on that" in recall(run, fresh, "port")
+    assert "empty so far" in recall(run, fresh, "")
+    spool_turn(fresh.home, fresh.project.root, "The quagga is eaten by the leopard.", session="other")
+    assert "eaten by the leopard" in recall(run, fresh, "")  # also without a question
 
 
 @pytest.mark.parametrize(
@@ -142,16 +137,6 @@ def test_recall_names_what_is_missing_while_events_wait(
         assert "1 event waits and may hold the answer" in said
         assert ("Note: 1 event" in said) == bool(found)
         assert found in said
-
-
-def test_recall_without_a_question_captures_waiting_events(run: Run, fresh: Memory) -> None:
-    for name in DAYS:
-        fresh.path(name).unlink()
-    spool_turn(fresh.home, fresh.project.root, "The quagga is eaten by the lion.")
-    assert "eaten by the lion" in recall(run, fresh, "")
-    spool_turn(fresh.home, fresh.project.root, "And by the leopard.", session="other")
-    Path(fresh.home.sessions, "other.json").write_text('{"version": 99}')
-    assert "1 event waits and may hold the answer" in recall(run, fresh, "")
 
 
 # The commands that Claude may run unprompted, see `memkit.hook.reading`, read this project's memory only.

@@ -100,25 +100,16 @@ class TestBatch:
         nothing = run(read_only, "search", "--batch", "-", stdin=b"\n\n  \n")
         assert (nothing.status, nothing.output, nothing.errors) == (0, "", "")
 
-    def test_stdin_is_not_echoed(self, run: Run, read_only: Memory) -> None:
+    def test_stdin_is_not_echoed(self, run: Run, read_only: Memory, tmp_path: Path) -> None:
         """It can be any file, and Claude may run this unprompted."""
         secret = b"hunter2-of-a-file\n"
         for line in (secret, b'{"hunter2-of-a-file\n', b'{"query": "hunter2-of-a-file"}'):
             for arguments in ((), ("--explain", "--all"), ("--json",)):
                 found = run(read_only, "search", "--batch", "-", *arguments, stdin=line)
                 assert "hunter2" not in found.output + found.errors
-
-    def test_no_file_is_read(self, run: Run, read_only: Memory, tmp_path: Path) -> None:
-        (tmp_path / "secrets").write_text("hunter2\n")
-        found = run(read_only, "search", "--batch", str(tmp_path / "secrets"))
-        assert found.status == 2
-        assert found.output == ""
-        assert "hunter2" not in found.errors
-
-    def test_bytes_of_any_kind(self, run: Run, read_only: Memory) -> None:
-        data = b'\xef\xbb\xbf{"query": "port"}\r\n\xff\xfe\r\n{"query": "\\ud800"}\r\n'
-        found = run(read_only, "search", "--batch", "-", stdin=data)
-        assert [answer["line"] for answer in found.lines] == [1, 2, 3]
+        (tmp_path / "secrets").write_bytes(secret)
+        found = run(read_only, "search", "--batch", str(tmp_path / "secrets"))  # no file is read
+        assert (found.status, found.output, "hunter2" in found.errors) == (2, "", False)
 
     def test_a_bad_line_is_named(self, run: Run, read_only: Memory) -> None:
         for line in ('{"query": 5}', '{"question": "port"}', "{", '{"query": "a"} {"query": "b"}'):
@@ -126,6 +117,9 @@ class TestBatch:
             assert (found.status, found.lines[0]["line"]) == (1, 1)
             assert found.errors.startswith("memkit: --batch, line 3: expected")
             assert found.errors.count("\n") == 1
+        data = b'\xef\xbb\xbf{"query": "port"}\r\n\xff\xfe\r\n{"query": "\\ud800"}\r\n'  # bytes of any kind
+        found = run(read_only, "search", "--batch", "-", stdin=data)
+        assert [answer["line"] for answer in found.lines] == [1, 2, 3]
 
 
 TODAY = date.today()

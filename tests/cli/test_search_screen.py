@@ -102,16 +102,6 @@ def test_wide_and_narrow_screens(run: Run, memory: Memory, monkeypatch: pytest.M
         assert shown.count("\n") <= 22
 
 
-def test_the_line_that_matches_is_shown_around_the_match(
-    run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    shown = search(run, memory, "which", "proxy", "closes", "web", "sockets")
-    assert "proxy" in shown
-    shown = search(run, memory, "pull", "example.com")
-    assert "         → Pull request: https://example.com/pull/17\n" in shown
-
-
 def test_colors_and_links(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     on_a_terminal(monkeypatch)
     monkeypatch.setenv("COLUMNS", "80")

@@ -139,21 +139,6 @@ def test_a_backup_leaves_it_to_git_and_an_uninstall_keeps_it(run: Run, alex: Per
     assert alex.root / ".git" / team_files.TOKEN_FILE in own.removed
 
 
-def test_a_pointer_names_the_author(jo: Person) -> None:
-    from memkit.pointers.prompts import find_pointers, written_by
-    from memkit.search.ranking import open_searcher
-
-    memory = jo.memory
-    memory.index()
-    searcher = open_searcher(memory.project, memory.home, memory.settings)
-    prompt = "which port does the staging gateway listen on?"
-    (found,) = find_pointers(searcher, prompt, "", set(), written_by(jo.home))
-    assert found.text.startswith("alex-kim-")
-    assert "shared: " in found.text
-    memory.trust_team(is_trusted=False)
-    assert not find_pointers(searcher, prompt, "", set(), written_by(jo.home))
-
-
 def test_trust_asks_on_a_terminal(run: Run, jo: Person) -> None:
     jo.memory.trust_team(is_trusted=False)
     refused = run(jo, "projects", "trust")

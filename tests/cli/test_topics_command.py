@@ -64,15 +64,12 @@ def test_screens(run: Run, grouped: Memory, monkeypatch: pytest.MonkeyPatch, col
         check_screen(f"topics-{shown}-{columns}", found.output)
 
 
-def test_the_first_use_computes_them(run: Run, memory: Memory) -> None:
-    assert not derived_path(memory.project, memory.home, memory.settings).exists()
-    found = run(memory, "topics")
-    assert found.status == 0
-    assert len(found.output.splitlines()) == 1 + 3
-    assert derived_path(memory.project, memory.home, memory.settings).exists()
-
-
-def test_few_entries(run: Run, tmp_path: Path, memory: Memory) -> None:
+def test_few_entries(run: Run, tmp_path: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(extras, "find_spec", lambda name: None if name == "sklearn" else object())
+        complaint = run(memory, "topics").complaint
+    assert "topics need another package; you can run `" in complaint
+    assert "install 'scikit-learn>=" in complaint
     fresh = make_memory(tmp_path / "fresh", days(8), embedder=SubjectEmbedder())  # type: ignore[arg-type]
     assert len(listed(run, fresh)) == 3  # never indexed before
     few = make_memory(tmp_path / "few", days(1), embedder=SubjectEmbedder())  # type: ignore[arg-type]
@@ -169,14 +166,10 @@ def test_a_refresh_has_a_model_name_them(
         assert run(stage.memory, "topics", "rename", name, "", "--json").json["label"] in NAMED
 
 
-def test_an_unknown_topic_and_wrong_usage(run: Run, grouped: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_topic_and_wrong_usage(run: Run, grouped: Memory) -> None:
     assert "there is no topic 'zzz'" in run(grouped, "topics", "show", "zzz").complaint
     for words in ("x", "show", "show a b", "rename a", "search", "show x --all-projects"):
         assert run(grouped, "topics", *words.split()).status == 2
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "sklearn" else object())
-    complaint = run(grouped, "topics").complaint
-    assert "topics need another package; you can run `" in complaint
-    assert "install 'scikit-learn>=" in complaint
 
 
 def test_labels_cannot_steer_the_terminal(run: Run, grouped: Memory) -> None:

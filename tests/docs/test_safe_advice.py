@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
 
 from memkit.cli import _LISTED, cli
 from memkit.doctor import finding_texts
@@ -162,50 +161,30 @@ def test_commands_that_delete_or_spend_ask() -> None:
     assert with_yes - others == ASKING
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_dangerous_advice_is_noticed() -> None:
+    for text in (
         "{…} exists; name another file, or pass --yes to replace it",
-        "this needs confirmation; run it again with --yes",
-        "run `memkit setup -y`",
-        "Run `memkit forget --session x --yes`.",
-        "x keeps them (--everywhere also erases them there)",
-        "{…}raise summarize.daily_usd",
-        "the daily budget is reached; raise summarize.daily_tokens",
+        "this needs confirmation; run it again with --yes", "run `memkit setup -y`",
+        "Run `memkit forget --session x --yes`.", "x keeps them (--everywhere also erases them there)",
+        "{…}raise summarize.daily_usd", "the daily budget is reached; raise summarize.daily_tokens",
         "wait for tomorrow, or raise summarize.daily_usd",
-        "`memkit config set summarize.provider auto` turns them on",
-        "run `memkit index --rebuild`",
-        "log in, or choose another summarize.provider",
-        "the key has no credit; top up your account",
-        "it is damaged; delete {…} and run `memkit index`",
-        "Remove the lock, then try again.",
-        "to end this note, delete the lines that are not JSON",
-        "look at it, and remove it",
-        "run `git rm --cached x`",
-        "use `rm -r {…}`",
-        "try `git clean -fd`",
-        "run `memkit forget` to finish it",
-        "raise the limit with `sudo sysctl x`",
+        "`memkit config set summarize.provider auto` turns them on", "run `memkit index --rebuild`",
+        "log in, or choose another summarize.provider", "the key has no credit; top up your account",
+        "it is damaged; delete {…} and run `memkit index`", "Remove the lock, then try again.",
+        "to end this note, delete the lines that are not JSON", "look at it, and remove it",
+        "run `git rm --cached x`", "use `rm -r {…}`", "try `git clean -fd`",
+        "run `memkit forget` to finish it", "raise the limit with `sudo sysctl x`",
         "you can erase it with `memkit uninstall --everything`",
-    ],
-)
-def test_dangerous_advice_is_noticed(text: str) -> None:
-    assert offenses(text)
+    ):  # fmt: skip
+        assert offenses(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Run restore without --yes to change these:",
-        "run it with --yes in a terminal of your own",
+def test_harmless_text_is_not() -> None:
+    for text in (
+        "Run restore without --yes to change these:", "run it with --yes in a terminal of your own",
         "the daily budget is reached; raise summarize.daily_tokens in a terminal of your own",
-        "`memkit config set summarize.provider none` turns them off",
-        "Forget this for good?",
-        "`memkit summarize` does it now",
-        "it was removed; run `memkit index`",
-        "what memkit would delete: nothing",
-        "ask the user to delete it",
-    ],
-)
-def test_harmless_text_is_not(text: str) -> None:
-    assert offenses(text) == []
+        "`memkit config set summarize.provider none` turns them off", "Forget this for good?",
+        "`memkit summarize` does it now", "it was removed; run `memkit index`",
+        "what memkit would delete: nothing", "ask the user to delete it",
+    ):  # fmt: skip
+        assert offenses(text) == []

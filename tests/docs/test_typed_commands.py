@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
 
 from memkit.cli import cli
 
@@ -107,17 +106,12 @@ def test_commands_are_known() -> None:
     assert len(found) > 200
 
 
-@pytest.mark.parametrize(
-    ("line", "wrong"),
-    [
-        ("`memkit search QUERY --all`", ""),
-        ("    memkit transcript --turn 8b52f4fb   # the original", ""),
+def test_a_wrong_one_is_noticed() -> None:
+    for line, wrong in (
+        ("`memkit search QUERY --all`", ""), ("    memkit transcript --turn 8b52f4fb   # the original", ""),
         ("`memkit serach x`", "no command serach"),
         ("    $ memkit search x --everything", "no option --everything"),
         ("`memkit search x --mode guess`", "no such value for --mode"),
-        ("`memkit service stat`", "no 'stat'"),
-        ("`memkit status now`", "'now' is one too many"),
-    ],
-)
-def test_a_wrong_one_is_noticed(line: str, wrong: str) -> None:
-    assert [complaint(words) for words in typed(line)] == [wrong]
+        ("`memkit service stat`", "no 'stat'"), ("`memkit status now`", "'now' is one too many"),
+    ):  # fmt: skip
+        assert [complaint(words) for words in typed(line)] == [wrong]

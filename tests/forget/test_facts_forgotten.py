@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
+from memkit.forget.selection import ForgetSelection, of_days, of_session
 from memkit.index import open_chunks
 from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange
 from memkit.journal.files import keep_replaced
@@ -131,14 +131,13 @@ def test_a_fact_is_erased_with_its_note_even_if_the_note_moved(remembered: Remem
     assert "A carrot." in memory(remembered)
 
 
-@pytest.mark.parametrize("what", ["session", "days", "everything"])
+@pytest.mark.parametrize("what", ["session", "days"])
 def test_facts_of_a_period_are_erased(remembered: Remembered, what: str) -> None:
     stage = remembered.stage
     compact(remembered, fact(f"A {WORD}.", turns=(remembered.turns[1],)))
     selection = {
         "session": of_session(stage.project, stage.home, SESSION[:6], NOW),
         "days": of_days(stage.project, stage.home, DAY, DAY, NOW + 86_400),
-        "everything": of_everything(stage.project, stage.home, NOW + 86_400),
     }[what]
     assert remembered.forget(selection) == []
     assert remembered.holders() == []

@@ -288,6 +288,14 @@ def test_tombstones_hold_no_text_and_are_not_read_as_empty(remembered: Remembere
     path = Path(remembered.stage.home.forgotten)
     remembered.forget(remembered.select(remembered.turns[1]))
     assert path.stat().st_mode & 0o777 == 0o600
+    tombstones, first = Tombstones(remembered.stage.home), remembered.turns[0]
+    before = tombstones.forgotten().turns
+    tombstones.begin(Forgotten(turns=frozenset({first})))  # they add up
+    assert tombstones.begin(Forgotten(grips=frozenset({"b"}))).turns == {first}
+    tombstones.finish()
+    tombstones.begin(Forgotten(turns=frozenset({"cccccccc"})))
+    assert tombstones.forgotten().turns == before | {first, "cccccccc"}
+    assert tombstones.unfinished() == Forgotten(turns=frozenset({"cccccccc"}))
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "version": VERSION + 1}))
     with pytest.raises(NewerFileError, match="newer memkit"):
@@ -335,16 +343,6 @@ def test_a_prompt_of_a_forgotten_minute_stays_out(remembered: Remembered) -> Non
     assert (captured.turns, captured.left_out) == (1, 1)
     assert remembered.holders() == []
     assert remembered.holders("celery") != []
-
-
-def test_tombstones_add_up(remembered: Remembered) -> None:
-    tombstones = Tombstones(remembered.stage.home)
-    tombstones.begin(Forgotten(turns=frozenset({"aaaaaaaa"})))
-    assert tombstones.begin(Forgotten(grips=frozenset({"b"}))).turns == {"aaaaaaaa"}
-    tombstones.finish()
-    tombstones.begin(Forgotten(turns=frozenset({"cccccccc"})))
-    assert tombstones.forgotten().turns == {"aaaaaaaa", "cccccccc"}
-    assert tombstones.unfinished() == Forgotten(turns=frozenset({"cccccccc"}))
 
 
 # Forgetting reaches the rows on a Chroma server, and says so while it cannot.
@@ -413,10 +411,6 @@ def test_a_forgotten_turn_is_in_no_timeline(remembered: Remembered) -> None:
     assert "carrot" in after and "parsnip" in after
     assert kept(remembered) == [month]
     assert remembered.holders() == []
-
-
-def test_a_forgotten_day_leaves_no_month(remembered: Remembered) -> None:
-    look(remembered)
     day, stage = date.fromisoformat(remembered.day.stem), remembered.stage
     assert remembered.forget(of_days(stage.project, stage.home, day, day, time.time())) == []
     assert "carrot" not in look(remembered)

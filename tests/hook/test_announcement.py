@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,6 +81,15 @@ def test_the_first_session_says_it_once(user: Stage) -> None:
     assert start(user) == ""
     assert not (user.root / "claude-ran").exists()
     assert user.errors() == ""
+    read = 1_000_000 / (1 + ANSWER_SHARE)  # its price is that of the list
+    usage = TokenUsage(round(read), round(read * ANSWER_SHARE))
+    assert price("claude-cli", DEFAULT_MODEL, usage) == pytest.approx(USD_PER_MILLION, abs=0.005)
+    assert Settings().summarize.daily_tokens == DEFAULT_TOKENS
+    shutil.rmtree(user.home)
+    user.home.mkdir(mode=0o700)
+    (user.home / "summaries").write_text("a file")  # what cannot be recorded comes again
+    assert start(user) == start(user) == LINE
+    assert "SessionStart" in user.errors()
 
 
 def test_a_session_that_nobody_sees_does_not_count(user: Stage) -> None:
@@ -123,21 +133,6 @@ def test_the_line_heeds_published_settings(user: Stage) -> None:
     os.unlink(Home(str(user.home)).announced)
     configure(user, "[summarize]\ndaily_tokens = 700000\n", publish=True)
     assert "at most 700,000 tokens a day (about $1.00 with Haiku" in start(user)
-
-
-def test_a_line_that_cannot_be_recorded_comes_again(user: Stage) -> None:
-    user.home.mkdir(mode=0o700)
-    (user.home / "summaries").write_text("a file")
-    assert start(user) == LINE
-    assert start(user) == LINE
-    assert "SessionStart" in user.errors()
-
-
-def test_the_price_is_that_of_the_list() -> None:
-    read = 1_000_000 / (1 + ANSWER_SHARE)
-    usage = TokenUsage(round(read), round(read * ANSWER_SHARE))
-    assert price("claude-cli", DEFAULT_MODEL, usage) == pytest.approx(USD_PER_MILLION, abs=0.005)
-    assert Settings().summarize.daily_tokens == DEFAULT_TOKENS
 
 
 def test_the_first_prompt_of_a_home_says_that_memkit_records(stage: Stage) -> None:

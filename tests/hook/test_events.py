@@ -412,13 +412,6 @@ def test_it_is_said_once(stage: Stage, folder: Path) -> None:
     assert stage.errors() == ""
 
 
-def test_sessions_whose_events_wait_do_not_count(stage: Stage, folder: Path) -> None:
-    """As the session that installed memkit, while the environment is being built."""
-    for name in ("a", "b"):
-        stage.run("stop", stage.event("Stop", transcript_path=str(folder / f"{name}.jsonl")))
-    assert "1 earlier session of this project" in start_in(stage, folder)["systemMessage"]
-
-
 @pytest.mark.parametrize(
     "transcript", ["", "own.jsonl", "/own.jsonl", "/a/../own.jsonl", "/a/b c/own.jsonl"]
 )
@@ -444,12 +437,6 @@ def decision(stage: Stage, given: object, tool: str = "Bash") -> str:
     return str(answer["hookSpecificOutput"]["permissionDecision"]) if answer else ""
 
 
-def test_the_hook_answers_either_way(stage: Stage) -> None:
-    assert decision(stage, {"command": READING[0], "description": "Look"}) == "allow"
-    assert decision(stage, {"command": SHELL_TRICKS[0]}) == ""
-    assert not stage.home.exists()
-
-
 def test_the_memory_of_another_directory_is_left_to_the_client(stage: Stage) -> None:
     (stage.root / "other").mkdir()
     (stage.project / "sub").mkdir()
@@ -462,6 +449,9 @@ def test_the_memory_of_another_directory_is_left_to_the_client(stage: Stage) -> 
 
 
 def test_what_changes_how_a_command_runs_is_left_to_the_client(stage: Stage) -> None:
+    assert decision(stage, {"command": READING[0], "description": "Look"}) == "allow"
+    assert decision(stage, {"command": SHELL_TRICKS[0]}) == ""
+    assert not stage.home.exists()
     command = "memkit search x"
     for field in ("dangerouslyDisableSandbox", "run_in_background", "unknown"):
         assert decision(stage, {"command": command, field: True}) == ""
@@ -531,19 +521,7 @@ def test_a_session_in_the_user_s_home_writes_nothing_there(stage: Stage) -> None
     assert stage.errors() == ""
 
 
-def test_a_linked_directory_s_events_go_to_the_other(stage: Stage) -> None:
-    projects = stage.home / "projects"
-    projects.mkdir(parents=True)
-    other = stage.root / "other"
-    other.mkdir()
-    registry = {"version": 1, "links": {str(stage.project): str(other)}, "names": {}, "moves": {}}
-    (projects / "registry.json").write_text(json.dumps(registry))
-    stage.run("stop", stage.event("Stop", last_assistant_message="Hi."))
-    (record,) = stage.spooled()
-    assert (record["project"], record["cwd"]) == (str(other), str(stage.project))
-
-
-def test_what_was_checked_out_when_a_turn_ended(stage: Stage) -> None:
+def test_what_was_checked_out_and_where_a_linked_directory_s_events_go(stage: Stage) -> None:
     git = ["git", "-C", str(stage.project), "-c", "user.name=a", "-c", "user.email=a@example.com"]
     for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
         subprocess.run([*git, *arguments], check=True)
@@ -553,3 +531,11 @@ def test_what_was_checked_out_when_a_turn_ended(stage: Stage) -> None:
     assert "commit" not in by_event["SessionStart"]
     assert by_event["Stop"]["commit"] == head(str(stage.project)).commit
     assert len(by_event["Stop"]["commit"]) == 12
+    projects, other = stage.home / "projects", stage.root / "other"
+    projects.mkdir(parents=True, exist_ok=True)
+    other.mkdir()
+    registry = {"version": 1, "links": {str(stage.project): str(other)}, "names": {}, "moves": {}}
+    (projects / "registry.json").write_text(json.dumps(registry))
+    stage.run("stop", stage.event("Stop", last_assistant_message="Hi.", session_id="linked"))
+    (record,) = [record for record in stage.spooled() if record["session"] == "linked"]
+    assert (record["project"], record["cwd"]) == (str(other), str(stage.project))

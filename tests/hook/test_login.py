@@ -97,11 +97,9 @@ def test_files_that_are_not_regular_or_not_readable(tmp_path: Path) -> None:
     assert is_logged_in(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("raw", "own", "elsewhere"),
-    [
-        ({}, {}, False),
-        ({"ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}, {}, False),
+def test_a_session_may_send_its_text_elsewhere(tmp_path: Path) -> None:
+    for raw, own, elsewhere in (
+        ({}, {}, False), ({"ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}, {}, False),
         ({"ANTHROPIC_BASE_URL": "https://gateway.example"}, {}, True),
         ({"ANTHROPIC_BASE_URL": "https://gateway.example"}, {"ANTHROPIC_BASE_URL": "https://gateway.example"}, False),
         ({"ANTHROPIC_BASE_URL": "https://theirs.example"}, {"ANTHROPIC_BASE_URL": "https://gateway.example"}, True),
@@ -110,12 +108,7 @@ def test_files_that_are_not_regular_or_not_readable(tmp_path: Path) -> None:
         ({"CLAUDE_CODE_USE_BEDROCK": ""}, {"CLAUDE_CODE_USE_BEDROCK": "1"}, True),
         ({"CLAUDE_CODE_USE_BEDROCK": "1"}, {}, True),
         ({"CLAUDE_CODE_USE_BEDROCK": "1"}, {"CLAUDE_CODE_USE_BEDROCK": 1}, False),
-        ({"CLAUDE_CODE_USE_BEDROCK": ""}, {}, False),
-        ({"ANTHROPIC_API_KEY": "sk-1"}, {}, False),
-    ],
-)
-def test_a_session_may_send_its_text_elsewhere(
-    tmp_path: Path, raw: dict[str, str], own: dict[str, Any], elsewhere: bool
-) -> None:
-    put(tmp_path, ".claude/settings.json", {"env": own})
-    assert login.sends_elsewhere(raw, {"HOME": str(tmp_path)}) is elsewhere
+        ({"CLAUDE_CODE_USE_BEDROCK": ""}, {}, False), ({"ANTHROPIC_API_KEY": "sk-1"}, {}, False),
+    ):  # fmt: skip
+        put(tmp_path, ".claude/settings.json", {"env": own})
+        assert login.sends_elsewhere(raw, {"HOME": str(tmp_path)}) is elsewhere

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit import anchors
-from memkit.conversation.turn import ToolCall, Turn
+from memkit.conversation.turn import Turn
 from memkit.hook.entries import (
     ANSWER_CHARACTERS,
     OwnEntries,
@@ -139,28 +139,22 @@ def test_the_limit_holds_and_entries_are_whole(
         assert quoted
 
 
-def test_an_answer_is_found_whatever_precedes_it(memory: Memory) -> None:
-    prompt = "Run this:\n\n```sh\n# a comment\n## another\n```\n\nand say **Answered** or\n\n**Did** it"
-    answer = "All fine.\n\n```\n# done\n```\n\n" + "It is long. " * 60
-    turn = Turn("8ad3df7f", "s", prompt, NOON, 0, 1, answer=answer, tools=[ToolCall("Bash", {"command": "x"}, "y")])
-    memory.journal.write([make_digest(turn, memory.project.root, str)])
-    ((heading, answer),) = memory.entries()
-    assert heading == "12:00 Run this: and say Answered or"
-    assert answer.startswith("All fine. ``` # done ``` It is long.")
-    assert answer.endswith(" …")
-    assert len(answer) <= ANSWER_CHARACTERS
-
-
 def test_text_by_the_user_bounds_no_entry(memory: Memory) -> None:
     memory.add("one", "1")
     memory.add("two", "", hours=1)
+    prompt = "Run this:\n\n```sh\n# a comment\n## another\n```\n\nand say **Answered** or\n\n**Did** it"
+    memory.add(prompt, "All fine.\n\n```\n# done\n```\n\n" + "It is long. " * 60, hours=2)
+    heading, answer = memory.entries()[-1]
+    assert heading == "14:00 Run this: and say Answered or"
+    assert answer.startswith("All fine. ``` # done ``` It is long.") and answer.endswith(" …")
+    assert len(answer) <= ANSWER_CHARACTERS
     text = memory.day.read_text().replace("**Answered** 1", "# My heading\n\n**Answered** 1")
     memory.day.write_bytes(text.encode() + b"\n## 15:00 Mine\n\n\xff own words\n### 16:00 no turn\n")
     for name in ("notes.md", "2026-11-20.md.bak", "x2026-11-20.md", ".2026-11-21.md.tmp"):
         (memory.day.parent / name).write_text("### 12:00 x <!-- turn:a -->\n")
     (memory.day.parent / "2026-11-21.md").mkdir()
     assert days(memory.project) == ["2026-11-20"]
-    assert memory.entries() == [("12:00 one", "1"), ("13:00 two", "")]
+    assert memory.entries()[:2] == [("12:00 one", "1"), ("13:00 two", "")]
 
 
 def test_a_title_replaces_a_prompt_that_says_nothing(memory: Memory) -> None:
@@ -267,10 +261,10 @@ def test_the_first_sentence_that_says_something() -> None:
         assert first_sentence(answer) == sentence
 
 
-@pytest.mark.parametrize("blank", [" ", "\n", "🎯 "])
-def test_a_megabyte_of_blanks_takes_linear_time(blank: str) -> None:
-    assert first_sentence(f"Perfect!{blank * 500_000}It listens on 7443.") == "It listens on 7443."
-    assert first_sentence(f"It listens{blank * 500_000}on 7443.") == "It listens on 7443."
+def test_a_megabyte_of_blanks_takes_linear_time() -> None:
+    for blank in (" ", "\n", "🎯 "):
+        assert first_sentence(f"Perfect!{blank * 500_000}It listens on 7443.") == "It listens on 7443."
+        assert first_sentence(f"It listens{blank * 500_000}on 7443.") == "It listens on 7443."
 
 
 def test_prompts_that_say_nothing() -> None:

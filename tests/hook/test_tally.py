@@ -90,11 +90,6 @@ def test_nobody_else_gets_it(stage: Stage) -> None:
     assert start(stage)
 
 
-def test_a_strangers_title_is_not_shown(stage: Stage) -> None:
-    write_day(stage, "2026-09-20", "## 09:00 Run this now <!-- session:a -->", is_own=False)
-    assert start(stage) == "memkit: 1 session on 1 day; last: 2026-09-20 09:00"
-
-
 def test_a_hostile_title_is_one_short_printable_line(stage: Stage) -> None:
     for title in ("\x1b[31mred\x07", "a\u202eb\u2028c", "x" * 10_000, "?", "a <!-- b -->"):
         write_day(stage, "2026-09-20", f"## 09:00 {title} <!-- session:a -->")
@@ -103,6 +98,8 @@ def test_a_hostile_title_is_one_short_printable_line(stage: Stage) -> None:
         assert line.isprintable()
         assert len(line) < 120
         greeted(stage, NOON)
+    write_day(stage, "2026-09-21", "## 09:00 Run this now <!-- session:b -->", is_own=False)  # of a stranger
+    assert start(stage).endswith("last: 2026-09-21 09:00")
 
 
 _LINES = st.sampled_from(
@@ -138,15 +135,12 @@ def test_a_large_memory_is_counted_in_several_goes(stage: Stage, monkeypatch: py
         write_day(stage, f"2026-09-0{day}", f"## 09:00 x <!-- session:{day} -->", "text " * 20)
     home, project = Home(str(stage.home)), Project(str(stage.project))
     assert [tally(home, project).words for _ in range(3)] == ["1+ sessions", "2+ sessions", "3 sessions"]
-
-
-def test_a_day_of_two_files_is_one_day(stage: Stage) -> None:
-    """Where git tracks the file of a day, private turns go to another."""
-    write_day(stage, "2026-09-20", "## 09:00 x <!-- session:a turn:1 -->", "### 09:05 Note: y <!-- note:2 -->")
-    path = write_day(stage, "2026-09-21", "## 09:00 x <!-- session:a -->", "### 10:00 z <!-- turn:3 -->")
-    path.with_name("2026-09-21.local.md").write_text("# 2026-09-21\n\n### 11:00 z <!-- turn:4 -->\n")
-    found = full_tally(Home(str(stage.home)), Project(str(stage.project)))
-    assert found == (1, 2, 3, 1, "2026-09-20", "2026-09-21", "11:00", True)
+    # Where git tracks the file of a day, private turns go to another: a day of two files is one day.
+    path = write_day(stage, "2026-09-03", "## 09:00 x <!-- session:3 -->", "### 10:00 Note: y <!-- note:2 -->", "### 10:05 z <!-- turn:3 -->")
+    path.with_name("2026-09-03.local.md").write_text("# 2026-09-03\n\n### 11:00 z <!-- turn:4 -->\n")
+    assert full_tally(home, project) == (3, 3, 2, 1, "2026-09-01", "2026-09-03", "11:00", True)
+    noon = time.mktime((2026, 9, 3, 12, 0, 0, 0, 0, -1))
+    assert status_line(home, {"cwd": str(stage.project)}, noon) == "memkit 3 sessions · last 11:00"
 
 
 # `memkit statusline`, as Claude Code runs it.
@@ -182,13 +176,6 @@ def test_the_line(stage: Stage) -> None:
     assert show(stage, given) == "memkit off\n"
 
 
-def test_today_has_the_time(stage: Stage) -> None:
-    write_day(stage, "2026-09-20", "## 09:00 Ports <!-- session:a -->", "### 14:02 Port? <!-- turn:1 -->")
-    noon = time.mktime((2026, 9, 20, 12, 0, 0, 0, 0, -1))
-    given = {"cwd": str(stage.project)}
-    assert status_line(Home(str(stage.home)), given, noon) == "memkit 1 session · last 14:02"
-
-
 def test_bad_input_disturbs_nobody(stage: Stage) -> None:
     for data in (
         b"", b"{", b"[1]", b"\xff\x00", b'{"cwd": 5, "workspace": ["x"], "session_id": {}}',
@@ -198,14 +185,11 @@ def test_bad_input_disturbs_nobody(stage: Stage) -> None:
         assert show(stage, data) in ("", "memkit: no sessions yet\n")
 
 
-def test_a_home_that_cannot_be_written(stage: Stage) -> None:
+def test_a_home_that_cannot_be_written_and_closed_streams(stage: Stage) -> None:
     stage.home.write_text("not a directory")
     (stage.project / ".memkit" / "memory").mkdir(parents=True)
     (stage.project / ".memkit" / "memory" / "2026-09-20.md").write_text("## 09:00 x <!-- session:a -->\n")
     assert show(stage, {"cwd": str(stage.project)}) == "memkit 1 session · last 2026-09-20\n"
-
-
-def test_closed_streams(stage: Stage) -> None:
     command = f'"{sys.executable}" -I "{REPOSITORY}/bin/memkit" statusline'
     for redirection in ("<&-", ">&-", "<&- >&- 2>&-"):
         done = subprocess.run(["sh", "-c", f"{command} {redirection}"], env=stage.environment, input=b"{}", check=False)

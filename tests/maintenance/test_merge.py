@@ -73,6 +73,10 @@ def test_a_day_takes_its_place() -> None:
     assert merged(text, NOON) == (0, text)
     assert merged(MORNING, NOON)[1] == text  # in either order
     assert merged("# 2026-11-20", MORNING) == (3, MORNING)
+    count, text = merged(NOON, NOTED)  # notes, too
+    assert count == 3
+    assert text.index("turn:33333333") < text.index("note:55555555") < text.index("turn:44444444")
+    assert merged(text, NOTED) == (0, text)
 
 
 def test_turns_that_are_there_stay_as_they_are() -> None:
@@ -258,15 +262,6 @@ def test_rollups_of_both_become_one(stage: Stage, other: Project) -> None:
 
 
 NOTED = MORNING + "\n## 10:00 Note: tabs <!-- note:55555555 -->\ntabs\n"
-
-
-def test_notes_come_in_their_place() -> None:
-    count, text = merged(NOON, NOTED)
-    assert count == 3
-    assert text.index("turn:33333333") < text.index("note:55555555") < text.index("turn:44444444")
-    assert merged(text, NOTED) == (0, text)
-    only = "# 2026-11-20\n\n## 10:00 Note: tabs <!-- note:55555555 -->\ntabs\n"
-    assert merged("# 2026-11-20", only) == (0, only)
 
 
 def test_a_merge_brings_no_forgotten_entries(stage: Stage, other: Project) -> None:

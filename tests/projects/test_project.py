@@ -49,14 +49,6 @@ def found(directory: Path) -> Path:
     return Path(Project.containing(str(directory)).root)
 
 
-def test_no_repository(root: Path) -> None:
-    (root / "a" / "b").mkdir(parents=True)
-    (root / "link").symlink_to(root / "a" / "b")
-    assert found(root / "a" / "b") == root / "a" / "b"
-    assert found(root / "link") == root / "a" / "b"
-    assert found(root / "gone") == root / "gone"
-
-
 def test_worktrees_share_the_memory_of_the_main_one(root: Path) -> None:
     main = repository(root / "main")
     (main / "src" / "deep").mkdir(parents=True)
@@ -79,6 +71,10 @@ def test_a_git_file_that_leads_nowhere(root: Path) -> None:
     for content in (b"", b"gitdir:", b"gitdir: nowhere", b"gitdir: a\0b", b"\xff\xfe", b"gitdir: /dev/null", b"x" * 10_000):
         (root / ".git").write_bytes(content)
         assert found(root / "sub") == root
+    (root / ".git").unlink()
+    (root / "link").symlink_to(root / "sub")
+    for name, place in (("sub", "sub"), ("link", "sub"), ("gone", "gone")):  # no repository
+        assert found(root / name) == root / place
 
 
 def test_a_worktree_whose_way_back_is_damaged(root: Path) -> None:
@@ -292,13 +288,10 @@ def test_marks_of_projects_to_index(home: Home) -> None:
     assert unindexed.names(home)
     assert unindexed.roots(home) == []
     assert not unindexed.names(home)
-
-
-def test_a_mark_that_is_set_during_a_pass_stays(home: Home) -> None:
     unindexed.mark(home, "/a")
     unindexed.claim(home, "/a")
     assert unindexed.roots(home) == ["/a"]  # the pass may be killed
-    unindexed.mark(home, "/a")
+    unindexed.mark(home, "/a")  # during the pass
     unindexed.clear(home, "/a")
     assert unindexed.roots(home) == ["/a"]
     unindexed.claim(home, "/a")

@@ -97,7 +97,7 @@ def test_letter_case_where_it_does_not_matter(root: Path, monkeypatch: pytest.Mo
         assert project_module._as_stored(str(root / name)) == str(root / "Work" / "Shop")
 
 
-def test_a_bare_place_is_no_project(home: Home, user: Path, root: Path) -> None:
+def test_a_bare_place_is_no_project(home: Home, user: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places = set()
     for place in ("/", "/tmp", "~", "~/.."):
         directory = os.path.realpath(os.path.expanduser(place))
@@ -112,9 +112,6 @@ def test_a_bare_place_is_no_project(home: Home, user: Path, root: Path) -> None:
     with changing(home) as registry:
         registry.link(str(user), str(notes))
     assert remembered(user, home) == str(notes)
-
-
-def test_a_temporary_directory_of_another_name(root: Path, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "scratch" / "work").mkdir(parents=True)
     monkeypatch.setenv("TMPDIR", str(root / "scratch"))
     assert os.path.dirname(remembered(root / "scratch", home)) == home.projects
@@ -135,18 +132,15 @@ def test_a_home_under_version_control_absorbs_no_project(user: Path, home: Home)
     assert remembered(shop / "src", home) == str(shop)
 
 
-def test_the_memory_home_is_no_project(home: Home) -> None:
-    Path(home.log).mkdir(parents=True)
-    kept = remembered(home.root, home)
-    assert os.path.dirname(kept) == home.projects
-    assert remembered(home.log, home) == remembered(home.memory, home) == kept
-
-
 def test_the_users_memory_is_separate_from_that_of_the_home_directory(user: Path, home: Home) -> None:
     """With the usual memory home the one would lie where the other would."""
     assert Project(str(user)).memory == home.memory
     assert Project.remembering(str(user), home).memory != home.memory
     assert Project.at_root(home.root, home).memory == home.memory
+    Path(home.log).mkdir(parents=True)
+    kept = remembered(home.root, home)  # the memory home is no project
+    assert os.path.dirname(kept) == home.projects
+    assert remembered(home.log, home) == remembered(home.memory, home) == kept
 
 
 def test_a_renamed_repository_is_found_under_its_new_path(root: Path, home: Home) -> None:
@@ -176,14 +170,6 @@ def test_names_and_links_move_along(root: Path, home: Home) -> None:
     assert Registry.read(home).name_of(str(root / "second")) == "Shop"
 
 
-def test_two_clones_do_not_take_each_other_s_turns(root: Path, home: Home) -> None:
-    one, two = repository(root / "one", REMOTE), repository(root / "two", REMOTE)
-    for path in (one, two, one):
-        identity(Project(str(path)), home)
-    assert (remembered(one, home), remembered(two, home)) == (str(one), str(two))
-    assert Registry.read(home).moves == {}
-
-
 def test_a_link_shares_a_memory(root: Path, home: Home) -> None:
     one, two, three = (repository(root / name) for name in ("one", "two", "three"))
     with changing(home) as registry:
@@ -193,6 +179,11 @@ def test_a_link_shares_a_memory(root: Path, home: Home) -> None:
     with changing(home) as registry:
         registry.link(str(two), str(three))
     assert {remembered(path, home) for path in (one, two, three)} == {str(three)}
+    odd = os.path.join(root, os.fsdecode(b"b\xff d"))  # of any bytes
+    os.mkdir(odd)
+    with changing(home) as registry:
+        registry.link(str(root), odd)
+    assert remembered(root, home) == odd
 
 
 def test_a_damaged_registry_breaks_no_hook(root: Path, home: Home) -> None:
@@ -218,11 +209,3 @@ def test_a_newer_registry_is_not_overwritten(root: Path, home: Home) -> None:
     first.rename(root / "second")
     assert identity(Project(str(root / "second")), home) == name
     assert Path(registry_path(home)).read_text() == content
-
-
-def test_paths_of_any_bytes(root: Path, home: Home) -> None:
-    odd = os.path.join(root, os.fsdecode(b"b\xff d"))
-    os.mkdir(odd)
-    with changing(home) as registry:
-        registry.link(str(root), odd)
-    assert remembered(root, home) == odd
