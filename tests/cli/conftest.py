@@ -76,14 +76,10 @@ def holders(word: str, *directories: str) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def read_only(
-    tmp_path_factory: pytest.TempPathFactory, model_home: Home, real_embedder: Embedder
-) -> Memory:
+def read_only(tmp_path_factory: pytest.TempPathFactory, model_home: Home, real_embedder: Embedder) -> Memory:
     """Three days of memory, indexed with the real model. Not to be changed."""
     root = tmp_path_factory.mktemp("remembered")
-    memory = make_memory(
-        root, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
-    )
+    memory = make_memory(root, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models)
     memory.sync()
     return memory
 
@@ -99,9 +95,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
 @pytest.fixture
 def fresh(tmp_path: Path, model_home: Home, real_embedder: Embedder) -> Memory:
     """The same, not indexed yet, for a test to change."""
-    return make_memory(
-        tmp_path, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
-    )
+    return make_memory(tmp_path, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models)
 
 
 @pytest.fixture(autouse=True)
@@ -154,9 +148,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 def spawn() -> Run:
     """Runs a command in a process of its own."""
 
-    def run_there(
-        memory: Memory, *arguments: str, stdin: bytes = b"", **variables: str
-    ) -> Outcome:
+    def run_there(memory: Memory, *arguments: str, stdin: bytes = b"", **variables: str) -> Outcome:
         done = subprocess.run(
             [sys.executable, "-m", "memkit", *arguments], cwd=memory.project.root, env=environment(memory, **variables),
             input=stdin, capture_output=True, timeout=120, check=False,

@@ -196,9 +196,7 @@ def test_a_restore_follows_no_link_out_of_the_memory(
     assert (tmp_path / "mine").read_text() == "mine"
 
 
-def test_a_killed_restore_can_run_again(
-    run_lexical: Run, memory: Memory, tmp_path: Path
-) -> None:
+def test_a_killed_restore_can_run_again(run_lexical: Run, memory: Memory, tmp_path: Path) -> None:
     fill(memory)
     backup = tmp_path / "b.tar.zst"
     run_lexical(memory, "backup", str(backup))

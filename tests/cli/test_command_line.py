@@ -184,9 +184,7 @@ def test_settings_that_are_broken(run: Run, fresh: Memory) -> None:
     assert run(fresh, "config", "get", "search.k").output == "3\n"
 
 
-def test_a_refused_project_setting_is_reported_once_and_stops_nothing(
-    run: Run, fresh: Memory
-) -> None:
+def test_a_refused_project_setting_is_reported_once_and_stops_nothing(run: Run, fresh: Memory) -> None:
     Path(fresh.project.root, ".memkit.toml").write_text("index.uri = 'cloud'\n[search]\nk = 2\n")
     found = run(fresh, "search", "--json", "--all", "the service")
     assert found.status == 0
@@ -200,12 +198,9 @@ def test_results_into_a_closed_pipe(read_only: Memory, tmp_path: Path) -> None:
     questions.write_text("port\n" * 40)
     process = subprocess.Popen(
         [sys.executable, "-m", "memkit", "search", "--mode", "lexical", "--batch", "-"],
-        stdin=questions.open(),
-        cwd=read_only.project.root,
-        env=environment(read_only),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+        stdin=questions.open(), cwd=read_only.project.root, env=environment(read_only),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
     assert process.stdout is not None
     assert process.stderr is not None
     assert process.stdout.readline().startswith(b'{"line"')
@@ -353,16 +348,14 @@ def test_bash(tmp_path: Path, typed: list[str], offered: list[str]) -> None:
     done = subprocess.run(
         ["bash", "--norc", "--noprofile", "-c", script],
         env={
-            **os.environ,
-            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(REPOSITORY),
-            "MEMKIT_HOME": str(tmp_path / "home"),
+            **os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(REPOSITORY), "MEMKIT_HOME": str(tmp_path / "home"),
         },
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == offered
     assert not (tmp_path / "home").exists()

@@ -107,18 +107,12 @@ def test_following(fresh: Memory) -> None:
     log.parent.mkdir()
     log.write_text("before\n")
     following = subprocess.Popen(
-        [sys.executable, "-u", "-m", "memkit", "logs", "--follow"],
-        cwd=fresh.project.root,
-        env=environment(fresh),
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+        [sys.executable, "-u", "-m", "memkit", "logs", "--follow"], cwd=fresh.project.root,
+        env=environment(fresh), stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert following.stdout is not None
     try:
-        assert [following.stdout.readline() for _ in range(2)] == [
-            "==> memkit.log <==\n",
-            "before\n",
-        ]
+        assert [following.stdout.readline() for _ in range(2)] == ["==> memkit.log <==\n", "before\n"]
 
         def expect(text: str) -> None:
             assert following.stdout is not None

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -78,15 +77,6 @@ class TestExpand:
         assert turn is not None
         assert "(its transcript is no longer on this machine)" in found.output
 
-    def test_long_lines(self, run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-        fresh.write("n.md", f"# Yaks\n\n{'A yak grazes on the high meadow. ' * 8}\n\n    code  stays\n")
-        identifier = run(fresh, "search", "--json", "yak").json["results"][0]["id"]
-        assert max(map(len, run(fresh, "expand", identifier).output.splitlines())) > 200
-        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-        shown = run(fresh, "expand", identifier).output.splitlines()
-        assert max(len(line) for line in shown if "/" not in line) <= 80
-        assert "    code  stays" in shown
-
     def test_not_there(self, run: Run, read_only: Memory, fresh: Memory) -> None:
         hint = "`memkit search` prints IDs, and finds text that has changed since"
         for identifier in ("zz", "", "0" * 64, "é"):
@@ -150,9 +140,7 @@ class TestTranscript:
             assert said in run(shared, "transcript", *arguments).complaint
 
     @pytest.mark.parametrize("name", [SESSION, SESSION[:8], "PATH"])
-    def test_gone_but_archived(
-        self, run: Run, imported: Memory, tmp_path: Path, name: str
-    ) -> None:
+    def test_gone_but_archived(self, run: Run, imported: Memory, tmp_path: Path, name: str) -> None:
         path = transcript_of(imported)
         arguments = [str(path) if name == "PATH" else name]
         whole = run(imported, "transcript", *arguments).output
@@ -173,9 +161,7 @@ class TestTranscript:
         gone = "no such transcript" if name == "PATH" else "no transcript of session"
         assert gone in run(imported, "transcript", *arguments).complaint
 
-    def test_expand_of_an_archived_session(
-        self, run: Run, imported: Memory, tmp_path: Path
-    ) -> None:
+    def test_expand_of_an_archived_session(self, run: Run, imported: Memory, tmp_path: Path) -> None:
         identifier = run(imported, "search", "--json", "second").json["results"][0]["id"]
         section = run(imported, "expand", "--json", identifier).json["sections"][0]
         assert (section["transcript"], section["session"]) == (str(transcript_of(imported)), SESSION)
@@ -223,9 +209,7 @@ class TestTranscript:
         assert archive.damaged(SESSION) == 0
         assert archive.turns(SESSION) == turns
 
-    def test_long_output_is_cut_for_people_only(
-        self, run: Run, fresh: Memory, tmp_path: Path
-    ) -> None:
+    def test_long_output_is_cut_for_people_only(self, run: Run, fresh: Memory, tmp_path: Path) -> None:
         result = {"type": "tool_result", "tool_use_id": "t", "content": "x" * 9000}
         path = write(tmp_path / "long.jsonl", [line(1, "user", "go"), line(2, "user", [result])])
         assert "characters more; --json shows them)" in run(fresh, "transcript", str(path)).output
@@ -307,9 +291,7 @@ class TestInASession:
     """Commands that Claude runs, some of them unprompted, read the memory of one project."""
 
     @pytest.fixture
-    def two(
-        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> tuple[Memory, Memory]:
+    def two(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Memory, Memory]:
         """A project, and another one that is known to the same home."""
         text = "### 09:00 Which {0}? <!-- turn:{0}{0} -->\n**Answered** The {0} is 7443, as was said.\n"
         day = "# 2026-11-18\n\n## 09:00 Work <!-- session:{0}-session -->\n\n" + text

@@ -17,11 +17,9 @@ from tests.cli.conftest import REPOSITORY, Run
 from tests.memory import DAYS, Memory, day, make_memory
 
 COMMANDS = [
-    ("remember", "A quagga is a zebra."),
-    ("config", "set", "search.k", "5"),
-    ("forget", "--since", "2026-11-18", "--yes"),
-    ("index",),
-]
+    ("remember", "A quagga is a zebra."), ("config", "set", "search.k", "5"),
+    ("forget", "--since", "2026-11-18", "--yes"), ("index",),
+]  # fmt: skip
 
 
 def mount(*arguments: str) -> None:
@@ -119,9 +117,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     for number in range(PROJECTS):
         turn = (f"Which port does gateway {number} use?", "It listens on 7443.")
         files = {"2026-11-18.md": day("2026-11-18", turn, session=f"5e55{number:04d}")}
-        memory = make_memory(
-            root / str(number), files, home=home, embedding={"provider": "none"}
-        )
+        memory = make_memory(root / str(number), files, home=home, embedding={"provider": "none"})
         memory.sync(embedder=None)
     return home
 
@@ -133,15 +129,10 @@ def run_limited(home: Home, descriptors: int, *arguments: str) -> subprocess.Com
         resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
 
     return subprocess.run_limited(
-        [sys.executable, "-m", "memkit", *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
+        [sys.executable, "-m", "memkit", *arguments], stdin=subprocess.DEVNULL, capture_output=True,
         env={**os.environ, "MEMKIT_HOME": home.root, "PYTHONPATH": str(REPOSITORY)},
-        cwd=Path(home.root).parent / "0" / "project",
-        text=True,
-        check=False,
-        preexec_fn=limit,
-    )
+        cwd=Path(home.root).parent / "0" / "project", text=True, check=False, preexec_fn=limit,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("descriptors", first(1, [12, 6]))

@@ -75,9 +75,7 @@ def test_an_import_says_what_came_of_each_new_session(run: Run, fresh: Memory, t
     assert entries(path.read_text()) == entries(earlier)
 
 
-def test_without_arguments_the_sessions_of_the_project(
-    run: Run, fresh: Memory, claude: Path
-) -> None:
+def test_without_arguments_the_sessions_of_the_project(run: Run, fresh: Memory, claude: Path) -> None:
     before = turns(fresh.project)
     found = run(fresh, "import")
     assert (found.status, found.errors) == (0, "")
@@ -92,25 +90,13 @@ def test_without_arguments_the_sessions_of_the_project(
     assert "third answer" in result["content"]
 
 
-def test_all_and_what_is_gone_is_found_again(run: Run, fresh: Memory, claude: Path) -> None:
-    gone = Project.at_root("/no/such/shop", fresh.home)
-    value = run(fresh, "import", "--all", "--json").json
-    assert value["projects"] == sorted([fresh.project.root, gone.root])
-    assert (value["turns"], value["written"], value["history"]["turns"]) == (7, 7, 1)
-    assert turns(gone) == 3
-    results = run(fresh, "search", "--json", "--all-projects", "third question").json["results"]
-    assert {result["project"] for result in results} >= {Path(gone.root).name}
-
-
 def test_what_an_import_takes_and_a_dry_run(run: Run, fresh: Memory, claude: Path, tmp_path: Path) -> None:
     before = sorted(path for path in claude.parent.rglob("*") if "models" not in path.parts)
     value = run(fresh, "import", "--all", "--dry-run", "--json").json
     assert (value["sessions"], value["turns"], value["typed"], value["days"]) == (2, 7, 1, 3)
     assert value["bytes"]["memory"] > 0
     said = run(fresh, "import", "--dry-run").output
-    assert said.startswith(
-        "1 session, 4 turns, 1 of them prompts from deleted sessions; 2 day files"
-    )
+    assert said.startswith("1 session, 4 turns, 1 of them prompts from deleted sessions; 2 day files")
     after = sorted(path for path in claude.parent.rglob("*") if "models" not in path.parts)
     assert [path for path in after if path not in before and "log" not in path.parts] == []
     assert run(fresh, "import", "--since", "2026-11-21", "--json").json["turns"] == 0
@@ -227,9 +213,7 @@ class TestSetup:
         assert "launcher  ok" in shown
         assert launcher_path().exists()
 
-    @pytest.mark.parametrize(
-        ("answer", "provider"), [("", "auto"), ("n", "none")], ids=["default", "no"]
-    )
+    @pytest.mark.parametrize(("answer", "provider"), [("", "auto"), ("n", "none")], ids=["default", "no"])
     def test_only_an_answer_decides_about_summaries(
         self, run: Run, fresh: Memory, claude: Path, asked: Path, answer: str, provider: str
     ) -> None:
@@ -256,10 +240,7 @@ class TestSetup:
         (tmp_path / "refuses").touch()
         found = run(fresh, "setup", "--yes")
         assert found.status == 1
-        assert (
-            "plugin    failed   `claude plugin install memkit@memkit` failed: no network"
-            in found.output
-        )
+        assert ("plugin    failed   `claude plugin install memkit@memkit` failed: no network" in found.output)
         assert "import    ok" in found.output
         assert (
             found.errors == "memkit: these steps failed: plugin; fix what they report, and run `memkit setup` again\n"

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from memkit.index import index_lock
 from memkit.ipc import unindexed
-from tests.cli.conftest import Run, lexical_memory
+from tests.ci import only_in_ci
+from tests.cli.conftest import Run, environment, lexical_memory
 from tests.memory import DAYS, Memory, make_memory
 
 
@@ -45,9 +53,7 @@ class TestPaths:
         (notes / "plain.txt").write_text("not markdown")
         return notes
 
-    def test_a_directory_becomes_a_part_of_the_memory(
-        self, run: Run, fresh: Memory, notes: Path
-    ) -> None:
+    def test_a_directory_becomes_a_part_of_the_memory(self, run: Run, fresh: Memory, notes: Path) -> None:
         assert run(fresh, "index", "notes", "--json").json["files"] == 4
         assert run(fresh, "index", "--json").json["files"] == 4
         result = run(fresh, "search", "--json", "zebra").json["results"][0]
@@ -102,20 +108,14 @@ class TestStatus:
     def test_out_of_date_and_up_to_date(self, run: Run, fresh: Memory) -> None:
         value = run(fresh, "status", "--json").json
         assert value["memory"] == {
-            "path": fresh.project.memory,
-            "days": 3,
-            "turns": 6,
-            "notes": 0,
-            "first": "2026-11-18",
+            "path": fresh.project.memory, "days": 3, "turns": 6, "notes": 0, "first": "2026-11-18",
             "last": "2026-11-20",
-        }
+        }  # fmt: skip
         assert value["index"]["in_step"] is False
         assert "out of date until the next search\n" in run(fresh, "status").output
         run(fresh, "index")
         index = run(fresh, "status", "--json").json["index"]
-        assert index == {
-            "files": 3, "chunks": 6, "missing": 0, "in_step": True, "model": "all-MiniLM-L6-v2",
-        }  # fmt: skip
+        assert index == {"files": 3, "chunks": 6, "missing": 0, "in_step": True, "model": "all-MiniLM-L6-v2"}
         assert "up to date" in run(fresh, "status").output
         for name in list(DAYS)[:2]:
             fresh.path(name).unlink()
@@ -201,3 +201,105 @@ def test_a_file_in_the_place_of_the_snapshots_is_no_end(run: Run, tmp_path: Path
     snapshots.write_text("no directory")
     assert run(memory, "search", "staging gateway port", "--json").json["results"]
     assert snapshots.is_dir()
+
+
+# `memkit watch`, in a process of its own.
+
+
+GENEROUS_SECONDS = 60.0
+
+
+class Watching:
+    """The running command, and the lines it prints."""
+
+    def __init__(self, memory: Memory, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "memkit", "watch", *arguments], cwd=memory.project.root,
+            env=environment(memory, MEMKIT_EMBEDDING_PROVIDER="none"), stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.output = _lines(self.process.stdout)
+        self.errors = _lines(self.process.stderr)
+
+    def line(self) -> str:
+        return self.output.get(timeout=GENEROUS_SECONDS)
+
+    def error(self, wanted: str) -> str:
+        """The next line on stderr that has `wanted` in it."""
+        while wanted not in (line := self.errors.get(timeout=GENEROUS_SECONDS)):
+            assert line
+        return line
+
+    def end(self, number: int) -> tuple[int, str]:
+        """Stop it; its status, and what else it wrote to stderr."""
+        self.process.send_signal(number)
+        status = self.process.wait(GENEROUS_SECONDS)
+        return status, "".join(iter(self.errors.get, ""))
+
+
+def _lines(stream: IO[str] | None) -> queue.SimpleQueue[str]:
+    assert stream is not None
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        with stream:
+            for line in stream:
+                lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return make_memory(tmp_path, DAYS)
+
+
+@pytest.fixture
+def watch(memory: Memory) -> Iterator[Callable[..., Watching]]:
+    started = []
+
+    def start(*arguments: str) -> Watching:
+        started.append(Watching(memory, *arguments))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.process.kill()
+        each.process.wait()
+
+
+def test_a_line_for_each_change_until_it_is_ended(memory: Memory, watch: Callable[..., Watching]) -> None:
+    watching = watch()
+    assert watching.line() == "6 chunks of 3 files: 6 added, 0 deleted, 0 embedded.\n"
+    assert "watching 1 path of" in watching.error("watching")
+    memory.path("2026-11-20.md").unlink()
+    assert watching.line() == "5 chunks of 2 files: 0 added, 1 deleted, 0 embedded.\n"
+    memory.write("new.md", "# New\n\n" + "zebra " * 30)
+    assert watching.line() == "6 chunks of 3 files: 1 added, 0 deleted, 0 embedded.\n"
+    status, errors = watching.end(signal.SIGINT)
+    assert status == 0
+    assert "Traceback" not in errors
+    assert watching.output.get(timeout=GENEROUS_SECONDS) == ""
+
+
+def test_watch_can_end_during_a_pass(memory: Memory, watch: Callable[..., Watching]) -> None:
+    with index_lock(memory.home, 5.0):
+        watching = watch()
+        watching.error("waiting for another memkit process")
+        status, errors = watching.end(signal.SIGTERM)
+    assert (status, errors) == (0, "")
+
+
+@only_in_ci
+def test_an_error_is_one_line_and_watching_continues(memory: Memory, watch: Callable[..., Watching]) -> None:
+    Path(memory.home.root).mkdir(parents=True)
+    Path(memory.home.index).write_text("in the way")
+    watching = watch()
+    assert watching.error("cannot write the index").startswith("memkit: ")
+    Path(memory.home.index).unlink()
+    memory.write("new.md", "# New\n\n" + "zebra " * 30)
+    assert watching.line() == "7 chunks of 4 files: 7 added, 0 deleted, 0 embedded.\n"
+    status, errors = watching.end(signal.SIGTERM)
+    assert status == 0, errors

@@ -206,8 +206,6 @@ def test_merging(run: Run, memory: Memory, note: str, tmp_path: Path) -> None:
 
 def test_uninstalling_leaves_files_of_openclaw(run: Run, memory: Memory, note: str) -> None:
     done = run(memory, "uninstall", "--everything", "--yes", "--json").json
-    assert done["left"] == [
-        {"path": str(theirs(memory).parent), "reason": "its days may be OpenClaw's, too"}
-    ]
+    assert done["left"] == [{"path": str(theirs(memory).parent), "reason": "its days may be OpenClaw's, too"}]
     assert not Path(memory.project.root, ".memkit").exists()
     assert re.search("7444", theirs(memory).read_text())

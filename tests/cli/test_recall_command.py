@@ -59,9 +59,7 @@ def test_any_question(run: Run, read_only: Memory) -> None:
 
 
 @pytest.mark.parametrize("broken", ["settings", "home", "project"])
-def test_errors_are_reported_to_the_model(
-    run: Run, fresh: Memory, tmp_path: Path, broken: str
-) -> None:
+def test_errors_are_reported_to_the_model(run: Run, fresh: Memory, tmp_path: Path, broken: str) -> None:
     arguments = []
     if broken == "settings":
         Path(fresh.home.config_file).write_text("[search\n")
@@ -75,9 +73,7 @@ def test_errors_are_reported_to_the_model(
     assert text.count("\n") == 1
 
 
-def test_an_unexpected_error(
-    run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unexpected_error(run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("boom")
 

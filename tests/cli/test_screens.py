@@ -161,9 +161,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-def print_to_console(
-    monkeypatch: pytest.MonkeyPatch, encoding: str, *arguments: str
-) -> tuple[int, str]:
+def print_to_console(monkeypatch: pytest.MonkeyPatch, encoding: str, *arguments: str) -> tuple[int, str]:
     """Return the status and output of a command on a console that can print only `encoding`."""
     console = io.BytesIO()
     stream = io.TextIOWrapper(console, encoding=encoding, errors="strict", write_through=True)

@@ -18,7 +18,7 @@ from memkit.cli.show import render, with_ids
 from memkit.projects.registry import changing
 from tests.ci import examples
 from tests.cli.conftest import Run
-from tests.cli.fortnight import DAYS, check_screen, fortnight
+from tests.cli.fortnight import FILES, check_screen, fortnight
 from tests.memory import Memory, make_memory
 
 STYLE = re.compile(r"\x1b\[([0-9;]*)m")
@@ -256,7 +256,7 @@ def test_no_session(run: Run, past: Memory, tmp_path: Path) -> None:
     assert run(past, "sessions", "--branch", "x").output.startswith("No such session in ")
     (tmp_path / "odd").mkdir()
     text = "# 2026-11-20\n\n## 09:00 ✅ **All pass** &lt;!-- <!-- session:5e550001 -->\n"
-    odd = make_memory(tmp_path / "odd", {"2026-99-99.md": DAYS["2026-11-13"], "2026-11-20.md": text})  # no such day
+    odd = make_memory(tmp_path / "odd", {"2026-99-99.md": FILES["2026-11-13.md"], "2026-11-20.md": text})  # no such day
     assert ids(run, odd) == ["5e550001"]
     assert re.search(r"✅ All pass <!--  +5e550001", run(odd, "sessions").output)
     assert not list(Path(odd.home.index).rglob("manifest"))  # needs no index
@@ -264,7 +264,7 @@ def test_no_session(run: Run, past: Memory, tmp_path: Path) -> None:
 
 def test_all_projects(run: Run, tmp_path: Path) -> None:
     here = fortnight(tmp_path)
-    other = make_memory(tmp_path / "other", {"2026-11-19.md": "# 2026-11-19\n" + DAYS["2026-11-09"]}, home=here.home)
+    other = make_memory(tmp_path / "other", {"2026-11-19.md": FILES["2026-11-09.md"].replace("2026-11-09", "2026-11-19")}, home=here.home)
     with changing(here.home) as registry:  # which makes it known
         registry.link(str(tmp_path / "linked"), other.project.root)
     found = run(here, "sessions", "--all-projects")

@@ -38,9 +38,7 @@ def test_everything_there_is(run: Run, memory: Memory, tmp_path: Path) -> None:
     assert run(empty, "stats", "--json").json["by_day"] == []
     now = time.time()
     ledger = Ledger(memory.home)
-    ledger.record(
-        Call("1", now, "summarize", "anthropic", "m", memory.project.root, 100, 20, 0.5, "ok")
-    )
+    ledger.record(Call("1", now, "summarize", "anthropic", "m", memory.project.root, 100, 20, 0.5, "ok"))
     ledger.record(Call("2", now, "summarize", "anthropic", "m", "/another", 100, 20, 0.5, "ok"))
     usage.note(memory.home, "pointers", ["aaaa"])
     usage.note(memory.home, "expand", ["aaaa"])
@@ -49,9 +47,7 @@ def test_everything_there_is(run: Run, memory: Memory, tmp_path: Path) -> None:
     assert (found["days"], found["turns"], found["sessions"], found["bullets"]) == (4, 7, 3, 1)
     for name in ("turns", "words", "bullets"):
         assert found[name] == sum(day[name] for day in found["by_day"])
-    assert found["by_day"][-1] == {
-        "day": "2026-11-21", "turns": 1, "words": 4, "bullets": 1, "sessions": 1,
-    }  # fmt: skip
+    assert found["by_day"][-1] == {"day": "2026-11-21", "turns": 1, "words": 4, "bullets": 1, "sessions": 1}
     assert (found["hours"][9], found["hours"][23], sum(found["hours"])) == (6, 1, 7)
     first, second = found["files"]
     assert first == {"root": memory.project.root, "path": "a.py", "edited": 1, "mentioned": 2}
@@ -141,10 +137,7 @@ def test_a_picture(run: Run, memory: Memory, tmp_path: Path) -> None:
         assert wanted in shown
     assert re.findall(r"(?:href|url|import)\W+https?:", text) == []
     missing = tmp_path / "nowhere" / "made.svg"
-    assert (
-        f"cannot write the picture {missing}"
-        in run(memory, "stats", "--svg", str(missing)).complaint
-    )
+    assert (f"cannot write the picture {missing}" in run(memory, "stats", "--svg", str(missing)).complaint)
 
 
 def test_a_picture_of_hostile_names_is_text(run: Run, tmp_path: Path) -> None:

@@ -43,9 +43,7 @@ def test_off_is_no_error(run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatc
         found = run(fresh, command)
         assert (found.status, found.errors) == (0, "")
     said = run(fresh, "summarize").output
-    assert said.startswith(
-        "No segment is waiting for an extract; `--since DAY` includes older days.\n"
-    )
+    assert said.startswith("No segment is waiting for an extract; `--since DAY` includes older days.\n")
     assert said.endswith("No model writes summaries, because the program `claude` is not found.\n")
     monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "none")
     # No advice against the user's decision: Claude could follow it.
@@ -259,12 +257,9 @@ def test_nothing_steers_the_terminal(run: Run, memory: Memory, stage: SummarySta
     (waiting,) = SummaryQueue(stage.home)
     assert waiting.root == stage.project.root
     for command in (
-        ("cite", f"abc{ESCAPE}1"),
-        ("cite", "abc"),
-        ("cost", "--by", "model"),
-        ("cost", "--by", "project"),
+        ("cite", f"abc{ESCAPE}1"), ("cite", "abc"), ("cost", "--by", "model"), ("cost", "--by", "project"),
         ("status",),
-    ):
+    ):  # fmt: skip
         shown = run(memory, *command)
         assert shown.output or shown.errors
         assert "\x1b" not in shown.output + shown.errors, command

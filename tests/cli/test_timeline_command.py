@@ -132,9 +132,7 @@ def test_usage_and_errors(run: Run, with_rollup: Memory, tmp_path: Path) -> None
         ("time-open", "what is left open?"),
     ],
 )
-def test_time_screens(
-    run: Run, past: Memory, monkeypatch: pytest.MonkeyPatch, name: str, query: str
-) -> None:
+def test_time_screens(run: Run, past: Memory, monkeypatch: pytest.MonkeyPatch, name: str, query: str) -> None:
     check(run, past, monkeypatch, name, query)
 
 

@@ -112,17 +112,6 @@ def test_rename_is_redacted_cleaned_and_kept(run: Run, grouped: Memory) -> None:
     assert not next(one for one in listed(run, grouped) if one["id"] == name)["named"]
 
 
-def test_all_projects(run: Run, grouped: Memory, tmp_path: Path) -> None:
-    other = make_memory(tmp_path / "other", days(8), embedder=SubjectEmbedder(), home=grouped.home)  # type: ignore[arg-type]
-    other.sync()
-    found = run(grouped, "topics", "--all-projects", "--json").json
-    assert (len(found["topics"]), found["missing"]) == (3, 1)
-    run(other, "topics")
-    found = run(grouped, "topics", "--all-projects", "--json").json
-    assert {one["project"] for one in found["topics"]} == {grouped.project.root, other.project.root}
-    assert "project" in run(grouped, "topics", "--all-projects").output.splitlines()[0]
-
-
 def test_the_users_own_memory(run: Run, grouped: Memory) -> None:
     user = Project.of_user(grouped.home)
     add_notes(grouped, user, [talk(subject, number)[0] for number in range(6) for subject in SUBJECTS])

@@ -60,11 +60,7 @@ def test_screen(run: Run, in_git: Memory, monkeypatch: pytest.MonkeyPatch, colum
 def test_turns_without_git(run: Run, past: Memory) -> None:
     found = run(past, "why", "--json", SQL).json
     assert (found["file"], found["git"], found["names"]) == (SQL, False, [SQL])
-    assert events(run, past, SQL) == [
-        ("read", "a000000a"),
-        ("bullet", "82c57f55"),
-        ("read", "a000000e"),
-    ]
+    assert events(run, past, SQL) == [("read", "a000000a"), ("bullet", "82c57f55"), ("read", "a000000e")]
     assert events(run, past, "batch.py") == events(run, past, f"./{BATCH}") == events(run, past, BATCH)
     assert events(run, past, "atch.py") == []
     (edit,) = run(past, "why", BATCH, "--json").json["events"]
@@ -105,9 +101,7 @@ def test_a_commit_that_a_turn_names_is_shown_with_it(run: Run, in_git: Memory) -
     assert f"→ Committed: Shorter {own[:8]}" in run(in_git, "why", "src/amounts.py").output
 
 
-def test_a_linked_worktree(
-    run: Run, in_git: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_linked_worktree(run: Run, in_git: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     linked = tmp_path.resolve() / "linked"
     git(Path(in_git.project.root), "worktree", "add", "-qb", "side", str(linked))
     side = commit(linked, "2026-11-23", src__amounts_py="side")

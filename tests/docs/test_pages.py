@@ -24,14 +24,9 @@ REFERENCE = ["docs/reference.py", "--check"]
 def run(arguments: list[str], directory: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "NO_MKDOCS_2_WARNING": "1"}
     return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=directory,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+        [sys.executable, *arguments], cwd=directory, env=environment, capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
 
 
 def test_what_is_generated_is_fresh() -> None:

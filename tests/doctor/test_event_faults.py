@@ -37,14 +37,9 @@ def put(patient: Patient, **fields: Any) -> str:
     """Spool an event of a session with a transcript."""
     lines = Lines(OTHER).prompt("Which port does the staging gateway use?", "p1").answer("7443.")
     record = {
-        "event": "Stop",
-        "session": OTHER,
-        "time": time.time(),
-        "project": patient.memory.project.root,
-        "transcript": str(patient.transcript(lines)),
-        "prompt_id": "p1",
-        "message": "7443.",
-    }
+        "event": "Stop", "session": OTHER, "time": time.time(), "project": patient.memory.project.root,
+        "transcript": str(patient.transcript(lines)), "prompt_id": "p1", "message": "7443.",
+    }  # fmt: skip
     return spool.put(patient.home, {**record, **fields})
 
 
@@ -266,9 +261,7 @@ def service(bare: Patient) -> Iterator[RunningService]:
     running.stop()
 
 
-def test_a_hung_service(
-    bare: Patient, service: RunningService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hung_service(bare: Patient, service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
     assert bare.findings() == []
     assert service.process is not None
     os.kill(service.process.pid, signal.SIGSTOP)

@@ -32,10 +32,7 @@ def in_mounted_home(patient: Patient, place: Path) -> None:
 
 def test_a_full_disk(bare: Patient, mount: Mount) -> None:
     in_mounted_home(bare, mount("size=1m"))
-    with (
-        pytest.raises(OSError, match="No space"),
-        Path(bare.home.root, "config.toml").open("wb") as file,
-    ):
+    with (pytest.raises(OSError, match="No space"), Path(bare.home.root, "config.toml").open("wb") as file):
         file.write(b"#" * 2_000_000)
     finding = bare.finding("disk-full")
     assert finding.level == "error"

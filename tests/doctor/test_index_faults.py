@@ -78,10 +78,7 @@ def test_edits_that_are_not_indexed(indexed: Patient) -> None:
     finding = indexed.finding("not-indexed")
     assert indexed.memory.project.root in finding.what
     expect_fixed(indexed, finding)
-    assert {source[-13:] for source in indexed.memory.snapshot.sources} == {
-        DAY_FILE,
-        "2024-11-19.md",
-    }
+    assert {source[-13:] for source in indexed.memory.snapshot.sources} == {DAY_FILE, "2024-11-19.md"}
 
 
 def test_chunks_without_vectors(bare: Patient) -> None:

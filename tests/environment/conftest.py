@@ -168,14 +168,9 @@ class StandIn:
             names = {"python": self.python, "script": self.script, "directory": self.script.parent}
             command = ["-c", RUN_AS.format(**{name: str(path) for name, path in names.items()})]
         process = subprocess.Popen(
-            [sys.executable, *command, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self.variables(**variables),
-            preexec_fn=_heed_signals,
-        )
+            [sys.executable, *command, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, env=self.variables(**variables), preexec_fn=_heed_signals,
+        )  # fmt: skip
         self.processes.append(process)
         return process
 

@@ -254,11 +254,9 @@ def test_the_index_of_a_deleted_project_is_erased(remembered: Remembered) -> Non
 STEPS = {
     "tombstone": "memkit.privacy.tombstones.write_state",
     "journal": "memkit.journal.files.MemoryDirectory._put",
-    "archive": "memkit.archive.archive.Archive.rewrite",
-    "sync": "memkit.forget.erase.sync_project",
-    "erase": "memkit.forget.erase.erase_dead",
-    "finish": "memkit.privacy.tombstones.Tombstones.finish",
-}
+    "archive": "memkit.archive.archive.Archive.rewrite", "sync": "memkit.forget.erase.sync_project",
+    "erase": "memkit.forget.erase.erase_dead", "finish": "memkit.privacy.tombstones.Tombstones.finish",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("step", STEPS)

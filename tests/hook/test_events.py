@@ -40,17 +40,11 @@ def publish(stage: Stage, text: str) -> None:
 
 
 SCRIPTS = {
-    "session_start": "SessionStart",
-    "prompt_submit": "UserPromptSubmit",
-    "pre_tool_use": "PreToolUse",
-    "tool_failure": "PostToolUseFailure",
-    "subagent_start": "SubagentStart",
-    "stop": "Stop",
-    "stop_failure": "StopFailure",
-    "pre_compact": "PreCompact",
-    "session_end": "SessionEnd",
+    "session_start": "SessionStart", "prompt_submit": "UserPromptSubmit", "pre_tool_use": "PreToolUse",
+    "tool_failure": "PostToolUseFailure", "subagent_start": "SubagentStart", "stop": "Stop",
+    "stop_failure": "StopFailure", "pre_compact": "PreCompact", "session_end": "SessionEnd",
     "file_changed": "FileChanged",
-}
+}  # fmt: skip
 
 
 def test_every_hook_of_the_manifest_is_a_script_and_the_other_way_round() -> None:
@@ -316,10 +310,8 @@ def test_hooks_need_nothing_but_the_standard_library(stage: Stage) -> None:
         done = subprocess.run(
             [sys.executable, "-S", "-E", str(REPOSITORY / "hooks" / f"{script}.py")],
             input=json.dumps(stage.event(event, prompt="x", last_assistant_message="y")).encode(),
-            capture_output=True,
-            env=stage.environment,
-            check=True,
-        )
+            capture_output=True, env=stage.environment, check=True,
+        )  # fmt: skip
         assert isinstance(json.loads(done.stdout), dict)
     assert stage.errors() == ""
     assert len(stage.spooled()) == len(SCRIPTS) - 5  # not for prompts, tool calls, sub-agents, and files
@@ -344,12 +336,9 @@ def test_a_python_that_is_too_old_is_reported_once(stage: Stage) -> None:
     def run(script: str) -> dict[str, Any]:
         code = OLD_PYTHON.format(script=str(REPOSITORY / "hooks" / f"{script}.py"))
         done = subprocess.run(
-            [sys.executable, "-I", "-c", code],
-            input=b"{}",
-            capture_output=True,
-            env=stage.environment,
+            [sys.executable, "-I", "-c", code], input=b"{}", capture_output=True, env=stage.environment,
             check=True,
-        )
+        )  # fmt: skip
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
@@ -412,9 +401,7 @@ def test_it_is_said_once(stage: Stage, folder: Path) -> None:
     assert stage.errors() == ""
 
 
-@pytest.mark.parametrize(
-    "transcript", ["", "own.jsonl", "/own.jsonl", "/a/../own.jsonl", "/a/b c/own.jsonl"]
-)
+@pytest.mark.parametrize("transcript", ["", "own.jsonl", "/own.jsonl", "/a/../own.jsonl", "/a/b c/own.jsonl"])
 def test_no_name_of_ours_is_made_of_any_path(tmp_path: Path, transcript: str) -> None:
     assert import_notice(Home(str(tmp_path / "home")), transcript) is None
     assert not (tmp_path / "home").exists()
@@ -473,21 +460,13 @@ def test_a_repositorys_own_memkit_is_left_to_the_client(stage: Stage) -> None:
         {"BASH_FUNC_which%%": "() { echo; }", "BASH_ENV": "/etc/bashrc", "LD_LIBRARY_PATH": "/opt/lib:"},
     ]
     refused = [
-        {"PATH": f"{programs}:/usr/bin"},
-        {"PATH": "bin:/usr/bin"},
-        {"PATH": "/proc/self/cwd/bin:/usr/bin"},
-        {"PATH": "/usr/../proc/self/cwd/bin"},
-        {"PATH": "~+/bin:/usr/bin"},
-        {"BASH_FUNC_memkit%%": "() { touch x; }"},
-        {"BASH_FUNC_eval%%": "() { touch x; }"},
-        {"BASH_ENV": "./rc"},
-        {"BASH_ENV": "/$(touch x)"},
-        {"ENV": str(stage.project / "rc")},
-        {"SHELLOPTS": "xtrace", "PS4": "$(touch x)"},
-        {"ZDOTDIR": str(stage.project)},
-        {"CLAUDE_CODE_SHELL_PREFIX": "./run"},
-        {"LD_AUDIT": f"/usr/lib/a.so:{stage.project}/b.so"},
-    ]
+        {"PATH": f"{programs}:/usr/bin"}, {"PATH": "bin:/usr/bin"}, {"PATH": "/proc/self/cwd/bin:/usr/bin"},
+        {"PATH": "/usr/../proc/self/cwd/bin"}, {"PATH": "~+/bin:/usr/bin"},
+        {"BASH_FUNC_memkit%%": "() { touch x; }"}, {"BASH_FUNC_eval%%": "() { touch x; }"},
+        {"BASH_ENV": "./rc"}, {"BASH_ENV": "/$(touch x)"}, {"ENV": str(stage.project / "rc")},
+        {"SHELLOPTS": "xtrace", "PS4": "$(touch x)"}, {"ZDOTDIR": str(stage.project)},
+        {"CLAUDE_CODE_SHELL_PREFIX": "./run"}, {"LD_AUDIT": f"/usr/lib/a.so:{stage.project}/b.so"},
+    ]  # fmt: skip
     event = stage.event("PreToolUse", tool_name="Bash", tool_input={"command": "memkit search x"})
     marks = {"CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": str(stage.project)}
     for variables in allowed + refused:

@@ -91,11 +91,9 @@ def test_bullets_stand_for_the_turns_they_cover(memory: Memory) -> None:
     memory.summarize(DECIDED, DOUBTED, OPEN, title="Port of the gateway")
     memory.add("And the tests?", "🎯 Perfect! They pass now. All of them.", hours=2)
     assert memory.quotes() == [
-        "2026-11-20 14:00 And the tests? -> They pass now.",
-        "2026-11-20 12:00 Port of the gateway",
-        "- Decided: The gateway listens on 7443.",
-        "- Open: Production still has to be moved.",
-    ]
+        "2026-11-20 14:00 And the tests? -> They pass now.", "2026-11-20 12:00 Port of the gateway",
+        "- Decided: The gateway listens on 7443.", "- Open: Production still has to be moved.",
+    ]  # fmt: skip
 
 
 def test_several_sessions_come_newest_first(memory: Memory) -> None:
@@ -108,10 +106,8 @@ def test_several_sessions_come_newest_first(memory: Memory) -> None:
     memory.summarize(OPEN, title="Host", turns=[new])
     memory.summarize(DECIDED, title="Port", turns=[old])
     assert [line for line in memory.quotes() if line.startswith("2026")] == [
-        "2026-11-20 14:00 Who? -> Ann.",
-        "2026-11-20 13:00 Host",
-        "2026-11-20 12:00 Port",
-    ]
+        "2026-11-20 14:00 Who? -> Ann.", "2026-11-20 13:00 Host", "2026-11-20 12:00 Port",
+    ]  # fmt: skip
     assert prompt_hint(memory.project, "2026-11-20") == ""  # it needs a day before today
     assert "since 2026-11-20" in prompt_hint(memory.project, "2026-11-21")
     memory.add("Yesterday?", "Yes.", hours=-24)

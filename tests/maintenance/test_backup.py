@@ -26,12 +26,9 @@ from memkit.settings.load import Settings
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "backups"
 
 HEADER = {
-    "format": "memkit backup",
-    "version": 1,
-    "created": 1.0,
-    "memkit": "0.1.0",
+    "format": "memkit backup", "version": 1, "created": 1.0, "memkit": "0.1.0",
     "projects": [{"root": "/home/you/shop", "under_home": ""}],
-}
+}  # fmt: skip
 
 
 def packed(members: list[tarfile.TarInfo | tuple[str, bytes]]) -> bytes:

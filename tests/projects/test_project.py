@@ -129,14 +129,10 @@ def forge_submodule(main: Path, forged: Path) -> None:
 @pytest.mark.parametrize(
     "forge",
     [
-        forge_commondir,
-        forge_git_directory,
-        forge_worktree,
-        forge_link,
-        forge_link_to_file,
+        forge_commondir, forge_git_directory, forge_worktree, forge_link, forge_link_to_file,
         forge_submodule,
     ],
-)
+)  # fmt: skip
 def test_a_forged_git_file_gives_no_other_projects_memory(
     root: Path, forge: Callable[[Path, Path], None]
 ) -> None:
@@ -149,9 +145,7 @@ def test_a_forged_git_file_gives_no_other_projects_memory(
     assert found(root / "linked") == main
 
 
-def test_git_runs_no_program_that_a_repository_names(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_runs_no_program_that_a_repository_names(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     main = repository(root / "main")
     other = repository(root / "other")
     git(other, "remote", "add", "origin", "https://example.com/other")

@@ -383,9 +383,7 @@ class TestFileOfAProject:
         assert "larger than" in load(home, project).refused[0]
 
     def test_messages_are_short_and_printable(self, home: Home, project: Project) -> None:
-        write_theirs(
-            project, '"\\u001b[2J\\nIgnore" = 1\n[search]\nmode = "' + "z" * 5000 + '"\n'
-        )
+        write_theirs(project, '"\\u001b[2J\\nIgnore" = 1\n[search]\nmode = "' + "z" * 5000 + '"\n')
         refused = load(home, project).refused
         assert len(refused) == 2
         for line in refused:
@@ -394,9 +392,7 @@ class TestFileOfAProject:
 
     @settings(max_examples=examples(100))
     @given(text=st.text(max_size=200))
-    def test_nothing_in_it_is_an_error(
-        self, tmp_path_factory: pytest.TempPathFactory, text: str
-    ) -> None:
+    def test_nothing_in_it_is_an_error(self, tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
         root = tmp_path_factory.getbasetemp()
         root.joinpath(settings_file.PROJECT_FILE).write_bytes(text.encode("utf-8", "surrogatepass"))
         loaded = load(Home(str(root / "none")), Project(str(root)))
@@ -460,14 +456,9 @@ def test_hook_settings_are_published_as_json(home: Home, monkeypatch: pytest.Mon
     settings_file.publish_hook_settings(home)
     path = Path(home.hook_settings)
     wanted = {
-        "session_start": "both",
-        "inject": "off",
-        "on_failure": True,
-        "on_edit": False,
-        "on_agent": True,
-        "service": True,
-        "summary_tokens": 60_000,
-    }
+        "session_start": "both", "inject": "off", "on_failure": True, "on_edit": False, "on_agent": True,
+        "service": True, "summary_tokens": 60_000,
+    }  # fmt: skip
     assert json.loads(path.read_bytes()) == wanted
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(b"{half")
