@@ -71,10 +71,6 @@ def test_an_exit_keeps_its_status(read_only: Memory, stop: BaseException, status
     assert subprocess.run(words, env=environment(read_only), check=False).returncode == status
 
 
-def test_a_failed_completion_is_a_failure(spawn: Run, read_only: Memory) -> None:
-    assert spawn(read_only, _MEMKIT_COMPLETE="csh_complete").status == 1
-
-
 def test_wrong_usage_is_2(run: Run, read_only: Memory) -> None:
     for words in ("", "serach", "search", "status extra", "--json", "expand"):
         found = run(read_only, *words.split())

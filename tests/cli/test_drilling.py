@@ -313,7 +313,7 @@ class TestInASession:
     def test_files_of_others_are_refused(
         self, run: Run, two: tuple[Memory, Memory], in_session: None
     ) -> None:
-        """`test_reading_commands` has the options of all commands."""
+        """`test_recall_command` has the options of all commands."""
         own, other = two
         transcript = Path(other.project.root, "x.jsonl")
         transcript.write_text("{}\n")

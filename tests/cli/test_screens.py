@@ -19,7 +19,7 @@ from memkit.cli.screen import cells
 from memkit.errors import MemkitError
 from tests.ci import first
 from tests.cli.conftest import Run, on_terminal
-from tests.cli.fortnight import ROLLUP, SCREENS, check_screen, fortnight
+from tests.cli.fortnight import ROLLUP, check_screen, fortnight
 from tests.memory import DAYS, Memory, make_memory
 
 COLORS = {"0", "1", "2", "4", "31", "32", "36"}
@@ -86,11 +86,6 @@ def test_progress(monkeypatch: pytest.MonkeyPatch, as_json: bool, is_counted: bo
     else:
         assert "[red]reading" in drawn and ("3/7" in drawn) == is_counted
         assert drawn.endswith("\x1b[2Kend")
-
-
-def test_help_fits_on_a_page() -> None:
-    assert len((SCREENS / "help-80.txt").read_text().splitlines()) <= 62
-    assert set(cli._INTERNAL) == {"mcp", "recall", "statusline", "work"}
 
 
 @pytest.mark.parametrize("command", first(1, ["config list", "stats"]))

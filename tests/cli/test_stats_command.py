@@ -116,15 +116,6 @@ def test_what_is_shown(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
     assert "earlier" not in run(memory, "stats", "--since", "2026-01-01").output
 
 
-def test_in_colour_and_in_ascii(spawn: Run, memory: Memory) -> None:
-    coloured = spawn(memory, "stats", FORCE_COLOR="1", TERM="xterm", PYTHONIOENCODING="utf-8")
-    assert "\x1b[32m█\x1b[0m" in coloured.output
-    assert "\x07" not in coloured.output
-    plain = spawn(memory, "stats", COLUMNS="80", PYTHONIOENCODING="ascii", NO_COLOR="1")
-    assert newest_week(plain.output) == "..*#++ "
-    assert plain.output.partition("\nedited")[0].isascii()  # click writes the rest as UTF-8
-
-
 def test_a_picture(run: Run, memory: Memory, tmp_path: Path) -> None:
     path = tmp_path / "made.svg"
     found = run(memory, "stats", "--svg", str(path))

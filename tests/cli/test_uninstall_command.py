@@ -66,16 +66,6 @@ def test_everything_but_the_markdown_is_removed(run: Run, memory: Memory) -> Non
     assert left in done["left"] and {one["path"] for one in done["left"]} >= {left["path"], str(day.parent)}
 
 
-def test_everything_includes_the_markdown(run: Run, memory: Memory) -> None:
-    gone_project(memory)
-    mine = Path(memory.project.root, "main.py")
-    mine.write_text("print()\n")
-    done = run(memory, "uninstall", "--everything", "--yes", "--json").json
-    assert (done["left"], done["problems"]) == ([], [])
-    assert not Path(memory.home.root).exists()
-    assert [*Path(memory.project.root).iterdir()] == [mine]
-
-
 @pytest.mark.parametrize("is_own", [True, False])
 def test_the_launcher_is_removed_if_memkit_wrote_it(run: Run, memory: Memory, is_own: bool) -> None:
     write_launcher(launcher_text("/memkit", "0"))

@@ -126,18 +126,6 @@ def test_an_environment_needs_the_python_it_was_made_with(
     assert environment.is_usable(str(tmp_path / "env")) == is_usable
 
 
-def test_the_last_failure_is_read_back(tmp_path):
-    file = Path(environment.failure_file(str(tmp_path)))
-    assert environment.last_failure(str(tmp_path)) is None
-    file.parent.mkdir()
-    file.write_text(json.dumps({"time": 5.5, "message": "no network"}))
-    failure = environment.last_failure(str(tmp_path))
-    assert failure is not None
-    assert (failure.time, failure.message) == (5.5, "no network")
-    os.truncate(file, 9)
-    assert environment.last_failure(str(tmp_path)) is None
-
-
 @pytest.mark.skipif("MEMKIT_TEST_NEWEST" in os.environ, reason="installed without the lock")
 @pytest.mark.parametrize("name", ["kubernetes", "uvloop", "hf_xet"])
 def test_all_other_tests_run_without_what_the_lock_leaves_out(name: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import time
-import zlib
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -22,9 +21,7 @@ from memkit.capture.sessions import LiveSessions, Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import ArchiveVersionError, MemkitError, NewerFileError
 from memkit.hook import notices
-from memkit.index import open_snapshot
-from memkit.index.catalog import identity, known_roots
-from memkit.index.manifest import FORMAT
+from memkit.index.catalog import identity
 from memkit.index.memory_files import added_paths, change_paths
 from memkit.ipc import spool, unindexed
 from memkit.journal.facts import FactFile
@@ -40,7 +37,6 @@ from memkit.settings import Settings, load
 from memkit.topics.topic_store import read_kept
 from tests.builders import Lines
 from tests.fixtures.homes.make import HERE, ROOT, SESSION, TURN, WHEN, make
-from tests.memory import make_memory
 
 
 @pytest.fixture
@@ -116,20 +112,6 @@ def test_an_event_is_kept(home: Home) -> None:
     (item,) = spool.failed(home)
     assert item.record["only-newer"] == [1]
     assert "newer memkit" in item.record["error"]
-
-
-def test_a_snapshot_is_rebuilt(tmp_path: Path) -> None:
-    memory = make_memory(tmp_path, {"2026-11-20.md": "# 2026-11-20\n\nA quagga.\n"})
-    memory.sync()
-    (manifest,) = Path(memory.home.index).rglob("manifest")
-    head, _, data = manifest.read_bytes().partition(b"\n")
-    name = head.split(b" ")[0]
-    data = data.replace(b'"format":%d' % FORMAT, b'"format":%d' % (FORMAT - 1))
-    manifest.write_bytes(b"%s %d\n%s" % (name, zlib.crc32(data, zlib.crc32(name)), data))
-    assert open_snapshot(memory.project, memory.home, memory.settings) is None
-    assert known_roots(memory.home) == [memory.project.root]
-    memory.sync()
-    assert len(memory.snapshot) == 1
 
 
 @pytest.mark.parametrize("text", ['{"version": 2}', '[2, {"only": "newer"}]', '"newer"', "2"])
