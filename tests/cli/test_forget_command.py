@@ -54,7 +54,7 @@ def test_forget_by_query(run: Run, memory: Memory) -> None:
         assert "index-differs" not in run(memory, "doctor", "--deep", "--json").output
 
 
-def test_remember(run: Run, memory: Memory) -> None:
+def test_remember(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "The gateway moves to 7444.\n\n# No heading\nSay <private>not this</private>."
     made = run(memory, "remember", "-", "--tag", "gateway", "--json", stdin=text.encode())
     assert made.status == 0
@@ -69,9 +69,6 @@ def test_remember(run: Run, memory: Memory) -> None:
     assert gone.json["notes"] == [made.json["id"]]
     assert not note.exists()
     assert holders("7444", memory.home.root, memory.project.root) == []
-
-
-def test_remember_refuses_bad_text(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no text to remember" in run(memory, "remember", " \n").complaint
     assert "at most 20,000 characters" in run(memory, "remember", "x" * 20_001).complaint
     run(memory, "off")

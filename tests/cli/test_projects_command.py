@@ -220,7 +220,7 @@ def test_a_passage_of_it_goes_once_though_projects_lie_below_the_home(run: Run, 
     assert mine.read_text() == text[: text.index("# Two")] + "# Three\n\n" + "A leek. " * 30 + "\n"
 
 
-def test_it_is_in_a_backup_and_restored_into_another_home(run: Run, memory: Memory, tmp_path: Path) -> None:
+def test_it_is_restored_into_another_home_kept_for_ever_and_uninstalled_last(run: Run, memory: Memory, tmp_path: Path) -> None:
     day = remember(run, memory, "I prefer quinces.")
     backup = str(tmp_path / "b.tar.zst")
     done = run(memory, "backup", backup, "--json").json
@@ -233,27 +233,17 @@ def test_it_is_in_a_backup_and_restored_into_another_home(run: Run, memory: Memo
     assert run(memory, "restore", backup, "--yes").status == 0
     assert Path(memory.home.memory, day.name).read_text() == text
     assert not home.exists()
-
-
-def test_an_uninstall_keeps_and_names_it(run: Run, memory: Memory) -> None:
-    day = remember(run, memory, "I prefer quinces.")
-    text = day.read_text()
-    done = run(memory, "uninstall", "--yes", "--json").json
-    assert {"path": memory.home.memory, "reason": "the memory"} in done["left"]
-    assert [path for path in Path(memory.home.root).rglob("*") if path.is_file()] == [day]
-    assert day.read_text() == text
-    done = run(memory, "uninstall", "--everything", "--yes", "--json").json
-    assert (done["left"], done["problems"]) == ([], [])
-    assert not Path(memory.home.memory).exists()
-
-
-def test_days_that_are_past_their_time_stay_in_it(run: Run, memory: Memory) -> None:
-    Path(memory.home.memory).mkdir(parents=True)
     old = Path(memory.home.memory, "2001-01-01.md")
     old.write_text("# 2001-01-01\n\n## 09:00 Note: a quince <!-- note:01234567 -->\na quince\n")
     memory.write("2001-01-02.md", "# 2001-01-02\n\nA leek.\n")
     run(memory, "index")
     run(memory, "config", "set", "memory.keep_days", "30")
     run(memory, "jobs", "run", "tidy")
-    assert old.exists()
+    assert old.exists()  # days that are past their time stay in it
     assert not memory.path("2001-01-02.md").exists()
+    done = run(memory, "uninstall", "--yes", "--json").json
+    assert {"path": memory.home.memory, "reason": "the memory"} in done["left"]
+    assert {path for path in Path(memory.home.root).rglob("*") if path.is_file()} == {old, Path(memory.home.memory, day.name)}
+    done = run(memory, "uninstall", "--everything", "--yes", "--json").json
+    assert (done["left"], done["problems"]) == ([], [])
+    assert not Path(memory.home.memory).exists()

@@ -251,39 +251,11 @@ def test_wrong_usage(run: Run, read_only: Memory) -> None:
 # What `memkit search` shows on a terminal.
 
 
-STREAMING = {
-    "2025-09-20.md": """# 2025-09-20
-
-## 04:34 Streaming platform fixes <!-- session:67a8478e-78dc-44ab -->
-
-### 04:37 The streaming test hangs in the pipeline again and again, what is the reason? <!-- turn:aaaaaaa1 -->
-**Asked** The streaming test hangs in the pipeline again and again, what is the reason?
-**Answered** Great question! The server never closed its socket. It does now.
-
-### 04:44 Token streaming shows [object][object] <!-- turn:aaaaaaa2 -->
-**Asked** Token streaming shows [object][object]
-**Did** Edit app/ai-chat.ts · Bash `npm test` → 12 passed
-**Answered** Perfect! The params were stringified in ai-chat.ts; fixed in dbc87e8.
-""",
-    "2025-09-22.md": """# 2025-09-22
-
-## 09:00 Push up and make a PR for streaming <!-- session:0fae0449-64d3-4788 -->
-
-### 09:00 Push up and make a PR for streaming <!-- turn:aaaaaaa3 -->
-**Asked** Push up and make a PR for streaming
-**Did** Bash `gh pr create` → https://example.com/pull/17
-
-## 10:00 Note: The streaming branch is deployed on Mondays <!-- note:ab12cd34 -->
-The streaming branch is deployed on Mondays.
-""",
-    "MEMORY.md": "# Facts\n\n- Decided: Streaming uses server-sent events and no web sockets, because the proxy in "
-    "front of it closes them after a minute. <!-- fact:0badcafe turns:aaaaaaa1 -->\n",
-}
-
-
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    return lexical_memory(tmp_path_factory.mktemp("shown"), STREAMING)
+    days = Path(__file__).with_name("streaming_days")
+    files = {path.name: path.read_text(encoding="utf-8") for path in days.iterdir()}
+    return lexical_memory(tmp_path_factory.mktemp("shown"), files)
 
 
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

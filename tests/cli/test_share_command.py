@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memkit.browse import git_marks
+from memkit.maintenance.uninstall import find_owned_files
 from memkit.projects import team_files
 from memkit.projects.team import author_folder
 from tests.cli.conftest import Run, on_terminal
@@ -105,35 +106,23 @@ def test_what_is_forgotten_is_no_longer_shared(run: Run, alex: Person) -> None:
     assert other.read_text() == text  # of somebody else
 
 
-def test_audit_reads_what_is_shared(run: Run, alex: Person) -> None:
-    path = alex.root / ".memkit" / "team" / "jo-doe-1234" / "2026-11-20.md"
+def test_audit_doctor_backup_and_uninstall_know_the_team(run: Run, alex: Person, tmp_path: Path) -> None:
+    shared = alex.root / ".memkit" / "team"
+    path = shared / "jo-doe-1234" / "2026-11-20.md"
     path.parent.mkdir(parents=True)
     path.write_text("# 2026-11-20\n\n## Key\n\nAKIAIOSFODNN7EXAMPLQ and password = hunter2hunter2\n")
     found = run(alex, "audit", "--json").json["findings"]
     assert {one["place"] for one in found} == {str(path)}
     run(alex, "audit", "--fix")
     assert "hunter2hunter2" in path.read_text()
-
-
-def test_the_doctor_knows_the_team(run: Run, alex: Person) -> None:
-    path = alex.root / ".memkit" / "team" / "jo-doe-1234" / "2026-11-20.md"
-    path.parent.mkdir(parents=True)
     path.write_text("<<<<<<< HEAD\n# 2026-11-20\n=======\n>>>>>>> other\n")
     codes = [one["code"] for one in run(alex, "doctor", "--json").json["findings"]]
     assert {"team-file", "team-not-trusted"} <= set(codes)
     alex.memory.trust_team()
     codes = [one["code"] for one in run(alex, "doctor", "--json").json["findings"]]
     assert "team-not-trusted" not in codes
-
-
-def test_a_backup_leaves_it_to_git_and_an_uninstall_keeps_it(run: Run, alex: Person, tmp_path: Path) -> None:
-    alex.share("The staging gateway listens on port 7443.")
-    alex.memory.trust_team()
     assert run(alex, "backup", str(tmp_path / "backup.tar.zst")).status == 0
-    from memkit.maintenance.uninstall import find_owned_files
-
     own = find_owned_files(alex.home, [alex.memory.project], keep_memory=False, everything=True)
-    shared = alex.root / ".memkit" / "team"
     assert (shared, "it belongs to the repository") in own.kept
     assert shared not in own.removed
     assert alex.root / ".git" / team_files.TOKEN_FILE in own.removed

@@ -97,6 +97,11 @@ def test_search_leads_from_words_to_topics(run: Run, grouped: Memory) -> None:
     assert "billing" in found["topics"][0]["label"] + " ".join(found["topics"][0]["words"])
     shown = run(grouped, "topics", "search", "stripe refund").output
     assert found["topics"][0]["id"] in shown
+    path = derived_path(grouped.project, grouped.home, grouped.settings)
+    label = listed(run, grouped)[0]["label"]
+    path.write_text(path.read_text().replace(label, "a\\u001b[2Jb\\u202e"))
+    shown = run(grouped, "topics").output
+    assert "\x1b" not in shown and "\u202e" not in shown  # labels cannot steer the terminal
     assert "No topic has entries on 'zebra'" in run(grouped, "topics", "search", "zebra").output
 
 
@@ -159,14 +164,6 @@ def test_an_unknown_topic_and_wrong_usage(run: Run, grouped: Memory) -> None:
     assert "there is no topic 'zzz'" in run(grouped, "topics", "show", "zzz").complaint
     for words in ("x", "show", "show a b", "rename a", "search", "show x --all-projects"):
         assert run(grouped, "topics", *words.split()).status == 2
-
-
-def test_labels_cannot_steer_the_terminal(run: Run, grouped: Memory) -> None:
-    path = derived_path(grouped.project, grouped.home, grouped.settings)
-    label = listed(run, grouped)[0]["label"]
-    path.write_text(path.read_text().replace(label, "a\\u001b[2Jb\\u202e"))
-    shown = run(grouped, "topics").output
-    assert "\x1b" not in shown and "\u202e" not in shown
 
 
 CHILD = """

@@ -66,24 +66,19 @@ def test_everything_but_the_markdown_is_removed(run: Run, memory: Memory) -> Non
     assert left in done["left"] and {one["path"] for one in done["left"]} >= {left["path"], str(day.parent)}
 
 
-@pytest.mark.parametrize("is_own", [True, False])
-def test_the_launcher_is_removed_if_memkit_wrote_it(run: Run, memory: Memory, is_own: bool) -> None:
-    write_launcher(launcher_text("/memkit", "0"))
-    if not is_own:
-        launcher_path().write_text("#!/bin/sh\nexec /usr/bin/memkit\n")
-    done = run(memory, "uninstall", "--keep-memory", "--yes", "--json").json
-    assert (str(launcher_path()) in done["removed"]) == is_own
-    assert launcher_path().exists() != is_own
-
-
-def test_keep_memory_removes_derived_files_only(run: Run, memory: Memory) -> None:
+def test_keep_memory_removes_derived_files_and_memkits_launcher(run: Run, memory: Memory) -> None:
     day = gone_project(memory)
+    write_launcher("#!/bin/sh\nexec /usr/bin/memkit\n")  # of somebody else
     done = run(memory, "uninstall", "--keep-memory", "--yes", "--json").json
     assert done["problems"] == []
+    assert launcher_path().exists() and str(launcher_path()) not in done["removed"]
     kept = {"config.toml", "ledger.jsonl", "archive", "sessions", "projects"}
     assert {path.name for path in Path(memory.home.root).iterdir()} == kept
     assert day.exists()
     assert Archive(memory.home).turns("5e550001")
+    write_launcher(launcher_text("/memkit", "0"))
+    assert str(launcher_path()) in run(memory, "uninstall", "--keep-memory", "--yes", "--json").json["removed"]
+    assert not launcher_path().exists()
 
 
 def test_foreign_files_stay_and_are_listed(run: Run, memory: Memory, tmp_path: Path) -> None:

@@ -50,6 +50,9 @@ def test_screen(run: Run, in_git: Memory, monkeypatch: pytest.MonkeyPatch, colum
     assert (found.status, found.errors) == (0, "")
     assert max(map(cells, found.output.splitlines())) <= columns
     assert "\x1b" not in found.output
+    value = run(in_git, "why", "--json", "src/amounts.py").json
+    assert value["names"] == ["src/amounts.py", "src/money.py"]  # renames are followed
+    assert [one["kind"] for one in value["events"]] == ["commit", "read", "fact", "commit", "commit"]
     hashes = git(Path(in_git.project.root), "log", "--format=%H", "--", "src").split()
     text = found.output
     for number, one in enumerate(hashes):
@@ -78,14 +81,6 @@ def test_a_path_that_is_cut_or_part_of_another(run: Run, past: Memory) -> None:
     past.write("MEMORY.md", f"# Facts\n\n{fact}\n")
     assert events(run, past, "webapp.py") == [("fact", "abcdef01")]
     assert events(run, past, "app.py") == []
-
-
-def test_renames_are_followed(run: Run, in_git: Memory) -> None:
-    found = run(in_git, "why", "--json", "src/amounts.py").json
-    assert found["names"] == ["src/amounts.py", "src/money.py"]
-    assert [one["kind"] for one in found["events"]] == ["commit", "read", "fact", "commit", "commit"]
-    assert found["events"][1]["id"] == "a0000004"
-    assert found["events"][2]["title"].startswith("Decided: amounts are integers")
 
 
 def test_a_commit_that_a_turn_names_is_shown_with_it(run: Run, in_git: Memory) -> None:

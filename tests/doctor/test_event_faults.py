@@ -57,6 +57,10 @@ def test_a_failed_event(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     assert bare.fix(finding)[-1] == "1 event processed"
     assert "7443" in bare.search()
     assert bare.findings() == []
+    put(bare)
+    assert bare.findings() == []
+    put(bare, time=time.time() - 3600)  # without a worker
+    assert bare.fix(bare.finding("events-waiting")) == ["2 events processed"]
     monkeypatch.setenv("MEMKIT_HOME", bare.home.root)
     log_failure("Stop", OSError("no room"))  # a hook that failed
     Path(bare.home.hook_log).chmod(0o600)
@@ -84,16 +88,6 @@ def test_an_event_that_fails_again(bare: Patient) -> None:
     done = list(apply_fixes(open_subject(bare.home, bare.memory.project), [finding]))
     assert [step.failed for step in done] == [True]
     assert "will be tried again" in bare.finding("event-retried").what
-
-
-def test_events_without_a_worker(bare: Patient) -> None:
-    put(bare)
-    assert bare.findings() == []
-    put(bare, time=time.time() - 3600)
-    finding = bare.finding("events-waiting")
-    assert bare.fix(finding) == ["2 events processed"]
-    assert "7443" in bare.search()
-    assert bare.findings() == []
 
 
 def place_obstacle(path: Path, kind: str, elsewhere: Path) -> None:

@@ -41,6 +41,13 @@ def expect_fixed(patient: Patient, finding: Finding) -> None:
 
 
 def test_a_snapshot_that_is_half_written_or_of_another_version(indexed: Patient) -> None:
+    indexed.memory.write("2024-11-19.md", DAY_TEXT.replace("2024-11-18", "2024-11-19"))
+    finding = indexed.finding("not-indexed")
+    assert indexed.memory.project.root in finding.what
+    expect_fixed(indexed, finding)
+    assert {source[-13:] for source in indexed.memory.snapshot.sources} == {DAY_FILE, "2024-11-19.md"}
+    indexed.memory.path("2024-11-19.md").unlink()
+    expect_fixed(indexed, indexed.finding("not-indexed"))
     path = segment(indexed)
     path.write_bytes(path.read_bytes()[:-100])
     finding = indexed.finding("snapshot-damaged")
@@ -71,14 +78,6 @@ def test_a_bit_that_the_disk_lost(indexed: Patient) -> None:
     finding = indexed.finding("snapshot-damaged")
     assert f"{path.name} is damaged" in finding.what
     expect_fixed(indexed, finding)
-
-
-def test_edits_that_are_not_indexed(indexed: Patient) -> None:
-    indexed.memory.write("2024-11-19.md", DAY_TEXT.replace("2024-11-18", "2024-11-19"))
-    finding = indexed.finding("not-indexed")
-    assert indexed.memory.project.root in finding.what
-    expect_fixed(indexed, finding)
-    assert {source[-13:] for source in indexed.memory.snapshot.sources} == {DAY_FILE, "2024-11-19.md"}
 
 
 def test_chunks_without_vectors(bare: Patient) -> None:

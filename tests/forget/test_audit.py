@@ -203,29 +203,21 @@ def test_hand_edits_and_foreign_files_stay(heard: Audited) -> None:
     assert {one.place for one in report.remaining if one.where == "index"} == {".memkit/memory/notes.md"}
 
 
-def test_a_redacted_turn_can_still_grow(audited: Audited) -> None:
-    lines = spoken()
-    audited.remember(lines)
-    audited.add_pattern()
-    audited.fix()
-    audited.remember(lines.answer("One more thing: the cellar."))
-    journal = audited.stage.journal
-    assert "One more thing: the cellar." in journal
-    assert journal.count("### ") == 1
-    assert audited.holders() == []
-
-
-def test_a_turn_that_a_person_edited_stays_as_it_is(audited: Audited) -> None:
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_a_redacted_turn_can_still_grow_unless_a_person_edited_it(audited: Audited, is_edited: bool) -> None:
     lines = spoken()
     audited.remember(lines)
     (day,) = Path(audited.stage.project.memory).glob("*.md")
-    day.write_text(day.read_text().replace("Below", "Just below"))
+    if is_edited:
+        day.write_text(day.read_text().replace("Below", "Just below"))
     audited.add_pattern()
     audited.fix()
     redacted = day.read_text()
-    assert "Just below" in redacted
     audited.remember(lines.answer("One more thing: the cellar."))
-    assert day.read_text() == redacted
+    assert (day.read_text() == redacted) == is_edited == ("Just below" in redacted)
+    assert ("One more thing: the cellar." in audited.stage.journal) != is_edited
+    assert audited.stage.journal.count("### ") == 1
+    assert audited.holders() == []
 
 
 @pytest.mark.parametrize("step", ["journal", "archive", "index"])

@@ -407,14 +407,6 @@ def test_no_name_of_ours_is_made_of_any_path(tmp_path: Path, transcript: str) ->
     assert not (tmp_path / "home").exists()
 
 
-def test_an_unwritable_home_costs_nothing_but_the_offer(stage: Stage, folder: Path) -> None:
-    stage.home.write_text("a file")
-    answer = start_in(stage, folder)
-    assert "memkit" in answer["hookSpecificOutput"]["additionalContext"]
-    assert answer["systemMessage"].startswith("memkit: cannot remember this session: ")
-    assert "import" not in answer["systemMessage"]
-
-
 # The PreToolUse hook as the client runs it.
 
 

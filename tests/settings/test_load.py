@@ -76,17 +76,12 @@ def test_each_layer_wins_over_the_one_before(
     assert loaded.settings.search.k == 9
     assert loaded.origins[key] == "--set"
     assert settings_file.load(home, project).settings.search.k == 8
-
-
-def test_origins_name_the_place(home: Home, project: Project) -> None:
-    write_own(home, "# mine\n[recall]\nbudget_tokens = 300\n")
     write_theirs(project, "\n\nsearch.mode = 'dense'\n")
-    origins = load(home, project, MEMKIT_SEARCH_K="8").origins
-    assert origins == {
-        ("recall", "budget_tokens"): home.config_file,
-        ("search", "mode"): f"{project.root}/.memkit.toml",
-        ("search", "k"): "MEMKIT_SEARCH_K",
-    }
+    assert load(home, project, **environ).origins == {
+        key: "MEMKIT_SEARCH_K", ("search", "mode"): f"{project.root}/.memkit.toml",
+    }  # fmt: skip
+    write_own(home, "# mine\n[recall]\nbudget_tokens = 300\n")
+    assert load(home).origins == {("recall", "budget_tokens"): home.config_file}
 
 
 def test_values_from_variables(home: Home) -> None:
