@@ -341,16 +341,10 @@ def test_bash(tmp_path: Path, typed: list[str], offered: list[str]) -> None:
         '$(complete -p memkit | sed "s/.*-F \\([^ ]*\\).*/\\1/") memkit && '
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
+    own = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "MEMKIT_HOME": str(tmp_path / "home")}
     done = subprocess.run(
-        ["bash", "--norc", "--noprofile", "-c", script],
-        env={
-            **os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(REPOSITORY), "MEMKIT_HOME": str(tmp_path / "home"),
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        ["bash", "--norc", "--noprofile", "-c", script], env={**os.environ, "PYTHONPATH": str(REPOSITORY), **own},
+        capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == offered

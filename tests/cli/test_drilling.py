@@ -220,14 +220,6 @@ class TestTranscript:
 class TestImport:
     """Existing transcripts."""
 
-    def test_importing_twice_is_the_same_as_once(self, run: Run, imported: Memory, tmp_path: Path) -> None:
-        days = {path: path.read_bytes() for path in Path(imported.project.memory).iterdir()}
-        assert len(days) == 1
-        value = run(imported, "import", "--json", str(tmp_path / "claude")).json
-        assert (value["turns"], value["written"]) == (3, 0)
-        assert value["projects"] == [imported.project.root]
-        assert {p: p.read_bytes() for p in Path(imported.project.memory).iterdir()} == days
-
     def test_a_file(self, run: Run, fresh: Memory, tmp_path: Path) -> None:
         path = write(tmp_path / "one.jsonl", conversation())
         found = run(fresh, "import", str(path))

@@ -64,19 +64,6 @@ def test_children_only_and_any_width(run: Run, with_rollup: Memory, monkeypatch:
             assert max(map(cells, lines)) <= columns, arguments
 
 
-def test_events(run: Run, long: Memory, with_rollup: Memory) -> None:
-    messages = run(long, "timeline", f"a{STAMP}0", "--events", "--limit", "7", "--json").json["events"]
-    assert (len(messages), messages[0]["text"]) == (7, "Why is it slow?")
-    shown = run(long, "timeline", f"a{STAMP}1", "--events", "--limit", "2").output
-    assert "It is warm now." not in shown  # the page ends before
-    assert "characters more)" in shown
-    without = run(with_rollup, "timeline", "2026-11-20", "--events")
-    assert without.output.splitlines() == [
-        "The archive has no message of 2026-11-20.",
-        "without an original: a000000f, a0000010, a0000011",
-    ]
-
-
 def test_the_line_with_the_next_page_is_a_command(run: Run, long: Memory) -> None:
     shown = run(long, "timeline", "2026", "--depth", "2", "--limit", "4").output
     seen = [line.split()[0] for line in shown.splitlines() if re.match(r" *2026-(W\d\d|\d\d) ", line)]
