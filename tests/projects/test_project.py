@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memkit.errors import MemkitError
 from memkit.index.catalog import identity
 from memkit.ipc import unindexed
 from memkit.paths import Home
+from memkit.projects import project as project_module
 from memkit.projects.git import normalize_remote, remote_of, run_git
-from memkit.projects.project import Project
+from memkit.projects.project import REGISTRY_VERSION, Project, Registry, registry_path
+from memkit.projects.registry import changing
 from tests.ci import examples
 
 PACKAGE = Path(__file__).resolve().parents[2] / "memkit"
@@ -303,3 +308,192 @@ def test_every_project_knows_its_home() -> None:
     ]
     assert len(calls) > 30
     assert [(name, node.lineno) for name, node in calls if len(node.args) != 2] == []
+
+
+# Which project remembers what is done in a directory: all the ways in which directories lie and move.
+
+
+@pytest.fixture
+def user(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's home directory. No file of their own git configuration decides."""
+    path = root / "homes" / "me"
+    path.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(path))
+    monkeypatch.delenv("TMPDIR", raising=False)
+    return path
+
+
+@pytest.fixture
+def own_home(user: Path) -> Home:
+    return Home(str(user / ".memkit"))
+
+
+def remembered(directory: Path | str, own_home: Home) -> str:
+    return Project.remembering(str(directory), own_home).root
+
+
+def test_a_repository_in_another_is_its_own(root: Path) -> None:
+    outer = repository(root / "outer")
+    inner = repository(outer / "tools" / "inner")
+    (inner / "src").mkdir()
+    assert found(inner / "src") == inner
+    assert found(outer / "tools") == outer
+    assert found(outer / ".git" / "hooks") == outer
+    (root / "work").mkdir()
+    git(root / "work", "init", "-q", "--separate-git-dir", str(root / "work.git"))
+    assert found(root / "work") == root / "work"
+    git(outer, "submodule", "add", "-q", str(inner), "vendor")
+    git(outer / "vendor", "worktree", "add", "-q", str(root / "linked"))
+    assert found(root / "linked") == outer / "vendor"
+
+
+def test_worktrees_around_a_hidden_bare_repository_share_one_memory(root: Path) -> None:
+    main = repository(root / "main")
+    around = root / "around"
+    git(root, "clone", "-q", "--bare", str(main), str(around / ".bare"))
+    (around / ".git").write_text("gitdir: ./.bare\n")
+    git(around, "worktree", "add", "-q", str(around / "one"))
+    git(around, "worktree", "add", "-q", str(root / "two"))
+    assert found(around / "one") == found(root / "two") == found(around) == around
+
+
+def test_links_are_followed_to_one_root(root: Path) -> None:
+    main = repository(root / "main")
+    (main / "src").mkdir()
+    (root / "repo").symlink_to(main)
+    (root / "src").symlink_to(main / "src")
+    (main / "out").symlink_to(root)
+    assert found(root / "repo") == found(root / "src") == found(root / "repo" / "src") == main
+    assert found(main / "out") == root
+    for name in ("Shop", "shop", "sHOP"):  # their case matters here
+        (root / name).mkdir()
+        assert found(root / name) == root / name
+
+
+def test_letter_case_where_it_does_not_matter(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a file system takes any spelling: here the questions put to it are answered as it would."""
+    (root / "Work" / "Shop").mkdir(parents=True)
+    stored = {str(path).lower(): path for path in (root / "Work", root / "Work" / "Shop")}
+    real_exists = os.path.exists
+
+    def exists(path: str) -> bool:
+        return str(path).lower() in stored or real_exists(path)
+
+    monkeypatch.setattr(project_module.os.path, "exists", exists)
+    monkeypatch.setattr(project_module.os.path, "samefile", lambda a, b: a.lower() == b.lower())
+    for name in ("work/shop", "WORK/Shop", "Work/Shop"):
+        assert project_module._as_stored(str(root / name)) == str(root / "Work" / "Shop")
+
+
+def test_a_bare_place_is_no_project(own_home: Home, user: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = set()
+    for place in ("/", "/tmp", "~", "~/.."):
+        directory = os.path.realpath(os.path.expanduser(place))
+        kept = remembered(directory, own_home)
+        places.add(kept)
+        assert os.path.dirname(kept) == own_home.projects
+        assert kept == remembered(directory, own_home)
+        assert Project.at_root(kept, own_home).root == kept  # as events carry it
+        assert remembered(kept, own_home) == kept  # as `--project` can name it
+    assert len(places) == 4
+    notes = repository(root / "notes")
+    with changing(own_home) as registry:
+        registry.link(str(user), str(notes))
+    assert remembered(user, own_home) == str(notes)
+    (root / "scratch" / "work").mkdir(parents=True)
+    monkeypatch.setenv("TMPDIR", str(root / "scratch"))
+    assert os.path.dirname(remembered(root / "scratch", own_home)) == own_home.projects
+    assert remembered(root / "scratch" / "work", own_home) == str(root / "scratch" / "work")
+
+
+def test_a_home_under_version_control_absorbs_no_project(user: Path, own_home: Home) -> None:
+    """Dotfiles are often a repository at the home itself: what lies below it is no part of them."""
+    git(user, "init", "-q")
+    git(user, "commit", "-q", "--allow-empty", "-m", "one")
+    (user / "notes" / "sub").mkdir(parents=True)
+    assert remembered(user / "notes" / "sub", own_home) == str(user / "notes" / "sub")
+    assert os.path.dirname(remembered(user, own_home)) == own_home.projects
+    git(user, "worktree", "add", "-q", str(user / "linked"))
+    assert remembered(user / "linked", own_home) == str(user / "linked")
+    shop = repository(user / "shop")
+    (shop / "src").mkdir()
+    assert remembered(shop / "src", own_home) == str(shop)
+
+
+def test_the_users_memory_is_separate_from_that_of_the_home_directory(user: Path, own_home: Home) -> None:
+    """With the usual memory home the one would lie where the other would."""
+    assert Project(str(user)).memory == own_home.memory
+    assert Project.remembering(str(user), own_home).memory != own_home.memory
+    assert Project.at_root(own_home.root, own_home).memory == own_home.memory
+    Path(own_home.log).mkdir(parents=True)
+    kept = remembered(own_home.root, own_home)  # the memory home is no project
+    assert os.path.dirname(kept) == own_home.projects
+    assert remembered(own_home.log, own_home) == remembered(own_home.memory, own_home) == kept
+
+
+def test_a_renamed_repository_is_found_under_its_new_path(root: Path, own_home: Home) -> None:
+    first = repository(root / "first", REMOTE)
+    name = identity(Project(str(first)), own_home)
+    for target in ("second", "third", "first", "fourth"):
+        moved = root / target
+        found_at = next(path for path in root.iterdir() if (path / ".git").exists())
+        found_at.rename(moved)
+        assert identity(Project(str(moved)), own_home) == name
+    for old in ("first", "second", "third"):
+        assert Project.at_root(str(root / old), own_home).root == str(root / "fourth")
+    # Another one at a former place is itself.
+    other = repository(root / "second")
+    assert Project.at_root(str(other), own_home).root == str(other)
+
+
+def test_names_and_links_move_along(root: Path, own_home: Home) -> None:
+    first, guest = repository(root / "first", REMOTE), repository(root / "guest")
+    identity(Project(str(first)), own_home)
+    with changing(own_home) as registry:
+        registry.names[str(first)] = "Shop"
+        registry.link(str(guest), str(first))
+    first.rename(root / "second")
+    identity(Project(str(root / "second")), own_home)
+    assert remembered(guest, own_home) == str(root / "second")
+    assert Registry.read(own_home).name_of(str(root / "second")) == "Shop"
+
+
+def test_a_link_shares_a_memory(root: Path, own_home: Home) -> None:
+    one, two, three = (repository(root / name) for name in ("one", "two", "three"))
+    with changing(own_home) as registry:
+        registry.link(str(one), str(two))
+    (one / "src").mkdir()
+    assert remembered(one / "src", own_home) == remembered(two, own_home) == str(two)
+    with changing(own_home) as registry:
+        registry.link(str(two), str(three))
+    assert {remembered(path, own_home) for path in (one, two, three)} == {str(three)}
+    odd = os.path.join(root, os.fsdecode(b"b\xff d"))  # of any bytes
+    os.mkdir(odd)
+    with changing(own_home) as registry:
+        registry.link(str(root), odd)
+    assert remembered(root, own_home) == odd
+
+
+def test_a_damaged_registry_breaks_no_hook(root: Path, own_home: Home) -> None:
+    one = repository(root / "one")
+    os.makedirs(own_home.projects)
+    for content in ("", "{", "[]", "null", '{"version": 1, "links": {"a": 5}, "names": {}, "moves": {}}'):
+        Path(registry_path(own_home)).write_text(content)
+        assert remembered(one, own_home) == str(one)
+        assert "restore it from a backup" in Registry.read(own_home).problem
+        with pytest.raises(MemkitError, match="restore it from a backup"), changing(own_home):
+            pass
+        assert Path(registry_path(own_home)).read_text() == content
+
+
+def test_a_newer_registry_is_not_overwritten(root: Path, own_home: Home) -> None:
+    os.makedirs(own_home.projects)
+    content = json.dumps({"version": REGISTRY_VERSION + 1, "links": {}})
+    Path(registry_path(own_home)).write_text(content)
+    with pytest.raises(MemkitError, match="update memkit"), changing(own_home):
+        pass
+    first = repository(root / "first", REMOTE)
+    name = identity(Project(str(first)), own_home)
+    first.rename(root / "second")
+    assert identity(Project(str(root / "second")), own_home) == name
+    assert Path(registry_path(own_home)).read_text() == content
