@@ -128,7 +128,7 @@ def run_limited(home: Home, descriptors: int, *arguments: str) -> subprocess.Com
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
 
-    return subprocess.run_limited(
+    return subprocess.run(
         [sys.executable, "-m", "memkit", *arguments], stdin=subprocess.DEVNULL, capture_output=True,
         env={**os.environ, "MEMKIT_HOME": home.root, "PYTHONPATH": str(REPOSITORY)},
         cwd=Path(home.root).parent / "0" / "project", text=True, check=False, preexec_fn=limit,
