@@ -22,10 +22,7 @@ from memkit.llm.claude_cli import read_result
 from tests.llm.tasks import BULLETS, PROSE, SCHEMA
 
 USAGE = {
-    "input_tokens": 10,
-    "cache_read_input_tokens": 200,
-    "cache_creation_input_tokens": 30,
-    "output_tokens": 7,
+    "input_tokens": 10, "cache_read_input_tokens": 200, "cache_creation_input_tokens": 30, "output_tokens": 7
 }
 
 
@@ -60,11 +57,6 @@ def test_requests_that_were_not_counted(result: dict[str, Any], usage: TokenUsag
     assert raised.value.usage == usage
 
 
-@pytest.mark.parametrize("cost", [-1.0, float("nan"), float("inf"), "1"])
-def test_a_cost_that_is_none(cost: object) -> None:
-    assert read(structured_output=BULLETS, total_cost_usd=cost).usage.usd is None
-
-
 def failed(**result: Any) -> ModelError:
     with pytest.raises(ModelError) as raised:
         read(**result)
@@ -78,12 +70,12 @@ def test_structured_output() -> None:
     reply = read(structured_output=BULLETS, result=json.dumps(BULLETS), modelUsage=models)
     usage = TokenUsage(tokens_in=240, tokens_out=7, cache_read=200, cache_written=30, usd=0.0125)
     assert reply == Reply(BULLETS, usage, "claude-haiku-4-5-20251001")
-
-
-def test_verbose_output_is_a_list_of_events() -> None:
+    # Verbose output is a list of events.
     result = {"type": "result", "structured_output": BULLETS}
     printed = json.dumps([{"type": "system"}, {"type": "assistant"}, result])
     assert read_result(ended(printed), SCHEMA, "haiku").value == BULLETS
+    for cost in (-1.0, float("nan"), float("inf"), "1"):
+        assert read(structured_output=BULLETS, total_cost_usd=cost).usage.usd is None
 
 
 @pytest.mark.parametrize(

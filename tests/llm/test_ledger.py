@@ -33,11 +33,12 @@ def test_the_end_of_a_call_replaces_its_estimate(ledger: Ledger) -> None:
     assert ledger.path.stat().st_mode & 0o777 == 0o600
 
 
-def test_an_unknown_price_is_not_zero(ledger: Ledger) -> None:
-    ledger.record(replace(CALL, usd=None))
-    ledger.record(replace(CALL, id="c2", usd=0.5))
+def test_sums(ledger: Ledger) -> None:
+    for number, usd in enumerate((None, 0.5, 0.25)):
+        ledger.record(replace(CALL, id=f"c{number}", usd=usd, time=NOW + number * 86_400))
     added = total(ledger.calls())
-    assert (added.usd, added.unpriced, added.calls) == (0.5, 1, 2)
+    assert (added.usd, added.unpriced, added.calls) == (0.75, 1, 3)  # an unknown price is not zero
+    assert [call.id for call in ledger.calls("2026-11-21")] == ["c1", "c2"]
 
 
 @pytest.mark.parametrize("damage", [b"{half a line", b"\xff\xfe\n", b"[1, 2]\n", b'{"id": 7}\n', b"\n\n"])
@@ -61,12 +62,6 @@ def test_unreadable_lines_by_day(ledger: Ledger) -> None:
     os.utime(ledger.path, (NOW - 86_400, NOW - 86_400))
     assert ledger.unreadable(NOW) == []
     assert ledger.today(NOW).unreadable == 0
-
-
-def test_calls_since_a_day(ledger: Ledger) -> None:
-    for days in range(3):
-        ledger.record(replace(CALL, id=f"c{days}", time=NOW + days * 86_400))
-    assert [call.id for call in ledger.calls("2026-11-21")] == ["c1", "c2"]
 
 
 def test_every_field_is_in_the_manual(ledger: Ledger) -> None:

@@ -8,13 +8,7 @@ from typing import Any
 
 import pytest
 
-from memkit.llm import (
-    ModelError,
-    NotConfiguredError,
-    Reply,
-    TokenUsage,
-    UnusableReplyError,
-)
+from memkit.llm import (ModelError, NotConfiguredError, Reply, TokenUsage, UnusableReplyError)
 from memkit.llm.chat_completions import SERVICES, ChatCompletionsProvider
 from memkit.settings import SummarizeSettings
 from tests.llm.chat_server import Answer, ChatServer
@@ -78,29 +72,23 @@ def test_the_context_grows_with_the_material(characters: int, context: int) -> N
     assert context > characters / 4 + TASK.max_tokens
 
 
-@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
-def test_address_in_the_settings(server: ChatServer, end: str) -> None:
+def test_addresses(server: ChatServer) -> None:
     server.script = lambda received: chat(json.dumps(BULLETS))
-    settings = SummarizeSettings(base_url=server.url.removesuffix("/v1") + end)
-    environ = {"OLLAMA_HOST": "127.0.0.1:9"}
-    ChatCompletionsProvider(SERVICES["ollama"], settings, environ).ask(TASK)
-    assert server.requests[-1].path == "/api/chat"
-
-
-@pytest.mark.parametrize("form", ["{host}:{port}", "http://{host}:{port}", "http://{host}:{port}/"])
-def test_host_variable(server: ChatServer, form: str) -> None:
+    for end in ("", "/", "/v1", "/v1/"):  # in the settings
+        settings = SummarizeSettings(base_url=server.url.removesuffix("/v1") + end)
+        ChatCompletionsProvider(SERVICES["ollama"], settings, {"OLLAMA_HOST": "127.0.0.1:9"}).ask(TASK)
+        assert server.requests[-1].path == "/api/chat"
     host, port = server.server_address[:2]
-    value = form.format(host=host, port=port)
-    assert ask(server, chat(json.dumps(BULLETS)), OLLAMA_HOST=value).value == BULLETS
+    for form in ("{host}:{port}", "http://{host}:{port}", "http://{host}:{port}/"):
+        value = form.format(host=host, port=port)
+        assert ask(server, chat(json.dumps(BULLETS)), OLLAMA_HOST=value).value == BULLETS
 
 
 @pytest.mark.parametrize(
     ("value", "url"),
     [
-        ("", "http://127.0.0.1:11434/api/chat"),
-        ("10.0.0.7", "http://10.0.0.7:11434/api/chat"),
-        ("[::1]", "http://[::1]:11434/api/chat"),
-        ("[::1]:80", "http://[::1]:80/api/chat"),
+        ("", "http://127.0.0.1:11434/api/chat"), ("10.0.0.7", "http://10.0.0.7:11434/api/chat"),
+        ("[::1]", "http://[::1]:11434/api/chat"), ("[::1]:80", "http://[::1]:80/api/chat"),
         ("https://models.example", "https://models.example/api/chat"),
     ],
 )
@@ -112,13 +100,8 @@ def test_parts_of_the_address_may_be_missing(value: str, url: str) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        chat(""),
-        chat(PROSE),
-        chat(None),
-        chat("{}"),
-        chat('{"bullets": ["The'),
-        chat(json.dumps(BULLETS), "length"),
-        chat("", message=PROSE),
+        chat(""), chat(PROSE), chat(None), chat("{}"), chat('{"bullets": ["The'),
+        chat(json.dumps(BULLETS), "length"), chat("", message=PROSE),
     ],
 )
 def test_unusable_answer(server: ChatServer, answer: Answer) -> None:
@@ -127,14 +110,12 @@ def test_unusable_answer(server: ChatServer, answer: Answer) -> None:
     assert error.usage == TokenUsage(100, 20)
 
 
-def test_missing_model(server: ChatServer) -> None:
+def test_errors(server: ChatServer) -> None:
     error = failed(server, Answer({"error": "model 'llama3.2' not found"}, 404))
     assert type(error) is NotConfiguredError
     assert "run `ollama pull llama3.2`" in str(error)
-
-
-def test_material_that_is_too_long_for_the_model(server: ChatServer) -> None:
-    """Newer servers say so. Another segment may fit."""
+    server.requests.clear()
+    # Newer servers say so. Another segment may fit.
     error = failed(server, Answer({"error": "the prompt exceeds the context length"}, 400))
     assert type(error) is ModelError and error.usage == TokenUsage()
     assert "exceeds the context length" in str(error)
