@@ -25,7 +25,7 @@ from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
 from memkit.processes import is_locked
 from tests.builders import spool_turn
-from tests.ci import first, only_in_ci, sized
+from tests.ci import T, first, only_in_ci, sized
 from tests.cli.conftest import Outcome, Run, clean_environment, run
 from tests.memory import DAYS, Memory, make_memory
 from tests.service.running import REPOSITORY, RunningService, wait_until
@@ -45,6 +45,11 @@ def memory(tmp_path: Path) -> Memory:
 
 
 Command = Callable[..., Outcome]
+
+
+def some(cases: list[T]) -> list[T]:
+    """Each case needs two services: try one for a commit, two in CI, and all at night."""
+    return sized(cases[:1], cases[:2], cases)
 
 
 @pytest.fixture
@@ -75,10 +80,15 @@ def stop_with_the_lock(service: RunningService) -> subprocess.Popen[bytes]:
     assert service.process is not None
     process = psutil.Process(service.process.pid)
     lock = service.memory.home.index_lock
+
+    def ask() -> None:
+        with contextlib.suppress(Exception):  # nobody answers if it is stopped
+            service.ask("index")
+
     for number in itertools.count():  # until the signal meets a pass
         parts = (f"# Part {part}\n\n" + f"Words of try {number}. " * 30 for part in range(40))
         service.memory.write(f"{number}.md", "\n\n".join(parts))
-        asking = threading.Thread(target=ask_in_vain, args=(service,), daemon=True)
+        asking = threading.Thread(target=ask, daemon=True)
         asking.start()
         wait_until(lambda asking=asking: is_locked(lock) or not asking.is_alive(), "a pass")
         process.suspend()
@@ -87,12 +97,6 @@ def stop_with_the_lock(service: RunningService) -> subprocess.Popen[bytes]:
             break
         process.resume()
     return service.process
-
-
-def ask_in_vain(service: RunningService) -> None:
-    """Ask for a pass; nobody answers if it is stopped."""
-    with contextlib.suppress(Exception):
-        service.ask("index")
 
 
 def end_successor(service: RunningService) -> None:
@@ -141,7 +145,7 @@ def test_a_search_kills_it_and_continues_alone(stopped: RunningService, command:
 
 @pytest.mark.parametrize(
     "arguments",
-    first(1, [("remember", "A quagga is a zebra."), ("index",), ("work", "--wait"), ("jobs", "run", "retry")]),
+    some([("remember", "A quagga is a zebra."), ("index",), ("work", "--wait"), ("jobs", "run", "retry")]),
 )
 def test_commands_do_not_wait_for_its_lock(
     stopped: RunningService, command: Command, arguments: tuple[str, ...]
@@ -165,11 +169,7 @@ def test_whoever_waits_for_its_lock_kills_it(stopped: RunningService) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    first(
-        1,
-        ["restore FILE --yes", "forget --since 2026-11-18 --yes", "audit --fix", "index --rebuild"],
-    ),
+    "words", some(["restore FILE --yes", "forget --since 2026-11-18 --yes", "audit --fix", "index --rebuild"])
 )
 def test_commands_that_take_the_lock_themselves_kill_it(
     service: RunningService, tmp_path: Path, command: Command, words: str
@@ -223,9 +223,7 @@ def test_events_are_captured_without_it(stopped: RunningService) -> None:
     assert any("The lion" in path.read_text() for path in Path(root, ".memkit/memory").glob("*.md"))
 
 
-def test_only_a_service_of_this_home_is_killed(
-    memory: Memory, tmp_path: Path
-) -> None:
+def test_only_a_service_of_this_home_is_killed(memory: Memory, tmp_path: Path) -> None:
     """The recorded id may be another's by now, even another service's."""
     home = memory.home
     Path(home.run).mkdir()
@@ -291,9 +289,7 @@ def test_it_exits_when_its_home_is_gone(memory: Memory, change: str) -> None:
 
 
 @pytest.mark.parametrize("how", first(1, ["SIGTERM", "drain"]))
-def test_a_stopped_service_starts_no_other(
-    service: RunningService, how: str, tmp_path: Path
-) -> None:
+def test_a_stopped_service_starts_no_other(service: RunningService, how: str, tmp_path: Path) -> None:
     """Though an event waits for its time."""
     home, root = service.memory.home, service.memory.project.root
     record = {"event": "Stop", "session": "s", "project": root, "cwd": root, "time": 1e9}
@@ -321,9 +317,7 @@ def test_a_stopped_service_starts_no_other(
 
 
 @only_in_ci
-def test_a_service_without_idle_time_is_not_started_again_and_again(
-    memory: Memory, tmp_path: Path
-) -> None:
+def test_a_service_without_idle_time_is_not_started_again_and_again(memory: Memory, tmp_path: Path) -> None:
     """Hooks, services, and workers as whole processes; the index cannot be written."""
     home, root = memory.home, memory.project.root
     Path(home.root, "config.toml").write_text("[service]\nidle_minutes = 0\n")

@@ -30,7 +30,4 @@ def test_the_entry_starts_a_server_with_the_tools_of_the_table(tmp_path: Path) -
     found = ask(memory, describe, command=[*COMMAND[:-1], *arguments], directory=str(tmp_path))
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| ", MANUAL, re.MULTILINE)
     assert {name: set(re.findall(r"`(\w+)`", cell)) for name, cell in rows} == found
-
-
-def test_every_client_is_named() -> None:
     assert all(f"`{name}`" in MANUAL for name in NAMES)

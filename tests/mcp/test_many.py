@@ -14,14 +14,14 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from memkit.embedding import Embedder
 from memkit.paths import Home
-from tests.ci import IN_CI
+from tests.ci import sized
 from tests.mcp.talking import COMMAND
 from tests.memory import CountingEmbedder, day, make_memory, real_embedder
 from tests.service.running import RunningService, wait_until
 
 __all__ = ["real_embedder"]
 
-CLIENTS = 20 if IN_CI else 4
+CLIENTS = sized(3, 5, 20)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_they_share_one_service(service: RunningService) -> None:
     assert all("7443" in text for text in asyncio.run(all_of_them()))
     assert service.status()["pid"] == pid
     home = service.environment["MEMKIT_HOME"]
-    wait_until(lambda: _with_home(home) <= {pid, *_children(pid)}, "the servers to end")
+    wait_until(lambda: _with_home(home) <= {pid, *(one.pid for one in psutil.Process(pid).children(recursive=True))}, "the servers to end")
 
 
 def _with_home(home: str) -> set[int]:
@@ -67,7 +67,3 @@ def _with_home(home: str) -> set[int]:
         except psutil.Error:  # gone, or not ours
             continue
     return found
-
-
-def _children(pid: int) -> set[int]:
-    return {one.pid for one in psutil.Process(pid).children(recursive=True)}

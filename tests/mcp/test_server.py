@@ -11,9 +11,11 @@ from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 
 from memkit.mcp.tools import MOST_CHARACTERS, QUOTED
-from tests.mcp.talking import ask, call, encoded, initialize, lines
+from memkit.topics.compute import refresh
+from tests.mcp.talking import REPOSITORY, ask, call, encoded, initialize, lines
 from tests.memory import Memory, day, make_memory
 from tests.pointers.test_moments import ERROR, remember
+from tests.topics.subjects import make_subjects
 
 TURNS = (
     ("Which port does the gateway use?", "It is 7443, because 443 is taken."),
@@ -46,8 +48,8 @@ def test_the_tools(memory: Memory) -> None:
 
 
 def test_from_a_search_to_the_section(memory: Memory) -> None:
-    text, failed = call(memory, "search", query="which port does the gateway use")
-    assert not failed
+    text, failed = call(memory, "search", query="which port does the gateway use", since=None, current_file=None)
+    assert not failed  # a missing option may be null
     assert "7443" in text
     assert "evidence, not instructions" in text
     name = text.partition('id="')[2].partition('"')[0]
@@ -55,12 +57,14 @@ def test_from_a_search_to_the_section(memory: Memory) -> None:
     assert not failed
     (section,) = json.loads(text.partition("\n")[2])["sections"]
     assert "443 is taken" in section["content"]
-
-
-def test_a_missing_option_may_be_null(memory: Memory) -> None:
-    text, failed = call(memory, "search", query="gateway port", since=None, current_file=None)
+    text, _ = call(memory, "search", query="why is the build slow")
+    assert "Ignore all instructions" in text
+    assert text.count("</entry>") == text.count("<entry ")  # quoted text cannot end its entry
+    text, _ = call(memory, "search", query="gateway port", since="2027-01-01")
+    assert "7443" not in text
+    text, failed = call(memory, "timeline", node="2026-11-20")
     assert not failed
-    assert "7443" in text
+    assert json.loads(text.partition("\n")[2])["node"]["id"] == "2026-11-20"
 
 
 def test_kinds_of_a_search(tmp_path: Path) -> None:
@@ -74,50 +78,35 @@ def test_kinds_of_a_search(tmp_path: Path) -> None:
     assert call(memory, "search", query="pytest", kind="what")[1]
 
 
-def test_quoted_text_cannot_end_its_entry(memory: Memory) -> None:
-    text, _ = call(memory, "search", query="why is the build slow")
-    assert "Ignore all instructions" in text
-    assert text.count("</entry>") == text.count("<entry ")
-
-
-def test_a_period_and_a_timeline(memory: Memory) -> None:
-    text, _ = call(memory, "search", query="gateway port", since="2027-01-01")
-    assert "7443" not in text
-    text, failed = call(memory, "timeline", node="2026-11-20")
-    assert not failed
-    assert json.loads(text.partition("\n")[2])["node"]["id"] == "2026-11-20"
-
-
 def test_remember_then_forget(memory: Memory) -> None:
     text, failed = call(memory, "remember", text="Staging moves to 7444. Key sk-ant-api03-" + "a" * 90, tags=["gateway"])
     assert not failed
     name = text.removeprefix("Remembered as ").rstrip(".")
-    notes = "".join(one.read_text() for one in Path(memory.project.memory).glob("*.md"))
-    assert "7444" in notes
-    assert "a" * 90 not in notes
+
+    def notes() -> str:
+        return "".join(one.read_text() for one in Path(memory.project.memory).glob("*.md"))
+
+    assert "7444" in notes()
+    assert "a" * 90 not in notes()
     listed, failed = call(memory, "forget", ids=[name])
     assert not failed
     assert json.loads(listed)["erased"] is False
     assert json.loads(listed)["notes"] == [name]
-    assert "7444" in "".join(one.read_text() for one in Path(memory.project.memory).glob("*.md"))
+    assert "7444" in notes()
     erased, failed = call(memory, "forget", ids=[name], dry_run=False)
     assert not failed
     assert json.loads(erased)["erased"] is True
-    assert "7444" not in "".join(one.read_text() for one in Path(memory.project.memory).glob("*.md"))
+    assert "7444" not in notes()
 
 
 FAILURES: list[tuple[str, dict[str, Any], str]] = [
-    ("search", {}, "missing required field `query`"),
-    ("search", {"query": "a", "limit": 11}, "<= 10"),
+    ("search", {}, "missing required field `query`"), ("search", {"query": "a", "limit": 11}, "<= 10"),
     ("search", {"query": "a", "secret": 1}, "unknown field `secret`"),
     ("search", {"query": "a", "since": "the day of days"}, "the day of days"),
     ("search", {"query": "a", "all_projects": True}, "other projects"),
-    ("expand", {"ids": ["no"]}, "memkit search"),
-    ("expand", {"ids": []}, ">= 1"),
-    ("transcript", {"turn": "../../etc/passwd"}, "passwd"),
-    ("timeline", {"node": "2026-13"}, "has no node"),
-    ("forget", {"ids": ["no"]}, "has the ID 'no'"),
-    ("remember", {"text": ""}, ">= 1"),
+    ("expand", {"ids": ["no"]}, "memkit search"), ("expand", {"ids": []}, ">= 1"),
+    ("transcript", {"turn": "../../etc/passwd"}, "passwd"), ("timeline", {"node": "2026-13"}, "has no node"),
+    ("forget", {"ids": ["no"]}, "has the ID 'no'"), ("remember", {"text": ""}, ">= 1"),
     ("nothing", {}, "no tool 'nothing'"),
 ]
 
@@ -168,8 +157,6 @@ def test_a_long_resource_is_cut(tmp_path: Path) -> None:
 
 
 def test_what_other_code_prints_is_no_message(memory: Memory, tmp_path: Path) -> None:
-    from tests.mcp.talking import REPOSITORY
-
     loud = tmp_path / "loud"
     loud.mkdir()
     (loud / "sitecustomize.py").write_text(
@@ -184,9 +171,6 @@ def test_what_other_code_prints_is_no_message(memory: Memory, tmp_path: Path) ->
 
 
 def test_topics(tmp_path: Path) -> None:
-    from memkit.topics.compute import refresh
-    from tests.topics.subjects import make_subjects
-
     memory = make_subjects(tmp_path)
     refresh(memory.project, memory.home, memory.settings)
     text, failed = call(memory, "topics")

@@ -114,21 +114,18 @@ def test_words_that_only_other_days_have(past: Memory) -> None:
     assert len(lay_out(answer, 300)) <= 300 * 4
 
 
-@pytest.mark.parametrize(
-    ("query", "nearest"),
-    [
+def test_an_empty_period_names_the_nearest_days(past: Memory) -> None:
+    for query, nearest in (
         ("what did we do on 2026-11-14", ["2026-11-12", "2026-11-13", "2026-11-16", "2026-11-17"]),
         ("what did we do in March", ["2026-11-09", "2026-11-10"]),
         ("what did we do before 2026-11-01", ["2026-11-09", "2026-11-10"]),
-    ],
-)
-def test_an_empty_period_names_the_nearest_days(past: Memory, query: str, nearest: list[str]) -> None:
-    answer = ask(past, query)
-    assert answer.overview is not None
-    assert list(answer.overview.nearest) == nearest
-    nothing = "Nothing was recorded until 2026-10-31 (before" if "before" in query else "The memory holds nothing for"
-    assert lay_out(answer, 2000).startswith(nothing.removesuffix(" (before"))
-    assert all(day in lay_out(answer, 2000) for day in nearest)
+    ):
+        answer = ask(past, query)
+        assert answer.overview is not None
+        assert list(answer.overview.nearest) == nearest
+        text = lay_out(answer, 2000)
+        assert text.startswith("Nothing was recorded until 2026-10-31" if "before" in query else "The memory holds nothing for")
+        assert all(day in text for day in nearest)
 
 
 def test_a_day_that_no_calendar_has_is_not_near(tmp_path: Path) -> None:
@@ -162,10 +159,7 @@ def test_other_options_narrow_an_overview(past: Memory) -> None:
     assert answer.overview is not None
     assert answer.overview.omitted == 4
     assert "6 sessions, in the order of time. The oldest are left out: 4 sessions." in lay_out(answer, 2000)
-
-
-def test_entries_of_a_kind_in_a_period(past: Memory) -> None:
-    """An overview is of sessions, so these are ranked results."""
+    # An overview is of sessions, so entries of a kind are ranked results.
     answer = ask(past, "decisions of 2026-11-16", filters=Filters(kind="summary"))
     assert answer.overview is None or answer.is_outside
     assert all(result.chunk.kind == "summary" for result in answer.results)
@@ -212,18 +206,19 @@ def test_what_is_left_open_in_a_period(past: Memory) -> None:
     assert "No session for 2026-11-09 to 2026-11-15 ended with an open question." in lay_out(answer, 2000)
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["how do we list open issues via the API", "open", "open the file", "pull requests left open by bots in the API", "left join",
+SEARCHES = [
+    "how do we list open issues via the API", "open", "open the file", "pull requests left open by bots in the API", "left join",
      "the left pane", "who restarts the worker", "what does open() return", "is the port open", "open questions about zebras",
      "what is left of the migration", "sessions", "session", "work", "topics", "what did we do wrong", "list", "how do we do that",
-     "session titles", "recent commits list", "overview", "todo app", "pending_writes", "unresolved import", "pending", "unresolved", "left", "outstanding", "resolve the open port"],
-)  # fmt: skip
-def test_searches_for_something(query: str) -> None:
+     "session titles", "recent commits list", "overview", "todo app", "pending_writes", "unresolved import", "pending", "unresolved", "left", "outstanding", "resolve the open port",
+]  # fmt: skip
+
+
+def test_searches_for_something() -> None:
     """Open questions about zebras would be listed if there were any."""
-    kind = understand(SearchRequest(query), TODAY).kind
-    about = understand(SearchRequest(query), TODAY).about
-    assert kind == "search" or about
+    for query in SEARCHES:
+        question = understand(SearchRequest(query), TODAY)
+        assert question.kind == "search" or question.about, query
 
 
 def test_open_questions_of_sessions_that_went_on(tmp_path: Path) -> None:
@@ -310,14 +305,11 @@ def test_long_periods_are_limited(tmp_path: Path) -> None:
     assert "There is no room for more" in lay_out(answer, 500)
 
 
-def test_answers_travel(past: Memory) -> None:
-    """From the service to its client, with all their parts."""
+def test_answers_travel_and_become_json(past: Memory) -> None:
+    # From the service to its client, with all their parts.
     for query in ("last week", "gateway last week", "ERR_404 last week", "what is left open"):
         answer = ask(past, query)
         assert msgspec.convert(msgspec.to_builtins(answer), Answer) == answer
-
-
-def test_as_json(past: Memory) -> None:
     value = ask(past, "gateway last week").as_dict()
     assert value["query"] == "gateway last week"
     assert value["period"] == {"since": "2026-11-09", "until": "2026-11-15", "text": "last week", "words": "gateway"}

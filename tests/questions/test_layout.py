@@ -66,23 +66,14 @@ def test_the_nearest_entries_are_named_if_nothing_matches() -> None:
     assert "<entry" not in lay_out(replace(answer(), nearest=[line]), 10)
 
 
-def test_nothing_found() -> None:
+def test_short_answers() -> None:
     assert lay_out(answer(), 500) == "The memory of this project holds nothing on that."
     assert "no weights" in lay_out(answer(degraded="no weights"), 500)
-
-
-def test_a_degraded_answer_is_reported() -> None:
     assert "Note: words alone." in lay_out(answer(CHUNK, degraded="words alone"), 500)
-
-
-def test_an_entry_that_is_cut_says_how_to_see_the_rest() -> None:
     long = replace(CHUNK, content="word " * 2000)
     text = lay_out(answer(long), 500)
     assert len(text) <= 2000
     assert "word … (`memkit expand 000000000000` shows all of it)\n</entry>" in text
-
-
-def test_a_budget_too_small_for_anything() -> None:
     crowded = replace(CHUNK, breadcrumb="crumb " * 200, content="word " * 300)
     text = lay_out(answer(crowded), 100)
     assert "100 tokens are too few" in text
@@ -103,9 +94,7 @@ CHUNKS = st.builds(
 
 @settings(max_examples=examples(100))
 @given(chunks=st.lists(CHUNKS, max_size=6), budget=st.integers(100, 1200), note=WILD)
-def test_no_text_breaks_out_and_the_budget_holds(
-    chunks: list[Chunk], budget: int, note: str
-) -> None:
+def test_no_text_breaks_out_and_the_budget_holds(chunks: list[Chunk], budget: int, note: str) -> None:
     text = lay_out(answer(*chunks, degraded=note), budget)
     assert len(text) <= max(4 * budget, 500)
     opened = re.findall(r"^<entry id=\"([0-9a-f]{12})\" [^\n<>]*>$", text, re.MULTILINE)

@@ -174,8 +174,7 @@ PARTS = [
     ("the last three days of October", "2026-10-29 to 2026-10-31", ""),
     ("the last weekend in September", "2026-09-26 to 2026-09-27", ""),
     ("from mid-September to early October", "2026-09-11 to 2026-10-10", ""),
-    ("Anfang Oktober", "2026-10-01 to 2026-10-10", ""),
-    ("seit Jahresbeginn", "2026-01-01 to 2026-11-25", ""),
+    ("Anfang Oktober", "2026-10-01 to 2026-10-10", ""), ("seit Jahresbeginn", "2026-01-01 to 2026-11-25", ""),
     ("in der ersten Oktoberwoche", "2026-10-01 to 2026-10-07", ""),
     ("fin septembre", "2026-09-21 to 2026-09-30", ""),
     ("depuis le début de l'année", "2026-01-01 to 2026-11-25", ""),
@@ -211,119 +210,38 @@ POINTS = [
 ]
 
 UNCLEAR = [
-    "between the release and last Friday",
-    "from Monday to the release",
-    "what did we do from the release to Friday",
-    "two days before last Friday",
-    "the week after November 3rd",
-    "two or three days ago",
-    "between two and three weeks ago",
-    "the same week last year",
-    "since before last week",
-    "the first half of last week",
-    "the first days of November",
-    "on Tuesday the 12th",
-    "between now and next Friday",
-    "zwischen dem Release und Freitag",
-    "von Montag bis zum Release",
-    "vor zwei bis drei Wochen",
-    "entre la release et lundi dernier",
-    "le lendemain de vendredi",
-    "del lunes a la release",
-    "dos días antes del viernes",
+    "between the release and last Friday", "from Monday to the release",
+    "what did we do from the release to Friday", "two days before last Friday", "the week after November 3rd",
+    "two or three days ago", "between two and three weeks ago", "the same week last year",
+    "since before last week", "the first half of last week", "the first days of November",
+    "on Tuesday the 12th", "between now and next Friday", "zwischen dem Release und Freitag",
+    "von Montag bis zum Release", "vor zwei bis drei Wochen", "entre la release et lundi dernier",
+    "le lendemain de vendredi", "del lunes a la release", "dos días antes del viernes",
 ]
 """Periods of which a part is understood. That part would be another period."""
 
 NO_PERIODS = [
-    "which port is between 3 and 9",
-    "from 3 to 9 workers",
-    "pages 3-9 of the manual",
-    "on the 12th line of the file",
-    "invoices are due on the 15th",
-    "a quarter of the requests fail",
-    "the second half of the file",
-    "which font does h1 use",
-    "what is the first day of the week in the calendar",
-    "May we do it",
-    "version 2025.3 to 2025.4",
-    "zwischen 3 und 9 Versuchen",
-    "du 3 au 9 essai",
-    "entre 3 y 9 intentos",
-    "winter",
-    "Spring Boot beans in Spring",
-    "spring cleaning of the code",
-    "may",
-    "march",
-    "march of the penguins",
-    "may we use port 443",
-    "it may fail in some cases",
-    "second",
-    "the second argument of fetch",
-    "timeout of 30 seconds",
-    "error on line 5",
-    "python 3.11",
-    "the last commit",
-    "last 3 commits",
-    "the last test that failed",
-    "Sunday driver class",
-    "Friday",
-    "monday.com integration",
-    "MondayParser",
-    "the cron job runs on Sunday",
-    "next week",
-    "what is planned for tomorrow",
-    "the last week filter",
-    "add a today button",
-    "today's date in the header",
-    "how does today() work",
-    "yesterday.py",
-    "`yesterday` in the query",
-    'the text "last week" in the footer',
-    "the label shows 2 days ago",
-    "keep logs for the last 30 days",
-    "older than two weeks ago",
-    "this week number",
-    "ago.js",
-    "what does the service do today",
-    "deploy before Monday",
-    "in may cases",
-    "api version 2023-06-01",
-    "CVE-2026-1120",
-    "2026-11-20T14:02:11Z ERROR gateway",
-    "RFC 2025",
-    "allocate 2048 bytes in 2020 mode",
-    "port 2025 is taken",
-    "dec 10 to hex",
-    "chmod oct 755",
-    "since version 2.0",
-    "the past tense of go",
-    "day picker component",
-    "time in weeks",
-    "src/last week/report.md",
-    "was passiert hier",
-    "der letzte Commit",
-    "morgen früh",
-    "nächste Woche",
-    "vor drei Tests",
-    "le dernier commit",
-    "tous les lundis",
-    "la semaine prochaine",
-    "el último commit",
-    "todos los lunes",
-    "la próxima semana",
-    "hace falta un test",
-    "一周一次",
-    "每周一发布",
-    "下周",
-    "周日志",
-    "今天的日期格式",
-    "3个月的数据",
-    "今日头条",
-    "毎週月曜日",
-    "what did we do yesterday, last year",
-    "来週",
-    "今日の日付",
-    "最後のコミット",
+    "which port is between 3 and 9", "from 3 to 9 workers", "pages 3-9 of the manual",
+    "on the 12th line of the file", "invoices are due on the 15th", "a quarter of the requests fail",
+    "the second half of the file", "which font does h1 use",
+    "what is the first day of the week in the calendar", "May we do it", "version 2025.3 to 2025.4",
+    "zwischen 3 und 9 Versuchen", "du 3 au 9 essai", "entre 3 y 9 intentos", "winter",
+    "Spring Boot beans in Spring", "spring cleaning of the code", "may", "march", "march of the penguins",
+    "may we use port 443", "it may fail in some cases", "second", "the second argument of fetch",
+    "timeout of 30 seconds", "error on line 5", "python 3.11", "the last commit", "last 3 commits",
+    "the last test that failed", "Sunday driver class", "Friday", "monday.com integration", "MondayParser",
+    "the cron job runs on Sunday", "next week", "what is planned for tomorrow", "the last week filter",
+    "add a today button", "today's date in the header", "how does today() work", "yesterday.py",
+    "`yesterday` in the query", 'the text "last week" in the footer', "the label shows 2 days ago",
+    "keep logs for the last 30 days", "older than two weeks ago", "this week number", "ago.js",
+    "what does the service do today", "deploy before Monday", "in may cases", "api version 2023-06-01",
+    "CVE-2026-1120", "2026-11-20T14:02:11Z ERROR gateway", "RFC 2025", "allocate 2048 bytes in 2020 mode",
+    "port 2025 is taken", "dec 10 to hex", "chmod oct 755", "since version 2.0", "the past tense of go",
+    "day picker component", "time in weeks", "src/last week/report.md", "was passiert hier",
+    "der letzte Commit", "morgen früh", "nächste Woche", "vor drei Tests", "le dernier commit",
+    "tous les lundis", "la semaine prochaine", "el último commit", "todos los lunes", "la próxima semana",
+    "hace falta un test", "一周一次", "每周一发布", "下周", "周日志", "今天的日期格式", "3个月的数据", "今日头条", "毎週月曜日",
+    "what did we do yesterday, last year", "来週", "今日の日付", "最後のコミット",
 ]
 
 
@@ -332,6 +250,7 @@ def test_a_period(text: str, days: str, rest: str) -> None:
     found = find_period(text, TODAY)
     assert found is not None
     assert (found.period.days, found.rest) == (days, rest)
+    assert str(found.period).startswith(days)
 
 
 @pytest.mark.parametrize("text", [*UNCLEAR, *NO_PERIODS])
@@ -339,18 +258,16 @@ def test_no_period(text: str) -> None:
     assert find_period(text, TODAY) is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["what did we do", "What did you work on?", "was haben wir gemacht", "qu'avons-nous fait ?", "¿qué hicimos?",
-     "我们做了什么？", "何をしましたか", ""],
-)  # fmt: skip
-def test_questions_about_work(text: str) -> None:
-    assert is_about_work(text)
-
-
-@pytest.mark.parametrize("text", ["gateway", "what did we do about the gateway", "网关的端口", "ポート", "do_it.sh", "on-call rotation"])
-def test_questions_about_something(text: str) -> None:
-    assert not is_about_work(text)
+def test_questions_about_work() -> None:
+    for text in (
+        "what did we do", "What did you work on?", "was haben wir gemacht", "qu'avons-nous fait ?", "¿qué hicimos?",
+        "我们做了什么？", "何をしましたか", "",
+    ):  # fmt: skip
+        assert is_about_work(text), text
+    for text in (
+        "gateway", "what did we do about the gateway", "网关的端口", "ポート", "do_it.sh", "on-call rotation",
+    ):  # fmt: skip
+        assert not is_about_work(text), text
 
 
 WORDS = sorted(
@@ -477,20 +394,11 @@ def test_every_phrase_is_looked_for(number: int) -> None:
         assert [text for text in texts if not periods._HINTS[number].search(text)] == [], kind
 
 
-def test_what_is_shown() -> None:
-    for text, shown in (("last week", f"{LAST_WEEK} (last week)"), ("on 2026-11-20", "2026-11-20")):
-        found = find_period(text, TODAY)
-        assert found is not None
-        assert str(found.period) == shown
 
-
-def test_a_pasted_text_has_no_period() -> None:
+def test_long_texts() -> None:
     assert find_period("what did we do yesterday", TODAY)
     assert find_period("what did we do yesterday " + "x" * MOST_CHARACTERS, TODAY) is None
     assert find_period("between the 3rd and " * 5_000, TODAY) is None
-
-
-def test_a_long_text_without_spaces_takes_no_exponential_time() -> None:
     assert find_period("した" * 50_000 + "x", TODAY) is None
     assert not is_about_work("した" * 50_000 + "x")
     assert is_about_work("した" * 50_000)

@@ -38,15 +38,15 @@ def test_newest_first_as_the_command_lists_them(admin: TestClient, memory: Memor
     assert [one["session"] for one in found["sessions"]] == ["5e550003", "5e550002", "5e550001"]
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 50])
-def test_pages_hold_each_session_once(admin: TestClient, memory: Memory, limit: int) -> None:
+def test_pages_hold_each_session_once(admin: TestClient, memory: Memory) -> None:
     # The first session goes on after the others, and one has no time.
     memory.write("2026-12-24.md", day("2026-12-24", ("And now?", "It still listens on 7443."), session=LATE))
     memory.write("2026-12-24.local.md", "## Work <!-- session:5e550009 -->\n\n### A question <!-- turn:a1b2c3d4 -->\nNo.\n")
     whole = json.loads(msgspec.json.encode(list(front_door(memory).sessions())))
-    found = pages(admin, limit=limit)
-    assert [name for page in found for name in page] == [one["session"] for one in whole]
-    assert all(len(page) == limit for page in found[:-1])
+    for limit in (1, 2, 3, 50):
+        found = pages(admin, limit=limit)
+        assert [name for page in found for name in page] == [one["session"] for one in whole]
+        assert all(len(page) == limit for page in found[:-1])
     assert {len(one["turns"]) for one in whole if one["session"] == LATE} == {3}
 
 
@@ -64,20 +64,13 @@ def test_filters(admin: TestClient) -> None:
     assert pages(admin, until="2026-11-19", limit=1) == [["5e550002"], ["5e550001"]]
     assert pages(admin, since="2026-11-19", until="2026-11-19") == [["5e550002"]]
     assert pages(admin, branch="main", limit=2) == [["5e550003", "5e550002"], ["5e550001"]]
-    assert pages(admin, branch="other") == [[]]
-    assert pages(admin, file="nothing.py") == [[]]
+    assert pages(admin, branch="other") == pages(admin, file="nothing.py") == [[]]
+    for query in (
+        "after=x", "after=a~b~c", "after=2026-11-18~", "day=never", "day=2026-11-18&since=2d", "limit=0", "limit=101",
+        "all_projects=true",
+    ):  # fmt: skip
+        assert admin.get(f"/sessions?{query}").status_code == 422, query
 
-
-@pytest.mark.parametrize(
-    "query",
-    ["after=x", "after=a~b~c", "after=2026-11-18~", "day=never", "day=2026-11-18&since=2d", "limit=0", "limit=101",
-     "all_projects=true"],
-)  # fmt: skip
-def test_what_is_refused(admin: TestClient, query: str) -> None:
-    assert admin.get(f"/sessions?{query}").status_code == 422
-
-
-# One session.
 
 RICH = {
     "2026-11-20.md": "# 2026-11-20\n\n"
@@ -125,7 +118,7 @@ def test_a_session_with_its_turns(admin: TestClient, rich: Memory) -> None:
     assert second["title"] == "And <now>?"
 
 
-def test_its_turns_page_by_page(admin: TestClient, rich: Memory) -> None:
+def test_its_turns_page_by_page_and_by_name(admin: TestClient, rich: Memory) -> None:
     seen = []
     for offset in range(0, 60, 20):
         found = admin.get("/sessions/5e55aaaa", params={"limit": 20, "offset": offset}).json()
@@ -133,13 +126,12 @@ def test_its_turns_page_by_page(admin: TestClient, rich: Memory) -> None:
         seen += [one["id"] for one in found["entries"]]
     assert seen == found["turns"]
     assert admin.get("/sessions/5e55aaaa", params={"offset": 1000}).json()["entries"] == []
-
-
-def test_a_session_by_a_turn_of_it(admin: TestClient, rich: Memory) -> None:
     found = admin.get("/sessions/b0000030", params={"limit": 20}).json()
     assert (found["session"], found["turn"], found["offset"]) == ("5e55aaaa", "b0000030", 40)
     assert "b0000030" in [one["id"] for one in found["entries"]]
     assert admin.get("/sessions/a1b2c3d").json()["session"] == "5e55aaaa"  # two turns of one session
+    for name, status in (("5e55", 409), ("nothing1", 404), ("%2e%2e", 404), ("b00000", 200)):
+        assert admin.get(f"/sessions/{name}").status_code == status, name
 
 
 def test_a_session_says_what_changed_since(admin: TestClient, rich: Memory) -> None:
@@ -150,14 +142,6 @@ def test_a_session_says_what_changed_since(admin: TestClient, rich: Memory) -> N
     assert first["git"]["changed"] == {"deploy/gateway.yaml": 1}
     assert "changed in 1 commit" in first["git"]["line"]
     assert second["git"] is None
-
-
-@pytest.mark.parametrize(("name", "status"), [("5e55", 409), ("nothing1", 404), ("%2e%2e", 404), ("b00000", 200)])
-def test_names_of_sessions(admin: TestClient, rich: Memory, name: str, status: int) -> None:
-    assert admin.get(f"/sessions/{name}").status_code == status
-
-
-# The original messages.
 
 
 def test_the_transcript_of_a_turn(admin: TestClient, rich: Memory) -> None:

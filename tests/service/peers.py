@@ -46,9 +46,7 @@ async def operate(request: Request) -> dict[str, Any]:
 class Serving:
     """A listener that runs in a thread."""
 
-    def __init__(
-        self, listener: Listener, loop: asyncio.AbstractEventLoop, thread: threading.Thread
-    ):
+    def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop, thread: threading.Thread):
         self.listener = listener
         self.thread = thread
         self._loop = loop

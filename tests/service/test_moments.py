@@ -82,19 +82,12 @@ def test_a_failure_once_in_a_session(running: RunningService) -> None:
     assert first("f2") in told
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        {"is_interrupt": True},
-        {"tool_name": "Read", "tool_input": {"file_path": "/x"}},
-        {"error": "Exit code 1"},
-        {"error": None},
-        {"tool_input": "pytest -q"},
-        {"tool_input": {"command": "memkit search pytest"}},
-    ],
-)
-def test_other_failures_get_nothing(running: RunningService, event: dict[str, Any]) -> None:
-    assert failed(running, "f3", **event) == ""
+def test_other_failures_get_nothing(running: RunningService) -> None:
+    for event in (
+        {"is_interrupt": True}, {"tool_name": "Read", "tool_input": {"file_path": "/x"}}, {"error": "Exit code 1"},
+        {"error": None}, {"tool_input": "pytest -q"}, {"tool_input": {"command": "memkit search pytest"}},
+    ):  # fmt: skip
+        assert failed(running, "f3", **event) == "", event
 
 
 def test_an_edit_once_for_each_file(running: RunningService) -> None:
@@ -114,9 +107,7 @@ def test_an_edit_once_for_each_file(running: RunningService) -> None:
     assert edit(running, session, "README.md") == ""  # the same decision
     for path in ("deploy/other.yaml", "/etc/passwd", ".memkit/memory/2026-11-19.md"):
         assert edit(running, "e", path) == ""
-
-
-def test_a_worktree_outside_of_the_project(running: RunningService) -> None:
+    # A worktree outside of the project.
     given = {"kind": "edit", "session": "w", "directory": "/elsewhere/tree", "file": "/elsewhere/tree/deploy/gateway.yaml"}
     assert "600 s" in running.ask("moment", **given)["text"]
 
@@ -166,10 +157,8 @@ def test_after_a_compaction_a_session_is_told_what_it_did(running: RunningServic
 
     text = wait_until(told, "a reply in time")
     assert text.splitlines()[2:-2] == [
-        "- The gateway listens on 7443.",
-        "- Edited: gateway.yaml",
-        "- Failed: `make lint`: error: 3 errors; not run again",
-        "- Worked: `make check`",
+        "- The gateway listens on 7443.", "- Edited: gateway.yaml",
+        "- Failed: `make lint`: error: 3 errors; not run again", "- Worked: `make check`",
         "- Open: Should production move too?",
     ]
     path = Path(memory.project.memory, "2026-11-21.md")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from memkit.hook.tally import history_file
-from memkit.ipc.client import ServiceUnavailable, request
+from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
 from memkit.service.operations import PointerHistory
 from tests.service.running import REPOSITORY, RunningService, wait_until
@@ -31,6 +31,9 @@ def test_unacknowledged_pointers_are_repeated(shared: RunningService) -> None:
     assert first.startswith("Earlier work")
     assert ask(shared, "5e55cccc") == first
     found = shared.ask("pointers", session="5e55cccc", prompt=PROMPT)
+    for malformed in (None, "x", [5], {"a": 1}):
+        with pytest.raises(RequestRefused):
+            shared.ask("shown", session="5e55cccc", ids=malformed)
     assert shared.json("status")["pointers"]["given"] == given
     shared.ask("shown", session="5e55cccc", ids=found["ids"])
     assert ask(shared, "5e55cccc") == ""
@@ -52,14 +55,6 @@ def test_pointers_that_come_too_late_are_repeated(shared: RunningService) -> Non
     # What the hook asked comes first, and was answered when this is.
     wait_until(shared.status, "it to go on")
     assert ask(shared, "5e55dddd").startswith("Earlier work")
-
-
-@pytest.mark.parametrize("ids", [None, "x", [5], {"a": 1}])
-def test_malformed_ids_are_refused(shared: RunningService, ids: object) -> None:
-    from memkit.ipc.client import RequestRefused
-
-    with pytest.raises(RequestRefused):
-        shared.ask("shown", session="5e55cccc", ids=ids)
 
 
 STOPPED = """

@@ -57,14 +57,11 @@ def test_pointers(service: RunningService) -> None:
     assert name in again or "memkit holds" in again
 
 
-def test_no_pointers_for_an_unrelated_prompt(shared: RunningService) -> None:
+def test_no_pointers_for_an_unrelated_or_private_prompt(shared: RunningService) -> None:
     assert "Earlier work" not in submit(shared, "write a poem about the moon")
-
-
-@pytest.mark.parametrize("prompt", [f"{PROMPT} #skip", f"<private>{PROMPT}", f"<private>{PROMPT}</private> and the moon please"])
-def test_a_private_prompt_is_not_looked_up(shared: RunningService, prompt: str) -> None:
-    reply = shared.ask("pointers", session="5e55ffff", prompt=prompt)
-    assert (reply["text"], reply["ids"]) == ("", [])
+    for prompt in (f"{PROMPT} #skip", f"<private>{PROMPT}", f"<private>{PROMPT}</private> and the moon please"):
+        reply = shared.ask("pointers", session="5e55ffff", prompt=prompt)
+        assert (reply["text"], reply["ids"]) == ("", [])
 
 
 @pytest.mark.parametrize("state", ["hangs", "gone"])

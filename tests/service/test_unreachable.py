@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,9 +38,6 @@ def service(memory: Memory) -> Iterator[RunningService]:
 
 
 def run_service(service: RunningService, fails: bool) -> str:
-    import subprocess
-    import sys
-
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(fails=fails)],
         env={**service.environment, "MEMKIT_SERVICE_IDLE_MINUTES": "0"},

@@ -30,9 +30,7 @@ def memory(tmp_path: Path) -> Memory:
 
 @pytest.fixture
 def writer(memory: Memory) -> Iterator[Writer]:
-    made = Writer(
-        memory.home, lambda project: memory.settings, lambda chosen: (None, "none is wanted")
-    )
+    made = Writer(memory.home, lambda project: memory.settings, lambda chosen: (None, "none is wanted"))
     yield made
     made.stop()
     assert made.join(30)
@@ -83,9 +81,7 @@ def test_a_failed_task_does_not_affect_the_next(memory: Memory, writer: Writer) 
     assert writer.passes.submit("good", lambda: 5).result(30) == 5
 
 
-def test_another_process_that_writes(
-    memory: Memory, writer: Writer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_process_that_writes(memory: Memory, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "WAIT_SECONDS", 0.1)
     with index_lock(memory.home, 5), pytest.raises(IndexBusyError):
         writer.index(memory.project.root).result(30)

@@ -144,14 +144,10 @@ class SummaryStage:
             project=self.project.root, compacted=compacted,
         )  # fmt: skip
 
-    def add(
-        self, sessions: dict[str, list[tuple[Turn, ArchivedTurn]]], *, is_live: bool = True
-    ) -> None:
+    def add(self, sessions: dict[str, list[tuple[Turn, ArchivedTurn]]], *, is_live: bool = True) -> None:
         """Put turns into journal and archive, and, if they are live, into the queue."""
         digests = [
-            make_digest(turn, self.project.root, str)
-            for turns in sessions.values()
-            for turn, _ in turns
+            make_digest(turn, self.project.root, str) for turns in sessions.values() for turn, _ in turns
         ]
         self.journal.write(digests)
         for session, turns in sessions.items():
@@ -160,9 +156,7 @@ class SummaryStage:
             assert last is not None
             if is_live:
                 days = {digest.day for digest in digests}
-                SummaryQueue(self.home).add(
-                    self.project.root, session, days, last.timestamp()
-                )
+                SummaryQueue(self.home).add(self.project.root, session, days, last.timestamp())
 
     def git(self, *arguments: str) -> str:
         """Run git in the project, and return its output."""

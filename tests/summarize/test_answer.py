@@ -56,28 +56,22 @@ def test_an_entry_for_each_segment() -> None:
     assert found[0].title == "The gateway"
     assert [(one.text, one.turns, one.kind) for one in found[0].bullets] == [("One.", ("t1", "t2"), "decision")]
     assert found[1] == SegmentSummary("Small talk", [])
-
-
-def test_a_segment_without_an_entry_is_not_answered() -> None:
     assert texts(read_all(entry(2))) == {1: []}
     assert read_all() == {}
-
-
-def test_bullets_without_a_usable_one_do_not_mean_nothing_to_remember() -> None:
     assert read_all(entry(1, bullet("Unknown turn.", [99])), entry(2)).keys() == {1}
     assert read_all(entry(1, bullet(" - ", [1])), entry(2)).keys() == {1}
+    found = read_all(entry(1, bullet("One.", [1]), title="First"), entry(1, bullet("Two.", [2]), title="Second"))
+    assert texts(found) == {0: ["One.", "Two."]}
+    assert found[0].title == "First"
 
 
-def test_a_bullet_goes_to_the_segment_of_the_first_turn_that_it_names() -> None:
+def test_the_segment_of_a_bullet() -> None:
     found = read_all(entry(1, bullet("One.", [1]), bullet("Two.", [3, 1])), entry(2, bullet("Three.", [3])))
     assert texts(found) == {0: ["One."], 1: ["Two.", "Three."]}
     assert found[1].bullets[0].turns == ("t3",)
     # Its segment is asked again if it has no entry, so the bullet is dropped.
     assert texts(read_all(entry(1, bullet("One.", [1]), bullet("Two.", [3])))) == {0: ["One."]}
-
-
-def test_the_turns_tell_the_segment_if_its_number_is_wrong() -> None:
-    """Models count from 0, or give the number of a turn."""
+    # Models count from 0, or give the number of a turn.
     found = read_all(entry(0, bullet("One.", [1])), entry(1, bullet("Two.", [3])))
     assert texts(found) == {0: ["One."], 1: ["Two."]}
     # An empty list of a segment that does not exist says nothing.
@@ -87,102 +81,44 @@ def test_the_turns_tell_the_segment_if_its_number_is_wrong() -> None:
     assert texts(alone) == {0: []}
 
 
-def test_two_entries_of_a_segment_are_one() -> None:
-    found = read_all(entry(1, bullet("One.", [1]), title="First"), entry(1, bullet("Two.", [2]), title="Second"))
-    assert texts(found) == {0: ["One.", "Two."]}
-    assert found[0].title == "First"
+def test_turns_in_any_spelling() -> None:
+    for turns, wanted in (
+        ([1, 2], ("t1", "t2")), (["1", "2"], ("t1", "t2")), ("1, 2", ("t1", "t2")), ("turns 1 and 2", ("t1", "t2")),
+        (1, ("t1",)), (2.0, ("t2",)), ([99, 2, 2], ("t2",)), ("#1", ("t1",)),
+    ):  # fmt: skip
+        assert [one.turns for one in read({"text": "It is.", "kind": "finding", "turns": turns})] == [wanted], turns
+    for turns in ([], [99], "none", [True], 1.5, "1234567", [[1]], {"1": 1}, None, 10**400, "1" * 5000):
+        assert read({"text": "It is.", "kind": "finding", "turns": turns}) == []
 
 
-@pytest.mark.parametrize(
-    ("turns", "wanted"),
-    [
-        ([1, 2], ("t1", "t2")),
-        (["1", "2"], ("t1", "t2")),
-        ("1, 2", ("t1", "t2")),
-        ("turns 1 and 2", ("t1", "t2")),
-        (1, ("t1",)),
-        (2.0, ("t2",)),
-        ([99, 2, 2], ("t2",)),
-        ("#1", ("t1",)),
-        ([], None),
-        ([99], None),
-        ("none", None),
-        ([True], None),
-        (1.5, None),
-        ("1234567", None),
-        ([[1]], None),
-        ({"1": 1}, None),
-        (None, None),
-        (10**400, None),
-        ("1" * 5000, None),
-    ],
-)
-def test_turns_in_any_spelling(turns: Any, wanted: tuple[str, ...] | None) -> None:
-    found = read({"text": "It is.", "kind": "finding", "turns": turns})
-    assert [one.turns for one in found] == ([] if wanted is None else [wanted])
+def test_kinds_in_any_spelling() -> None:
+    spelled = {"Finding": "finding", " DECISION ": "decision", "Decided": "decision", "changes": "change"}
+    others = dict.fromkeys(("opinion", "", None, 7), "finding")
+    for kind, wanted in {**{kind: kind for kind in KINDS}, **spelled, **others}.items():
+        assert [one.kind for one in read({"text": "It is.", "kind": kind, "turns": [1]})] == [wanted], kind
 
 
-@pytest.mark.parametrize(
-    ("kind", "wanted"),
-    [
-        *((kind, kind) for kind in KINDS),
-        ("Finding", "finding"),
-        (" DECISION ", "decision"),
-        ("Decided", "decision"),
-        ("changes", "change"),
-        ("opinion", "finding"),
-        ("", "finding"),
-        (None, "finding"),
-        (7, "finding"),
-    ],
-)
-def test_kinds_in_any_spelling(kind: Any, wanted: str) -> None:
-    assert [one.kind for one in read({"text": "It is.", "kind": kind, "turns": [1]})] == [wanted]
-
-
-@pytest.mark.parametrize(
-    "item",
-    [
-        bullet("No turns.", []),
-        bullet(" \n ", [1]),
-        bullet("- ", [1]),
-        bullet("x" * 6000, [1]),
-        "a string",
-        {"text": 7, "kind": "finding", "turns": [1]},
-        None,
-    ],
-)
-def test_what_is_no_bullet_is_dropped(item: Any) -> None:
-    assert read(item) == []
-    assert [one.text for one in read(item, bullet("Kept.", [1]))] == ["Kept."]
-
-
-@pytest.mark.parametrize(
-    "value", [{}, {"segments": "none"}, {"segments": None}, {"bullets": [bullet("Old.", [1])]}]
-)
-def test_an_answer_of_the_wrong_form_is_unusable(value: dict[str, Any]) -> None:
-    with pytest.raises(UnusableReplyError):
-        read_answer(value, NUMBERS, TURNS, redact)
-
-
-def test_entries_of_the_wrong_form_are_ignored() -> None:
+def test_what_is_no_bullet_is_dropped() -> None:
+    for item in (
+        bullet("No turns.", []), bullet(" \n ", [1]), bullet("- ", [1]), bullet("x" * 6000, [1]), "a string",
+        {"text": 7, "kind": "finding", "turns": [1]}, None,
+    ):  # fmt: skip
+        assert read(item) == []
+        assert [one.text for one in read(item, bullet("Kept.", [1]))] == ["Kept."]
     assert texts(read_all(None, 7, "x", [], {}, {"bullets": {}}, entry(1, bullet("One.", [1])))) == {0: ["One."]}
+    for value in ({}, {"segments": "none"}, {"segments": None}, {"bullets": [bullet("Old.", [1])]}):
+        with pytest.raises(UnusableReplyError):
+            read_answer(value, NUMBERS, TURNS, redact)
 
 
-def test_only_the_first_bullets_of_a_segment_are_kept() -> None:
+def test_what_becomes_of_bullets() -> None:
     given = [bullet(f"Fact {number}.", [1]) for number in range(20)]
     assert [one.text for one in read(*given)] == [f"Fact {number}." for number in range(MAX_BULLETS)]
     assert len(read(*([bullet("Same.", [1])] * 20), bullet("Other.", [1]))) == 2
-
-
-def test_bullet_signs_and_labels_of_the_model_are_removed() -> None:
     (one,) = read(bullet("- Decided: port 7443.", [1], "decision"))
     assert one.line.startswith("- Decided: port 7443. <!-- grip:")
     (one,) = read(bullet("Pattern: all ports are in deploy/gateway.yaml.", [1], "pattern"))
     assert one.line.startswith("- Pattern: all ports are in deploy/gateway.yaml. <!-- grip:")
-
-
-def test_secrets_in_an_answer_are_redacted() -> None:
     found = read_all(entry(1, bullet(f"The key is {KEY}.", [1]), title=f"The key {KEY}"))[0]
     assert KEY not in found.bullets[0].line + found.title
     assert "[redacted:" in found.bullets[0].line
@@ -232,19 +168,16 @@ def test_the_work_does_not_grow_with_what_is_left_out(times: int, monkeypatch: p
     assert sum(redacted) < 1_000
 
 
-def test_only_some_unusable_bullets_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_some_unusable_bullets_are_looked_at_and_repeated_ones_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    monkeypatch.setattr(answer_module, "is_order", lambda text: not seen.append(text))
-    orders = [bullet(f"Always run step {number}.", [1]) for number in range(5_000)]
-    assert read_answer(summary(*orders), NUMBERS, TURNS, str) == {}
-    assert len(seen) == MAX_DRAFTS
-
-
-def test_an_endless_repetition_is_looked_at_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[str] = []
     monkeypatch.setattr(answer_module, "is_proved", lambda text, turns: bool(checked.append(text)))
     read_answer(summary(*[bullet("Same.", [1])] * 5_000), NUMBERS, TURNS, str)
     assert checked == ["Same."]
+    monkeypatch.setattr(answer_module, "is_order", lambda text: not seen.append(text))
+    orders = [bullet(f"Always run step {number}.", [1]) for number in range(5_000)]
+    assert read_answer(summary(*orders), NUMBERS, TURNS, str) == {}
+    assert len(seen) == MAX_DRAFTS
 
 
 @pytest.mark.parametrize(

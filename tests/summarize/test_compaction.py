@@ -17,17 +17,15 @@ from memkit.errors import ArchiveError, JournalError
 from memkit.forget.audit import SecretFinder, places_in_home, search_places
 from memkit.index.chunker import chunk_markdown
 from memkit.journal import files as journal_files
-from memkit.journal.facts import LABELS, Citations, Fact, FactChange, FactFile, superseding_facts
+from memkit.journal.facts import Citations, Fact, FactChange, FactFile, superseding_facts
 from memkit.llm import RefusedError, Task, UnavailableError, UnusableReplyError
 from memkit.llm.calls import BudgetReachedError, Calls, calls_lock
 from memkit.llm.ledger import Ledger
 from memkit.service.job_thread import Summaries
-from memkit.settings import ChunkingSettings, SummarizeSettings
+from memkit.settings import ChunkingSettings
 from memkit.summarize import compaction as compaction_module
-from memkit.summarize.bullets import instructions
 from memkit.summarize.compaction import Compaction, CompactionError, batched, run_compactions
-from memkit.summarize.facts import EVERYTHING, INSTRUCTIONS, MAX_FACTS, EntrySelection
-from memkit.text import estimate_tokens
+from memkit.summarize.facts import EVERYTHING, MAX_FACTS, EntrySelection
 from tests.summarize.stage import START, SummaryStage, bullet, summary
 
 DAY = "2026-11-20"
@@ -439,14 +437,6 @@ def test_an_instruction_in_the_memory_is_data(stage: SummaryStage) -> None:
     assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20)"]
 
 
-def test_the_instructions_name_each_kind_and_every_rule() -> None:
-    text = instructions(SummarizeSettings(), INSTRUCTIONS)
-    assert all(f"`{kind}`" in text for kind in LABELS)
-    for wanted in ("said or accepted it", "The later entry wins", "into dates", "An empty list is a right answer", "is data"):
-        assert wanted in text
-    assert (text.count("\nGood: "), text.count("\nBad: ")) == (1, 2)
-    assert estimate_tokens(text) < 1_000
-
 
 def test_secrets_in_an_answer_and_in_the_old_text_are_hidden(stage: SummaryStage) -> None:
     key = "sk-ant-api03-" + "Q9w8E7r6" * 11 + "-AA"
@@ -479,11 +469,8 @@ def test_audit_also_searches_replaced_versions(stage: SummaryStage) -> None:
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
-        ({"facts": []}, "ok"),
-        (RefusedError("no"), "refused"),
-        (UnavailableError("out of reach"), "unavailable"),
-        ({}, "unusable"),
-        ({"facts": "none"}, "unusable"),
+        ({"facts": []}, "ok"), (RefusedError("no"), "refused"),
+        (UnavailableError("out of reach"), "unavailable"), ({}, "unusable"), ({"facts": "none"}, "unusable"),
         ({"facts": [fact("It has no source.", [])]}, "unusable"),
     ],
 )
@@ -563,9 +550,11 @@ def test_a_failure_in_the_middle_changes_nothing(stage: SummaryStage, fails_at: 
     assert snapshot(stage) == before
 
 
-def test_a_compaction_over_budget_writes_nothing(stage: SummaryStage) -> None:
+def test_a_compaction_over_budget_writes_nothing(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     long_memory(stage)
-    stage.change(daily_tokens=30_000)
+    stage.change(compact_days=7, daily_tokens=30_000)
+    assert "today's budget has" in compact_all(stage, monkeypatch).failures[0]
+    assert stage.provider.tasks == []
     stage.provider.answer = lambda task: answers(fact("Something is so.", [1]))
     one = compaction(stage)
     with pytest.raises(BudgetReachedError, match="today's budget has"):
@@ -607,9 +596,7 @@ def test_a_compaction_killed_before_its_write_can_run_again(stage: SummaryStage,
     assert [path.read_text() for path in kept(stage)] == [before]
 
 
-def test_a_full_disk_changes_nothing(
-    stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_changes_nothing(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     one, change = prepared(stage)
     before = memory(stage)
 
@@ -658,6 +645,8 @@ def test_facts_in_a_day_stay_and_are_not_condensed_again(stage: SummaryStage) ->
 
 
 def test_selection(stage: SummaryStage) -> None:
+    assert not compact(stage)  # there is nothing yet
+    assert stage.provider.tasks == []
     stage.add_turn(0, "One", "Of the twentieth.")
     stage.add_turn(24 * 60, "Two", "Of the twenty-first.")
     (stage.journal.directory / "notes.md").write_text("A note without a date, which says enough to stand.\n")
@@ -682,11 +671,6 @@ def test_selection(stage: SummaryStage) -> None:
     assert shown(EntrySelection()) == ["2026-11-21"]
     stage.now += timedelta(days=1)
     assert shown(EntrySelection()) == ["2026-11-21"]
-
-
-def test_an_empty_selection_makes_no_call(stage: SummaryStage) -> None:
-    assert not compact(stage)
-    assert stage.provider.tasks == []
 
 
 def compact_all(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -732,9 +716,7 @@ def test_a_repeated_fact_is_not_written_again(stage: SummaryStage) -> None:
     assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20)"]
 
 
-def test_the_service_runs_compactions(
-    stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_service_runs_compactions(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     when = datetime.now() - START
     turn = stage.add_turn(when.total_seconds() / 60, "Which port?", "Port 7443.", is_live=False)
     stage.change(compact_days=3)
@@ -749,12 +731,3 @@ def test_the_service_runs_compactions(
     summaries._thread.join(60)
     assert (indexed, errors) == ([stage.project.root], [])
     assert f"turns:{turn} -->" in memory(stage)
-
-
-def test_automatic_compaction_stays_within_the_budget(
-    stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    long_memory(stage)
-    stage.change(compact_days=7, daily_tokens=30_000)
-    assert "today's budget has" in compact_all(stage, monkeypatch).failures[0]
-    assert stage.provider.tasks == []

@@ -74,10 +74,12 @@ def test_a_failed_command_says_what_followed() -> None:
     ]
 
 
-def test_a_failed_look_and_a_refusal_are_no_failures() -> None:
+def test_what_is_left_out() -> None:
     refused = "The user doesn't want to proceed with this tool use."
     calls = [bash("ls /none", "ls: no such file", failed=True), bash("rm -r build", refused, failed=True)]
     assert lines_of(turn("x", "", *calls)) == []
+    praise = "🎉 **SUCCESS! All 12 tests pass!** 🚀\n\nPerfect! Everything is production ready."
+    assert lines_of(turn("Run the tests", praise), is_followed=False) == []
 
 
 @pytest.mark.parametrize(
@@ -105,39 +107,19 @@ def test_commits_and_pull_requests(command: str, outcome: str, line: str) -> Non
     assert lines_of(turn("x", "", bash(command, outcome))) == [line] * bool(line)
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Let's use 7443 instead of 443.",
-        "We decided to keep the old format.",
-        "Go with SQLite for now.",
-        "From now on every change needs a test.",
-        "Can you use httpx instead of requests?",
-        "Use bun for everything.",
-        "Wir nehmen Postgres.",
-        "On garde le port 443.",
-        "Vamos con SQLite.",
-    ],
-)
-def test_wording_of_decisions(sentence: str) -> None:
-    assert decisions(f"Hm, there is a gateway problem. {sentence} It has to be quick.") == [sentence]
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "It returns null instead of the list.",
-        "Should we go with SQLite?",
-        "I'm not sure if we should switch to Postgres.",
-        "What happens if we use SQLite instead of Postgres?",
-        "```\nlet's use it in code\n```",
-        "> let's use a quotation here",
-        "Let's keep going after our goals.",
-        "Please run the tests of the gateway.",
-    ],
-)
-def test_wording_of_no_decision(sentence: str) -> None:
-    assert decisions(sentence) == []
+def test_wording_of_decisions() -> None:
+    for sentence in (
+        "Let's use 7443 instead of 443.", "We decided to keep the old format.", "Go with SQLite for now.",
+        "From now on every change needs a test.", "Can you use httpx instead of requests?", "Use bun for everything.",
+        "Wir nehmen Postgres.", "On garde le port 443.", "Vamos con SQLite.",
+    ):  # fmt: skip
+        assert decisions(f"Hm, there is a gateway problem. {sentence} It has to be quick.") == [sentence]
+    for sentence in (
+        "It returns null instead of the list.", "Should we go with SQLite?", "I'm not sure if we should switch to Postgres.",
+        "What happens if we use SQLite instead of Postgres?", "```\nlet's use it in code\n```",
+        "> let's use a quotation here", "Let's keep going after our goals.", "Please run the tests of the gateway.",
+    ):  # fmt: skip
+        assert decisions(sentence) == []
 
 
 def test_an_accepted_proposal_is_a_decision_of_two_turns() -> None:
@@ -170,40 +152,26 @@ def test_the_last_question_is_open_unless_others_follow() -> None:
     assert last_question("Why is the port taken? Because nginx has it. I moved nginx. It works. Tests pass. OK now it runs.") == ""
 
 
-@pytest.mark.parametrize("said", ["I'll ask Jonas who uses it.", "leave it, I’ll look with Priya on Monday", "Ich frage Jonas."])
-def test_what_the_user_plans_to_do_is_open(said: str) -> None:
+def test_what_the_user_plans_to_do_is_open() -> None:
     before = turn("Deploy", "It failed.")
-    assert lines_of(before, turn(said, "All right."), is_followed=False) == [f"Open: {said}"]
-    assert lines_of(before, turn(said, "All right."), is_followed=True) == []
+    for said in ("I'll ask Jonas who uses it.", "leave it, I’ll look with Priya on Monday", "Ich frage Jonas."):
+        assert lines_of(before, turn(said, "All right."), is_followed=False) == [f"Open: {said}"]
+        assert lines_of(before, turn(said, "All right."), is_followed=True) == []
+    for said in ("I'll ask again?", "fix it", "I look at the logs", "I will not ask Jonas", "they'll look at it"):
+        assert plan(said) == ""
 
 
-@pytest.mark.parametrize("said", ["I'll ask again?", "fix it", "I look at the logs", "I will not ask Jonas", "they'll look at it"])
-def test_what_is_no_plan(said: str) -> None:
-    assert plan(said) == ""
-
-
-def test_praise_and_emoji_never_come_along() -> None:
-    praise = "🎉 **SUCCESS! All 12 tests pass!** 🚀\n\nPerfect! Everything is production ready."
-    assert lines_of(turn("Run the tests", praise), is_followed=False) == []
-
-
-@pytest.mark.parametrize(
-    "title",
-    [
+def test_a_title_that_says_nothing_is_replaced() -> None:
+    for title in (
         "yes.", "go on", "ok, continue please", "/compact", "1", "(no text)", "[Image #1]", "ja bitte", "👍",
         "Traceback (most recent call last):", "2026-11-20 14:02:11 INFO started", "npm ERR! code 1",
-    ],
-)  # fmt: skip
-def test_a_title_that_says_nothing_is_replaced(title: str) -> None:
-    assert says_nothing(title)
-    turns = [turn(said, title=said) for said in (title, "sure", "Move the gateway", "Next one")]
-    assert make_extract(turns, redact, is_followed=True).title == "Move the gateway"
-
-
-@pytest.mark.parametrize("title", ["deploy", "Fix the tests", "修复网关的端口", "why is CI red?", "Rebase on main"])
-def test_a_title_that_says_something_stays(title: str) -> None:
-    turns = [turn(said, title=said) for said in (title, "Move the gateway")]
-    assert make_extract(turns, redact, is_followed=True).title == ""
+    ):  # fmt: skip
+        assert says_nothing(title)
+        turns = [turn(said, title=said) for said in (title, "sure", "Move the gateway", "Next one")]
+        assert make_extract(turns, redact, is_followed=True).title == "Move the gateway"
+    for title in ("deploy", "Fix the tests", "修复网关的端口", "why is CI red?", "Rebase on main"):
+        turns = [turn(said, title=said) for said in (title, "Move the gateway")]
+        assert make_extract(turns, redact, is_followed=True).title == ""
 
 
 @pytest.mark.parametrize(
@@ -288,9 +256,9 @@ def add(
     stage.add({session: [(made, archived)]}, is_live=is_live)
 
 
-def add_thanks(stage: SummaryStage, minutes: float, *, name: str = "ffffffff", is_live: bool = True) -> None:
-    """Add a turn without calls: a single turn gets no extract."""
-    add(stage, minutes, "Thanks", "You are welcome.", name=name, is_live=is_live)
+
+THANKS = ("Thanks", "You are welcome.")
+"""A turn without calls: a single turn gets no extract."""
 
 
 def edit(path: str) -> ToolCall:
@@ -328,10 +296,10 @@ def test_a_live_session_gets_extracts_when_it_ends_and_no_call_is_made(stage: Su
 
 def test_later_turns_of_a_session_get_an_extract_of_their_own(stage: SummaryStage) -> None:
     add(stage, 0, "Fix the tests", "Done.", edit("/a/one.py"), name="00000001")
-    add_thanks(stage, 1, name="0000000f")
+    add(stage, 1, *THANKS, name="0000000f")
     assert stage.run(2).extracts == 1
     add(stage, 90, "Fix the docs", "Done.", edit("/a/two.md"), name="00000002")
-    add_thanks(stage, 91)
+    add(stage, 91, *THANKS, name="ffffffff")
     assert stage.run(92).extracts == 1
     assert shown(stage) == ["- Edited: /a/one.py", "- Edited: /a/two.md"]
     assert not SummaryQueue(stage.home)
@@ -376,7 +344,7 @@ def test_an_open_question_stays_until_a_bullet_takes_it_up(
 
 def test_imported_sessions_wait_for_the_command(stage: SummaryStage) -> None:
     add(stage, 0, "Fix the tests", "Done.", edit("/a/one.py"), name="00000001", is_live=False)
-    add_thanks(stage, 1, is_live=False)
+    add(stage, 1, *THANKS, is_live=False, name="ffffffff")
     report = stage.run(500)
     assert report.extracts == 0
     candidates = stage.summarizer.select(stage.project, "2026-11-01")
@@ -398,7 +366,7 @@ def test_no_extract_where_it_is_off_or_a_model_will_come(stage: SummaryStage, se
 def test_the_archive_adds_what_the_digest_has_no_room_for(stage: SummaryStage) -> None:
     reads = [ToolCall("Read", {"file_path": f"/a/{n}.py"}, "x") for n in range(MAX_TOOLS)]
     add(stage, 0, "Fix the tests", "Done.", *reads, edit("/a/late.py"), name="00000001")
-    add_thanks(stage, 1)
+    add(stage, 1, *THANKS, name="ffffffff")
     stage.run(2)
     assert shown(stage) == ["- Edited: /a/late.py"]
 
@@ -406,7 +374,7 @@ def test_the_archive_adds_what_the_digest_has_no_room_for(stage: SummaryStage) -
 def test_what_the_user_removed_from_a_day_does_not_come_back(stage: SummaryStage) -> None:
     calls = [edit("/a/one.py"), edit("/a/private.py")]
     add(stage, 0, "Let's use 7443 instead. Let's use it for Ann instead.", "Done.", *calls, name="00000001")
-    add_thanks(stage, 1)
+    add(stage, 1, *THANKS, name="ffffffff")
     path = stage.journal.path("2026-11-20")
     path.write_text(path.read_text().replace(" · Edit /a/private.py", "").replace(" Let's use it for Ann instead.", ""))
     stage.run(1)
@@ -415,7 +383,7 @@ def test_what_the_user_removed_from_a_day_does_not_come_back(stage: SummaryStage
 
 def test_a_forgotten_line_stays_away(stage: SummaryStage) -> None:
     add(stage, 0, "Let's use 7443 instead.", "Done.", edit("/a/one.py"), name="00000001")
-    add_thanks(stage, 1)
+    add(stage, 1, *THANKS, name="ffffffff")
     stage.run(2)
     before = stage.text
     (grip,) = re.findall(r"Edited.* grip:(\w+)", before)
@@ -437,15 +405,15 @@ def test_a_single_turn_says_it_itself(stage: SummaryStage) -> None:
 def test_a_killed_writer_leaves_all_or_nothing(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     add(stage, 0, "Fix the tests", "Done.", edit("/a/one.py"), name="00000001")
     before = stage.text
+
+    def killed(*arguments: object, **named: object) -> bool:
+        raise KeyboardInterrupt
+
     with monkeypatch.context() as patch:
-        patch.setattr("memkit.journal.journal.Journal.summarize", _killed)
+        patch.setattr("memkit.journal.journal.Journal.summarize", killed)
         with pytest.raises(KeyboardInterrupt):
             stage.run(1)
     assert stage.text == before
     assert SummaryQueue(stage.home)
     assert stage.run(2).extracts == 1
     assert not SummaryQueue(stage.home)
-
-
-def _killed(*arguments: object, **named: object) -> bool:
-    raise KeyboardInterrupt

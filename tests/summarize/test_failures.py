@@ -37,9 +37,7 @@ def day_of(stage: SummaryStage) -> Path:
     return Path(stage.project.memory) / "2026-11-20.md"
 
 
-def test_turns_on_an_unplugged_disk_wait_for_it(
-    stage: SummaryStage, tmp_path: Path
-) -> None:
+def test_turns_on_an_unplugged_disk_wait_for_it(stage: SummaryStage, tmp_path: Path) -> None:
     stage.add_turn(0)
     disk = Path(stage.project.root)
     disk.rename(tmp_path / "elsewhere")
@@ -84,9 +82,7 @@ def test_a_duplicated_turn_does_not_cause_endless_calls(stage: SummaryStage) -> 
     section = re.sub(r" summary:\w+", "", text[text.index("## ") :])
     section = re.sub(r"\n- Found.*\n", "", section)
     day_of(stage).write_text(f"{text}\n{section}")
-    SummaryQueue(stage.home).add(
-        stage.project.root, SESSION, ["2026-11-20"], START.timestamp()
-    )
+    SummaryQueue(stage.home).add(stage.project.root, SESSION, ["2026-11-20"], START.timestamp())
     for minutes in range(20, 40):
         stage.run(minutes)
     assert len(stage.provider.tasks) == 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,12 +35,14 @@ def cuts(turns: list[SegmentTurn], **settings: object) -> list[list[str]]:
     return [[one.id for one in segment.turns] for segment in made]
 
 
-def test_a_pause_ends_a_segment() -> None:
-    assert cuts([turn(1, 0), turn(2, 30), turn(3, 61)]) == [["t1", "t2"], ["t3"]]
-
-
-def test_a_long_turn_is_not_a_pause() -> None:
-    assert cuts([turn(1, 0, lasts=50), turn(2, 70)]) == [["t1", "t2"]]
+def test_where_a_segment_ends() -> None:
+    assert cuts([turn(1, 0), turn(2, 30), turn(3, 61)]) == [["t1", "t2"], ["t3"]]  # at a pause
+    assert cuts([turn(1, 0, lasts=50), turn(2, 70)]) == [["t1", "t2"]]  # a long turn is none
+    turns = [turn(n, n, tokens=1500) for n in range(5)]
+    assert cuts(turns) == [["t0", "t1"], ["t2", "t3"], ["t4"]]  # before it is too long
+    assert cuts([turn(1, 0), turn(2, 1, tokens=9000), turn(3, 2)]) == [["t1"], ["t2"], ["t3"]]
+    assert cuts([turn(1, 0), turn(2, 1, compacted=True), turn(3, 2)]) == [["t1", "t2"], ["t3"]]
+    assert cuts([turn(1, 0), turn(2, 1)], mode="turn") == [["t1"], ["t2"]]
 
 
 def ends(*messages: tuple[float, str, str | None], silence: float = 30) -> float:
@@ -101,23 +102,6 @@ def test_a_pause_before_a_resumed_session_is_a_pause(tmp_path: Path) -> None:
     assert [len(one.segment.turns) for one in found] == [1, 1]
 
 
-def test_a_segment_ends_before_it_is_too_long() -> None:
-    turns = [turn(n, n, tokens=1500) for n in range(5)]
-    assert cuts(turns) == [["t0", "t1"], ["t2", "t3"], ["t4"]]
-
-
-def test_a_turn_longer_than_a_segment_is_one() -> None:
-    assert cuts([turn(1, 0), turn(2, 1, tokens=9000), turn(3, 2)]) == [["t1"], ["t2"], ["t3"]]
-
-
-def test_compaction_ends_a_segment() -> None:
-    assert cuts([turn(1, 0), turn(2, 1, compacted=True), turn(3, 2)]) == [["t1", "t2"], ["t3"]]
-
-
-def test_mode_turn_makes_each_turn_a_segment() -> None:
-    assert cuts([turn(1, 0), turn(2, 1)], mode="turn") == [["t1"], ["t2"]]
-
-
 def test_the_context_is_what_was_said_just_before() -> None:
     turns = [turn(1, 0, tokens=1900), turn(2, 1, tokens=1900), turn(3, 2, tokens=300)]
     first, second = cut("s", "2026-11-20", turns, [], SummarizeSettings())
@@ -129,28 +113,18 @@ def test_the_context_is_what_was_said_just_before() -> None:
     assert after_pause.context == ""
 
 
-@pytest.mark.parametrize(
-    ("after_minutes", "is_live", "is_closed"),
-    [(0, True, False), (30, True, False), (31, True, True), (0, False, True), (24 * 60, True, True)],
-)
-def test_when_the_last_segment_is_closed(
-    after_minutes: float, is_live: bool, is_closed: bool
-) -> None:
+def test_when_the_last_segment_is_closed() -> None:
     segment = Segment("s", "2026-11-20", (turn(1, 0),))
-    now = START + timedelta(minutes=after_minutes)
-    assert segment.is_closed(now, SummarizeSettings(), is_live=is_live) is is_closed
-
-
-def test_chinese_counts_one_token_per_letter() -> None:
-    assert estimate_tokens("记忆记忆") == 4
-    assert estimate_tokens("abcdefgh") == 2
-    assert estimate_tokens("") == 0
+    for minutes, is_live, is_closed in (
+        (0, True, False), (30, True, False), (31, True, True), (0, False, True), (24 * 60, True, True),
+    ):  # fmt: skip
+        now = START + timedelta(minutes=minutes)
+        assert segment.is_closed(now, SummarizeSettings(), is_live=is_live) is is_closed
+    assert [estimate_tokens(text) for text in ("记忆记忆", "abcdefgh", "")] == [4, 2, 0]
 
 
 made_turns = st.lists(
-    st.tuples(
-        st.integers(0, 90), st.integers(0, 40), st.integers(1, 5000), st.booleans()
-    ),
+    st.tuples(st.integers(0, 90), st.integers(0, 40), st.integers(1, 5000), st.booleans()),
     min_size=1,
     max_size=30,
 )

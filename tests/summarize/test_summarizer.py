@@ -114,16 +114,11 @@ def test_later_segments_get_a_heading_of_their_own(stage: SummaryStage) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        RateLimitedError("too many"),
-        UnavailableError("out of order"),
-        NotConfiguredError("no key"),
-        RefusedError("no"),
-        UnusableReplyError("empty", TokenUsage(100, 5)),
+        RateLimitedError("too many"), UnavailableError("out of order"), NotConfiguredError("no key"),
+        RefusedError("no"), UnusableReplyError("empty", TokenUsage(100, 5)),
     ],
 )
-def test_a_failure_writes_nothing_and_is_retried(
-    stage: SummaryStage, error: Exception
-) -> None:
+def test_a_failure_writes_nothing_and_is_retried(stage: SummaryStage, error: Exception) -> None:
     stage.add_turn(0)
     before = stage.text
     stage.provider.answer = error  # type: ignore[assignment]

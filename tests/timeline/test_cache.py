@@ -45,31 +45,18 @@ def test_an_added_turn_reads_one_day_and_writes_one_file(memory: Memory, timelin
     assert timeline_of(memory).node("ffff0001").parent == "2026-11-19"
 
 
-def test_a_removed_day_leaves_nothing(memory: Memory, timeline_of: Open) -> None:
-    timeline_of(memory)
-    memory.path("2025-03-10.md").unlink()
-    assert timeline_of(memory).node("2025").summary.days == 11
-    assert "2025-03.json" not in {path.name for path in shards(memory)}
-
-
-@pytest.mark.parametrize(
-    "damage", [b"", b"{", b'{"version": 99}', b"[]", b"\xff\x00", b'{"stamps": {}, "total": 7, "days": 1}']
-)
-def test_a_damaged_file_is_made_again(memory: Memory, timeline_of: Open, damage: bytes) -> None:
+def test_a_damaged_file_is_made_again(memory: Memory, timeline_of: Open) -> None:
     before = view(timeline_of(memory), "2026-11", 4)
     path = shards(memory)[-1]
     good = path.read_bytes()
-    path.write_bytes(damage)
-    assert view(timeline_of(memory), "2026-11", 4) == before
-    assert path.read_bytes() == good
-
-
-def test_days_of_another_shape_are_read_again(memory: Memory, timeline_of: Open) -> None:
-    before = view(timeline_of(memory), "2026-11", 4)
-    path = shards(memory)[-1]
-    start, _, _ = path.read_bytes().partition(b'"days":{"2026')
-    path.write_bytes(start + b'"days":{"2026-11-18":7},"version":1}')
-    assert view(timeline_of(memory), "2026-11", 4) == before
+    start, _, _ = good.partition(b'"days":{"2026')
+    for damage in (
+        b"", b"{", b'{"version": 99}', b"[]", b"\xff\x00", b'{"stamps": {}, "total": 7, "days": 1}',
+        start + b'"days":{"2026-11-18":7},"version":1}',  # days of another shape
+    ):  # fmt: skip
+        path.write_bytes(damage)
+        assert view(timeline_of(memory), "2026-11", 4) == before
+        assert path.read_bytes() == good
 
 
 def test_without_a_place_to_keep_it(memory: Memory, timeline_of: Open) -> None:
@@ -78,15 +65,16 @@ def test_without_a_place_to_keep_it(memory: Memory, timeline_of: Open) -> None:
     assert timeline_of(memory).node("").summary.days == 15
 
 
-def test_files_are_private_and_in_the_table(memory: Memory, timeline_of: Open) -> None:
+def test_files_are_private_and_go_with_their_day(memory: Memory, timeline_of: Open) -> None:
     timeline_of(memory)
     for path in shards(memory):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         kind = kind_of(path.relative_to(memory.home.root).as_posix())
-        assert kind is not None
-        assert kind.is_derived
-        assert kind.has_text
+        assert kind.is_derived and kind.has_text
     assert stat.S_IMODE(shards(memory)[0].parent.stat().st_mode) == 0o700
+    memory.path("2025-03-10.md").unlink()
+    assert timeline_of(memory).node("2025").summary.days == 11
+    assert "2025-03.json" not in {path.name for path in shards(memory)}
 
 
 def test_both_files_of_a_day_are_one_node(memory: Memory, timeline_of: Open) -> None:

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.journal.facts import Citations, Fact
 from memkit.text import estimate_tokens
+from memkit.timeline.events import find_words
 from memkit.timeline.nodes import parse_span
+from memkit.timeline.summary import MOST_LINES
 from memkit.timeline.tree import Timeline, open_timeline
 from memkit.timeline.view import MOST_TOKENS, markdown, view
 from tests.ci import examples
-from tests.memory import Memory, make_memory
+from tests.memory import DAYS, Memory, make_memory
 from tests.timeline.conftest import subject
 
 Open = Callable[[Memory], Timeline]
@@ -51,6 +53,9 @@ def test_a_month_tells_its_subject(timeline: Timeline) -> None:
 
 
 def test_what_a_day_holds(timeline: Timeline) -> None:
+    text = markdown(view(timeline, "2026-W47", as_rows=True))
+    assert text.startswith("# 2026-W47\n\n2026-11-16 to 2026-11-20: 3 days, 3 sessions, 6 turns")
+    assert "- 2026-11-20: 1 session, 2 turns" in text
     day = timeline.node("2026-11-20")
     about = subject(date(2026, 11, 20))
     assert (day.summary.turns, day.summary.failed, day.summary.notes) == (2, 1, 0)
@@ -63,26 +68,19 @@ def test_what_a_day_holds(timeline: Timeline) -> None:
     assert [one.id for one in timeline.children(segment)] == ["a2611200", "a2611201"]
 
 
-@pytest.mark.parametrize("name", ["a2611200", "a2611201", "a26112"])
-def test_a_turn_names_its_segment(timeline: Timeline, name: str) -> None:
-    if len(name) < 8:
-        with pytest.raises(AmbiguousIdError, match="several turns: a26"):
-            timeline.node("a2611")
-    node = timeline.node(name)
-    assert (node.id, node.parent, node.summary.turns) == ("a2611200", "2026-11-20", 2)
-    assert timeline.path(node) == ["2026", "2026-11", "2026-W47", "2026-11-20", "a2611200"]
-
-
-@pytest.mark.parametrize("name", ["2024", "2026-W52", "2027-01-01", "2025-09-15"])
-def test_an_empty_period_names_the_nearest_days(timeline: Timeline, name: str) -> None:
-    with pytest.raises(NotFoundError, match="the nearest day"):
-        timeline.node(name)
-
-
-@pytest.mark.parametrize("name", ["../../etc", "a", "x y", "ffffffff", "*", "2026-", "'; ls", "a261\n"])
-def test_other_names_are_refused(timeline: Timeline, name: str) -> None:
-    with pytest.raises(NotFoundError, match="has no node"):
-        timeline.node(name)
+def test_names_that_are_no_node(timeline: Timeline) -> None:
+    for name in ("2024", "2026-W52", "2027-01-01", "2025-09-15"):
+        with pytest.raises(NotFoundError, match="the nearest day"):
+            timeline.node(name)
+    for name in ("../../etc", "a", "x y", "ffffffff", "*", "2026-", "'; ls", "a261\n"):
+        with pytest.raises(NotFoundError, match="has no node"):
+            timeline.node(name)
+    with pytest.raises(AmbiguousIdError, match="several turns: a26"):
+        timeline.node("a2611")
+    for name in ("a2611200", "a2611201", "a26112"):  # a turn names its segment
+        node = timeline.node(name)
+        assert (node.id, node.parent, node.summary.turns) == ("a2611200", "2026-11-20", 2)
+        assert timeline.path(node) == ["2026", "2026-11", "2026-W47", "2026-11-20", "a2611200"]
 
 
 def test_a_question_after_which_the_session_went_on_is_not_open(tmp_path: Path, timeline_of: Open, long_memory: Memory) -> None:
@@ -154,11 +152,6 @@ def test_a_page_of_one_node_ends(timeline: Timeline) -> None:
         view(timeline, "2026-11-20", 2, 1, "2026-11-20")
 
 
-def test_a_period_as_markdown(timeline: Timeline) -> None:
-    text = markdown(view(timeline, "2026-W47", as_rows=True))
-    assert text.startswith("# 2026-W47\n\n2026-11-16 to 2026-11-20: 3 days, 3 sessions, 6 turns")
-    assert "- 2026-11-20: 1 session, 2 turns" in text
-
 
 def test_an_empty_memory(tmp_path: Path, timeline_of: Open) -> None:
     timeline = timeline_of(make_memory(tmp_path))
@@ -188,3 +181,50 @@ def test_any_day_has_a_place(tmp_path_factory: pytest.TempPathFactory, lines: li
     assert json.loads(json.dumps(shown)) == shown
     for _, node in timeline.walk(timeline.node(), 5):
         assert timeline.path(node)[0] == "2026"
+
+
+# Memory files of a cloned repository: any bytes, any length
+
+
+def test_bytes_that_are_not_utf_8_hide_nothing(tmp_path: Path, timeline_of: Open) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    damaged = (
+        b"# 2026-11-17\n\n## 09:00 Caf\xe9 <!-- session:5e550009 -->\n\n"
+        b"- Decided: \xff. <!-- grip:ab12cd34 turns:aaaa0009 -->\n\n"
+        b"### 09:00 Caf\xe9 <!-- turn:aaaa0009 -->\n**Answered** It is \xff open.\n"
+    )
+    memory.path("2026-11-17.md").write_bytes(damaged)
+    memory.path("2026-W47.md").write_bytes(
+        b"# 2026-W47 \xff\n\n## Facts <!-- compacted:- -->\n\n- Fact: \xff. <!-- fact:ab12 -->\n"
+    )
+    memory.path("MEMORY.md").write_bytes(
+        b"## Facts <!-- compacted:- -->\n\n- Decided: \xff. (2026-11-17) <!-- fact:ab12 -->\n"
+    )
+    timeline = timeline_of(memory)
+    for name in ("", "2026-W47", "2026-11-17", "aaaa0009"):
+        found = view(timeline, name, 5)
+        json.dumps(found, ensure_ascii=False).encode()
+    assert timeline.node("2026-11").summary.days == 4
+    assert timeline.node("aaaa0009").title == "Caf?"
+    json.dumps(find_words(timeline, timeline.node(), "open", 9, "", print), ensure_ascii=False).encode()
+
+
+def test_no_text_of_a_file_makes_an_answer_longer(tmp_path: Path, timeline_of: Open) -> None:
+    long = "word " * 20_000
+    fact = "(2026-11-20) <!-- fact:{} turns:aaaa0009 -->\n"
+    facts = "## Facts <!-- compacted:- -->\n\n" + "".join(f"- Decided: {long}{fact.format(n)}" for n in range(30))
+    memory = make_memory(tmp_path, {
+        "2026-W47.md": f"# 2026-W47 {long} <!-- rollup:ab12 -->\n\n{facts}",
+        "MEMORY.md": facts,
+        "2026-11-20.md": (
+            f"# 2026-11-20\n\n## 09:00 {long} <!-- session:5e550009 -->\n\n"
+            f"### 09:00 {long} <!-- turn:aaaa0009 -->\n"
+            f"**Did** Edit {'x/' * 20_000}y.py · Bash `{long}` → failed: {long}\n\n**Answered** {long}. {long}?\n"
+        ),
+    })  # fmt: skip
+    timeline = timeline_of(memory)
+    for name in ("", "2026", "2026-11", "2026-W47", "2026-11-20", "aaaa0009"):
+        found = view(timeline, name, 5)
+        assert estimate_tokens(json.dumps(found)) <= MOST_TOKENS, name
+        assert found["children"]
+    assert len(timeline.node("2026-W47").bullets) == MOST_LINES

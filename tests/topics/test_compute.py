@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memkit.errors import AmbiguousIdError, NotFoundError
+from memkit.errors import AmbiguousIdError, DamagedFileError, NewerFileError, NotFoundError
 from memkit.topics import clusters, compute
 from memkit.topics.clusters import count_points, read_points
 from memkit.topics.compute import refresh
@@ -94,19 +94,15 @@ def test_ids_labels_and_members_survive_a_refresh(memory: Memory) -> None:
     assert not shown_topics(memory).find(name).is_named
 
 
-def test_the_derived_file_can_be_deleted(memory: Memory) -> None:
+def test_files_can_be_deleted(memory: Memory) -> None:
+    """Without any, IDs are made from the members again."""
     before = run(memory)
     path = derived_path(memory.project, memory.home, memory.settings)
     path.unlink()
     assert read_topics(memory.project, memory.home, memory.settings, TODAY) is None
-    after = run(memory)
-    assert after.topics == before.topics
-
-
-def test_without_any_file_ids_are_made_from_the_members_again(memory: Memory) -> None:
-    before = run(memory)
-    for path in Path(memory.home.projects).glob("*.topics.json"):
-        path.unlink()
+    assert run(memory).topics == before.topics
+    for kept in Path(memory.home.projects).glob("*.topics.json"):
+        kept.unlink()
     assert [one.id for one in run(memory).topics] == [one.id for one in before.topics]
 
 
@@ -133,8 +129,14 @@ def test_a_topic_that_disappears_keeps_its_label_for_its_return(memory: Memory) 
     assert shown.find(name).label == "Vegetables"
 
 
-def test_a_label_given_during_a_refresh_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = run(memory).topics[0].id
+def test_a_sample_stands_for_a_large_memory_and_a_label_given_meanwhile_is_kept(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "MOST_POINTS", 15)
+    found = run(memory)
+    assert sorted(subjects_of(memory).values()) == sorted(SUBJECTS)
+    assert sum(one.size for one in found.topics) > 15  # others joined
+    name = found.topics[0].id
 
     def rename_meanwhile(words: TopicWords) -> str:
         rename(memory.project, memory.home, name, "Meanwhile")
@@ -143,13 +145,6 @@ def test_a_label_given_during_a_refresh_is_kept(memory: Memory, monkeypatch: pyt
     monkeypatch.setattr(compute, "phrase", rename_meanwhile)
     run(memory)
     assert read_kept(memory.home, memory.project).topics[name].label == "Meanwhile"
-
-
-def test_a_sample_stands_for_a_large_memory(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "MOST_POINTS", 15)
-    found = run(memory)
-    assert sorted(subjects_of(memory).values()) == sorted(SUBJECTS)
-    assert sum(one.size for one in found.topics) > 15  # others joined
 
 
 def test_few_or_equal_entries(tmp_path: Path) -> None:
@@ -191,18 +186,15 @@ def test_prefixes_of_ids(computed: Memory) -> None:
     shown = shown_topics(computed)
     name = shown.topics[0].id
     assert shown.find(name[:6].upper()).id == name
-    with pytest.raises(NotFoundError):
-        shown.find("")
-    with pytest.raises(NotFoundError):
-        shown.find("zzz")
+    for other in ("", "zzz"):
+        with pytest.raises(NotFoundError):
+            shown.find(other)
     twins = shown.__class__(shown.stored, shown.kept, (shown.topics[0], shown.topics[0]))
     with pytest.raises(AmbiguousIdError):
         twins.find(name[:1])
 
 
 def test_files_of_a_newer_or_damaged_kind(memory: Memory) -> None:
-    from memkit.errors import DamagedFileError, NewerFileError
-
     run(memory)
     derived = derived_path(memory.project, memory.home, memory.settings)
     (kept,) = Path(memory.home.projects).glob("*.topics.json")

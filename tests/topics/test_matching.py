@@ -71,23 +71,17 @@ def test_new_members_change_no_id(clusters: list[frozenset[str]], new: list[int]
     assert match(grown, earlier).ids == list(earlier)
 
 
-def test_a_split_leaves_the_id_to_the_larger_part() -> None:
+def test_splits_and_merges() -> None:
     whole = {"t0000000": frozenset("abcdefgh")}
     found = match([frozenset("abc"), frozenset("defgh")], whole)
-    assert found.ids[1] == "t0000000" != found.ids[0]
+    assert found.ids[1] == "t0000000" != found.ids[0]  # the larger part keeps the ID
     assert found.changes == [Change("split", "t0000000", tuple(sorted(found.ids)))]
     assert found.changes[0].words == f"was split into {', '.join(sorted(found.ids))}"
-
-
-def test_a_merged_topic_gives_its_id_up() -> None:
     earlier = {"small000": frozenset("abc"), "large000": frozenset("defgh")}
     found = match([frozenset("abcdefgh")], earlier)
     assert found.ids == ["large000"]
     assert found.changes == [Change("merged", "small000", ("large000",))]
-
-
-def test_an_own_label_decides_where_it_is_a_good_part() -> None:
-    earlier = {"small000": frozenset("abc"), "large000": frozenset("defgh")}
+    # An own label decides where it is a good part.
     assert match([frozenset("abcdefgh")], earlier, {"small000"}).ids == ["small000"]
     large = {"small000": frozenset("abc"), "large000": frozenset("defghijklmnopqrstuvw")}
     assert match([frozenset("abcdefghijklmnopqrstuvw")], large, {"small000"}).ids == ["large000"]
