@@ -21,8 +21,7 @@ from memkit.llm import (
 )
 from memkit.llm.anthropic import AnthropicProvider
 from memkit.settings import SummarizeSettings
-from tests.llm.tasks import BULLETS, PROSE, TASK, TOOL
-from tests.llm.unanswered import unanswered_address
+from tests.llm.tasks import BULLETS, PROSE, TASK, TOOL, unanswered_address
 from tests.messages_api import Failure, MessagesApi, Reply, Request, Stopped, Truncated, text, tool
 
 KEY = "sk-ant-test-5e8d"

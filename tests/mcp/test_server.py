@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from mcp.client.session import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
+from memkit.embedding import Embedder
 from memkit.mcp.tools import MOST_CHARACTERS, QUOTED
+from memkit.paths import Home
 from memkit.topics.compute import refresh
-from tests.mcp.talking import REPOSITORY, ask, call, encoded, initialize, lines
-from tests.memory import Memory, day, make_memory
+from tests.ci import sized
+from tests.mcp.talking import COMMAND, REPOSITORY, ask, call, encoded, initialize, lines
+from tests.memory import CountingEmbedder, Memory, day, make_memory, real_embedder
 from tests.pointers.test_moments import ERROR, remember
+from tests.service.running import RunningService, wait_until
 from tests.topics.subjects import make_subjects
 
 TURNS = (
@@ -180,3 +189,56 @@ def test_topics(tmp_path: Path) -> None:
     text, failed = call(memory, "topics", query="stripe refund of an invoice")
     assert not failed
     assert "invoice" in json.loads(text.partition("\n")[2])["topics"][0]["label"]
+
+
+# Many clients at once: one service, and no process that stays
+
+
+__all__ = ["real_embedder"]
+
+CLIENTS = sized(3, 5, 20)
+
+
+@pytest.fixture
+def service(tmp_path: Path, model_home: Home, real_embedder: Embedder) -> Iterator[RunningService]:
+    text = day("2026-11-20", ("Which port does the gateway use?", "It is 7443, because 443 is taken."))
+    memory = make_memory(
+        tmp_path, {"2026-11-20.md": text}, embedder=CountingEmbedder(real_embedder), models=model_home.models
+    )
+    running = RunningService(memory).start()
+    running.found("port")
+    yield running
+    running.stop()
+
+
+def test_they_share_one_service(service: RunningService) -> None:
+    parameters = StdioServerParameters(
+        command=sys.executable, args=COMMAND, env=service.environment, cwd=service.memory.project.root
+    )
+
+    async def one() -> str:
+        async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
+            await session.initialize()
+            found = await session.call_tool("search", {"query": "gateway port"})
+            return found.content[0].text  # type: ignore[union-attr]
+
+    async def all_of_them() -> list[str]:
+        return await asyncio.gather(*(one() for _ in range(CLIENTS)))
+
+    pid = service.status()["pid"]
+    assert all("7443" in text for text in asyncio.run(all_of_them()))
+    assert service.status()["pid"] == pid
+    home = service.environment["MEMKIT_HOME"]
+    wait_until(lambda: _with_home(home) <= {pid, *(one.pid for one in psutil.Process(pid).children(recursive=True))}, "the servers to end")
+
+
+def _with_home(home: str) -> set[int]:
+    """The processes of memkit that use this home."""
+    found = set()
+    for process in psutil.process_iter():
+        try:
+            if "memkit" in process.cmdline() and process.environ().get("MEMKIT_HOME") == home:
+                found.add(process.pid)
+        except psutil.Error:  # gone, or not ours
+            continue
+    return found

@@ -18,7 +18,7 @@ import pytest
 from memkit.environment import extras
 from memkit.errors import MissingPackageError
 from memkit.serve.keys import Keys
-from memkit.serve.server import (LOOPBACK, check_packages, is_loopback, names_for)
+from memkit.serve.server import LOOPBACK, check_packages, is_loopback, names_for
 from tests.memory import DAYS, Memory, make_memory
 from tests.serve.running import RunningServer, environment, run
 from tests.service.running import RunningService, wait_until

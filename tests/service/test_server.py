@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,10 @@ import psutil
 import pytest
 
 from memkit import Memory as FrontDoor
+from memkit.doctor import open_subject
+from memkit.doctor.processes import check_listening
 from memkit.errors import MemkitError, NotFoundError
-from memkit.ipc import launch, stop
+from memkit.ipc import launch, spool, stop
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from tests.builders import spool_turn
 from tests.ci import first, only_in_ci, sized
@@ -270,3 +274,65 @@ def test_a_crash_is_in_the_log(service: RunningService) -> None:
     log = Path(service.memory.home.log_file).read_text()
     assert "Fatal Python error: Segmentation fault" in log
     assert "memkit/service/" in log
+
+
+# A service that cannot listen: its work is still done, and the doctor says why
+
+
+SCRIPT = """
+import errno, sys
+from memkit import cli
+from memkit.ipc import address
+
+def refuse(home):
+    raise OSError(errno.EOPNOTSUPP, "Operation not supported", home.service_socket)
+
+if {fails}:
+    address.listen = refuse
+sys.argv = ["memkit", "service", "run"]
+cli.main()
+"""
+
+
+@pytest.fixture
+def silent(memory: Memory) -> Iterator[RunningService]:
+    yield RunningService(memory)
+
+
+def run_service(silent: RunningService, fails: bool) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(fails=fails)],
+        env={**silent.environment, "MEMKIT_SERVICE_IDLE_MINUTES": "0"},
+        cwd=silent.memory.project.root,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return done.stderr
+
+
+def test_waiting_events_are_captured(silent: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, root = silent.memory.home, silent.memory.project.root
+    turn = {"session": "5e55aaaa", "prompt_id": "p1", "project": root, "cwd": root, "time": 1e9}
+    spool_turn(home, root, "The lion eats a zebra.")
+    said = run_service(silent, fails=True)
+    assert "Operation not supported" in said and "working without a service" in said
+    assert "Traceback" not in said
+    assert not launch.waiting_names(home)
+    assert any("The lion" in path.read_text() for path in Path(root, ".memkit/memory").glob("*.md"))
+    # The doctor names the cause, and hooks start workers instead for a while.
+    (finding,) = check_listening(open_subject(home, silent.memory.project))
+    assert "Operation not supported" in finding.what
+    assert home.service_socket in finding.what
+    started = []
+    monkeypatch.setattr(launch, "start", lambda home, *arguments: started.append(arguments))
+    monkeypatch.setenv("MEMKIT_PYTHON", "/usr/bin/true")
+    spool.put(home, {**turn, "event": "SessionEnd"})
+    launch.hand_over(home, with_service=True)
+    launch.start_service(home)
+    assert started == [("work",)]
+    # When it can listen again, all of that ends.
+    run_service(silent, fails=False)
+    assert not os.path.exists(home.service_problem)
+    assert not list(check_listening(open_subject(home, silent.memory.project)))
