@@ -172,10 +172,9 @@ def test_a_busy_service_is_waited_for(home, hung, knows_ping):
 
 
 @pytest.mark.parametrize(
-    ("theirs", "operations"),
-    [({"version": "0.0.9"}, ["drain"]), ({"version": "99.0"}, []), ({}, [])],
+    ("theirs", "operations"), [({"version": "0.0.9"}, ["drain"]), ({"version": "99.0"}, []), ({}, [])],
     ids=["older", "newer", "malformed"],
-)
+)  # fmt: skip
 def test_only_an_older_service_is_asked_to_drain(home, theirs, operations):
     """So two versions never end each other's service in turn."""
     later = []
@@ -305,10 +304,9 @@ def nested(depth: int) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    "message",
-    [{"a": float("nan")}, {"a": float("inf")}, {"a": {1, 2}}, {"a": b"bytes"}, nested(100_000)],
+    "message", [{"a": float("nan")}, {"a": float("inf")}, {"a": {1, 2}}, {"a": b"bytes"}, nested(100_000)],
     ids=["nan", "inf", "set", "bytes", "nested"],
-)
+)  # fmt: skip
 def test_values_that_json_cannot_hold_are_not_encoded(message):
     with pytest.raises(client.FrameError) as caught:
         client.encode_frame(message)

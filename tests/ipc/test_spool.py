@@ -121,7 +121,6 @@ def test_order_backoff_and_giving_up(tmp_path: Path) -> None:
     assert given_up.record["error"] == "the last error"
     assert spool.retry_failed(home) == 1
     again = spool.claim(home, names[0], now)
-    assert again is not None
     assert "error" not in again.record
 
 
@@ -145,7 +144,6 @@ def test_what_put_returned_survives_a_kill(tmp_path: Path) -> None:
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(REPOSITORY), str(tmp_path)], stdout=subprocess.PIPE, text=True
         )
-        assert writer.stdout is not None
         told = [int(writer.stdout.readline()) for _ in range(kill_after)]
         os.kill(writer.pid, signal.SIGKILL)
         told += [int(line) for line in writer.stdout.read().splitlines()]
@@ -153,7 +151,6 @@ def test_what_put_returned_survives_a_kill(tmp_path: Path) -> None:
         kept = []
         for name in spool.waiting(home):
             item = spool.claim(home, name, 0.0)
-            assert item is not None
             kept.append(item.record["number"])
             spool.done(home, item)
         assert set(told) <= set(kept)

@@ -77,7 +77,6 @@ def stopped(service: RunningService) -> Iterator[RunningService]:
 
 def stop_with_the_lock(service: RunningService) -> subprocess.Popen[bytes]:
     service.found("port")
-    assert service.process is not None
     process = psutil.Process(service.process.pid)
     lock = service.memory.home.index_lock
 
@@ -154,7 +153,6 @@ def test_commands_do_not_wait_for_its_lock(
     assert done.status == 0, done.errors
     if arguments[0] == "remember":  # durable, and searched for below
         assert "quagga" in command(stopped, "search", "--all", "quagga").output
-    assert stopped.process is not None
     assert stopped.process.wait(timeout=60) == -signal.SIGKILL
 
 
@@ -163,7 +161,6 @@ def test_whoever_waits_for_its_lock_kills_it(stopped: RunningService) -> None:
     said: list[str] = []
     with index_lock(stopped.memory.home, 60.0, said.append):
         pass
-    assert stopped.process is not None
     assert stopped.process.wait(timeout=60) == -signal.SIGKILL
     assert len(said) == 1 and "hung; killed it" in said[0]
 
@@ -214,11 +211,9 @@ def test_events_are_captured_without_it(stopped: RunningService) -> None:
     session = {"session_id": "5e55bbbb", "cwd": root, "source": "startup"}
     subprocess.run(
         [sys.executable, str(REPOSITORY / "hooks" / "session_start.py")],
-        input=str(session).replace("'", '"').encode(),
-        env=stopped.environment,
-        check=True,
+        input=str(session).replace("'", '"').encode(), env=stopped.environment, check=True,
         capture_output=True,
-    )
+    )  # fmt: skip
     wait_until(lambda: not launch.waiting_names(home), "the events to be taken in")
     assert any("The lion" in path.read_text() for path in Path(root, ".memkit/memory").glob("*.md"))
 
@@ -279,7 +274,6 @@ def test_it_exits_when_its_home_is_gone(memory: Memory, change: str) -> None:
             successor.start()
         assert service.process.wait(timeout=60) == 0
         if change == "replaced":
-            assert successor.process is not None
             assert successor.status()["pid"] == successor.process.pid
     finally:
         session.kill()

@@ -13,11 +13,9 @@ from typing import Any
 from tests.llm.tasks import TOOL
 
 USAGE = {
-    "prompt_tokens": 100,
-    "completion_tokens": 20,
-    "total_tokens": 120,
+    "prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120,
     "prompt_tokens_details": {"cached_tokens": 40},
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from memkit.llm import Task
 
 TOOL = "summary"
 SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"bullets": {"type": "array", "items": {"type": "string"}}},
+    "type": "object", "properties": {"bullets": {"type": "array", "items": {"type": "string"}}},
     "required": ["bullets"],
-}
+}  # fmt: skip
 BULLETS = {"bullets": ["The gateway listens on 7443."]}
 MATERIAL = "Which port? 7443. A lone surrogate: \udc80."
 PROSE = "Sure, I can help you with the gateway!"

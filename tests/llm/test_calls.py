@@ -170,12 +170,11 @@ def test_the_budget_holds(home: Home, seed: int) -> None:
         usage = TokenUsage(chance.randrange(most // 2 + 1, most + PROVIDER_TOKENS), chance.randrange(task.max_tokens))
         worst = most + PROVIDER_TOKENS + task.max_tokens
         endings: dict[str, tuple[TokenUsage | ModelError, int]] = {
-            "answered": (usage, usage.tokens_in + usage.tokens_out),
-            "not counted": (TokenUsage(), worst),
+            "answered": (usage, usage.tokens_in + usage.tokens_out), "not counted": (TokenUsage(), worst),
             "timeout": (timeout_error("anthropic", 60), worst),
             "unusable": (UnusableReplyError("no", usage), usage.tokens_in + usage.tokens_out),
             "not sent": (UnavailableError("no"), 0),
-        }
+        }  # fmt: skip
         provider.usage, cost = endings[chance.choice(sorted(endings))]
         before = len(provider.tasks)
         calls = calls_of(home, provider)  # as another process

@@ -222,13 +222,9 @@ def test_key_is_needed_only_at_the_usual_address(server: ChatServer) -> None:
 def chat(content: Any, reason: str = "stop", **changes: Any) -> Answer:
     """An answer as Ollama spells it."""
     body = {
-        "model": "llama3.2",
-        "message": {"role": "assistant", "content": content},
-        "done": True,
-        "done_reason": reason,
-        "prompt_eval_count": 100,
-        "eval_count": 20,
-    }
+        "model": "llama3.2", "message": {"role": "assistant", "content": content}, "done": True,
+        "done_reason": reason, "prompt_eval_count": 100, "eval_count": 20,
+    }  # fmt: skip
     return Answer({**body, **changes})
 
 

@@ -46,10 +46,9 @@ def read(**result: Any) -> Reply:
         ({"result": "API Error: Can't reach the API server (ENOTFOUND)"}, TokenUsage()),
         ({"result": "API Error: 500 Internal", "api_error_status": 500}, None),
         ({"result": "API Error: Connection to the API was lost (ECONNRESET)."}, None),
-        ({"result": "Request timed out"}, None),
-        ({"result": PROSE}, None),
+        ({"result": "Request timed out"}, None), ({"result": PROSE}, None),
     ],
-)
+)  # fmt: skip
 def test_requests_that_were_not_counted(result: dict[str, Any], usage: TokenUsage | None) -> None:
     """Claude Code counts no tokens of a request without an answer, but the provider may."""
     with pytest.raises(ModelError) as raised:
@@ -89,11 +88,10 @@ def test_structured_output() -> None:
         ('API Error: 429 {"type":"error","error":{"type":"rate_limit_error"}}', RateLimitedError),
         ("API Error: Rate limit reached", RateLimitedError),
         ('API Error: 529 {"type":"error","error":{"type":"overloaded_error"}}', UnavailableError),
-        ("API Error: Connection error.", UnavailableError),
-        ("Request timed out", UnavailableError),
+        ("API Error: Connection error.", UnavailableError), ("Request timed out", UnavailableError),
         ("Prompt is too long", ModelError),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("is_error", [True, False])
 def test_error_texts(text: str, kind: type[ModelError], is_error: bool) -> None:
     """Some versions report them as answers."""
@@ -105,8 +103,7 @@ def test_error_texts(text: str, kind: type[ModelError], is_error: bool) -> None:
 @pytest.mark.parametrize(
     ("result", "kind"),
     [
-        ({"result": ""}, UnusableReplyError),
-        ({"result": None}, UnusableReplyError),
+        ({"result": ""}, UnusableReplyError), ({"result": None}, UnusableReplyError),
         ({"result": PROSE}, UnusableReplyError),
         ({"result": f"{PROSE} The API Error: 429 is a rate limit reached."}, UnusableReplyError),
         ({"structured_output": ["The"]}, UnusableReplyError),
@@ -116,7 +113,7 @@ def test_error_texts(text: str, kind: type[ModelError], is_error: bool) -> None:
         ({"subtype": "error_during_execution", "is_error": True}, UnavailableError),
         ({"stop_reason": "refusal", "result": PROSE}, RefusedError),
     ],
-)
+)  # fmt: skip
 def test_no_answer(result: dict[str, Any], kind: type[ModelError]) -> None:
     assert type(failed(**result)) is kind
 

@@ -61,13 +61,10 @@ def test_auto_hands_no_key_of_a_shell_to_claude(tmp_path: Path) -> None:
         'echo \'{"type":"result","structured_output":{"bullets":[]}}\'\n',
     )
     shell = {
-        "ANTHROPIC_API_KEY": "sk-1",
-        "ANTHROPIC_AUTH_TOKEN": "t",
-        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
-        "CLAUDE_CODE_OAUTH_TOKEN": "o",
-        "CLAUDE_CODE_USE_BEDROCK": "1",
+        "ANTHROPIC_API_KEY": "sk-1", "ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
+        "CLAUDE_CODE_OAUTH_TOKEN": "o", "CLAUDE_CODE_USE_BEDROCK": "1",
         "CLAUDE_CONFIG_DIR": str(tmp_path / ".claude"),
-    }
+    }  # fmt: skip
     find("auto", tmp_path, **shell).ask(TASK)
     seen = {line.partition("=")[0] for line in (tmp_path / "seen").read_text().splitlines()}
     assert seen & shell.keys() == {"CLAUDE_CONFIG_DIR"}

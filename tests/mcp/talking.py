@@ -31,12 +31,9 @@ COMMAND = ["-m", "memkit", "mcp"]
 
 
 def ask(
-    memory: Memory,
-    talk: Callable[[ClientSession], Awaitable[Found]],
-    command: Sequence[str] = COMMAND,
-    directory: str = "",
-    **variables: str,
-) -> Found:
+    memory: Memory, talk: Callable[[ClientSession], Awaitable[Found]], command: Sequence[str] = COMMAND,
+    directory: str = "", **variables: str,
+) -> Found:  # fmt: skip
     """Connect the SDK's client to a new server, and return what `talk` does."""
 
     async def run() -> Found:

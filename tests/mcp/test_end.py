@@ -48,18 +48,15 @@ def server(memory: Memory) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def send(process: subprocess.Popen[bytes], *messages: object) -> None:
-    assert process.stdin is not None
     process.stdin.write(encoded(*messages))
     process.stdin.flush()
 
 
 def reply(process: subprocess.Popen[bytes]) -> Any:
-    assert process.stdout is not None
     return json.loads(process.stdout.readline())
 
 
 def close(process: subprocess.Popen[bytes]) -> None:
-    assert process.stdin is not None
     process.stdin.close()
     process.stdin = None
 
@@ -136,7 +133,6 @@ def test_calls_that_wait_do_not_stop_the_rest(memory: Memory) -> None:
 
 def test_a_client_whose_end_of_stdout_is_closed(memory: Memory) -> None:
     with server(memory) as process:
-        assert process.stdout is not None
         process.stdout.close()
         process.stdout = None
         send(process, PING)

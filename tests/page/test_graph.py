@@ -22,7 +22,6 @@ def rows(page: Page, title: str) -> list[str]:
 def find_node(page: Page, x: float = 0.5, y: float = 0.5) -> tuple[float, float]:
     """Move the pointer from a place of the map to the right and down until it is over a node."""
     box = page.locator("canvas").bounding_box()
-    assert box is not None
     for step in range(0, 40_000, 6):
         place = (box["x"] + (x * box["width"] + step) % box["width"], box["y"] + y * box["height"] + step // box["width"] * 6)
         page.mouse.move(*place)

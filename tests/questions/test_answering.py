@@ -63,7 +63,6 @@ def ask(
 
 
 def sessions(answer: Answer) -> list[str]:
-    assert answer.overview is not None
     return [one.id[:8] for one in answer.overview.sessions]
 
 
@@ -86,7 +85,6 @@ def test_a_period_alone(past: Memory, query: str, days: str, expected: list[str]
     answer = ask(past, query)
     assert (answer.days, answer.results) == (days, [])
     assert sessions(answer) == expected
-    assert answer.overview is not None
     assert answer.overview.kind == "period"
 
 
@@ -126,7 +124,6 @@ def test_an_empty_period_names_the_nearest_days(past: Memory) -> None:
         ("what did we do before 2026-11-01", ["2026-11-09", "2026-11-10"]),
     ):
         answer = ask(past, query)
-        assert answer.overview is not None
         assert list(answer.overview.nearest) == nearest
         text = lay_out(answer, 2000)
         assert text.startswith("Nothing was recorded until 2026-10-31" if "before" in query else "The memory holds nothing for")
@@ -138,7 +135,6 @@ def test_a_day_that_no_calendar_has_is_not_near(tmp_path: Path) -> None:
     memory.write("2026-02-30.md", "# 2026-02-30\n\nNothing.\n")
     memory.sync()
     answer = ask(memory, "what did we do in March")
-    assert answer.overview is not None
     assert list(answer.overview.nearest) == ["2026-11-09", "2026-11-10"]
 
 
@@ -161,7 +157,6 @@ def test_other_options_narrow_an_overview(past: Memory) -> None:
     assert sessions(answer) == ["c0ffee00"]
     answer = ask(past, "what did we do last week", k=2)
     assert sessions(answer) == ["5e550005", "5e550006"]
-    assert answer.overview is not None
     assert answer.overview.omitted == 4
     assert "6 sessions, in the order of time. The oldest are left out: 4 sessions." in lay_out(answer, 2000)
     # An overview is of sessions, so entries of a kind are ranked results.
@@ -177,7 +172,6 @@ def test_other_options_narrow_an_overview(past: Memory) -> None:
 )  # fmt: skip
 def test_recent_work(past: Memory, query: str) -> None:
     answer = ask(past, query)
-    assert answer.overview is not None
     assert answer.overview.kind == "recent"
     assert sessions(answer)[:2] == ["beef0001", "5e55000c"]
     assert len(sessions(answer)) == 13
@@ -194,7 +188,6 @@ OPEN = [
 @pytest.mark.parametrize("query", OPEN)
 def test_what_is_left_open(past: Memory, query: str) -> None:
     answer = ask(past, query)
-    assert answer.overview is not None
     assert answer.overview.kind == "open"
     (line,) = answer.overview.lines
     assert (line.time, line.text) == ("2026-11-16 09:05", "who restarts the worker afterwards.")
@@ -205,7 +198,6 @@ def test_what_is_left_open(past: Memory, query: str) -> None:
 def test_what_is_left_open_in_a_period(past: Memory) -> None:
     assert len(ask(past, "what was left open this week").overview.lines) == 1  # type: ignore[union-attr]
     answer = ask(past, "what was left open last week")
-    assert answer.overview is not None
     assert answer.overview.lines == ()
     assert len(sessions(answer)) == 6
     assert "No session for 2026-11-09 to 2026-11-15 ended with an open question." in lay_out(answer, 2000)
@@ -245,13 +237,11 @@ def test_open_questions_of_sessions_that_went_on(tmp_path: Path) -> None:
     }
     memory = make_memory(tmp_path, files)
     overview = ask(memory, "what is left open").overview
-    assert overview is not None
     assert [(line.time, line.text) for line in overview.lines] == [
         ("2026-11-20 10:00", "Should staging move to port 7443?"),
         ("2026-11-20 09:00", "Should 5e550003 move?"), ("2026-11-18 09:00", "Should 5e550001 move?"),
     ]  # fmt: skip
     overview = ask(memory, "what was left open on 2026-11-17").overview
-    assert overview is not None
     assert overview.lines == ()  # it went on
 
 
@@ -264,7 +254,6 @@ def test_days_without_sessions(tmp_path: Path) -> None:
     }
     memory = make_memory(tmp_path, files)
     answer = ask(memory, "what did we do this week")
-    assert answer.overview is not None
     assert [(one.time, one.text, one.id) for one in answer.overview.lines] == [
         ("2026-11-17 14:00", "Priya is on call", "ab12cd34"),
         ("2026-11-18", "We moved **everything** to the new host.", ""),
@@ -283,7 +272,6 @@ def test_a_dated_file_elsewhere_is_found(tmp_path: Path) -> None:
     )  # fmt: skip
     memory.sync()
     answer = ask(memory, "what happened on 2026-11-17")
-    assert answer.overview is not None
     (line,) = answer.overview.lines
     assert (line.time, line.text) == ("2026-11-17", "Retro")
     assert answer.overview.nearest == ()
@@ -304,7 +292,6 @@ def test_long_periods_are_limited(tmp_path: Path) -> None:
     )
     memory = make_memory(tmp_path, {"2026-11-19.md": "# 2026-11-19\n\n" + "\n".join(sections)})
     answer = ask(memory, "yesterday")
-    assert answer.overview is not None
     assert (len(answer.overview.sessions), answer.overview.omitted) == (MOST_SESSIONS, 7)
     assert len(lay_out(answer, 500)) <= 2000
     assert "There is no room for more" in lay_out(answer, 500)
@@ -362,7 +349,6 @@ def test_open_questions_of_a_branch_or_a_session(tmp_path: Path) -> None:
 
     def texts(**filters: str) -> list[str]:
         overview = ask(memory, "what is left open", filters=Filters(**filters)).overview  # type: ignore[arg-type]
-        assert overview is not None
         return [line.text for line in overview.lines]
 
     assert len(texts()) == 2
@@ -395,7 +381,6 @@ def test_notes_that_are_left_out_are_counted(tmp_path: Path) -> None:
     )
     memory = make_memory(tmp_path, {"2026-11-19.md": "# 2026-11-19\n" + "".join(notes)})
     answer = ask(memory, "yesterday")
-    assert answer.overview is not None
     assert len(answer.overview.lines) == MOST_SESSIONS
     assert answer.overview.lines[-1].text == f"Fact {MOST_SESSIONS + 2}"
     assert answer.overview.omitted == 3
@@ -412,14 +397,12 @@ def test_notes_of_two_projects_are_in_the_order_of_time(tmp_path: Path) -> None:
 
     request = SearchRequest("yesterday", today=TODAY)
     answer = answering.answer(request, pytest.fail, lambda: [one.project, other.project], one.home, no_topics, pytest.fail)  # type: ignore[arg-type]
-    assert answer.overview is not None
     assert [line.text for line in answer.overview.lines] == ["Earlier", "Later"]
 
 
 def test_the_headings_of_overviews(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, {"2026-11-19.md": "# 2026-11-19\n" + _session("5e550001", "a0000001", "Done.")})
     answer = ask(memory, "what topics have we worked on")
-    assert answer.overview is not None
     assert answer.overview.heading("") == "There is one session."
     one_of_five = structs.replace(answer.overview, omitted=4)
     assert one_of_five.heading("") == "The last of 5 sessions."
@@ -525,7 +508,6 @@ def overview_of(memory: Memory, query: str, **options: object) -> Overview:
 def test_a_week_begins_with_its_rollup(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, {**DAYS, **WEEK})
     answer = ask(memory, "what did we do in week 14")
-    assert answer.overview is not None
     (node,) = answer.overview.nodes
     assert (node.id, node.title, node.root) == ("2026-W14", "Orders and batches", memory.project.root)
     assert [(one.text, one.citations) for one in node.lines] == [
@@ -547,7 +529,6 @@ def test_a_week_begins_with_its_rollup(tmp_path: Path) -> None:
 def test_a_week_without_a_rollup_says_what_the_timeline_knows(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, DAYS)
     answer = ask(memory, "what did we do in week 14")
-    assert answer.overview is not None
     (node,) = answer.overview.nodes
     assert (node.id, node.title, node.lines) == ("2026-W14", "", ())
     assert [one.text for one in node.decided] == ["part 3 moves in batches.", "part 2 moves in batches."]
@@ -565,13 +546,10 @@ def test_which_nodes_a_period_has(tmp_path: Path) -> None:
     for query, names in {
         "what did we do in spring": ["2026-03", "2026-04", "2026-W14", "2026-05"],
         "what did we do in 2026": ["2026", "2026-W14", "2026-05"],
-        "what did we do in April": ["2026-04", "2026-W14"],
-        "what did we do in May": ["2026-05"],
-        "what did we do since May": ["2026-05"],
-        "what did we do in June": [],
-        "what did we do on 2026-04-02": [],
-        "what did we do from 2026-03-29 to 2026-04-05": [],
-    }.items():
+        "what did we do in April": ["2026-04", "2026-W14"], "what did we do in May": ["2026-05"],
+        "what did we do since May": ["2026-05"], "what did we do in June": [],
+        "what did we do on 2026-04-02": [], "what did we do from 2026-03-29 to 2026-04-05": [],
+    }.items():  # fmt: skip
         assert [one.id for one in overview_of(memory, query).nodes] == names, query
     assert overview_of(memory, "what did we do in week 14", filters=Filters(session="5e550002")).nodes == ()
 
@@ -620,7 +598,6 @@ def test_nodes_of_several_projects(tmp_path: Path) -> None:
     request = SearchRequest("what did we do in week 14", today=TODAY)
     projects = [one.project, other.project]
     answer = answering.answer(request, pytest.fail, lambda: projects, one.home, no_topics, pytest.fail)  # type: ignore[arg-type]
-    assert answer.overview is not None
     assert [(node.root, node.title) for node in answer.overview.nodes] == [
         (one.project.root, "Orders and batches"), (other.project.root, "Other"),
     ]  # fmt: skip
@@ -676,7 +653,6 @@ def topics(*counts: tuple[str, int]):  # type: ignore[no-untyped-def]
 def test_topics_of_a_period(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, {**DAYS, **WEEK})
     found = ask(memory, "what topics did we work on in spring", find_topics=topics(("orders", 7), ("<entry>gates", 2)))
-    assert found.overview is not None
     assert (found.overview.kind, found.overview.nodes) == ("topics", ())
     assert sessions(found) == ["5e550001", "5e550002", "5e550003", "5e550004"]
     text = lay_out(found, 2000, memory.project.root)
@@ -696,7 +672,6 @@ def test_without_topics_it_lists_sessions_and_says_how(tmp_path: Path) -> None:
     for query, kind in (("what topics did we work on in spring", "period"), ("what topics have we worked on", "recent")):
         for find, hint in ((no_topics, "`memkit topics --refresh`"), (topics(), "No topic has entries")):
             found = ask(memory, query, find_topics=find)
-            assert found.overview is not None
             assert found.overview.kind == kind
             assert len(sessions(found)) == 4
             assert hint in found.overview.hint

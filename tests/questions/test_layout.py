@@ -16,20 +16,11 @@ from tests.ci import examples
 from tests.memory import make_chunk
 
 CHUNK = make_chunk(
-    content="The gateway listens on 7443.",
-    source=".memkit/memory/2026-11-20.md",
-    heading="14:02 Which port?",
-    breadcrumb="2026-11-20 > 14:02 Gateway > 14:02 Which port?",
-    level=3,
-    start_line=5,
-    end_line=9,
-    kind="turn",
-    date="2026-11-20",
-    session="fd0aee29",
-    turns=("8ad3df7f", "77c1e09b"),
-    citations=(),
-    branch="feature/gw",
-)
+    content="The gateway listens on 7443.", source=".memkit/memory/2026-11-20.md",
+    heading="14:02 Which port?", breadcrumb="2026-11-20 > 14:02 Gateway > 14:02 Which port?", level=3,
+    start_line=5, end_line=9, kind="turn", date="2026-11-20", session="fd0aee29",
+    turns=("8ad3df7f", "77c1e09b"), citations=(), branch="feature/gw",
+)  # fmt: skip
 
 
 def answer(*chunks: Chunk, degraded: str = "") -> Answer:

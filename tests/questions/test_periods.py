@@ -119,15 +119,14 @@ PERIODS = [
 NARROWED = [
     ("what did we do last year in March", "2025-03-01 to 2025-03-31", "what did we do"),
     ("in March, what did we do last year", "2025-03-01 to 2025-03-31", "what did we do"),
-    ("in week 46 last year", "2025-11-10 to 2025-11-16", ""),
-    ("去年3月", "2025-03-01 to 2025-03-31", ""),
+    ("in week 46 last year", "2025-11-10 to 2025-11-16", ""), ("去年3月", "2025-03-01 to 2025-03-31", ""),
     ("on Monday in the last 3 days", "2026-11-23", ""),
     ("since Monday, until yesterday", "2026-11-23 to 2026-11-24", ""),
     ("yesterday and today", "2026-11-24 to 2026-11-25", ""),
     ("from March to last week", "2026-03-01 to 2026-11-22", ""),
     ("last year and last week", "2025-01-01 to 2026-11-22", ""),
     ("march of the penguins last year", "2025-01-01 to 2025-12-31", "march of the penguins"),
-]
+]  # fmt: skip
 """Phrases that narrow each other, and joined ones, which reach over all of them."""
 
 HINTED = [
@@ -156,15 +155,14 @@ RANGES = [
     ("what did we do in September or October", "2026-09-01 to 2026-10-31", "what did we do"),
     ("vom 3.-9. November 2025", "2025-11-03 to 2025-11-09", ""),
     ("von Montag bis Mittwoch letzter Woche", "2026-11-16 to 2026-11-18", ""),
-    ("KW 45 bis 47", "2026-11-02 to 2026-11-22", ""),
-    ("du 3 au 9 novembre", "2026-11-03 to 2026-11-09", ""),
+    ("KW 45 bis 47", "2026-11-02 to 2026-11-22", ""), ("du 3 au 9 novembre", "2026-11-03 to 2026-11-09", ""),
     ("entre le 28 octobre et le 3 novembre", "2026-10-28 to 2026-11-03", ""),
     ("qu'a-t-on fait du 3 au 9", "2026-11-03 to 2026-11-09", "qu'a-t-on fait"),
     ("d'octobre à décembre 2025", "2025-10-01 to 2025-12-31", ""),
     ("del 3 al 9 de noviembre", "2026-11-03 to 2026-11-09", ""),
     ("de lunes a miércoles de la semana pasada", "2026-11-16 to 2026-11-18", ""),
     ("desde octubre hasta ahora", "2026-10-01 to 2026-11-25", ""),
-]
+]  # fmt: skip
 """What has no month or year has that of the other end, or is the latest one."""
 
 PARTS = [
@@ -191,24 +189,19 @@ POINTS = [
     ("im ersten Halbjahr", "2026-01-01 to 2026-06-30", ""),
     ("au troisième trimestre 2025", "2025-07-01 to 2025-09-30", ""),
     ("el primer semestre de 2025", "2025-01-01 to 2025-06-30", ""),
-    ("the 12th of last month", "2026-10-12", ""),
-    ("on Tuesday the 10th", "2026-11-10", ""),
-    ("le vendredi 13", "2026-11-13", ""),
-    ("this time last year", "2025-11-25", ""),
-    ("heute vor einem Jahr", "2025-11-25", ""),
-    ("l'an dernier à la même époque", "2025-11-25", ""),
-    ("por estas fechas el año pasado", "2025-11-25", ""),
-    ("the night before last", "2026-11-23", ""),
+    ("the 12th of last month", "2026-10-12", ""), ("on Tuesday the 10th", "2026-11-10", ""),
+    ("le vendredi 13", "2026-11-13", ""), ("this time last year", "2025-11-25", ""),
+    ("heute vor einem Jahr", "2025-11-25", ""), ("l'an dernier à la même époque", "2025-11-25", ""),
+    ("por estas fechas el año pasado", "2025-11-25", ""), ("the night before last", "2026-11-23", ""),
     ("the weekend before last", "2026-11-14 to 2026-11-15", ""),
-    ("a fortnight ago", "2026-11-09 to 2026-11-15", ""),
-    ("half a year ago", "2026-05-01 to 2026-05-31", ""),
+    ("a fortnight ago", "2026-11-09 to 2026-11-15", ""), ("half a year ago", "2026-05-01 to 2026-05-31", ""),
     ("from last Monday on", "2026-11-23 to 2026-11-25", ""),
     ("sessions in the week of the 12th", "2026-11-09 to 2026-11-15", "sessions"),
     ("seit zwei Wochen", "2026-11-11 to 2026-11-25", ""),
     ("desde hace tres días", "2026-11-22 to 2026-11-25", ""),
     ("what happened before October", "all days until 2026-09-30", "what happened"),
     ("was haben wir 2025 alles umgebaut", "2025-01-01 to 2025-12-31", "was haben wir alles umgebaut"),
-]
+]  # fmt: skip
 
 UNCLEAR = [
     "between the release and last Friday", "from Monday to the release",
@@ -249,7 +242,6 @@ NO_PERIODS = [
 @pytest.mark.parametrize(("text", "days", "rest"), [*PERIODS, *NARROWED, *HINTED, *RANGES, *PARTS, *POINTS])
 def test_a_period(text: str, days: str, rest: str) -> None:
     found = find_period(text, TODAY)
-    assert found is not None
     assert (found.period.days, found.rest) == (days, rest)
     assert str(found.period).startswith(days)
 
@@ -310,7 +302,6 @@ def test_a_range_has_both_ends(today: date, one: int, other: int, text: str) -> 
     if one > other and "March {}" in text:
         assert found is None
         return
-    assert found is not None
     first, last = found.period.since, found.period.until
     assert first is not None and last is not None
     assert (first.day, last.day, found.rest) == (one, other, "")
@@ -323,9 +314,7 @@ def test_a_range_has_both_ends(today: date, one: int, other: int, text: str) -> 
 def test_weeks_begin_on_monday(today: date) -> None:
     for text, weeks in (("this week", 0), ("last week", 1), ("上周", 1), ("two weeks ago", 2)):
         found = find_period(text, today)
-        assert found is not None
         first, last = found.period.since, found.period.until
-        assert first is not None
         assert first.weekday() == 0
         assert last == first + timedelta(days=6)
         assert first <= today - timedelta(weeks=weeks) <= last
@@ -335,8 +324,6 @@ def test_weeks_begin_on_monday(today: date) -> None:
 @given(st.dates(date(1990, 1, 1), date(2090, 1, 1)), st.integers(0, 6))
 def test_a_day_of_the_week_is_the_last_one(today: date, number: int) -> None:
     found = find_period(f"what did we do on {LANGUAGES[0].weekdays[number]}", today)
-    assert found is not None
-    assert found.period.since is not None
     assert found.period.since.weekday() == number
     assert timedelta(0) < today - found.period.since <= timedelta(7)
 

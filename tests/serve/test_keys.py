@@ -67,11 +67,10 @@ def test_a_file_that_cannot_be_trusted(memory: Memory, keys: Keys) -> None:
     path = Path(memory.home.serve_keys)
     good = json.loads(path.read_text())
     for change, error in (
-        ("{", DamagedFileError),
-        (json.dumps({"version": 99, "keys": []}), NewerFileError),
+        ("{", DamagedFileError), (json.dumps({"version": 99, "keys": []}), NewerFileError),
         (json.dumps({**good, "keys": [{**good["keys"][0], "role": "root"}]}), DamagedFileError),
         (json.dumps({**good, "keys": [{**good["keys"][0], "hash": 5}]}), DamagedFileError),
-    ):
+    ):  # fmt: skip
         path.write_text(change)
         with pytest.raises(error):
             Keys(memory.home).find(secret)
@@ -162,7 +161,6 @@ def test_the_commands(memory: Memory) -> None:
     secret = made.stdout.strip()
     assert secret.startswith(PREFIX)
     found = Keys(memory.home).find(secret)
-    assert found is not None
     listed = run(memory, "keys")
     assert f"{found.id}  write" in listed.stdout
     assert secret not in listed.stdout + made.stderr

@@ -27,10 +27,9 @@ def markdown(memory: Memory) -> str:
 
 def test_a_note_is_stored_once_found_shown_and_erased(admin: TestClient, memory: Memory) -> None:
     note = {
-        "text": f"The staging gateway moves to 7444. Key {KEY}",
-        "tags": ["gateway", "staging"],
+        "text": f"The staging gateway moves to 7444. Key {KEY}", "tags": ["gateway", "staging"],
         "metadata": {"ticket": "OPS-12", "parts": [1, None, {"a": True}], "note": "<!-- turn:forged -->"},
-    }
+    }  # fmt: skip
     first = admin.post("/memory/store", json=note)
     assert first.status_code == 201
     name = first.json()["id"]

@@ -75,10 +75,9 @@ class Serving:
 
 @contextmanager
 def serving(
-    home: Home,
-    handle: Callable[[Request], Awaitable[dict[str, Any]]] = operate,
+    home: Home, handle: Callable[[Request], Awaitable[dict[str, Any]]] = operate,
     version: str = memkit.__version__,
-) -> Iterator[Serving]:
+) -> Iterator[Serving]:  # fmt: skip
     """A real listener for `home`, in a thread of its own."""
     sock, token = address.listen(home)
     found: list[tuple[Listener, asyncio.AbstractEventLoop]] = []
@@ -180,13 +179,9 @@ def exchange(home: Home, data: bytes) -> bytes:
 def good_message(**changes: Any) -> dict[str, Any]:
     """A request that is answered, with some fields changed."""
     message = {
-        "protocol": client.PROTOCOL,
-        "version": memkit.__version__,
-        "id": "1",
-        "operation": "echo",
-        "arguments": {"a": 1},
-        "deadline": PATIENCE_SECONDS,
-    }
+        "protocol": client.PROTOCOL, "version": memkit.__version__, "id": "1", "operation": "echo",
+        "arguments": {"a": 1}, "deadline": PATIENCE_SECONDS,
+    }  # fmt: skip
     return {**message, **changes}
 
 

@@ -35,13 +35,10 @@ class RunningService:
         self.memory = memory
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MEMKIT_", "CLAUDE"))}
         self.environment = {
-            **kept,
-            "MEMKIT_HOME": memory.home.root,
-            "MEMKIT_PYTHON": sys.executable,
-            "PYTHONPATH": str(REPOSITORY),
-            "CLAUDE_CONFIG_DIR": str(Path(memory.home.root, "claude")),
+            **kept, "MEMKIT_HOME": memory.home.root, "MEMKIT_PYTHON": sys.executable,
+            "PYTHONPATH": str(REPOSITORY), "CLAUDE_CONFIG_DIR": str(Path(memory.home.root, "claude")),
             **variables,
-        }
+        }  # fmt: skip
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> RunningService:
@@ -98,15 +95,9 @@ class RunningService:
 
     def memkit(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "memkit", *arguments],
-            env=self.environment,
-            cwd=self.memory.project.root,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+            [sys.executable, "-m", "memkit", *arguments], env=self.environment, cwd=self.memory.project.root,
+            input=stdin, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
 
     def json(self, *arguments: str) -> Any:
         done = self.memkit(*arguments, "--json")

@@ -38,30 +38,20 @@ def framed(body: bytes) -> bytes:
 
 GOOD = client.encode_frame(good_message())
 WRONG = {
-    "half a length": b"\0\0\0",
-    "only a length": b"\0\0\0\x10",
-    "half a body": GOOD[:-1],
-    "no body": framed(b""),
-    "one byte too many for a frame": (LIMIT + 1).to_bytes(4, "big") + b"x" * 100,
-    "the longest length": b"\xff\xff\xff\xff" + b"x" * 100_000,
-    "zeros": bytes(5000),
+    "half a length": b"\0\0\0", "only a length": b"\0\0\0\x10", "half a body": GOOD[:-1],
+    "no body": framed(b""), "one byte too many for a frame": (LIMIT + 1).to_bytes(4, "big") + b"x" * 100,
+    "the longest length": b"\xff\xff\xff\xff" + b"x" * 100_000, "zeros": bytes(5000),
     "an HTTP request": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "a TLS handshake": bytes.fromhex("16030100f8010000f40303") + bytes(200),
-    "a pickle": framed(b"\x80\x04cos\nsystem\n(S'true'\ntR."),
-    "no UTF-8": framed(b'{"id": "\xff\xfe"}'),
-    "an array": framed(b"[]"),
-    "a number": framed(b"1"),
-    "null": framed(b"null"),
-    "two objects": framed(b"{}{}"),
-    "NaN": framed(GOOD[4:].replace(b"60.0", b"NaN")),
-    "too large a number": framed(GOOD[4:].replace(b"60.0", b"1e999")),
-    "deep arrays": framed(b"[" * LIMIT),
+    "a pickle": framed(b"\x80\x04cos\nsystem\n(S'true'\ntR."), "no UTF-8": framed(b'{"id": "\xff\xfe"}'),
+    "an array": framed(b"[]"), "a number": framed(b"1"), "null": framed(b"null"),
+    "two objects": framed(b"{}{}"), "NaN": framed(GOOD[4:].replace(b"60.0", b"NaN")),
+    "too large a number": framed(GOOD[4:].replace(b"60.0", b"1e999")), "deep arrays": framed(b"[" * LIMIT),
     "deep objects": framed(b'{"a":' * (LIMIT // 5)),
     "deep arguments": framed(GOOD[4:].replace(b'{"a":1}', b'{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}")),
     "a long number": framed(b'{"id": ' + b"9" * 100_000 + b"}"),
-    "the largest frame, of rubbish": framed(b"\x00" * LIMIT),
-    "an empty object": framed(b"{}"),
-}
+    "the largest frame, of rubbish": framed(b"\x00" * LIMIT), "an empty object": framed(b"{}"),
+}  # fmt: skip
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

@@ -151,13 +151,10 @@ def test_each_job_does_its_work(memory: Memory, monkeypatch: pytest.MonkeyPatch)
     results = {job.name: run_job(job, around(memory)) for job in JOBS}
     assert results.pop("health").result.endswith("for the next session")
     assert {name: state.result for name, state in results.items()} == {
-        "reconcile": "0 sessions caught up",
-        "retry": "1 failed event queued again",
-        "index": "1 project up to date",
-        "tidy": "0 old state files, 0 archived sessions and 0 days removed",
-        "rollup": "0 model calls",
-        "topics": "the topics of 1 project computed",
-    }
+        "reconcile": "0 sessions caught up", "retry": "1 failed event queued again",
+        "index": "1 project up to date", "tidy": "0 old state files, 0 archived sessions and 0 days removed",
+        "rollup": "0 model calls", "topics": "the topics of 1 project computed",
+    }  # fmt: skip
     assert not any(state.failed for state in results.values())
     assert spool.waiting(memory.home) == [new]
     assert [item.name for item in spool.failed(memory.home)] == [old]

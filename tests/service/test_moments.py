@@ -45,10 +45,9 @@ def hook(service: RunningService, script: str, **event: Any) -> dict[str, Any]:
     root = service.memory.project.root
     done = subprocess.run(
         [sys.executable, str(REPOSITORY / "hooks" / f"{script}.py")],
-        input=json.dumps({"cwd": root, **event}).encode(),
-        env=service.environment,
-        cwd=root, capture_output=True, check=True,
-    )
+        input=json.dumps({"cwd": root, **event}).encode(), env=service.environment, cwd=root,
+        capture_output=True, check=True,
+    )  # fmt: skip
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 

@@ -27,13 +27,9 @@ def submit(service: RunningService, prompt: str, session: str = "5e55dddd") -> s
     root = service.memory.project.root
     event = {"session_id": session, "cwd": root, "prompt": prompt, "prompt_id": "p"}
     done = subprocess.run(
-        [sys.executable, str(REPOSITORY / "hooks" / "prompt_submit.py")],
-        input=json.dumps(event).encode(),
-        env=service.environment,
-        cwd=root,
-        capture_output=True,
-        check=True,
-    )
+        [sys.executable, str(REPOSITORY / "hooks" / "prompt_submit.py")], input=json.dumps(event).encode(),
+        env=service.environment, cwd=root, capture_output=True, check=True,
+    )  # fmt: skip
     answer: dict[str, Any] = json.loads(done.stdout)
     return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
 
@@ -72,7 +68,6 @@ def test_no_pointers_for_an_unrelated_or_private_prompt(shared: RunningService) 
 
 @pytest.mark.parametrize("state", ["hangs", "gone"])
 def test_the_prompt_does_not_wait_for_a_dead_or_hung_service(service: RunningService, state: str) -> None:
-    assert service.process is not None
     service.process.send_signal(signal.SIGSTOP if state == "hangs" else signal.SIGKILL)
     if state == "gone":
         service.process.wait()
@@ -129,7 +124,6 @@ def test_unacknowledged_pointers_are_repeated(shared: RunningService) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_pointers_that_come_too_late_are_repeated(shared: RunningService) -> None:
-    assert shared.process is not None
     process = psutil.Process(shared.process.pid)
     shared.process.send_signal(signal.SIGSTOP)
     wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "it to be stopped")

@@ -71,7 +71,6 @@ def test_a_second_service_exits(shared: RunningService) -> None:
 
 
 def test_a_killed_service_is_replaced(service: RunningService) -> None:
-    assert service.process is not None
     service.process.kill()
     service.process.wait()
     assert Path(service.memory.home.service_socket).exists()  # stale
@@ -88,7 +87,6 @@ def test_a_killed_service_is_replaced(service: RunningService) -> None:
 
 
 def test_it_exits_on_a_signal(service: RunningService) -> None:
-    assert service.process is not None
     service.process.send_signal(signal.SIGTERM)
     assert service.process.wait(timeout=30) == 0
     assert not Path(service.memory.home.service_socket).exists()
@@ -151,7 +149,6 @@ def test_it_lives_as_long_as_a_session(memory: Memory) -> None:
 def test_a_hung_service_is_killed(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stop, "DRAIN_SECONDS", 0.2)
     monkeypatch.setattr(stop, "TERM_SECONDS", 0.5)
-    assert service.process is not None
     service.process.send_signal(signal.SIGSTOP)
     try:
         with pytest.raises(ServiceUnavailable) as late:
@@ -267,7 +264,6 @@ def test_it_marks_what_has_changed_in_git(service: RunningService) -> None:
 
 
 def test_a_crash_is_in_the_log(service: RunningService) -> None:
-    assert service.process is not None
     wait_until(lambda: service.status().get("queue") == 0, "it to rest")  # else the stack may be half changed
     service.process.send_signal(signal.SIGSEGV)
     service.process.wait(60)
@@ -302,13 +298,9 @@ def silent(memory: Memory) -> Iterator[RunningService]:
 def run_service(silent: RunningService, fails: bool) -> str:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(fails=fails)],
-        env={**silent.environment, "MEMKIT_SERVICE_IDLE_MINUTES": "0"},
-        cwd=silent.memory.project.root,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
+        env={**silent.environment, "MEMKIT_SERVICE_IDLE_MINUTES": "0"}, cwd=silent.memory.project.root,
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
     return done.stderr
 
 

@@ -136,11 +136,8 @@ CHANGES: dict[str, Callable[[Path, Path], object]] = {
     "rename": lambda memory, away: (memory / "a.md").rename(memory / "z.md"),
     "rename to what is no memory": lambda memory, away: (memory / "a.md").rename(memory / "a.bak"),
     "vim": lambda memory, away: (
-        (memory / "4913").touch(),
-        (memory / "4913").unlink(),
-        (memory / "a.md").rename(memory / "a.md~"),
-        (memory / "a.md").write_text("text"),
-        (memory / "a.md~").unlink(),
+        (memory / "4913").touch(), (memory / "4913").unlink(), (memory / "a.md").rename(memory / "a.md~"),
+        (memory / "a.md").write_text("text"), (memory / "a.md~").unlink(),
     ),
     "emacs": lambda memory, away: replace(memory / "a.md", "text", "#a.md#"),
     "visual studio code": lambda memory, away: replace(memory / "a.md", "text", ".a.md.tmp"),
@@ -154,7 +151,7 @@ CHANGES: dict[str, Callable[[Path, Path], object]] = {
     "delete a tree": lambda memory, away: shutil.rmtree(memory / "deep"),
     "delete all": lambda memory, away: shutil.rmtree(memory.parent),
     "move all": lambda memory, away: memory.parent.rename(away / "all"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -522,9 +519,7 @@ def test_the_real_limit(tmp_path: Path) -> None:
         pytest.skip("no user namespaces here")
     done = subprocess.run(
         [*inside, sys.executable, "-c", LIMITED, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, timeout=120,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()

@@ -118,16 +118,9 @@ class SummaryStage:
         self.add({SESSION: made})
 
     def turn(
-        self,
-        minutes: float,
-        text: str,
-        answer: str,
-        *,
-        session: str,
-        name: str = "",
-        lasts: float = 0,
+        self, minutes: float, text: str, answer: str, *, session: str, name: str = "", lasts: float = 0,
         compacted: bool = False,
-    ) -> tuple[Turn, ArchivedTurn]:
+    ) -> tuple[Turn, ArchivedTurn]:  # fmt: skip
         """Return a turn and its archived form."""
         began = (START + timedelta(minutes=minutes)).astimezone()
         turn = Turn(

@@ -47,13 +47,10 @@ class Mix(NamedTuple):
 
 
 MIXES = {
-    "one session a day": Mix((0,), 12, 40),
-    "two sessions a day": Mix((0, 300), 12, 40),
-    "four sessions a day": Mix((0, 120, 240, 420), 12, 40),
-    "three sessions at once": Mix((0, 5, 10), 12, 40),
-    "short sessions": Mix((0, 180, 360), 12, 16),
-    "long sessions": Mix((0, 240), 36, 40),
-}
+    "one session a day": Mix((0,), 12, 40), "two sessions a day": Mix((0, 300), 12, 40),
+    "four sessions a day": Mix((0, 120, 240, 420), 12, 40), "three sessions at once": Mix((0, 5, 10), 12, 40),
+    "short sessions": Mix((0, 180, 360), 12, 16), "long sessions": Mix((0, 240), 36, 40),
+}  # fmt: skip
 
 
 class Timed(NamedTuple):
@@ -175,11 +172,9 @@ OUTCOMES = st.sampled_from(["ok", "ok", "left out", "unusable", "timeout", "refu
     steps=st.lists(st.tuples(st.integers(1, 600), st.integers(0, 25)), min_size=3, max_size=12),
 )
 def test_the_budget_is_never_exceeded(
-    tmp_path_factory: pytest.TempPathFactory,
-    daily: int,
-    outcomes: list[tuple[str, int]],
+    tmp_path_factory: pytest.TempPathFactory, daily: int, outcomes: list[tuple[str, int]],
     steps: list[tuple[int, int]],
-) -> None:
+) -> None:  # fmt: skip
     stage = SummaryStage(tmp_path_factory.mktemp("stage"), daily_tokens=daily, wait_minutes=0)
     spending = Spending(stage, outcomes)
     stage.provider = spending  # type: ignore[assignment]

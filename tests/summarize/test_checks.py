@@ -68,10 +68,9 @@ def test_claims_are_proved_in_any_form(text: str, source: str, proved: bool) -> 
 
 
 @given(
-    st.integers(0, 10**9),
-    st.sampled_from(["", "ms", "s", "KB", "%", " ms", "pm"]),
+    st.integers(0, 10**9), st.sampled_from(["", "ms", "s", "KB", "%", " ms", "pm"]),
     st.text(string.ascii_letters + " .,:"),
-)
+)  # fmt: skip
 def test_a_number_proves_itself_with_any_unit(number: int, unit: str, around: str) -> None:
     source = f"{around} {number}{unit} {around}"
     assert is_proved(f"It was {number}.", source)

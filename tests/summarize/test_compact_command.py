@@ -33,10 +33,9 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SummaryStage:
     fact = {"text": "The port is 7443.", "kind": "decision", "sources": [1], "replaces": []}
     made.provider.answer = {"facts": [fact]}
     for name, value in {
-        "MEMKIT_HOME": made.home.root,
-        "MEMKIT_SUMMARIZE_PROVIDER": "anthropic",
+        "MEMKIT_HOME": made.home.root, "MEMKIT_SUMMARIZE_PROVIDER": "anthropic",
         "MEMKIT_EMBEDDING_PROVIDER": "none",
-    }.items():
+    }.items():  # fmt: skip
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(llm, "find_provider", lambda settings: made.provider)
     monkeypatch.chdir(made.project.root)
@@ -91,7 +90,6 @@ def test_a_change_is_shown_and_written_after_a_yes(run: Any, stage: SummaryStage
     assert agreed.output.endswith("1 fact added, 0 removed, in 1 call.\n")
     assert anchors.strip(path.read_text()).endswith("- Decided: The port is 7443. (2026-11-20)\n")
     chunks = open_chunks(stage.project, stage.home, stage.settings)
-    assert chunks is not None
     assert "fact" in [chunk.kind for chunk in chunks.chunks()]
 
 
@@ -125,7 +123,6 @@ def test_undo_is_shown_and_written_after_a_yes(run: Any, stage: SummaryStage) ->
     assert "7443" not in path.read_text()
     assert "My text." in path.read_text()
     chunks = open_chunks(stage.project, stage.home, stage.settings)
-    assert chunks is not None
     assert "fact" not in [chunk.kind for chunk in chunks.chunks()]
     again = run("--undo", "--yes")
     assert (again.status, again.errors) == (1, f"memkit: there is no compaction to undo in {path}\n")

@@ -211,12 +211,10 @@ def test_known_facts_are_kept_changed_and_superseded(stage: SummaryStage) -> Non
     said_first = "The gateway is on 443. Tests run with `bin/test`. Tuesdays are for releases."
     stage.add_turn(0, "Ports?", f"{said_first} Anna reviews everything. The staging area is shared.")
     stage.provider.answer = answers(
-        fact("The gateway listens on 443.", [1], "decision"),
-        fact("Tests run with `bin/test`.", [1]),
+        fact("The gateway listens on 443.", [1], "decision"), fact("Tests run with `bin/test`.", [1]),
         fact("Releases are on Tuesdays.", [1], "preference"),
-        fact("Anna reviews everything.", [1], "pattern"),
-        fact("The staging area is shared.", [1]),
-    )
+        fact("Anna reviews everything.", [1], "pattern"), fact("The staging area is shared.", [1]),
+    )  # fmt: skip
     compact(stage)
     first = memory(stage)
     stage.add_turn(24 * 60, "It fails.", "The gateway moved to 7443. `bin/test --fast` is quicker.", name="bbbbbbbb")
@@ -334,13 +332,11 @@ def test_lines_of_the_user_stay_whatever_the_model_answers(stage: SummaryStage) 
 def test_a_fact_replaces_only_what_it_is_about(stage: SummaryStage, kind: str) -> None:
     stage.add_turn(0, "What?", "The gateway is on 7443. Tests run with `bin/test`.")
     stage.provider.answer = answers(
-        fact("The gateway listens on 7443.", [1]),
-        fact("The gateway restarts at night.", [1]),
-        fact("The gateway's owner is Anna.", [1]),
-        fact("Tests run with `bin/test`.", [1]),
+        fact("The gateway listens on 7443.", [1]), fact("The gateway restarts at night.", [1]),
+        fact("The gateway's owner is Anna.", [1]), fact("Tests run with `bin/test`.", [1]),
         fact("Releases are on Tuesdays.", [1], "preference"),
         fact("Logs are kept for a week.", [1], "decision"),
-    )
+    )  # fmt: skip
     compact(stage)
     before = facts(stage)
     stage.provider.answer = answers(
@@ -727,7 +723,6 @@ def test_the_service_runs_compactions(stage: SummaryStage, monkeypatch: pytest.M
     errors: list[str] = []
     summaries = Summaries(stage.home, lambda project: stage.settings, indexed.append, errors.append, lambda _: (None, ""))
     summaries.look()
-    assert summaries._thread is not None
     summaries._thread.join(60)
     assert (indexed, errors) == ([stage.project.root], [])
     assert f"turns:{turn} -->" in memory(stage)

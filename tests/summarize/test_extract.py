@@ -282,10 +282,9 @@ def test_a_live_session_gets_extracts_when_it_ends_and_no_call_is_made(stage: Su
     assert (report.extracts, report.segments, report.calls) == (1, 0, 0)
     assert report.projects == {stage.project.root}
     assert shown(stage) == [
-        "- Decided: Let's use 7443 for the gateway instead.",
-        "- Edited: deploy/gateway.yaml ×2",
+        "- Decided: Let's use 7443 for the gateway instead.", "- Edited: deploy/gateway.yaml ×2",
         "- Committed: Move the gateway",
-    ]
+    ]  # fmt: skip
     assert "## 09:00 Let's use 7443 for the gateway instead. <!-- session:fd0aee29 extract:00000002 title:" in stage.text
     before = stage.text
     assert not SummaryQueue(stage.home)

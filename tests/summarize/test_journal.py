@@ -100,7 +100,6 @@ def test_a_title_replaces_only_words_that_memkit_wrote() -> None:
     openings = [one.heading for one in content.sections if "session" in one.pairs]
     later = content.find_turn("t2")
     assert openings[0] == f"## {time} Port of the gateway <!-- session:a summary:t1 -->"
-    assert later is not None
     assert openings[1] == f"## {later.minute} Second half <!-- session:a summary:t2 -->"
     edited.lines[edited.sections[0].start] = f"## {time} My own words <!-- session:a -->"
     edited = DayFile("\n".join(edited.lines))

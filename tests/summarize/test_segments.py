@@ -64,14 +64,11 @@ def ends(*messages: tuple[float, str, str | None], silence: float = 30) -> float
     """The minute at which a turn ends; messages are (minute, role, result of a tool)."""
     said = tuple(
         Message(
-            role,
-            (START + timedelta(minutes=minute)).astimezone(),
-            "Text.",
-            () if result is None else (ToolUse("Bash", {}, result),),
-            "t1",
+            role, (START + timedelta(minutes=minute)).astimezone(), "Text.",
+            () if result is None else (ToolUse("Bash", {}, result),), "t1",
         )
         for minute, role, result in messages
-    )
+    )  # fmt: skip
     turn = ArchivedTurn("t1", said, time=said[0].time, finished=said[-1].time)
     return _duration(turn, silence) / timedelta(minutes=1)
 
@@ -139,10 +136,9 @@ def test_when_the_last_segment_is_closed() -> None:
 
 
 made_turns = st.lists(
-    st.tuples(st.integers(0, 90), st.integers(0, 40), st.integers(1, 5000), st.booleans()),
-    min_size=1,
+    st.tuples(st.integers(0, 90), st.integers(0, 40), st.integers(1, 5000), st.booleans()), min_size=1,
     max_size=30,
-)
+)  # fmt: skip
 
 
 @given(made_turns, st.integers(1, 29))

@@ -25,12 +25,10 @@ from tests.summarize.test_compaction import compaction, facts, kept, memory
 PORT, TESTS, NEW_PORT, LINT = (
     Fact(text, "fact", Citations(turns=(turn,)), "2026-11-20")
     for text, turn in (
-        ("The gateway listens on 443.", "aaaaaaaa"),
-        ("Tests run with `bin/test`.", "bbbbbbbb"),
-        ("The gateway listens on 7443.", "cccccccc"),
-        ("Lint runs with `ruff`.", "dddddddd"),
+        ("The gateway listens on 443.", "aaaaaaaa"), ("Tests run with `bin/test`.", "bbbbbbbb"),
+        ("The gateway listens on 7443.", "cccccccc"), ("Lint runs with `ruff`.", "dddddddd"),
     )
-)
+)  # fmt: skip
 CHANGE = FactChange(frozenset({PORT.id}), (NEW_PORT, LINT), "2026-11-20")
 
 

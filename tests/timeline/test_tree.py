@@ -252,7 +252,6 @@ ALL_DAYS = st.dates()
 )
 def test_periods(name: str, kind: str, first: str, last: str, parent: str) -> None:
     span = parse_span(name)
-    assert span is not None
     assert (span.kind, str(span.first), str(span.last), parent_of(span)) == (kind, first, last, parent)
 
 
@@ -269,7 +268,6 @@ def test_each_day_is_in_one_node_of_each_level_and_their_parents(day: date) -> N
     path = path_of(day)
     spans = [parse_span(name) for name in path]
     for span in spans:
-        assert span is not None
         assert span.name in path
         assert span.holds(day)
     above = ["", *path[:-1]]
@@ -282,11 +280,9 @@ def test_each_day_is_in_one_node_of_each_level_and_their_parents(day: date) -> N
 def test_neighbors_meet_without_a_gap(day: date) -> None:
     for name in path_of(day)[:3]:
         span = parse_span(name)
-        assert span is not None
         after = span.last + timedelta(days=1)
         level = ["year", "month", "week"].index(span.kind)
         following = parse_span(path_of(after)[level])
-        assert following is not None
         assert following.first == after
         assert (span.first.weekday(), span.last.weekday()) == (0, 6)
 
