@@ -52,7 +52,6 @@ def called(arguments: Any) -> dict[str, Any]:
 
 
 class ChatServer(ThreadingHTTPServer):
-    """Answers each `POST` with the result of `script`."""
 
     daemon_threads = True
 
@@ -93,7 +92,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def running() -> Iterator[ChatServer]:
-    """A server that listens."""
     with ChatServer() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()

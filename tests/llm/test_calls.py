@@ -74,9 +74,6 @@ def ask(calls: Calls, settings: SummarizeSettings, task: Task = LONG) -> None:
         pass
 
 
-# What a call counts
-
-
 def test_usage_that_is_not_reported_counts_as_estimated(home: Home) -> None:
     calls = calls_of(home, Scripted(TokenUsage()))
     ask(calls, SummarizeSettings())
@@ -117,9 +114,6 @@ def test_a_model_that_reads_a_part_only(home: Home) -> None:
         calls = Calls(home, lambda chosen: ChatCompletionsProvider(SERVICES["ollama"], chosen, {}))
         with pytest.raises(UnusableReplyError, match=r"llama3\.2 at ollama read only 1,024 of"):
             ask(calls, settings)
-
-
-# The budget
 
 
 @pytest.mark.parametrize(

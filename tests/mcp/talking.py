@@ -70,12 +70,10 @@ def lines(memory: Memory, sent: bytes, **variables: str) -> tuple[list[Any], int
 
 
 def initialize(version: str = "2025-11-25", name: object = 0) -> dict[str, Any]:
-    """The first request of a client."""
     client = {"name": "a client", "version": "1"}
     params = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
     return {"jsonrpc": "2.0", "id": name, "method": "initialize", "params": params}
 
 
 def encoded(*messages: object) -> bytes:
-    """Messages as lines."""
     return b"".join(json.dumps(one).encode() + b"\n" for one in messages)

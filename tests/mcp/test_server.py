@@ -39,23 +39,6 @@ def memory(tmp_path: Path) -> Memory:
     return found
 
 
-def test_the_tools(memory: Memory) -> None:
-    async def talk(session: ClientSession) -> Any:
-        return await session.list_tools()
-
-    tools = {one.name: one for one in ask(memory, talk).tools}
-    assert list(tools) == ["search", "expand", "transcript", "timeline", "topics", "remember", "forget"]
-    listed = [one.model_dump_json(by_alias=True, exclude_none=True) for one in tools.values()]
-    assert len("".join(listed)) <= 6 * 1024
-    reading = [name for name, one in tools.items() if one.annotations and one.annotations.read_only_hint]
-    assert reading == ["search", "expand", "transcript", "timeline", "topics"]
-    changing = [name for name, one in tools.items() if one.annotations and one.annotations.destructive_hint]
-    assert changing == ["forget"]
-    limit = tools["search"].input_schema["properties"]["limit"]
-    assert (limit["default"], limit["minimum"], limit["maximum"]) == (5, 1, 10)
-    assert all(one.input_schema["additionalProperties"] is False for one in tools.values())
-
-
 def test_from_a_search_to_the_section(memory: Memory) -> None:
     text, failed = call(memory, "search", query="which port does the gateway use", since=None, current_file=None)
     assert not failed  # a missing option may be null
@@ -120,11 +103,22 @@ FAILURES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-def test_a_failure_is_an_answer(memory: Memory) -> None:
-    async def talk(session: ClientSession) -> list[Any]:
-        return [await session.call_tool(tool, arguments) for tool, arguments, _ in FAILURES]
+def test_the_tools_and_their_failures(memory: Memory) -> None:
+    async def talk(session: ClientSession) -> Any:
+        failures = [await session.call_tool(tool, arguments) for tool, arguments, _ in FAILURES]
+        return (await session.list_tools()).tools, failures
 
-    for (tool, _, said), found in zip(FAILURES, ask(memory, talk), strict=True):
+    listed, failures = ask(memory, talk)
+    tools = {one.name: one for one in listed}
+    assert list(tools) == ["search", "expand", "transcript", "timeline", "topics", "remember", "forget"]
+    assert len("".join(one.model_dump_json(by_alias=True, exclude_none=True) for one in listed)) <= 6 * 1024
+    reading = [one.name for one in listed if one.annotations and one.annotations.read_only_hint]
+    assert reading == ["search", "expand", "transcript", "timeline", "topics"]
+    assert [one.name for one in listed if one.annotations and one.annotations.destructive_hint] == ["forget"]
+    limit = tools["search"].input_schema["properties"]["limit"]
+    assert (limit["default"], limit["minimum"], limit["maximum"]) == (5, 1, 10)
+    assert all(one.input_schema["additionalProperties"] is False for one in listed)
+    for (tool, _, said), found in zip(FAILURES, failures, strict=True):
         (content,) = found.content
         assert found.is_error, tool
         assert said in content.text

@@ -66,7 +66,6 @@ class PageHome:
         }  # fmt: skip
 
     def memkit(self, *arguments: str) -> str:
-        """Run a command in the project, and return what it prints."""
         done = subprocess.run(
             [sys.executable, "-m", "memkit", *arguments], cwd=self.project.root, env=self.environment,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,

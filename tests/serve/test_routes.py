@@ -147,7 +147,7 @@ def test_a_message_that_is_none(admin: TestClient) -> None:
         assert (refused.status_code, said in refused.text) == (422, True), more
 
 
-def test_a_citation(admin: TestClient, memory: Memory) -> None:
+def test_a_citation_and_bytes_that_are_no_text(admin: TestClient, memory: Memory) -> None:
     (turn, *_) = [line.split("turn:")[1][:8] for line in markdown(memory).splitlines() if "turn:" in line]
     path = next(one for one in Path(memory.project.memory).glob("*.md") if f"turn:{turn}" in one.read_text())
     text = path.read_text().replace(
@@ -158,6 +158,9 @@ def test_a_citation(admin: TestClient, memory: Memory) -> None:
     assert (cited["id"], cited["turns"]) == ("82c57f55", [turn])
     assert cited["source"] == "journal"
     assert admin.get("/citations/ffffffff").status_code == 404
+    memory.write("2026-11-21.md", b"# 2026-11-21\n\n## 09:00 A b\xffd byte <!-- note:ab12cd34 -->\n")
+    assert "A b?d byte" in get(admin, "/memory/ab12cd34")["content"]
+    assert front_door(memory).show("ab12cd34").markdown.count("\udcff") == 1
 
 
 def test_searches_by_words_and_both(admin: TestClient) -> None:
@@ -174,9 +177,6 @@ def test_searches_by_words_and_both(admin: TestClient) -> None:
     both = get(admin, "/search/hybrid/status")
     assert both["lexical"] == words
     assert both["vector"]["embedded"] == 0
-
-
-def test_topics_are_not_computed_by_a_request(admin: TestClient) -> None:
     assert get(admin, "/topics/status")["computed"] is None
     for path in ("/topics", "/topics/search?query=gateway", "/topics/5f0c0e0a/related"):
         refused = admin.get(path)
@@ -246,12 +246,6 @@ def test_memory_that_is_off_takes_nothing(admin: TestClient, memory: Memory) -> 
     ):
         refused = admin.post(path, json=body)
         assert (refused.status_code, "memkit is off" in refused.json()["detail"]) == (422, True)
-
-
-def test_bytes_that_are_no_text_are_returned_as_text(admin: TestClient, memory: Memory) -> None:
-    memory.write("2026-11-21.md", b"# 2026-11-21\n\n## 09:00 A b\xffd byte <!-- note:ab12cd34 -->\n")
-    assert "A b?d byte" in get(admin, "/memory/ab12cd34")["content"]
-    assert front_door(memory).show("ab12cd34").markdown.count("\udcff") == 1
 
 
 def test_a_note_is_edited(connect: Client) -> None:

@@ -167,7 +167,6 @@ assert not set(found) - allowed, found
 
 
 def command(*words: str) -> str:
-    """Code that runs a command."""
     return (
         f"from memkit.cli import main\nimport sys\nsys.argv[1:] = {list(words)}\n"
         "try: main()\nexcept SystemExit: pass"
@@ -197,7 +196,6 @@ def test_a_refusal_imports_no_server(tmp_path: Path) -> None:
 
 
 def isolated(memory: Memory, code: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own."""
     return subprocess.run(
         [sys.executable, "-c", code], env=environment(memory), cwd=memory.project.root,
         capture_output=True, text=True, check=False, timeout=120,

@@ -36,6 +36,16 @@ def test_newest_first_as_the_command_lists_them(admin: TestClient, memory: Memor
     assert found["next"] is None
     assert found["sessions"] == json.loads(msgspec.json.encode(list(front_door(memory).sessions())))
     assert [one["session"] for one in found["sessions"]] == ["5e550003", "5e550002", "5e550001"]
+    assert pages(admin, since="2026-11-19") == [["5e550003", "5e550002"]]
+    assert pages(admin, until="2026-11-19", limit=1) == [["5e550002"], ["5e550001"]]
+    assert pages(admin, since="2026-11-19", until="2026-11-19") == [["5e550002"]]
+    assert pages(admin, branch="main", limit=2) == [["5e550003", "5e550002"], ["5e550001"]]
+    assert pages(admin, branch="other") == pages(admin, file="nothing.py") == [[]]
+    for query in (
+        "after=x", "after=a~b~c", "after=2026-11-18~", "day=never", "day=2026-11-18&since=2d", "limit=0", "limit=101",
+        "all_projects=true",
+    ):  # fmt: skip
+        assert admin.get(f"/sessions?{query}").status_code == 422, query
 
 
 def test_pages_hold_each_session_once(admin: TestClient, memory: Memory) -> None:
@@ -57,19 +67,6 @@ def test_a_day_has_what_was_done_on_it(admin: TestClient, memory: Memory) -> Non
     (last,) = admin.get("/sessions", params={"day": "2026-12-24"}).json()["sessions"]
     assert (last["session"], len(last["turns"]), last["title"]) == (LATE, 1, "Work")
     assert admin.get("/sessions", params={"day": "2026-11-22"}).json() == {"sessions": [], "next": None}
-
-
-def test_filters(admin: TestClient) -> None:
-    assert pages(admin, since="2026-11-19") == [["5e550003", "5e550002"]]
-    assert pages(admin, until="2026-11-19", limit=1) == [["5e550002"], ["5e550001"]]
-    assert pages(admin, since="2026-11-19", until="2026-11-19") == [["5e550002"]]
-    assert pages(admin, branch="main", limit=2) == [["5e550003", "5e550002"], ["5e550001"]]
-    assert pages(admin, branch="other") == pages(admin, file="nothing.py") == [[]]
-    for query in (
-        "after=x", "after=a~b~c", "after=2026-11-18~", "day=never", "day=2026-11-18&since=2d", "limit=0", "limit=101",
-        "all_projects=true",
-    ):  # fmt: skip
-        assert admin.get(f"/sessions?{query}").status_code == 422, query
 
 
 RICH = {
@@ -116,9 +113,6 @@ def test_a_session_with_its_turns(admin: TestClient, rich: Memory) -> None:
     assert first["superseded"]["date"] == "2026-11-21"
     assert (second["outcome"], second["answer"], second["superseded"]) == ("interrupted", "I was about to", None)
     assert second["title"] == "And <now>?"
-
-
-def test_its_turns_page_by_page_and_by_name(admin: TestClient, rich: Memory) -> None:
     seen = []
     for offset in range(0, 60, 20):
         found = admin.get("/sessions/5e55aaaa", params={"limit": 20, "offset": offset}).json()
@@ -134,17 +128,7 @@ def test_its_turns_page_by_page_and_by_name(admin: TestClient, rich: Memory) -> 
         assert admin.get(f"/sessions/{name}").status_code == status, name
 
 
-def test_a_session_says_what_changed_since(admin: TestClient, rich: Memory) -> None:
-    root = Path(rich.project.root)
-    git(root, "init", "-qb", "main")
-    commit(root, "2026-11-21", deploy__gateway_yaml="2")
-    (first, second) = admin.get("/sessions/5e55aaaa", params={"limit": 2}).json()["entries"]
-    assert first["git"]["changed"] == {"deploy/gateway.yaml": 1}
-    assert "changed in 1 commit" in first["git"]["line"]
-    assert second["git"] is None
-
-
-def test_the_transcript_of_a_turn(admin: TestClient, rich: Memory) -> None:
+def test_the_transcript_of_a_turn_and_what_changed_since(admin: TestClient, rich: Memory) -> None:
     now = datetime(2026, 11, 20, 14, 2, tzinfo=timezone.utc)
     call, result = ToolUse("Bash", {"command": "cat <x>", "n": [1, "y" * 30_000]}), ToolUse("Bash", result="z" * 30_000)
     messages = (
@@ -163,6 +147,13 @@ def test_the_transcript_of_a_turn(admin: TestClient, rich: Memory) -> None:
     assert len(answered["tools"][0]["input"]["n"][1]) == len(done["tools"][0]["result"]) == TEXT_CHARACTERS + 2
     assert admin.get("/turns/a1b2c3d5/transcript").status_code == 404  # not in the archive
     assert admin.get("/turns/ffffffff/transcript").status_code == 404
+    root = Path(rich.project.root)
+    git(root, "init", "-qb", "main")
+    commit(root, "2026-11-21", deploy__gateway_yaml="2")
+    (first, second) = admin.get("/sessions/5e55aaaa", params={"limit": 2}).json()["entries"]
+    assert first["git"]["changed"] == {"deploy/gateway.yaml": 1}
+    assert "changed in 1 commit" in first["git"]["line"]
+    assert second["git"] is None
 
 
 def test_a_search_with_what_a_person_reads(admin: TestClient) -> None:

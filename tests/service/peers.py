@@ -68,7 +68,6 @@ class Serving:
             assert time.monotonic() < deadline
 
     def ended(self) -> None:
-        """Wait until `run` has returned."""
         self.thread.join(PATIENCE_SECONDS)
         assert not self.thread.is_alive()
 
@@ -147,7 +146,6 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 def read_frame(connection: socket.socket) -> dict[str, Any]:
-    """The message that comes next."""
     with connection.makefile("rb") as file:
         length = client.body_length(file.read(client.HEADER_BYTES), client.MAX_REPLY_BYTES)
         return client.decode_frame(file.read(length))
@@ -177,7 +175,6 @@ def exchange(home: Home, data: bytes) -> bytes:
 
 
 def good_message(**changes: Any) -> dict[str, Any]:
-    """A request that is answered, with some fields changed."""
     message = {
         "protocol": client.PROTOCOL, "version": memkit.__version__, "id": "1", "operation": "echo",
         "arguments": {"a": 1}, "deadline": PATIENCE_SECONDS,
@@ -186,6 +183,5 @@ def good_message(**changes: Any) -> dict[str, Any]:
 
 
 def answer(home: Home, **changes: Any) -> dict[str, Any]:
-    """The reply to `good_message`."""
     reply = exchange(home, client.encode_frame(good_message(**changes)))
     return client.decode_frame(reply[client.HEADER_BYTES :])

@@ -42,7 +42,6 @@ class RunningService:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> RunningService:
-        """Start it and wait until it answers."""
         self.process = self.spawn()
         wait_until(self.status, "the service to answer")
         return self

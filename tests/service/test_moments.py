@@ -41,7 +41,6 @@ def running(
 
 
 def hook(service: RunningService, script: str, **event: Any) -> dict[str, Any]:
-    """What a hook answers."""
     root = service.memory.project.root
     done = subprocess.run(
         [sys.executable, str(REPOSITORY / "hooks" / f"{script}.py")],

@@ -23,7 +23,6 @@ PROMPT = "please change the port of the staging gateway"
 
 
 def submit(service: RunningService, prompt: str, session: str = "5e55dddd") -> str:
-    """What the hook adds to a prompt."""
     root = service.memory.project.root
     event = {"session_id": session, "cwd": root, "prompt": prompt, "prompt_id": "p"}
     done = subprocess.run(

@@ -62,12 +62,17 @@ def test_it_answers_questions_about_time(shared: RunningService, monkeypatch: py
     assert [one["session"] for one in answer["overview"]["sessions"]] == ["5e550002"]
 
 
-def test_a_second_service_exits(shared: RunningService) -> None:
+def test_a_second_service_exits_and_events_are_captured(shared: RunningService) -> None:
     second = shared.spawn()
     _, errors = second.communicate(timeout=60)
     assert second.returncode == 0
     assert b"the service is already running" in errors
-    assert shared.status()["pid"] == shared.process.pid if shared.process else False
+    assert shared.status()["pid"] == shared.process.pid
+    home, root = shared.memory.home, shared.memory.project.root
+    spool_turn(home, root, "The lion, most of the time.")
+    assert launch.hand_over(home, with_service=True) is False  # told, not started
+    wait_until(lambda: not launch.waiting_names(home), "the events to be taken in")
+    assert "The lion" in shared.found("zebra")[0]
 
 
 def test_a_killed_service_is_replaced(service: RunningService) -> None:
@@ -107,14 +112,6 @@ def test_an_edit_is_found(shared: RunningService) -> None:
         wait_until(lambda word=word: word in shared.found(word)[0], f"{word} to be found")
     path.unlink()
     wait_until(lambda: not any("quagga" in text for text in shared.found("quagga")), "it to go")
-
-
-def test_events_are_captured(shared: RunningService) -> None:
-    home, root = shared.memory.home, shared.memory.project.root
-    spool_turn(home, root, "The lion, most of the time.")
-    assert launch.hand_over(home, with_service=True) is False  # told, not started
-    wait_until(lambda: not launch.waiting_names(home), "the events to be taken in")
-    assert "The lion" in shared.found("zebra")[0]
 
 
 @only_in_ci

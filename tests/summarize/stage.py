@@ -63,7 +63,6 @@ def bullet_for_each(task: Task) -> dict[str, Any]:
 
 
 def summary(*bullets: Any, number: Any = 1, title: Any = "") -> dict[str, Any]:
-    """An answer about one segment."""
     return {"segments": [{"number": number, "title": title, "bullets": list(bullets)}]}
 
 
@@ -121,7 +120,6 @@ class SummaryStage:
         self, minutes: float, text: str, answer: str, *, session: str, name: str = "", lasts: float = 0,
         compacted: bool = False,
     ) -> tuple[Turn, ArchivedTurn]:  # fmt: skip
-        """Return a turn and its archived form."""
         began = (START + timedelta(minutes=minutes)).astimezone()
         turn = Turn(
             id=name or f"{len(self.turns()):08x}", session=session, prompt=text, answer=answer,
@@ -152,12 +150,10 @@ class SummaryStage:
                 SummaryQueue(self.home).add(self.project.root, session, days, last.timestamp())
 
     def git(self, *arguments: str) -> str:
-        """Run git in the project, and return its output."""
         command = ["git", "-C", self.project.root, *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def turns(self) -> list[str]:
-        """The ids of all turns in the journal."""
         return re.findall(r"<!-- turn:(\w+) -->", self.text)
 
     @property
@@ -176,7 +172,6 @@ class SummaryStage:
 
     @property
     def text(self) -> str:
-        """All entries of the journal."""
         return "\n".join(entries(path.read_text()) for path in sorted(Path(self.project.memory).glob("*.md")))
 
     @property
@@ -191,7 +186,6 @@ class SummaryStage:
         return [line for line in self.text.splitlines() if "grip:" in line]
 
     def change(self, **summarize: Any) -> None:
-        """Change some settings."""
         before = msgspec.structs.asdict(self.settings.summarize)
         self.settings = Settings(summarize=SummarizeSettings(**{**before, **summarize}))
 

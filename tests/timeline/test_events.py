@@ -34,7 +34,7 @@ def ids(found: dict[str, object]) -> list[str]:
     return [one["id"] for one in matches]
 
 
-def test_a_scan_finds_turns_and_bullets(timeline: Timeline) -> None:
+def test_a_scan_finds_turns_and_bullets_page_by_page(timeline: Timeline) -> None:
     found = scan(timeline, "PORT 261120", "2026-11")
     assert ids(found) == ["92611200"]
     assert found["next"] is None
@@ -45,9 +45,6 @@ def test_a_scan_finds_turns_and_bullets(timeline: Timeline) -> None:
     assert ids(scan(timeline, "warm cache", "a2611200")) == ["a2611200", "a2611201"]
     assert ids(scan(timeline, "cold", "2026-W47")) == ["a2611160", "a2611180", "a2611200"]
     assert ids(scan(timeline, "zebra")) == []
-
-
-def test_pages_of_a_scan_meet(timeline: Timeline) -> None:
     whole, after = [], ""
     while after is not None:
         found = scan(timeline, "cold", "2026", 100, after)

@@ -46,14 +46,11 @@ def test_parents_sum_up_their_children(timeline: Timeline) -> None:
     assert everything.summary.days == 217
 
 
-def test_a_month_tells_its_subject(timeline: Timeline) -> None:
+def test_what_months_and_days_hold(timeline: Timeline) -> None:
     for month in timeline.children(timeline.node("2026")):
         middle = date.fromisoformat(f"{month.id}-15")
         assert subject(middle) in month.words[:3]
         assert f"src/{subject(middle)}.py" in month.summary.files
-
-
-def test_what_a_day_holds(timeline: Timeline) -> None:
     text = markdown(view(timeline, "2026-W47", as_rows=True))
     assert text.startswith("# 2026-W47\n\n2026-11-16 to 2026-11-20: 3 days, 3 sessions, 6 turns")
     assert "- 2026-11-20: 1 session, 2 turns" in text

@@ -48,7 +48,6 @@ class NameStage:
         self.journal = Journal(memory.project, home=memory.home)
 
     def add_bullets(self, day: str) -> None:
-        """Add a bullet to each turn of a day."""
         content = self.journal.day(day)
         for section in content.sections:
             if turn := section.pairs.get("turn"):

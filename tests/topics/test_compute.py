@@ -160,7 +160,7 @@ def test_few_or_equal_entries(tmp_path: Path) -> None:
     assert set(clusters.group(same, points).tolist()) <= {-1, 0, 1, 2}
 
 
-def test_importance_and_relations(computed: Memory) -> None:
+def test_the_list_of_topics(computed: Memory) -> None:
     shown = shown_topics(computed)
     subjects = subjects_of(computed)
     assert subjects[shown.topics[0].id] == "garden"  # the latest; all have one size
@@ -173,18 +173,12 @@ def test_importance_and_relations(computed: Memory) -> None:
     later = shown_topics(computed, date(2026, 6, 19))
     assert later.find(garden.id).recency == pytest.approx(garden.recency / 2)  # 30 days
     assert garden.weeks.keys() <= {"2026-W18"}
-
-
-def test_topics_of_search_results(computed: Memory) -> None:
     shown = shown_topics(computed)
     by_name = {subject: one for one, subject in subjects_of(computed).items()}
     key = next(iter(shown.kept.topics[by_name["billing"]].members))
     other = next(iter(shown.kept.topics[by_name["garden"]].members))
     found = shown.holding([((key,), 0.9), ((other, "unknown"), 0.5)])
     assert [(one.id, score) for one, score in found] == [(by_name["billing"], 0.9), (by_name["garden"], 0.5)]
-
-
-def test_prefixes_of_ids(computed: Memory) -> None:
     shown = shown_topics(computed)
     name = shown.topics[0].id
     assert shown.find(name[:6].upper()).id == name
