@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 from mcp.client.session import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.memory import Memory
+from tests.serve.running import environment
 
-REPOSITORY = str(Path(__file__).resolve().parents[2])
 Found = TypeVar("Found")
-
-
-def environment(memory: Memory, **variables: str) -> dict[str, str]:
-    """Variables for a server of this memory, which embeds nothing and starts no service."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MEMKIT_", "CLAUDE"))}
-    own = {"MEMKIT_HOME": memory.home.root, "PYTHONPATH": REPOSITORY, "MEMKIT_SERVICE_ENABLED": "false"}
-    return {**kept, **own, "MEMKIT_EMBEDDING_PROVIDER": "none", **variables}
 
 
 COMMAND = ["-m", "memkit", "mcp"]

@@ -15,8 +15,8 @@ import tomllib
 from memkit.errors import MemkitError
 from memkit.mcp import clients
 from memkit.mcp.clients import CLIENTS, Client, entry_of, shown, write_entry
-from tests.mcp.talking import environment
 from tests.memory import make_memory
+from tests.serve.running import environment
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,9 @@ import pytest
 
 from memkit.index import index_lock
 from memkit.mcp.server import _Calls, _Input, _Output
-from tests.mcp.talking import COMMAND, encoded, environment, initialize
+from tests.mcp.talking import COMMAND, encoded, initialize
 from tests.memory import Memory, make_memory
+from tests.serve.running import environment
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}

@@ -15,8 +15,9 @@ from mcp_types import version
 
 from memkit.mcp.handshake import INSTRUCTIONS, VERSIONS, reply_to
 from tests.ci import sized
-from tests.mcp.talking import REPOSITORY, encoded, initialize, lines
+from tests.mcp.talking import encoded, initialize, lines
 from tests.memory import Memory, make_memory
+from tests.serve.running import REPOSITORY
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}

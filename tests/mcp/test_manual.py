@@ -10,8 +10,9 @@ from pathlib import Path
 from mcp.client.session import ClientSession
 
 from memkit.mcp.clients import NAMES
-from tests.mcp.talking import COMMAND, REPOSITORY, ask
+from tests.mcp.talking import COMMAND, ask
 from tests.memory import DAYS, make_memory
+from tests.serve.running import REPOSITORY
 
 MANUAL = Path(REPOSITORY, "docs", "integrations.md").read_text()
 

@@ -20,9 +20,10 @@ from memkit.mcp.tools import MOST_CHARACTERS, QUOTED
 from memkit.paths import Home
 from memkit.topics.compute import refresh
 from tests.ci import sized
-from tests.mcp.talking import COMMAND, REPOSITORY, ask, call, encoded, initialize, lines
+from tests.mcp.talking import COMMAND, ask, call, encoded, initialize, lines
 from tests.memory import CountingEmbedder, Memory, day, make_memory, real_embedder
 from tests.pointers.test_moments import ERROR, remember
+from tests.serve.running import REPOSITORY
 from tests.service.running import RunningService, wait_until
 from tests.topics.subjects import make_subjects
 

@@ -7,6 +7,7 @@ import logging
 import pytest
 from starlette.testclient import TestClient
 
+from memkit.memory import Memory
 from memkit.serve.guard import BODY_BYTES, STRANGER_BYTES
 from memkit.serve.limits import FAILURES_PER_MINUTE
 from tests.serve.conftest import Client
@@ -124,8 +125,6 @@ def test_a_body_that_is_no_json(admin: TestClient) -> None:
 
 
 def test_a_failure_of_memkit_shows_no_traceback(connect: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memkit.memory import Memory
-
     client = connect()
 
     def fail(*_: object, **__: object) -> None:

@@ -98,6 +98,17 @@ class RunningService:
             input=stdin, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
 
+    def hook(self, script: str, **event: Any) -> str:
+        """What a hook adds to the conversation."""
+        root = self.memory.project.root
+        done = subprocess.run(
+            [sys.executable, str(REPOSITORY / "hooks" / f"{script}.py")], env=self.environment, cwd=root,
+            input=json.dumps({"cwd": root, **event}).encode(), capture_output=True, check=True,
+        )  # fmt: skip
+        found = json.loads(done.stdout).get("hookSpecificOutput", {})
+        assert "permissionDecision" not in found
+        return str(found.get("additionalContext", ""))
+
     def json(self, *arguments: str) -> Any:
         done = self.memkit(*arguments, "--json")
         assert done.returncode == 0, done.stderr

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -21,7 +19,7 @@ from memkit.journal.journal import Journal
 from memkit.paths import Home
 from tests.memory import CountingEmbedder, make_memory
 from tests.pointers.test_moments import ERROR, FILES
-from tests.service.running import REPOSITORY, RunningService, wait_until
+from tests.service.running import RunningService, wait_until
 
 COMMAND = {"command": "pytest -q", "description": "Test"}
 
@@ -40,32 +38,15 @@ def running(
     service.stop()
 
 
-def hook(service: RunningService, script: str, **event: Any) -> dict[str, Any]:
-    root = service.memory.project.root
-    done = subprocess.run(
-        [sys.executable, str(REPOSITORY / "hooks" / f"{script}.py")],
-        input=json.dumps({"cwd": root, **event}).encode(), env=service.environment, cwd=root,
-        capture_output=True, check=True,
-    )  # fmt: skip
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
-
-
-def context(answer: dict[str, Any]) -> str:
-    found = answer.get("hookSpecificOutput", {})
-    assert "permissionDecision" not in found
-    return str(found.get("additionalContext", ""))
-
-
 def failed(service: RunningService, session: str, **event: Any) -> str:
     error = f"Exit code 1\nTraceback (most recent call last):\n{ERROR}"
     given = {"tool_name": "Bash", "tool_input": COMMAND, "error": error, "session_id": session, **event}
-    return context(hook(service, "tool_failure", **given))
+    return service.hook("tool_failure", **given)
 
 
 def edit(service: RunningService, session: str, path: str, tool: str = "Edit") -> str:
     given = {"file_path": str(Path(service.memory.project.root, path)), "old_string": "a", "new_string": "b"}
-    return context(hook(service, "pre_tool_use", tool_name=tool, tool_input=given, session_id=session))
+    return service.hook("pre_tool_use", tool_name=tool, tool_input=given, session_id=session)
 
 
 def test_a_failure_once_in_a_session(running: RunningService) -> None:
@@ -119,7 +100,7 @@ def test_a_sub_agent(running: RunningService, tmp_path: Path) -> None:
     event = {"session_id": "a", "agent_id": "x", "agent_type": "general-purpose"}
     reply = running.ask("moment", kind="agent", session="a", transcript=str(transcript))
     assert reply["task"]
-    told = context(hook(running, "subagent_start", transcript_path=str(transcript), **event))
+    told = running.hook("subagent_start", transcript_path=str(transcript), **event)
     assert told.startswith("memkit keeps a memory of this project (2026-11-18 to 2026-11-20)")
     # That of a skill has no call: it has its own question.
     transcript.write_text("")
@@ -133,7 +114,7 @@ def test_kinds_are_counted_and_turned_off(running: RunningService) -> None:
         assert running.memkit("config", "set", f"recall.{name}", "false").returncode == 0
     asked_nothing = {"transcript_path": "/none", "session_id": "z"}
     assert failed(running, "z") == edit(running, "z", "deploy/gateway.yaml") == ""
-    assert context(hook(running, "subagent_start", **asked_nothing)) == ""
+    assert running.hook("subagent_start", **asked_nothing) == ""
 
 
 def test_after_a_compaction_a_session_is_told_what_it_did(running: RunningService) -> None:
@@ -150,7 +131,7 @@ def test_after_a_compaction_a_session_is_told_what_it_did(running: RunningServic
     Journal(memory.project, home=memory.home).write([make_digest(turn, memory.project.root, str)])
 
     def told() -> str:  # a busy machine: the guide comes in its place
-        text = context(hook(running, "session_start", session_id="5e55c0c0", source="compact"))
+        text = running.hook("session_start", session_id="5e55c0c0", source="compact")
         return text if text.startswith("This session") else ""
 
     text = wait_until(told, "a reply in time")

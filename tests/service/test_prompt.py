@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -23,14 +22,7 @@ PROMPT = "please change the port of the staging gateway"
 
 
 def submit(service: RunningService, prompt: str, session: str = "5e55dddd") -> str:
-    root = service.memory.project.root
-    event = {"session_id": session, "cwd": root, "prompt": prompt, "prompt_id": "p"}
-    done = subprocess.run(
-        [sys.executable, str(REPOSITORY / "hooks" / "prompt_submit.py")], input=json.dumps(event).encode(),
-        env=service.environment, cwd=root, capture_output=True, check=True,
-    )  # fmt: skip
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
+    return service.hook("prompt_submit", session_id=session, prompt=prompt, prompt_id="p")
 
 
 def test_pointers(service: RunningService) -> None:

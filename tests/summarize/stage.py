@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ import msgspec
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.conversation.turn import Message, ToolUse, Turn
+from memkit.conversation.turn import Message, ToolCall, ToolUse, Turn
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
@@ -118,21 +118,25 @@ class SummaryStage:
 
     def turn(
         self, minutes: float, text: str, answer: str, *, session: str, name: str = "", lasts: float = 0,
-        compacted: bool = False,
+        compacted: bool = False, calls: Sequence[ToolCall] = (),
     ) -> tuple[Turn, ArchivedTurn]:  # fmt: skip
         began = (START + timedelta(minutes=minutes)).astimezone()
+        root = self.project.root
         turn = Turn(
-            id=name or f"{len(self.turns()):08x}", session=session, prompt=text, answer=answer,
-            time=began, start=0, end=0,
+            id=name or f"{len(self.turns()):08x}", session=session, prompt=text, answer=answer, time=began, start=0,
+            end=0, tools=list(calls), cwd=root,
         )  # fmt: skip
         ended = began + timedelta(minutes=lasts)
         said = [Message("user", began, text, (), turn.id)]
+        for call in calls:
+            result = ToolUse(call.name, result=call.result or "", is_error=call.is_error)
+            said.append(Message("assistant", began, "", (ToolUse(call.name, call.input),), turn.id))
+            said.append(Message("tool", began, "", (result,), turn.id))
         if lasts:
             said.append(Message("tool", ended, "", (ToolUse("Bash", {}, "ok"),), turn.id))
         said.append(Message("assistant", ended, answer, (), turn.id))
         return turn, ArchivedTurn(
-            id=turn.id, messages=tuple(said), time=began, finished=ended,
-            project=self.project.root, compacted=compacted,
+            id=turn.id, messages=tuple(said), time=began, finished=ended, project=root, cwd=root, compacted=compacted,
         )  # fmt: skip
 
     def add(self, sessions: dict[str, list[tuple[Turn, ArchivedTurn]]], *, is_live: bool = True) -> None:

@@ -185,12 +185,17 @@ def test_an_unproved_fact_is_dropped_or_marked(stage: SummaryStage) -> None:
     ]
 
 
-def test_an_endless_answer_is_cut(stage: SummaryStage) -> None:
+def test_an_endless_answer_is_cut_and_a_repeated_fact_is_not_written_again(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port?", "Port 7443.")
     numbers = list(range(1, 10_000))
     stage.provider.answer = answers(*(fact(f"Case {'x' * n} is so.", numbers) for n in range(1, 1_000)))
     compact(stage)
-    assert len(facts(stage)) == MAX_FACTS
+    before = facts(stage)
+    assert len(before) == MAX_FACTS
+    stage.add_turn(30, "Still?", "Yes, Port 7443 as ever.", name="bbbbbbbb")
+    stage.provider.answer = said("as ever", "case x is so.")
+    assert not compact(stage)
+    assert facts(stage) == before
 
 
 def test_an_unverified_source_proves_nothing(stage: SummaryStage) -> None:
@@ -613,14 +618,12 @@ def test_a_full_disk_changes_nothing(stage: SummaryStage, monkeypatch: pytest.Mo
         patch.setattr(journal_files, "write_durably", full(stage.project.memory))
         one.write(change)
     assert memory(stage) == before
-
-
-def test_an_edit_during_the_calls_stays(stage: SummaryStage) -> None:
-    one, change = prepared(stage)
+    # An edit during the calls stays.
     path = stage.journal.directory / MEMORY
     path.write_text("# Memory\n\nMy own text, said better.\n")
     one.write(change)
     assert path.read_text().startswith("# Memory\n\nMy own text, said better.\n\n## Facts <!--")
+
 
 
 def test_facts_in_a_day_stay_and_are_not_condensed_again(stage: SummaryStage) -> None:
@@ -701,15 +704,6 @@ def test_automatic_compaction_only_with_compact_days(stage: SummaryStage, monkey
     assert compact_all(stage, monkeypatch).calls == 1
     assert len(facts(stage)) == 2
 
-
-def test_a_repeated_fact_is_not_written_again(stage: SummaryStage) -> None:
-    stage.add_turn(0, "Which port?", "Port 7443.")
-    stage.provider.answer = said("Port 7443", "The port is 7443.")
-    compact(stage)
-    stage.add_turn(30, "Still?", "Yes, Port 7443 as ever.", name="bbbbbbbb")
-    stage.provider.answer = said("as ever", "the Port is 7443.")
-    assert not compact(stage)
-    assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20)"]
 
 
 def test_the_service_runs_compactions(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import LiveSessions
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.conversation.turn import Message, ToolCall, ToolUse, Turn
+from memkit.conversation.turn import ToolCall
 from memkit.journal.decisions import accepts, decisions
 from memkit.journal.extracts import is_unedited
 from memkit.journal.sentences import last_question, plan, says_nothing
@@ -234,26 +233,8 @@ def stage(tmp_path: Path) -> SummaryStage:
     return SummaryStage(tmp_path, provider="none")
 
 
-def add(
-    stage: SummaryStage, minutes: float, prompt: str, answer: str, *calls: ToolCall, name: str,
-    is_live: bool = True, session: str = SESSION,
-) -> None:  # fmt: skip
-    """Add a turn with tool calls to the journal, the archive, and, if it is live, the queue."""
-    began = (START + timedelta(minutes=minutes)).astimezone()
-    made = Turn(
-        id=name, session=session, prompt=prompt, answer=answer, time=began, start=0, end=0, tools=list(calls),
-        cwd=stage.project.root,
-    )  # fmt: skip
-    said = [Message("user", began, prompt, (), name)]
-    for call in calls:
-        said.append(Message("assistant", began, "", (ToolUse(call.name, call.input),), name))
-        result = ToolUse(call.name, result=call.result or "", is_error=call.is_error)
-        said.append(Message("tool", began, "", (result,), name))
-    archived = ArchivedTurn(
-        id=name, messages=tuple(said), time=began, finished=began, project=stage.project.root,
-        cwd=stage.project.root,
-    )  # fmt: skip
-    stage.add({session: [(made, archived)]}, is_live=is_live)
+def add(stage: SummaryStage, minutes: float, prompt: str, answer: str, *calls: ToolCall, **more: Any) -> None:
+    stage.add_turn(minutes, prompt, answer, calls=calls, **more)
 
 
 

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from memkit.settings import CaptureSettings
 from memkit.settings.load import Settings
 from memkit.summarize.summarizer import RETRY_SECONDS
 from tests.builders import entries
-from tests.ci import every
+from tests.ci import sized
 from tests.summarize.stage import (
     LONG_TURN,
     SESSION,
@@ -97,8 +96,12 @@ def test_imported_turns_wait_for_the_command(stage: SummaryStage) -> None:
     stage.add_turn(0, is_live=False)
     assert stage.run(3 * 24 * HOURS).calls == 0
     assert [len(one.segment.turns) for one in stage.summarizer.select(stage.project, "2026-11-20")] == [1]
-    assert stage.summarizer.select(stage.project, "2026-11-21") == []
-    assert stage.summarizer.select(stage.project, "") == []
+    assert stage.summarizer.select(stage.project, "2026-11-21") == stage.summarizer.select(stage.project, "") == []
+    stage.add_turn(0)
+    for settings in ({"provider": "none"}, {"provider": "anthropic", "mode": "off"}):  # off
+        stage.change(**settings)
+        assert stage.run(100).calls == 0
+    assert stage.provider.tasks == []
 
 
 def test_later_segments_get_a_heading_of_their_own(stage: SummaryStage) -> None:
@@ -138,12 +141,21 @@ def test_a_failure_writes_nothing_and_is_retried(stage: SummaryStage, error: Exc
     assert outcomes == [error.outcome, "ok"]  # type: ignore[attr-defined]
 
 
-def test_retry_after_is_respected(stage: SummaryStage) -> None:
+@pytest.mark.parametrize(
+    ("asked", "rounds"),
+    [
+        (7200, {10 + 119: 0, 10 + 121: 1}),
+        (float("inf"), {25 * HOURS: 1}), (1e12, {25 * HOURS: 1}),  # capped
+        (None, {-365 * 24 * HOURS: 1}),  # a clock that was years ahead delays nothing
+    ],
+)  # fmt: skip
+def test_retry_after_is_respected(stage: SummaryStage, asked: float | None, rounds: dict[int, int]) -> None:
     stage.add_turn(0)
-    stage.provider.answer = RateLimitedError("too many", retry_after=7200)
+    stage.provider.answer = RateLimitedError("too many", retry_after=asked)
     stage.run(10)
-    assert stage.run(10 + 119).calls == 0
-    assert stage.run(10 + 121).calls == 1
+    stage.provider.answer = bullet_for_each
+    for minute, segments in rounds.items():
+        assert stage.run(minute).segments == segments
 
 
 def test_a_segment_is_given_up_after_five_failures(stage: SummaryStage) -> None:
@@ -198,25 +210,17 @@ def test_one_bad_segment_does_not_take_the_others_with_it(stage: SummaryStage) -
     assert all(turn.is_summarized for turn in turns_of(content, "fd0aee29"))
 
 
-def test_a_segment_that_deserves_no_bullet_is_done(stage: SummaryStage) -> None:
+@pytest.mark.parametrize(("answer", "calls"), [(summary(title="Thanks"), 1), ({"segments": []}, 2)])
+def test_a_segment_that_deserves_no_bullet_is_done(stage: SummaryStage, answer: Any, calls: int) -> None:
+    """An answer without its entry is accepted the second time."""
     stage.add_turn(0, "Thanks!", "You are welcome.")
-    stage.provider.answer = summary(title="Thanks")
-    report = stage.run(10)
-    assert (report.segments, report.bullets, report.failures) == (1, 0, [])
-    assert stage.summarized == 1
-    stage.run(700)
-    assert len(stage.provider.tasks) == 1
-    assert not SummaryQueue(stage.home)
-
-
-def test_an_empty_answer_about_one_segment_is_accepted_the_second_time(stage: SummaryStage) -> None:
-    stage.add_turn(0, "Thanks!", "You are welcome.")
-    stage.provider.answer = {"segments": []}
-    assert stage.run(10).segments == 0
-    assert stage.run(30).segments == 1
+    stage.provider.answer = answer
+    assert stage.run(10).segments == (calls == 1)
+    assert stage.run(30).segments == (calls == 2)
     assert (stage.bullets, stage.summarized) == ([], 1)
     stage.run(700)
-    assert len(stage.provider.tasks) == 2
+    assert len(stage.provider.tasks) == calls
+    assert not SummaryQueue(stage.home)
 
 
 def test_a_segment_that_the_answer_leaves_out_is_asked_again(stage: SummaryStage) -> None:
@@ -249,14 +253,22 @@ def test_a_segment_that_the_answer_leaves_out_is_asked_again(stage: SummaryStage
     assert not SummaryQueue(stage.home)
 
 
-def test_segments_wait_for_a_full_call_or_the_end_of_the_day(stage: SummaryStage) -> None:
-    """Neither silence nor the end of a session is a reason to call."""
-    stage.change(wait_minutes=1440)
-    stage.add_turn(0)
-    for minutes in (6, 60, 600, 14 * HOURS + 59):
-        assert stage.run(minutes).calls == 0
-    assert stage.run(15 * HOURS).segments == 1  # midnight
-    assert stage.run(15 * HOURS + 1).calls == 0
+@pytest.mark.parametrize(
+    ("wait", "turns", "rounds"),
+    [
+        # Neither silence nor the end of a session is a reason to call: midnight is.
+        (1440, [0], {6: 0, 60: 0, 600: 0, 14 * HOURS + 59: 0, 15 * HOURS: 1, 15 * HOURS + 1: 0}),
+        (90, [0, 1, 2, 60], {91: 0, 93: 2}),  # no longer than the setting
+        (10, [0], {59: 0, 61: 1}),  # one or two turns wait longer
+    ],
+)
+def test_segments_wait(stage: SummaryStage, wait: int, turns: list[int], rounds: dict[int, int]) -> None:
+    stage.change(wait_minutes=wait)
+    for minute in turns:
+        stage.add_turn(minute)
+    for minute, segments in rounds.items():
+        report = stage.run(minute)
+        assert (report.segments, report.calls) == (segments, min(segments, 1)), minute
 
 
 def test_a_full_call_is_made_at_once(stage: SummaryStage) -> None:
@@ -266,23 +278,6 @@ def test_a_full_call_is_made_at_once(stage: SummaryStage) -> None:
     assert (report.calls, report.segments) == (1, 3)
     assert stage.run(32).calls == 0
     assert stage.run(15 * HOURS).segments == 2
-
-
-def test_a_segment_waits_no_longer_than_the_setting(stage: SummaryStage) -> None:
-    stage.change(wait_minutes=90)
-    for minute in (0, 1, 2):
-        stage.add_turn(minute)
-    stage.add_turn(60)
-    assert stage.run(91).calls == 0
-    report = stage.run(93)
-    assert (report.calls, report.segments) == (1, 2)
-
-
-def test_a_segment_of_one_or_two_turns_waits_longer(stage: SummaryStage) -> None:
-    stage.change(wait_minutes=10)
-    stage.add_turn(0)
-    assert stage.run(59).calls == 0
-    assert stage.run(61).calls == 1
 
 
 def test_many_short_segments_do_not_share_one_call(stage: SummaryStage) -> None:
@@ -367,15 +362,6 @@ def test_a_killed_call_counts_as_estimated(stage: SummaryStage) -> None:
     assert stage.run(31).segments == 1
 
 
-def test_no_call_while_summaries_are_off(stage: SummaryStage) -> None:
-    stage.add_turn(0)
-    for settings in ({"provider": "none"}, {"provider": "anthropic", "mode": "off"}):
-        stage.change(**settings)
-        assert stage.run(100).calls == 0
-    assert stage.now == START + timedelta(minutes=100)
-    assert stage.provider.tasks == []
-
-
 def test_bullets_are_checked_by_their_wording_too(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port does staging use?", "The staging gateway listens on 7443.")
     stage.provider.answer = summary(
@@ -414,29 +400,19 @@ def day_of(stage: SummaryStage) -> Path:
     return Path(stage.project.memory) / "2026-11-20.md"
 
 
-def test_turns_on_an_unplugged_disk_wait_for_it(stage: SummaryStage, tmp_path: Path) -> None:
+def test_turns_on_an_unplugged_disk_wait_for_it_for_90_days(stage: SummaryStage, tmp_path: Path) -> None:
     stage.add_turn(0)
     disk = Path(stage.project.root)
     disk.rename(tmp_path / "elsewhere")
     assert stage.run(3 * HOURS).calls == 0
     (tmp_path / "elsewhere").rename(disk)
     assert stage.run(4 * HOURS).segments == 1
-
-
-def test_a_deleted_project_leaves_the_queue_after_90_days(stage: SummaryStage) -> None:
-    stage.add_turn(0)
-    shutil.rmtree(stage.project.root)
-    stage.run(89 * 24 * HOURS)
+    stage.add_turn(24 * HOURS)
+    shutil.rmtree(disk)
+    stage.run(90 * 24 * HOURS)
     assert SummaryQueue(stage.home)
-    stage.run(91 * 24 * HOURS)
+    stage.run(92 * 24 * HOURS)
     assert not SummaryQueue(stage.home)
-
-
-def test_a_lone_surrogate_in_an_answer_is_replaced(stage: SummaryStage) -> None:
-    stage.add_turn(0)
-    stage.provider.answer = summary(bullet("It is \ud83d that.", [1]))
-    assert stage.run(10).segments == 1
-    assert "- Found: It is ? that. <!-- grip:" in stage.text
 
 
 def test_an_unexpected_error_is_followed_by_a_pause(stage: SummaryStage) -> None:
@@ -448,8 +424,9 @@ def test_an_unexpected_error_is_followed_by_a_pause(stage: SummaryStage) -> None
     stage.provider.answer = answer
     assert stage.run(10).failures == ["ZeroDivisionError: of our own making"]
     assert stage.run(11).calls == 0
-    stage.provider.answer = bullet_for_each
+    stage.provider.answer = summary(bullet("It is \ud83d that.", [1]))  # a lone surrogate is replaced
     assert stage.run(21).segments == 1
+    assert "- Found: It is ? that. <!-- grip:" in stage.text
 
 
 def test_a_duplicated_turn_does_not_cause_endless_calls(stage: SummaryStage) -> None:
@@ -589,23 +566,6 @@ def test_a_project_excluded_later_is_not_sent(stage: SummaryStage) -> None:
     assert stage.run(301).segments == 1
 
 
-@pytest.mark.parametrize("asked", [float("inf"), 1e12])
-def test_an_endless_retry_after_is_capped(stage: SummaryStage, asked: float) -> None:
-    stage.add_turn(0)
-    stage.provider.answer = RateLimitedError("too many", retry_after=asked)
-    stage.run(10)
-    stage.provider.answer = bullet_for_each
-    assert stage.run(25 * HOURS).segments == 1
-
-
-def test_a_clock_that_was_years_ahead_delays_nothing(stage: SummaryStage) -> None:
-    stage.add_turn(0)
-    stage.provider.answer = RateLimitedError("too many")
-    stage.run(10)
-    stage.provider.answer = bullet_for_each
-    assert stage.run(-365 * 24 * HOURS).segments == 1
-
-
 def test_the_end_of_a_turn_does_not_depend_on_the_time_zone(
     stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -632,7 +592,7 @@ def test_an_unreadable_prompt_file_does_not_count_against_segments(
     stage.change(prompt_file=str(tmp_path / "prompt.md"), daily_tokens=10_000_000)
     stage.add_turns([LONG_TURN] * 60)
     assert len(stage.run(300).failures) == 1
-    for hours in every(4, range(6, 70)):
+    for hours in range(6, 70, sized(16, 8, 1)):
         stage.run(hours * HOURS)
     (tmp_path / "prompt.md").write_text("In verse, please.")
     report = stage.run(100 * HOURS)

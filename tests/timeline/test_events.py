@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ from memkit.timeline.events import events, find_in_children, find_words
 from memkit.timeline.tree import Timeline
 from memkit.timeline.view import MOST_TOKENS
 from tests.memory import Memory, make_memory
+from tests.timeline.conftest import timeline_of
 
-Open = Callable[[Memory], Timeline]
 SMALL = {"2026-11-20.md": "# 2026-11-20\n\n## 10:00 T <!-- session:5e550009 -->\n\n### 10:00 Q <!-- turn:aaaa0009 -->\n"}
 
 
@@ -74,7 +73,7 @@ def test_the_children_that_hold_words(timeline: Timeline) -> None:
     assert search_children(timeline, "zebra")["children"] == []
 
 
-def test_notes_and_copied_turns_are_scanned(tmp_path: Path, timeline_of: Open) -> None:
+def test_notes_and_copied_turns_are_scanned(tmp_path: Path) -> None:
     notes = "".join(f"## 1{n}:00 Note: Horse {n} <!-- note:ab12cd3{n} -->\n\n" for n in range(3))
     turn = "### 10:00 Zebra <!-- turn:aaaa0001 -->\n**Answered** Zebra.\n\n"
     copied = f"# 2026-11-19\n\n## 10:00 T <!-- session:5e55 -->\n\n{turn * 3}"
@@ -122,7 +121,7 @@ def test_original_messages_page_by_page(timeline: Timeline, long_memory: Memory)
         assert page["events"][0]["number"] == 1  # type: ignore[index]
 
 
-def test_a_memory_cannot_name_the_turns_of_another_project(tmp_path: Path, timeline_of: Open) -> None:
+def test_a_memory_cannot_name_the_turns_of_another_project(tmp_path: Path) -> None:
     """It may have come with a repository; in a session, only what the archive assigns to the project counts."""
     memory = make_memory(tmp_path, SMALL)
     other = tmp_path / "other"
@@ -135,7 +134,7 @@ def test_a_memory_cannot_name_the_turns_of_another_project(tmp_path: Path, timel
     assert "secret plan" in str(original(timeline, memory, "2026-11-20")["events"])
 
 
-def test_a_damaged_archive_is_reported(tmp_path: Path, timeline_of: Open) -> None:
+def test_a_damaged_archive_is_reported(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, SMALL)
     path = Archive(memory.home).path("5e550009")
     path.parent.mkdir(parents=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -23,9 +22,7 @@ from memkit.timeline.tree import Timeline, open_timeline
 from memkit.timeline.view import MOST_TOKENS, markdown, view
 from tests.ci import examples
 from tests.memory import DAYS, Memory, make_memory
-from tests.timeline.conftest import subject
-
-Open = Callable[[Memory], Timeline]
+from tests.timeline.conftest import subject, timeline_of
 
 
 def test_parents_sum_up_their_children(timeline: Timeline) -> None:
@@ -81,7 +78,7 @@ def test_names_that_are_no_node(timeline: Timeline) -> None:
         assert timeline.path(node) == ["2026", "2026-11", "2026-W47", "2026-11-20", "a2611200"]
 
 
-def test_a_question_after_which_the_session_went_on_is_not_open(tmp_path: Path, timeline_of: Open, long_memory: Memory) -> None:
+def test_a_question_after_which_the_session_went_on_is_not_open(tmp_path: Path, long_memory: Memory) -> None:
     def text(day: str, turn: str, session: str, answer: str) -> str:
         return (
             f"# {day}\n\n## 10:00 Title <!-- session:{session} -->\n\n### 10:00 Ask <!-- turn:{turn} -->\n"
@@ -99,7 +96,7 @@ def test_a_question_after_which_the_session_went_on_is_not_open(tmp_path: Path, 
     assert timeline.open_questions(timeline.node("2026-10-05")) == []
 
 
-def test_facts_stand_for_their_bullets(tmp_path: Path, timeline_of: Open) -> None:
+def test_facts_stand_for_their_bullets(tmp_path: Path) -> None:
     facts = [
         Fact("the port is 7443.", "decision", Citations(grips=("91111111",)), "2026-11-20"),
         Fact("tabs.", "preference", Citations(turns=("aaaa0001",)), "2026-10-05"),
@@ -150,8 +147,7 @@ def test_a_page_of_one_node_ends(timeline: Timeline) -> None:
         view(timeline, "2026-11-20", 2, 1, "2026-11-20")
 
 
-
-def test_an_empty_memory(tmp_path: Path, timeline_of: Open) -> None:
+def test_an_empty_memory(tmp_path: Path) -> None:
     timeline = timeline_of(make_memory(tmp_path))
     assert view(timeline)["children"] == []
     with pytest.raises(NotFoundError, match="no day yet"):
@@ -184,7 +180,7 @@ def test_any_day_has_a_place(tmp_path_factory: pytest.TempPathFactory, lines: li
 # Memory files of a cloned repository: any bytes, any length
 
 
-def test_bytes_that_are_not_utf_8_hide_nothing(tmp_path: Path, timeline_of: Open) -> None:
+def test_bytes_that_are_not_utf_8_hide_nothing(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, DAYS)
     damaged = (
         b"# 2026-11-17\n\n## 09:00 Caf\xe9 <!-- session:5e550009 -->\n\n"
@@ -207,7 +203,7 @@ def test_bytes_that_are_not_utf_8_hide_nothing(tmp_path: Path, timeline_of: Open
     json.dumps(find_words(timeline, timeline.node(), "open", 9, "", print), ensure_ascii=False).encode()
 
 
-def test_no_text_of_a_file_makes_an_answer_longer(tmp_path: Path, timeline_of: Open) -> None:
+def test_no_text_of_a_file_makes_an_answer_longer(tmp_path: Path) -> None:
     long = "word " * 20_000
     fact = "(2026-11-20) <!-- fact:{} turns:aaaa0009 -->\n"
     facts = "## Facts <!-- compacted:- -->\n\n" + "".join(f"- Decided: {long}{fact.format(n)}" for n in range(30))
