@@ -80,23 +80,20 @@ def test_answer(api: MessagesApi) -> None:
     assert body["tools"][0]["input_schema"] == TASK.schema
 
 
-@pytest.mark.parametrize(
-    ("reply", "kind", "usage", "said"),
-    [
-        (Failure(429, "rate_limit_error", "Slow down.", {"retry-after": "3000"}), RateLimitedError, TokenUsage(), ""),
-        (Failure(500, "api_error", "Overloaded"), UnavailableError, None, "Overloaded"),  # it may count the tokens
-        (Failure(504, "api_error", "Overloaded"), UnavailableError, None, "Overloaded"),
-        (Failure(529, "api_error", "Overloaded"), UnavailableError, TokenUsage(), "Overloaded"),
-        (Truncated(CALL), UnavailableError, None, ""),
-        (Failure(401, "authentication_error", f"bad key {KEY}"), NotConfiguredError, ..., "set ANTHROPIC_API_KEY"),
-        (Failure(403, "authentication_error", f"bad key {KEY}"), NotConfiguredError, ..., "set ANTHROPIC_API_KEY"),
-        (Failure(404, "not_found_error", "model: claude-haiku-4-5"), NotConfiguredError, ..., "set summarize.model"),
-        (Failure(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."),
-         NotConfiguredError, ..., "no credit left"),
-        (Failure(400, "invalid_request_error", f"prompt is too long {KEY}\nsecond"),
-         ModelError, ..., "prompt is too long [redacted:key] second"),
-    ],
-)
+@pytest.mark.parametrize(("reply", "kind", "usage", "said"), [
+    (Failure(429, "rate_limit_error", "Slow down.", {"retry-after": "3000"}), RateLimitedError, TokenUsage(), ""),
+    (Failure(500, "api_error", "Overloaded"), UnavailableError, None, "Overloaded"),  # it may count the tokens
+    (Failure(504, "api_error", "Overloaded"), UnavailableError, None, "Overloaded"),
+    (Failure(529, "api_error", "Overloaded"), UnavailableError, TokenUsage(), "Overloaded"),
+    (Truncated(CALL), UnavailableError, None, ""),
+    (Failure(401, "authentication_error", f"bad key {KEY}"), NotConfiguredError, ..., "set ANTHROPIC_API_KEY"),
+    (Failure(403, "authentication_error", f"bad key {KEY}"), NotConfiguredError, ..., "set ANTHROPIC_API_KEY"),
+    (Failure(404, "not_found_error", "model: claude-haiku-4-5"), NotConfiguredError, ..., "set summarize.model"),
+    (Failure(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."),
+     NotConfiguredError, ..., "no credit left"),
+    (Failure(400, "invalid_request_error", f"prompt is too long {KEY}\nsecond"),
+     ModelError, ..., "prompt is too long [redacted:key] second"),
+])  # fmt: skip
 def test_failures(
     api: MessagesApi, reply: Reply, kind: type[ModelError], usage: TokenUsage | None, said: str
 ) -> None:
@@ -146,17 +143,14 @@ def test_errors_of_both_copies_of_httpx(package: str) -> None:
         assert usage_after(getattr(errors, name)("no")) is None
 
 
-@pytest.mark.parametrize(
-    ("reply", "kind"),
-    [
-        (Stopped([], "refusal"), RefusedError), (Stopped([text(PROSE)], "refusal"), RefusedError),
-        (Stopped(CALL, "max_tokens"), UnusableReplyError), ([], UnusableReplyError),
-        ([text("")], UnusableReplyError), ([text(PROSE)], UnusableReplyError),
-        ([tool("another", **BULLETS)], UnusableReplyError), ([tool(TOOL, points=[])], UnusableReplyError),
-        ([{**tool(TOOL), "input": '{"bullets": ["The'}], UnusableReplyError),
-        ([{**tool(TOOL), "input": ["The"]}], UnusableReplyError),
-    ],
-)
+@pytest.mark.parametrize(("reply", "kind"), [
+    (Stopped([], "refusal"), RefusedError), (Stopped([text(PROSE)], "refusal"), RefusedError),
+    (Stopped(CALL, "max_tokens"), UnusableReplyError), ([], UnusableReplyError),
+    ([text("")], UnusableReplyError), ([text(PROSE)], UnusableReplyError),
+    ([tool("another", **BULLETS)], UnusableReplyError), ([tool(TOOL, points=[])], UnusableReplyError),
+    ([{**tool(TOOL), "input": '{"bullets": ["The'}], UnusableReplyError),
+    ([{**tool(TOOL), "input": ["The"]}], UnusableReplyError),
+])  # fmt: skip
 def test_unusable_answer(api: MessagesApi, reply: Reply, kind: type[ModelError]) -> None:
     """It costs tokens like any other answer."""
     error = failed(api, reply)

@@ -93,27 +93,24 @@ def test_counts_of_tokens(server: ChatServer) -> None:
     assert (found.tokens_in, found.cache_read) == (1000, 900)
 
 
-@pytest.mark.parametrize(
-    ("answer", "kind", "usage", "said"),
-    [
-        (error(429), RateLimitedError, TokenUsage(), ""),
-        (error(500, "Overloaded"), UnavailableError, None, "Overloaded"),  # it may count the tokens
-        (error(504, "Overloaded"), UnavailableError, None, "Overloaded"),
-        (error(503, "Overloaded"), UnavailableError, TokenUsage(), "Overloaded"),
-        (error(529, "Overloaded"), UnavailableError, TokenUsage(), "Overloaded"),
-        (Answer(CALL.body, share=0.5), UnavailableError, None, ""),
-        (error(401, f"Incorrect API key: {KEY}"), NotConfiguredError, ..., "set OPENAI_API_KEY"),
-        (error(403), NotConfiguredError, ..., "set OPENAI_API_KEY"),
-        (Answer([{"error": {"code": 400, "message": "API key not valid."}}], 400), NotConfiguredError, ...,
-         "OPENAI_API_KEY"),  # as Google says it
-        (error(404, "no such model"), NotConfiguredError, ..., "set summarize.model"),
-        (error(429, "You exceeded your quota", code="insufficient_quota"), NotConfiguredError, ..., "no credit left"),
-        (error(402, "Insufficient credits"), NotConfiguredError, ..., "no credit left"),
-        (Answer({}, 307), NotConfiguredError, ..., "check summarize.base_url"),
-        (error(400, f"context length\nexceeded {KEY} " + "x" * 1000), ModelError, ...,
-         "context length exceeded [redacted:key]"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "kind", "usage", "said"), [
+    (error(429), RateLimitedError, TokenUsage(), ""),
+    (error(500, "Overloaded"), UnavailableError, None, "Overloaded"),  # it may count the tokens
+    (error(504, "Overloaded"), UnavailableError, None, "Overloaded"),
+    (error(503, "Overloaded"), UnavailableError, TokenUsage(), "Overloaded"),
+    (error(529, "Overloaded"), UnavailableError, TokenUsage(), "Overloaded"),
+    (Answer(CALL.body, share=0.5), UnavailableError, None, ""),
+    (error(401, f"Incorrect API key: {KEY}"), NotConfiguredError, ..., "set OPENAI_API_KEY"),
+    (error(403), NotConfiguredError, ..., "set OPENAI_API_KEY"),
+    (Answer([{"error": {"code": 400, "message": "API key not valid."}}], 400), NotConfiguredError, ...,
+     "OPENAI_API_KEY"),  # as Google says it
+    (error(404, "no such model"), NotConfiguredError, ..., "set summarize.model"),
+    (error(429, "You exceeded your quota", code="insufficient_quota"), NotConfiguredError, ..., "no credit left"),
+    (error(402, "Insufficient credits"), NotConfiguredError, ..., "no credit left"),
+    (Answer({}, 307), NotConfiguredError, ..., "check summarize.base_url"),
+    (error(400, f"context length\nexceeded {KEY} " + "x" * 1000), ModelError, ...,
+     "context length exceeded [redacted:key]"),
+])  # fmt: skip
 def test_failures(
     server: ChatServer, answer: Answer, kind: type[ModelError], usage: TokenUsage | None, said: str
 ) -> None:
@@ -160,20 +157,16 @@ def test_no_connection_costs_nothing(server: ChatServer) -> None:
         assert type(failed(server, CALL, url=url)) is NotConfiguredError
 
 
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        (completion({"content": None, "refusal": "No."}), RefusedError),
-        (completion({"content": ""}, "content_filter"), RefusedError),
-        (completion(called(BULLETS), "length"), UnusableReplyError),
-        (completion({"content": ""}), UnusableReplyError),
-        (completion({"content": PROSE}), UnusableReplyError),
-        (completion({"content": '{"points": []}'}), UnusableReplyError),
-        (completion(called('{"bullets": ["The')), UnusableReplyError),
-        (completion(called('["The"]')), UnusableReplyError), (completion({}, choices=[]), UnusableReplyError),
-        (completion({}, choices="none"), UnusableReplyError),
-    ],
-)
+@pytest.mark.parametrize(("answer", "kind"), [
+    (completion({"content": None, "refusal": "No."}), RefusedError),
+    (completion({"content": ""}, "content_filter"), RefusedError),
+    (completion(called(BULLETS), "length"), UnusableReplyError),
+    (completion({"content": ""}), UnusableReplyError), (completion({"content": PROSE}), UnusableReplyError),
+    (completion({"content": '{"points": []}'}), UnusableReplyError),
+    (completion(called('{"bullets": ["The')), UnusableReplyError),
+    (completion(called('["The"]')), UnusableReplyError), (completion({}, choices=[]), UnusableReplyError),
+    (completion({}, choices="none"), UnusableReplyError),
+])  # fmt: skip
 def test_unusable_answer(server: ChatServer, answer: Answer, kind: type[ModelError]) -> None:
     """It costs tokens like any other answer."""
     found = failed(server, answer)
@@ -284,26 +277,20 @@ def test_addresses(server: ChatServer) -> None:
         assert ask(server, chat(json.dumps(BULLETS)), OLLAMA_HOST=value).value == BULLETS
 
 
-@pytest.mark.parametrize(
-    ("value", "url"),
-    [
-        ("", "http://127.0.0.1:11434/api/chat"), ("10.0.0.7", "http://10.0.0.7:11434/api/chat"),
-        ("[::1]", "http://[::1]:11434/api/chat"), ("[::1]:80", "http://[::1]:80/api/chat"),
-        ("https://models.example", "https://models.example/api/chat"),
-    ],
-)
+@pytest.mark.parametrize(("value", "url"), [
+    ("", "http://127.0.0.1:11434/api/chat"), ("10.0.0.7", "http://10.0.0.7:11434/api/chat"),
+    ("[::1]", "http://[::1]:11434/api/chat"), ("[::1]:80", "http://[::1]:80/api/chat"),
+    ("https://models.example", "https://models.example/api/chat"),
+])  # fmt: skip
 def test_parts_of_the_address_may_be_missing(value: str, url: str) -> None:
     found = ChatCompletionsProvider(SERVICES["ollama"], SummarizeSettings(), {"OLLAMA_HOST": value})
     assert found._url == url
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        chat(""), chat(PROSE), chat(None), chat("{}"), chat('{"bullets": ["The'),
-        chat(json.dumps(BULLETS), "length"), chat("", message=PROSE),
-    ],
-)
+@pytest.mark.parametrize("answer", [
+    chat(""), chat(PROSE), chat(None), chat("{}"), chat('{"bullets": ["The'),
+    chat(json.dumps(BULLETS), "length"), chat("", message=PROSE),
+])  # fmt: skip
 def test_unusable_ollama_answer(server: ChatServer, answer: Answer) -> None:
     error = ollama_failed(server, answer)
     assert type(error) is UnusableReplyError

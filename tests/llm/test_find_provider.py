@@ -106,15 +106,11 @@ def test_missing_key_or_program(tmp_path: Path) -> None:
             find(name, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("program", "said"),
-    [
-        ("#!/bin/sh\necho \"error: unknown option '--no-session-persistence'\" >&2; exit 1\n", "claude update"),
-        ("#!/bin/sh\necho 'node: not found' >&2; exit 127\n", "node: not found"),
-        ("#!/no/such/interpreter\n", "does not start"),
-        ("not a program", "does not start"),
-    ],
-)
+@pytest.mark.parametrize(("program", "said"), [
+    ("#!/bin/sh\necho \"error: unknown option '--no-session-persistence'\" >&2; exit 1\n", "claude update"),
+    ("#!/bin/sh\necho 'node: not found' >&2; exit 127\n", "node: not found"),
+    ("#!/no/such/interpreter\n", "does not start"), ("not a program", "does not start"),
+])  # fmt: skip
 def test_program_that_cannot_be_used(tmp_path: Path, program: str, said: str) -> None:
     put_program(tmp_path / "bin" / "claude", program)
     provider = find("claude-cli", tmp_path)

@@ -17,25 +17,22 @@ MILLION = 1_000_000
 BOTH = TokenUsage(tokens_in=MILLION, tokens_out=MILLION)
 
 
-@pytest.mark.parametrize(
-    ("provider", "model", "dollars"),
-    [
-        ("anthropic", "claude-haiku-4-5", 6.0),
-        ("anthropic", "claude-haiku-4-5-20251001", 6.0),
-        ("claude-cli", "claude-haiku-4-5-20251001", 6.0),
-        ("anthropic", "claude-opus-4-5-20251101", 30.0),
-        ("anthropic", "claude-opus-4-20250514", 90.0),
-        ("openai", "gpt-5-mini-2025-08-07", 2.25),
-        ("google", "models/gemini-2.5-flash", 2.8),
-        ("ollama", "llama3.2", 0.0),
-        ("openai", "claude-haiku-4-5", None),
-        ("anthropic", "claude-opus-4-99", None),
-        ("openai", "gpt-5-pro", None),
-        ("openai", "gpt-5x1", None),
-        ("claude-cli", "haiku", 6.0),
-        ("google", "text-embedding-004", None),  # it has an end
-    ],
-)
+@pytest.mark.parametrize(("provider", "model", "dollars"), [
+    ("anthropic", "claude-haiku-4-5", 6.0),
+    ("anthropic", "claude-haiku-4-5-20251001", 6.0),
+    ("claude-cli", "claude-haiku-4-5-20251001", 6.0),
+    ("anthropic", "claude-opus-4-5-20251101", 30.0),
+    ("anthropic", "claude-opus-4-20250514", 90.0),
+    ("openai", "gpt-5-mini-2025-08-07", 2.25),
+    ("google", "models/gemini-2.5-flash", 2.8),
+    ("ollama", "llama3.2", 0.0),
+    ("openai", "claude-haiku-4-5", None),
+    ("anthropic", "claude-opus-4-99", None),
+    ("openai", "gpt-5-pro", None),
+    ("openai", "gpt-5x1", None),
+    ("claude-cli", "haiku", 6.0),
+    ("google", "text-embedding-004", None),  # it has an end
+])  # fmt: skip
 def test_price(provider: str, model: str, dollars: float | None) -> None:
     assert price(provider, model, BOTH) == pytest.approx(dollars)
 
@@ -52,28 +49,22 @@ def test_other_prices() -> None:
     assert price("openai", "no such model", usage) == 0.25
 
 
-@pytest.mark.parametrize(
-    ("url", "dollars"),
-    [
-        ("http://localhost:1234/v1", 0.0), ("http://127.0.0.1:1234/v1", 0.0), ("http://[::1]:1234/v1", 0.0),
-        ("https://proxy.example/v1", None), ("http://192.168.0.7:1234/v1", None), ("no address", None),
-    ],
-)
+@pytest.mark.parametrize(("url", "dollars"), [
+    ("http://localhost:1234/v1", 0.0), ("http://127.0.0.1:1234/v1", 0.0), ("http://[::1]:1234/v1", 0.0),
+    ("https://proxy.example/v1", None), ("http://192.168.0.7:1234/v1", None), ("no address", None),
+])  # fmt: skip
 def test_other_addresses(url: str, dollars: float | None) -> None:
     assert price("ollama", "gpt-oss", BOTH, url) == dollars
     assert price("openai", "gpt-5-mini", BOTH, url) is None
 
 
-@pytest.mark.parametrize(
-    ("provider", "model", "day"),
-    [
-        ("openai", "gpt-5-mini", date(2026, 12, 11)), ("openai", "gpt-5-mini-2025-08-07", date(2026, 12, 11)),
-        ("google", "models/gemini-2.5-flash", date(2026, 12, 1)),
-        ("claude-cli", "claude-sonnet-4-5", date(2026, 11, 30)),
-        ("google", "text-embedding-004", date(2026, 1, 14)), ("openai", "gpt-5.4-mini", None),
-        ("openai", "unknown", None), ("ollama", "gpt-5-mini", None),
-    ],
-)
+@pytest.mark.parametrize(("provider", "model", "day"), [
+    ("openai", "gpt-5-mini", date(2026, 12, 11)), ("openai", "gpt-5-mini-2025-08-07", date(2026, 12, 11)),
+    ("google", "models/gemini-2.5-flash", date(2026, 12, 1)),
+    ("claude-cli", "claude-sonnet-4-5", date(2026, 11, 30)),
+    ("google", "text-embedding-004", date(2026, 1, 14)), ("openai", "gpt-5.4-mini", None),
+    ("openai", "unknown", None), ("ollama", "gpt-5-mini", None),
+])  # fmt: skip
 def test_end(provider: str, model: str, day: date | None) -> None:
     assert end_of(provider, model) == day
     assert end_of(provider, model, "https://proxy.example/v1") is None

@@ -66,21 +66,18 @@ def sessions(answer: Answer) -> list[str]:
     return [one.id[:8] for one in answer.overview.sessions]
 
 
-@pytest.mark.parametrize(
-    ("query", "days", "expected"),
-    [
-        ("what did we do yesterday", "2026-11-19", ["beef0001"]),
-        ("Was haben wir gestern gemacht?", "2026-11-19", ["beef0001"]),
-        ("qu'avons-nous fait hier ?", "2026-11-19", ["beef0001"]),
-        ("¿qué hicimos ayer?", "2026-11-19", ["beef0001"]),
-        ("昨天我们做了什么？", "2026-11-19", ["beef0001"]),
-        ("昨日は何をしましたか", "2026-11-19", ["beef0001"]),
-        ("last week", "2026-11-09 to 2026-11-15", ["5e550001", "5e550002", "5e550003", "c0ffee00", "5e550005", "5e550006"]),
-        ("what was decided on Wednesday?", "2026-11-18", ["5e550009", "5e55000a", "5e55000b"]),
-        ("on 2026-11-12", "2026-11-12", ["c0ffee00", "5e550005"]),
-        ("since Wednesday", "2026-11-18 to 2026-11-20", ["5e550009", "5e55000a", "5e55000b", "beef0001", "5e55000c"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("query", "days", "expected"), [
+    ("what did we do yesterday", "2026-11-19", ["beef0001"]),
+    ("Was haben wir gestern gemacht?", "2026-11-19", ["beef0001"]),
+    ("qu'avons-nous fait hier ?", "2026-11-19", ["beef0001"]),
+    ("¿qué hicimos ayer?", "2026-11-19", ["beef0001"]),
+    ("昨天我们做了什么？", "2026-11-19", ["beef0001"]),
+    ("昨日は何をしましたか", "2026-11-19", ["beef0001"]),
+    ("last week", "2026-11-09 to 2026-11-15", ["5e550001", "5e550002", "5e550003", "c0ffee00", "5e550005", "5e550006"]),
+    ("what was decided on Wednesday?", "2026-11-18", ["5e550009", "5e55000a", "5e55000b"]),
+    ("on 2026-11-12", "2026-11-12", ["c0ffee00", "5e550005"]),
+    ("since Wednesday", "2026-11-18 to 2026-11-20", ["5e550009", "5e55000a", "5e55000b", "beef0001", "5e55000c"]),
+])  # fmt: skip
 def test_a_period_alone(past: Memory, query: str, days: str, expected: list[str]) -> None:
     answer = ask(past, query)
     assert (answer.days, answer.results) == (days, [])
@@ -390,26 +387,21 @@ def test_the_headings_of_overviews(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "when did we last touch billing invoices", "When was the last time that we changed billing invoices?",
-        "wann haben wir zuletzt billing invoices geändert", "quand avons-nous changé billing invoices pour la dernière fois",
-        "¿cuándo cambiamos billing invoices por última vez?", "上次修改 billing invoices 是什么时候", "最後に billing invoices を変えたのはいつ",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("query", [
+    "when did we last touch billing invoices", "When was the last time that we changed billing invoices?",
+    "wann haben wir zuletzt billing invoices geändert", "quand avons-nous changé billing invoices pour la dernière fois",
+    "¿cuándo cambiamos billing invoices por última vez?", "上次修改 billing invoices 是什么时候", "最後に billing invoices を変えたのはいつ",
+])  # fmt: skip
 def test_the_last_time_is_the_newest(tmp_path: Path, query: str) -> None:
     days = {
         f"{day}.md": f"# {day}\n\n## 09:00 {title} <!-- session:beef000{number} -->\n\n"
         f"### 09:00 {title} <!-- turn:{number:08x} -->\n**Asked** {title}\n\n**Answered** {text}\n"
-        for number, (day, title, text) in enumerate(
-            [
-                ("2026-11-02", "Billing invoices", "Billing invoices: the billing of invoices was rewritten."),
-                ("2026-11-09", "Billing invoices again", "The billing of invoices rounds to cents."),
-                ("2026-11-16", "The gateway", "The gateway listens on 7443."),
-            ]
-        )
-    }
+        for number, (day, title, text) in enumerate([
+            ("2026-11-02", "Billing invoices", "Billing invoices: the billing of invoices was rewritten."),
+            ("2026-11-09", "Billing invoices again", "The billing of invoices rounds to cents."),
+            ("2026-11-16", "The gateway", "The gateway listens on 7443."),
+        ])
+    }  # fmt: skip
     memory = make_memory(tmp_path, days)
     memory.sync()
     found = ask(memory, query, k=1, minimum=0.0)

@@ -408,15 +408,12 @@ NAMED_DAYS = {
 """This year's November 25 is still to come."""
 
 
-@pytest.mark.parametrize(
-    ("text", "today", "day"),
-    [
-        *((text, FRIDAY.isoformat(), day) for text, day in NAMED_DAYS.items()), ("1y", "2024-02-29", "2023-02-28"),
-        ("4y", "2024-02-29", "2020-02-29"), ("1m", "2024-03-31", "2024-02-29"),
-        ("12m", "2024-02-29", "2023-02-28"), ("1d", "2024-03-01", "2024-02-29"),
-        ("yesterday", "2026-01-01", "2025-12-31"), ("feb 29", "2026-11-20", "2024-02-29"),
-    ],
-)
+@pytest.mark.parametrize(("text", "today", "day"), [
+    *((text, FRIDAY.isoformat(), day) for text, day in NAMED_DAYS.items()), ("1y", "2024-02-29", "2023-02-28"),
+    ("4y", "2024-02-29", "2020-02-29"), ("1m", "2024-03-31", "2024-02-29"),
+    ("12m", "2024-02-29", "2023-02-28"), ("1d", "2024-03-01", "2024-02-29"),
+    ("yesterday", "2026-01-01", "2025-12-31"), ("feb 29", "2026-11-20", "2024-02-29"),
+])  # fmt: skip
 def test_a_day(text: str, today: str, day: str) -> None:
     assert parse_day(text, date.fromisoformat(today)) == date.fromisoformat(day)
 

@@ -173,15 +173,12 @@ def command(*words: str) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import memkit.hook.events, memkit.hook.notices, memkit.hook.status_line\n"
-        "import memkit, memkit.memory, memkit.questions.client, memkit.search.ranking, memkit.capture.ingest\n"
-        "import memkit.service.server, memkit.service.operations, memkit.capture.capture",
-        "\n".join(command(*words) for words in (["--help"], ["status"], ["search", "port"], ["doctor"])),
-    ],
-)
+@pytest.mark.parametrize("code", [
+    "import memkit.hook.events, memkit.hook.notices, memkit.hook.status_line\n"
+    "import memkit, memkit.memory, memkit.questions.client, memkit.search.ranking, memkit.capture.ingest\n"
+    "import memkit.service.server, memkit.service.operations, memkit.capture.capture",
+    "\n".join(command(*words) for words in (["--help"], ["status"], ["search", "port"], ["doctor"])),
+])  # fmt: skip
 def test_nothing_of_it_is_imported_elsewhere(memory: Memory, code: str) -> None:
     done = isolated(memory, f"allowed = set()\n{code}\n{_CHECK}")
     assert done.returncode == 0, done.stderr

@@ -467,14 +467,11 @@ def test_audit_also_searches_replaced_versions(stage: SummaryStage) -> None:
     assert copy.read_text() == "Of mine: [redacted:custom]\n"
 
 
-@pytest.mark.parametrize(
-    ("answer", "outcome"),
-    [
-        ({"facts": []}, "ok"), (RefusedError("no"), "refused"),
-        (UnavailableError("out of reach"), "unavailable"), ({}, "unusable"), ({"facts": "none"}, "unusable"),
-        ({"facts": [fact("It has no source.", [])]}, "unusable"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "outcome"), [
+    ({"facts": []}, "ok"), (RefusedError("no"), "refused"),
+    (UnavailableError("out of reach"), "unavailable"), ({}, "unusable"), ({"facts": "none"}, "unusable"),
+    ({"facts": [fact("It has no source.", [])]}, "unusable"),
+])  # fmt: skip
 def test_an_answer_without_a_fact_changes_nothing(stage: SummaryStage, answer: Any, outcome: str) -> None:
     stage.add_turn(0, "What?", "That.")
     (stage.journal.directory / MEMORY).write_text("# Memory\n")

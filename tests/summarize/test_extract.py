@@ -81,27 +81,24 @@ def test_what_is_left_out() -> None:
     assert lines_of(turn("Run the tests", praise), is_followed=False) == []
 
 
-@pytest.mark.parametrize(
-    ("command", "outcome", "line"),
-    [
-        ('git add . && git commit -m "Move the port\n\nMore."', "", "Committed: Move the port"),
-        ("git commit -am 'Move it'", "[main 77c1e09] Move it\n 1 file changed", "Committed: Move it"),
-        ("git commit -m \"$(cat <<'EOF'\nMove the port\n\nWhy.\nEOF\n)\"", "", "Committed: Move the port"),
-        ("git -C /x commit --amend --no-edit", "[main 77c1e09] Old words", "Committed: Old words"),
-        (
-            'gh pr create --title "Move it" --body "x"', "https://github.com/a/b/pull/17",
-            "Pull request: Move it https://github.com/a/b/pull/17",
-        ),
-        ("gh pr merge 17 --squash", "", "Pull request: 17 merged"),
-        ('git commit -m "A"', "nothing to commit, working tree clean", ""),
-        ("cat > run.sh <<'EOF'\ngit commit -m 'In a script'\nEOF", "", ""),
-        ("rtk git add . && git commit -m x", "[a/b 77c1e09] Move it …", "Committed: Move it …"),
-        ('git commit -m "Say \\"no\\""', "", 'Committed: Say "no"'),
-        ("git commit -m \"$(cat <<'EOF'", "", ""),
-        ("git log --grep commit -m", "", ""),
-        ("echo git commit -m 'x'", "", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("command", "outcome", "line"), [
+    ('git add . && git commit -m "Move the port\n\nMore."', "", "Committed: Move the port"),
+    ("git commit -am 'Move it'", "[main 77c1e09] Move it\n 1 file changed", "Committed: Move it"),
+    ("git commit -m \"$(cat <<'EOF'\nMove the port\n\nWhy.\nEOF\n)\"", "", "Committed: Move the port"),
+    ("git -C /x commit --amend --no-edit", "[main 77c1e09] Old words", "Committed: Old words"),
+    (
+        'gh pr create --title "Move it" --body "x"', "https://github.com/a/b/pull/17",
+        "Pull request: Move it https://github.com/a/b/pull/17",
+    ),
+    ("gh pr merge 17 --squash", "", "Pull request: 17 merged"),
+    ('git commit -m "A"', "nothing to commit, working tree clean", ""),
+    ("cat > run.sh <<'EOF'\ngit commit -m 'In a script'\nEOF", "", ""),
+    ("rtk git add . && git commit -m x", "[a/b 77c1e09] Move it …", "Committed: Move it …"),
+    ('git commit -m "Say \\"no\\""', "", 'Committed: Say "no"'),
+    ("git commit -m \"$(cat <<'EOF'", "", ""),
+    ("git log --grep commit -m", "", ""),
+    ("echo git commit -m 'x'", "", ""),
+])  # fmt: skip
 def test_commits_and_pull_requests(command: str, outcome: str, line: str) -> None:
     assert lines_of(turn("x", "", bash(command, outcome))) == [line] * bool(line)
 
@@ -173,14 +170,11 @@ def test_a_title_that_says_nothing_is_replaced() -> None:
         assert make_extract(turns, redact, is_followed=True).title == ""
 
 
-@pytest.mark.parametrize(
-    ("branch", "calls", "title"),
-    [
-        ("a/gateway-port", [], "fix the tests (gateway-port)"),
-        ("main", [], ""),
-        ("a/gateway-port", [bash("git commit -m 'Move the gateway'", "[a 77c1e09] Raise its cache limit")], "Raise its cache limit"),
-    ],
-)
+@pytest.mark.parametrize(("branch", "calls", "title"), [
+    ("a/gateway-port", [], "fix the tests (gateway-port)"),
+    ("main", [], ""),
+    ("a/gateway-port", [bash("git commit -m 'Move the gateway'", "[a 77c1e09] Raise its cache limit")], "Raise its cache limit"),
+])  # fmt: skip
 def test_a_title_without_a_subject_gets_one(branch: str, calls: list[Call], title: str) -> None:
     turns = [replace(turn("fix the tests", "", *calls, title="fix the tests"), branch=branch)]
     assert make_extract(turns, redact, is_followed=True).title == title

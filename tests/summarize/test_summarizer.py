@@ -120,13 +120,10 @@ def test_later_segments_get_a_heading_of_their_own(stage: SummaryStage) -> None:
     assert len(stage.bullets) == 6
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        RateLimitedError("too many"), UnavailableError("out of order"), NotConfiguredError("no key"),
-        RefusedError("no"), UnusableReplyError("empty", TokenUsage(100, 5)),
-    ],
-)
+@pytest.mark.parametrize("error", [
+    RateLimitedError("too many"), UnavailableError("out of order"), NotConfiguredError("no key"),
+    RefusedError("no"), UnusableReplyError("empty", TokenUsage(100, 5)),
+])  # fmt: skip
 def test_a_failure_writes_nothing_and_is_retried(stage: SummaryStage, error: Exception) -> None:
     stage.add_turn(0)
     before = stage.text
@@ -141,14 +138,11 @@ def test_a_failure_writes_nothing_and_is_retried(stage: SummaryStage, error: Exc
     assert outcomes == [error.outcome, "ok"]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    ("asked", "rounds"),
-    [
-        (7200, {10 + 119: 0, 10 + 121: 1}),
-        (float("inf"), {25 * HOURS: 1}), (1e12, {25 * HOURS: 1}),  # capped
-        (None, {-365 * 24 * HOURS: 1}),  # a clock that was years ahead delays nothing
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("asked", "rounds"), [
+    (7200, {10 + 119: 0, 10 + 121: 1}),
+    (float("inf"), {25 * HOURS: 1}), (1e12, {25 * HOURS: 1}),  # capped
+    (None, {-365 * 24 * HOURS: 1}),  # a clock that was years ahead delays nothing
+])  # fmt: skip
 def test_retry_after_is_respected(stage: SummaryStage, asked: float | None, rounds: dict[int, int]) -> None:
     stage.add_turn(0)
     stage.provider.answer = RateLimitedError("too many", retry_after=asked)
@@ -253,15 +247,12 @@ def test_a_segment_that_the_answer_leaves_out_is_asked_again(stage: SummaryStage
     assert not SummaryQueue(stage.home)
 
 
-@pytest.mark.parametrize(
-    ("wait", "turns", "rounds"),
-    [
-        # Neither silence nor the end of a session is a reason to call: midnight is.
-        (1440, [0], {6: 0, 60: 0, 600: 0, 14 * HOURS + 59: 0, 15 * HOURS: 1, 15 * HOURS + 1: 0}),
-        (90, [0, 1, 2, 60], {91: 0, 93: 2}),  # no longer than the setting
-        (10, [0], {59: 0, 61: 1}),  # one or two turns wait longer
-    ],
-)
+@pytest.mark.parametrize(("wait", "turns", "rounds"), [
+    # Neither silence nor the end of a session is a reason to call: midnight is.
+    (1440, [0], {6: 0, 60: 0, 600: 0, 14 * HOURS + 59: 0, 15 * HOURS: 1, 15 * HOURS + 1: 0}),
+    (90, [0, 1, 2, 60], {91: 0, 93: 2}),  # no longer than the setting
+    (10, [0], {59: 0, 61: 1}),  # one or two turns wait longer
+])  # fmt: skip
 def test_segments_wait(stage: SummaryStage, wait: int, turns: list[int], rounds: dict[int, int]) -> None:
     stage.change(wait_minutes=wait)
     for minute in turns:
