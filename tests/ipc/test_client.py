@@ -92,7 +92,7 @@ def reply_bytes(data):
     return script
 
 
-def test_a_malformed_reply_is_broken(home):
+def test_malformed_replies_and_errors(home):
     for script in (
         lambda connection: None, reply_bytes(b""), reply_bytes(b"\0\0"), reply_bytes(b"\0\0\0\x10{}"),
         reply_bytes(b"\xff\xff\xff\xff"), reply_bytes((client.MAX_REPLY_BYTES + 1).to_bytes(4, "big")),
@@ -103,9 +103,6 @@ def test_a_malformed_reply_is_broken(home):
     ):  # fmt: skip
         with scripted(home, script):
             assert reason_of(home) == "broken"
-
-
-def test_an_error_is_raised_with_its_kind(home):
     no = reply(error={"kind": "failed", "message": "no such day"})
     with scripted(home, no), pytest.raises(client.RequestRefused) as caught:
         ask(home)

@@ -308,16 +308,13 @@ def test_an_event_of_a_newer_memkit_waits_for_it(home: Home, schema: object) -> 
     assert "error" not in json.loads(path.read_text())
 
 
-def test_an_invalid_count_of_attempts(home: Home) -> None:
+def test_work_and_an_invalid_count_of_attempts(home: Home) -> None:
     for attempts in ("many", None, [], 1.5):
         spool.put(home, {"event": "Stop", "number": 1, "attempts": attempts})
         assert spool.retry_later(home, take(home), "no", 0.0)
         item = take(home, 1e12)
         assert item.record["attempts"] == 1
         spool.done(home, item)
-
-
-def test_work_is_what_waits_and_what_a_killed_worker_left(home: Home) -> None:
     assert spool.work(home) == []
     names = [spool.put(home, {"event": "Stop"}) for _ in range(2)]
     assert spool.work(home) == names

@@ -105,7 +105,7 @@ def test_failures(
     assert error.retry_after == (3000 if kind is RateLimitedError else None)
 
 
-def test_timeout(api: MessagesApi) -> None:
+def test_no_answer_in_time_and_no_connection(api: MessagesApi) -> None:
     is_over = threading.Event()
 
     def wait(request: Request) -> Reply:
@@ -120,10 +120,7 @@ def test_timeout(api: MessagesApi) -> None:
         assert len(api.requests) == 1
     finally:
         is_over.set()
-
-
-def test_no_connection_costs_nothing(api: MessagesApi) -> None:
-    """The SDK brings its own copy of httpx, whose errors are of other classes."""
+    # The SDK brings its own copy of httpx, whose errors are of other classes.
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     with pytest.raises(UnavailableError, match="cannot be reached") as raised:

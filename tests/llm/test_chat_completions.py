@@ -127,7 +127,7 @@ def test_retry_after(server: ChatServer) -> None:
     assert failed(server, Answer({}, 503, {"retry-after": "soon"})).retry_after is None
 
 
-def test_timeout(server: ChatServer) -> None:
+def test_no_answer_in_time_and_no_connection(server: ChatServer) -> None:
     is_over = threading.Event()
 
     def wait(received: Received) -> Answer:
@@ -142,9 +142,6 @@ def test_timeout(server: ChatServer) -> None:
         assert len(server.requests) == 1
     finally:
         is_over.set()
-
-
-def test_no_connection_costs_nothing(server: ChatServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://someone:{KEY}@127.0.0.1:{closed.getsockname()[1]}/v1"
     found = failed(server, CALL, url=url)

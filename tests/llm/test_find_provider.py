@@ -70,15 +70,6 @@ def test_auto_hands_no_key_of_a_shell_to_claude(tmp_path: Path) -> None:
     assert seen & shell.keys() == {"CLAUDE_CONFIG_DIR"}
 
 
-def test_by_name(tmp_path: Path) -> None:
-    put_program(tmp_path / "bin" / "claude")
-    keys = {"OPENAI_API_KEY": "sk-1", "GOOGLE_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-1"}
-    defaults = {"openai": "gpt-5.4-mini", "ollama": "llama3.2", "claude-cli": "haiku"}
-    found = {name: find(name, tmp_path, **keys) for name in defaults}
-    assert {one.name: one.model for one in found.values()} == defaults
-    assert find("google", tmp_path, model="gemini-2.5-pro", **keys).model == "gemini-2.5-pro"
-
-
 def test_keys_in_the_settings(tmp_path: Path) -> None:
     """A variable wins, under any of its names; a program gets no key of the settings."""
     (tmp_path / "memkit").mkdir()
@@ -97,13 +88,19 @@ def test_keys_in_the_settings(tmp_path: Path) -> None:
     assert isinstance(found, ClaudeCliProvider) and "own" not in found._environ.values()
 
 
-def test_missing_key_or_program(tmp_path: Path) -> None:
+def test_by_name(tmp_path: Path) -> None:
     for name, missing in {
         "anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY or GOOGLE_API_KEY",
         "claude-cli": "the program `claude` is not found",
     }.items():
         with pytest.raises(NotConfiguredError, match=missing):
             find(name, tmp_path)
+    put_program(tmp_path / "bin" / "claude")
+    keys = {"OPENAI_API_KEY": "sk-1", "GOOGLE_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-1"}
+    defaults = {"openai": "gpt-5.4-mini", "ollama": "llama3.2", "claude-cli": "haiku"}
+    found = {name: find(name, tmp_path, **keys) for name in defaults}
+    assert {one.name: one.model for one in found.values()} == defaults
+    assert find("google", tmp_path, model="gemini-2.5-pro", **keys).model == "gemini-2.5-pro"
 
 
 @pytest.mark.parametrize(("program", "said"), [

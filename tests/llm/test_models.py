@@ -70,8 +70,8 @@ def test_end(provider: str, model: str, day: date | None) -> None:
     assert end_of(provider, model, "https://proxy.example/v1") is None
 
 
-def test_default_models_do_not_end_soon_and_have_a_price() -> None:
-    """Within a year after the last look at the vendors' lists."""
+def test_default_models_and_the_table() -> None:
+    # Within a year after the last look at the vendors' lists.
     chosen = [("anthropic", DEFAULT_MODEL)] + [(one.name, one.model) for one in SERVICES.values()]
     assert all(price(*one, BOTH) is not None for one in chosen)
     for name in get_args(get_type_hints(EmbeddingSettings, include_extras=True)["provider"])[0].__args__:
@@ -79,10 +79,7 @@ def test_default_models_do_not_end_soon_and_have_a_price() -> None:
     for provider, model in chosen:
         day = end_of(provider, model)
         assert day is None or day > _table()["as_of"] + timedelta(days=365)
-
-
-def test_table() -> None:
-    """Every entry names a known provider, and costs at least as much to write as to read."""
+    # Every entry names a known provider, and costs at least as much to write as to read.
     assert _table()["as_of"] > date(2026, 1, 1)
     (names, _) = get_args(get_type_hints(SummarizeSettings, include_extras=True)["provider"])
     for provider, table in _table().items():

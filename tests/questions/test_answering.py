@@ -271,7 +271,6 @@ def test_long_periods_are_limited(tmp_path: Path) -> None:
 
 
 def test_answers_travel_and_become_json(past: Memory) -> None:
-    # From the service to its client, with all their parts.
     for query in ("last week", "gateway last week", "ERR_404 last week", "what is left open"):
         answer = ask(past, query)
         assert msgspec.convert(msgspec.to_builtins(answer), Answer) == answer
@@ -285,9 +284,6 @@ def test_answers_travel_and_become_json(past: Memory) -> None:
     assert len(value["overview"].sessions) == 6
     assert "period" not in ask(past, "gateway").as_dict()
     assert ask(past, "ERR_404 last week").as_dict()["outside_period"] is True
-
-
-def test_ordinary_searches_are_as_before(past: Memory) -> None:
     request = SearchRequest("which port does the staging gateway use", today=TODAY)
     assert understand(request, TODAY).request == request
     plain = past.searcher(mode="lexical").answer(request)

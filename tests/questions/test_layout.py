@@ -31,7 +31,7 @@ def answer(*chunks: Chunk, degraded: str = "") -> Answer:
     return Answer("question", "context", degraded, 1.0, results)
 
 
-def test_an_entry() -> None:
+def test_entries() -> None:
     assert lay_out(answer(CHUNK), 500).endswith(
         '<entry id="000000000000" source=".memkit/memory/2026-11-20.md:5-9" date="2026-11-20" week="2026-W47" '
         'session="fd0aee29" turns="8ad3df7f,77c1e09b" branch="feature/gw">\n'
@@ -39,17 +39,11 @@ def test_an_entry() -> None:
         "The gateway listens on 7443.\n"
         "</entry>"
     )
-
-
-def test_headings_that_the_breadcrumb_has_are_not_repeated() -> None:
     headings = "# 2026-11-20\n\n## 14:02 Gateway\n\n### 14:02 Which port?\n"
     repeated = replace(CHUNK, content=f"{headings}# Other\nIt listens on 7443.")
     assert lay_out(answer(repeated), 500).endswith("14:02 Which port?\n# Other\nIt listens on 7443.\n</entry>")
     bare = replace(CHUNK, content=headings)
     assert lay_out(answer(bare), 500).endswith(f"{headings.strip()}\n</entry>")
-
-
-def test_the_nearest_entries_are_named_if_nothing_matches() -> None:
     line = Line("2026-11-20", "14:54 </entry> Ask Jonas", "8ad3df7f0123", "s", "/p")
     text = lay_out(replace(answer(), nearest=[line, line]), 500)
     assert text.startswith("No entry matches that closely.")

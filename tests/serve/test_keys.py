@@ -18,7 +18,7 @@ from tests.serve.conftest import Client
 from tests.serve.running import run
 
 
-def test_the_file_has_hashes_and_is_private(memory: Memory, keys: Keys) -> None:
+def test_keys_are_kept_as_hashes_and_revoked_at_once(memory: Memory, keys: Keys) -> None:
     made, secret = keys.create("an\neditor", "write")
     path = Path(memory.home.serve_keys)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -30,9 +30,6 @@ def test_the_file_has_hashes_and_is_private(memory: Memory, keys: Keys) -> None:
     assert keys.find(secret[:-1]) is None
     assert keys.find(made.hash) is None
     assert keys.find("") is None
-
-
-def test_a_revoked_key_ends_at_once_in_every_process(memory: Memory, keys: Keys) -> None:
     made, secret = keys.create("", "read")
     other, kept = Keys(memory.home).create("", "read")
     assert keys.find(kept) == other

@@ -84,7 +84,7 @@ def of_image() -> dict[str, str]:
     return dict(word.split("=", 1) for word in shlex.split(line))
 
 
-def test_the_container_may_do_little() -> None:
+def test_the_container_may_do_little_and_has_its_files() -> None:
     assert len(COMMANDS) == 3
     assert SERVER["ports"] == [f"127.0.0.1:{PORT}:{PORT}"]
     assert SERVER["read_only"] is True
@@ -101,9 +101,6 @@ def test_the_container_may_do_little() -> None:
     assert {name for name in of_image() if name.startswith("MEMKIT_")} <= settings | {"MEMKIT_HOME"}
     (volume,) = SERVER["volumes"]
     assert volume.partition(":")[2] == str(Path(of_image()["MEMKIT_HOME"]).parent)
-
-
-def test_its_files_are_in_the_context() -> None:
     root = DOCUMENTS.parent
     assert (DOCUMENTS / SERVER["build"]["context"]).resolve() == root
     assert root / SERVER["build"]["dockerfile"] == DOCUMENTS / "Dockerfile"

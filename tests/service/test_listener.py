@@ -83,7 +83,7 @@ def test_a_notification_has_no_deadline_and_needs_no_listener(home):
     assert (seen[0].operation, seen[0].arguments) == ("look", {"a": 1})
 
 
-def test_fields_of_the_wrong_type(home):
+def test_fields_of_the_wrong_type_and_other_versions(home):
     with serving(home) as server:
         for changes in (
             {"id": None}, {"id": 1}, {"id": "x" * 65}, {"operation": None}, {"operation": ["echo"]}, {"arguments": None},
@@ -93,10 +93,7 @@ def test_fields_of_the_wrong_type(home):
             assert reply["error"]["kind"] == "malformed", changes
             assert reply["id"] == ("" if "id" in changes else "1")
         assert server.listener.requests == 0
-
-
-def test_versions(home):
-    """Another one is refused, but a client that is older and speaks the same protocol is answered."""
+    # Another one is refused, but a client that is older and speaks the same protocol is answered.
     with serving(home):
         for changes in (
             {"version": "99.0.0"}, {"version": None}, {"version": "9" * 999}, {"protocol": 2}, {"protocol": "1"},

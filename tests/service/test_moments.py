@@ -59,9 +59,6 @@ def test_a_failure_once_in_a_session(running: RunningService) -> None:
 
     wait_until(lambda: first("f1") not in told, "the older turn that met it, too")
     assert first("f2") in told
-
-
-def test_other_failures_get_nothing(running: RunningService) -> None:
     for event in (
         {"is_interrupt": True}, {"tool_name": "Read", "tool_input": {"file_path": "/x"}}, {"error": "Exit code 1"},
         {"error": None}, {"tool_input": "pytest -q"}, {"tool_input": {"command": "memkit search pytest"}},

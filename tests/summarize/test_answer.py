@@ -98,7 +98,7 @@ def test_the_segment_of_a_bullet() -> None:
     assert texts(alone) == {0: []}
 
 
-def test_turns_in_any_spelling() -> None:
+def test_turns_and_kinds_in_any_spelling() -> None:
     for turns, wanted in (
         ([1, 2], ("t1", "t2")), (["1", "2"], ("t1", "t2")), ("1, 2", ("t1", "t2")), ("turns 1 and 2", ("t1", "t2")),
         (1, ("t1",)), (2.0, ("t2",)), ([99, 2, 2], ("t2",)), ("#1", ("t1",)),
@@ -106,9 +106,6 @@ def test_turns_in_any_spelling() -> None:
         assert [one.turns for one in read({"text": "It is.", "kind": "finding", "turns": turns})] == [wanted], turns
     for turns in ([], [99], "none", [True], 1.5, "1234567", [[1]], {"1": 1}, None, 10**400, "1" * 5000):
         assert read({"text": "It is.", "kind": "finding", "turns": turns}) == []
-
-
-def test_kinds_in_any_spelling() -> None:
     spelled = {"Finding": "finding", " DECISION ": "decision", "Decided": "decision", "changes": "change"}
     others = dict.fromkeys(("opinion", "", None, 7), "finding")
     for kind, wanted in {**{kind: kind for kind in KINDS}, **spelled, **others}.items():

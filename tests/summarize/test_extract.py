@@ -51,6 +51,11 @@ def test_files_come_with_the_most_edited_first() -> None:
         name="t2",
     )  # fmt: skip
     assert lines_of(one, two) == ["Edited: b.py ×2, a.py"]
+    refused = "The user doesn't want to proceed with this tool use."
+    calls = [bash("ls /none", "ls: no such file", failed=True), bash("rm -r build", refused, failed=True)]
+    assert lines_of(turn("x", "", *calls)) == []
+    praise = "🎉 **SUCCESS! All 12 tests pass!** 🚀\n\nPerfect! Everything is production ready."
+    assert lines_of(turn("Run the tests", praise), is_followed=False) == []
 
 
 def test_a_failed_command_says_what_followed() -> None:
@@ -71,14 +76,6 @@ def test_a_failed_command_says_what_followed() -> None:
         'Failed: `git commit -m "A"`: error: lint; then `git commit --no-verify -m "A"` passed',
         "Committed: A",
     ]
-
-
-def test_what_is_left_out() -> None:
-    refused = "The user doesn't want to proceed with this tool use."
-    calls = [bash("ls /none", "ls: no such file", failed=True), bash("rm -r build", refused, failed=True)]
-    assert lines_of(turn("x", "", *calls)) == []
-    praise = "🎉 **SUCCESS! All 12 tests pass!** 🚀\n\nPerfect! Everything is production ready."
-    assert lines_of(turn("Run the tests", praise), is_followed=False) == []
 
 
 @pytest.mark.parametrize(("command", "outcome", "line"), [
@@ -180,15 +177,12 @@ def test_a_title_without_a_subject_gets_one(branch: str, calls: list[Call], titl
     assert make_extract(turns, redact, is_followed=True).title == title
 
 
-def test_a_line_rests_on_the_turns_that_it_names_only() -> None:
-    """Otherwise a file's name would outlive its forgotten turn."""
+def test_a_line_rests_on_the_turns_that_it_names_only_and_hides_secrets() -> None:
+    # Otherwise a file's name would outlive its forgotten turn.
     turns = [turn("x", "", Call("Edit", f"f{n}.py", "", False), name=f"t{n}") for n in range(MAX_TURNS + 3)]
     (line,) = make_extract(turns, redact, is_followed=True).lines
     assert f"and {MAX_TURNS - 6} more" in line
     assert line.count(",t") == MAX_TURNS - 1
-
-
-def test_a_secret_that_joining_completes_is_redacted() -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     calls = [bash(f"curl -H 'x: {key}' https://x.example", f"error: {key}", failed=True)] * 2
     made = make_extract([turn(f"Let's use {key} instead.", "", *calls)], redact, is_followed=True)

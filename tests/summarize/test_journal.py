@@ -72,7 +72,7 @@ def test_every_turn_once_and_no_bullet_twice(made: list[tuple[str, int, str, int
     assert sorted(t.section.pairs["turn"] for s in again.sessions() for t in turns_of(again, s)) == sorted(added)
 
 
-def test_without_bullets_the_mark_alone_is_set() -> None:
+def test_marks_of_summaries() -> None:
     content = day_of([(0, "a", "t1")])
     before = content.render()
     assert not summarize(content, ["gone"], ["- x"])
@@ -80,9 +80,6 @@ def test_without_bullets_the_mark_alone_is_set() -> None:
     assert summarize(content, ["t1"], [])
     assert content.render() == before.replace("session:a ", "session:a summary:t1 ")
     assert all(turn.is_summarized for turn in turns_of(content, "a"))
-
-
-def test_removing_a_summarized_turn_causes_no_second_summary() -> None:
     content = day_of([(0, "a", "t1"), (5, "a", "t2")])
     summarize(content, ["t1", "t2"], ["- Found: it. <!-- grip:g1 turns:t1 -->"])
     text = content.render()

@@ -114,7 +114,7 @@ def test_a_pause_before_a_resumed_session_is_a_pause(tmp_path: Path) -> None:
     assert [len(one.segment.turns) for one in found] == [1, 1]
 
 
-def test_the_context_is_what_was_said_just_before() -> None:
+def test_the_context_and_when_a_segment_is_closed() -> None:
     turns = [turn(1, 0, tokens=1900), turn(2, 1, tokens=1900), turn(3, 2, tokens=300)]
     first, second = cut("s", "2026-11-20", turns, [], SummarizeSettings())
     assert first.context == ""
@@ -123,9 +123,6 @@ def test_the_context_is_what_was_said_just_before() -> None:
     assert 0 < estimate_tokens(second.context) <= 501
     after_pause = cut("s", "2026-11-20", [turn(1, 0), turn(2, 60)], [], SummarizeSettings())[1]
     assert after_pause.context == ""
-
-
-def test_when_the_last_segment_is_closed() -> None:
     segment = Segment("s", "2026-11-20", (turn(1, 0),))
     for minutes, is_live, is_closed in (
         (0, True, False), (30, True, False), (31, True, True), (0, False, True), (24 * 60, True, True),

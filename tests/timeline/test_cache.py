@@ -73,20 +73,17 @@ def test_files_are_private_and_go_with_their_day(memory: Memory) -> None:
     assert "2025-03.json" not in {path.name for path in shards(memory)}
 
 
-def test_both_files_of_a_day_are_one_node(memory: Memory) -> None:
-    memory.write("2026-11-20.local.md", day("2026-11-20", ("Private?", "Yes."), session="5e55000f"))
-    node = timeline_of(memory).node("2026-11-20")
-    assert (node.summary.days, node.summary.turns, len(node.summary.sessions)) == (1, 2, 2)
-    assert timeline_of(memory).node("2026-11").summary.days == 3
-
-
-def test_a_day_that_cannot_be_read_is_reported_and_tried_again(memory: Memory) -> None:
+def test_days_of_two_files_and_unreadable_ones(memory: Memory) -> None:
     path = memory.path("2026-11-19.md")
     text = path.read_bytes()
     os.truncate(path, 65 * 1024 * 1024)
     assert timeline_of(memory).node("2026-11").summary.days == 2
     assert "larger than" in memory.said[-1]
     path.write_bytes(text)
+    assert timeline_of(memory).node("2026-11").summary.days == 3
+    memory.write("2026-11-20.local.md", day("2026-11-20", ("Private?", "Yes."), session="5e55000f"))
+    node = timeline_of(memory).node("2026-11-20")
+    assert (node.summary.days, node.summary.turns, len(node.summary.sessions)) == (1, 2, 2)
     assert timeline_of(memory).node("2026-11").summary.days == 3
 
 

@@ -286,14 +286,11 @@ def test_any_text_is_a_node_or_none(name: str) -> None:
 # The words that set a stretch of time apart
 
 
-def test_words_that_name_a_subject() -> None:
+def test_words_that_name_a_subject_and_tell_a_time() -> None:
     found = words_of("Please fix the Gateway: src/app.py, PolicyController, ERR_404 (again!) and 12 tests, a --flag.")
     assert found == {"gateway", "src/app.py", "PolicyController", "ERR_404", "flag"}
     assert words_of("x" * 41 + " --- 2026-11-20 7443 é") == set()
     assert {"請求", "求書"} <= words_of("請求書を直す")
-
-
-def test_what_is_frequent_here_and_rare_elsewhere_comes_first() -> None:
     november = Counter({"gateway": 9, "deploy": 9, "typo": 2, "once": 1})
     everything = november + Counter({"deploy": 90, "typo": 40, "billing": 50})
     assert telling(november, 20, everything, 220, 5) == ["gateway"]

@@ -289,7 +289,7 @@ def test_new_members_change_no_id(clusters: list[frozenset[str]], new: list[int]
     assert match(grown, earlier).ids == list(earlier)
 
 
-def test_splits_and_merges() -> None:
+def test_splits_merges_and_what_disappears() -> None:
     whole = {"t0000000": frozenset("abcdefgh")}
     found = match([frozenset("abc"), frozenset("defgh")], whole)
     assert found.ids[1] == "t0000000" != found.ids[0]  # the larger part keeps the ID
@@ -303,9 +303,6 @@ def test_splits_and_merges() -> None:
     assert match([frozenset("abcdefgh")], earlier, {"small000"}).ids == ["small000"]
     large = {"small000": frozenset("abc"), "large000": frozenset("defghijklmnopqrstuvw")}
     assert match([frozenset("abcdefghijklmnopqrstuvw")], large, {"small000"}).ids == ["large000"]
-
-
-def test_what_disappeared_is_recorded_and_an_id_in_use_not_given_again() -> None:
     earlier = named([frozenset("abcdefgh")])
     (name,) = earlier
     assert match([frozenset("xyz")], earlier).changes == [Change("gone", name)]
