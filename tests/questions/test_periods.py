@@ -27,7 +27,6 @@ OCTOBER = "2026-10-01 to 2026-10-31"
 MARCH = "2026-03-01 to 2026-03-31"
 
 PERIODS = [
-    # English
     ("what did we do yesterday", YESTERDAY, "what did we do"),
     ("yesterday's work on the gateway", YESTERDAY, "work on the gateway"),
     ("what happened last night", YESTERDAY, "what happened"),
@@ -36,7 +35,6 @@ PERIODS = [
     ("which port did we choose last week?", LAST_WEEK, "which port did we choose?"),
     ("Last week: gateway timeouts", LAST_WEEK, "gateway timeouts"),
     ("what did we do the week before last", "2026-11-09 to 2026-11-15", "what did we do"),
-    ("this week", "2026-11-23 to 2026-11-29", ""),
     ("errors over the past two weeks", "2026-11-11 to 2026-11-25", "errors"),
     ("what did we fix in the past month", "2026-10-25 to 2026-11-25", "what did we fix"),
     ("what did we do monday", "2026-11-23", "what did we do"),
@@ -51,90 +49,27 @@ PERIODS = [
     ("was haben wir im Sommer 2025 gemacht", "2025-06-01 to 2025-08-31", "was haben wir gemacht"),
     ("été 2025 passerelle", "2025-06-01 to 2025-08-31", "passerelle"),
     ("2025年の夏は何をした", "2025-06-01 to 2025-08-31", "何をした"),
-    ("in March 2025", "2025-03-01 to 2025-03-31", ""),
-    ("last December", "2025-12-01 to 2025-12-31", ""),
     ("what did we do in May", "2026-05-01 to 2026-05-31", "what did we do"),
     ("what did we do on November 3rd", "2026-11-03", "what did we do"),
-    ("November 5, 2024", "2024-11-05", ""),
-    ("2026-11-20", "2026-11-20", ""),
-    ("from Friday to Wednesday", "2026-11-20 to 2026-11-25", ""),
     ("what did we do between 2026-11-01 and 2026-11-10", "2026-11-01 to 2026-11-10", "what did we do"),
     ("what did we do before last week", "all days until 2026-11-15", "what did we do"),
-    ("over the weekend", "2026-11-21 to 2026-11-22", ""),
     ("what did we do in the week of November 4", "2026-11-02 to 2026-11-08", "what did we do"),
-    # German
-    ("gestern", YESTERDAY, ""),
     ("was haben wir vorgestern am Gateway geändert", "2026-11-23", "was haben wir am Gateway geändert"),
-    ("letzten Freitag", "2026-11-20", ""),
-    ("seit Freitag", "2026-11-20 to 2026-11-25", ""),
-    ("im letzten Monat", OCTOBER, ""),
     ("was war Ende des letzten Monats", "2026-10-21 to 2026-10-31", "was war"),
-    ("am 3. November", "2026-11-03", ""),
-    ("am 3.11.2025", "2025-11-03", ""),
-    ("in den letzten drei Tagen", "2026-11-22 to 2026-11-25", ""),
-    # French
-    ("hier", YESTERDAY, ""),
     ("la décision d'hier sur le port", YESTERDAY, "la décision sur le port"),
     ("qu'est-ce qu'on a décidé la semaine dernière", LAST_WEEK, "qu'est-ce qu'on a décidé"),
-    ("la semaine derniere", LAST_WEEK, ""),
-    ("il y a deux semaines", "2026-11-09 to 2026-11-15", ""),
-    ("avant-hier", "2026-11-23", ""),
-    ("lundi dernier", "2026-11-23", ""),
-    ("depuis vendredi", "2026-11-20 to 2026-11-25", ""),
-    ("le mois dernier", OCTOBER, ""),
-    ("les trois derniers jours", "2026-11-22 to 2026-11-25", ""),
-    ("qu'a-t-on fait aujourd'hui", "2026-11-25", "qu'a-t-on fait"),
-    # Spanish
-    ("ayer", YESTERDAY, ""),
-    ("hace dos semanas", "2026-11-09 to 2026-11-15", ""),
-    ("anteayer", "2026-11-23", ""),
-    ("desde el viernes", "2026-11-20 to 2026-11-25", ""),
-    ("el mes pasado", OCTOBER, ""),
-    ("los últimos tres días", "2026-11-22 to 2026-11-25", ""),
-    # Chinese
-    ("昨天", YESTERDAY, ""),
-    ("昨天我们做了什么？", YESTERDAY, "我们做了什么?"),
-    ("前天", "2026-11-23", ""),
-    ("上个星期我们决定了什么", LAST_WEEK, "我们决定了什么"),
-    ("上上周", "2026-11-09 to 2026-11-15", ""),
-    ("两周前", "2026-11-09 to 2026-11-15", ""),
-    ("上周一", "2026-11-16", ""),
-    ("上个月", OCTOBER, ""),
-    ("从周五到周一", "2026-11-20 to 2026-11-23", ""),
-    ("周五以来", "2026-11-20 to 2026-11-25", ""),
-    ("2025年3月", "2025-03-01 to 2025-03-31", ""),
-    ("最近三天", "2026-11-22 to 2026-11-25", ""),
-    ("今天做了什么", "2026-11-25", "做了什么"),
-    # Japanese
-    ("昨日", YESTERDAY, ""),
-    ("一昨日", "2026-11-23", ""),
-    ("2週間前", "2026-11-09 to 2026-11-15", ""),
-    ("3日前", "2026-11-22", ""),
-    ("先週の金曜日", "2026-11-20", ""),
-    ("金曜日から", "2026-11-20 to 2026-11-25", ""),
-    ("先月", OCTOBER, ""),
-    ("過去3日間", "2026-11-22 to 2026-11-25", ""),
-]
+    ("qu'a-t-on fait aujourd'hui", "2026-11-25", "qu'a-t-on fait"), ("昨天我们做了什么？", YESTERDAY, "我们做了什么?"),
+    ("上个星期我们决定了什么", LAST_WEEK, "我们决定了什么"), ("今天做了什么", "2026-11-25", "做了什么"),
+]  # fmt: skip
 
 NARROWED = [
     ("what did we do last year in March", "2025-03-01 to 2025-03-31", "what did we do"),
     ("in March, what did we do last year", "2025-03-01 to 2025-03-31", "what did we do"),
-    ("in week 46 last year", "2025-11-10 to 2025-11-16", ""), ("去年3月", "2025-03-01 to 2025-03-31", ""),
-    ("on Monday in the last 3 days", "2026-11-23", ""),
-    ("since Monday, until yesterday", "2026-11-23 to 2026-11-24", ""),
-    ("yesterday and today", "2026-11-24 to 2026-11-25", ""),
-    ("from March to last week", "2026-03-01 to 2026-11-22", ""),
-    ("last year and last week", "2025-01-01 to 2026-11-22", ""),
     ("march of the penguins last year", "2025-01-01 to 2025-12-31", "march of the penguins"),
-]  # fmt: skip
+]
 """Phrases that narrow each other, and joined ones, which reach over all of them."""
 
 HINTED = [
-    ("la semaine précédente", LAST_WEEK, ""),
-    ("am Wochenende", "2026-11-21 to 2026-11-22", ""),
-    ("en setiembre", "2026-09-01 to 2026-09-30", ""),
-    ("金曜", "2026-11-20", ""),
-    # Words around a period
     ("what did we do only last week", LAST_WEEK, "what did we do only"),
     ("what did we do the day after yesterday", "2026-11-25", "what did we do"),
 ]
@@ -143,65 +78,102 @@ HINTED = [
 RANGES = [
     ("from 20 to 24 July, which tests broke?", "2026-07-20 to 2026-07-24", "which tests broke?"),
     ("which decisions did we make Oct 12-18?", "2026-10-12 to 2026-10-18", "which decisions did we make?"),
-    ("October 12 – 18, 2025", "2025-10-12 to 2025-10-18", ""),
-    ("between the 28th of October and the 3rd of November", "2026-10-28 to 2026-11-03", ""),
-    ("from the 28th to 3 November", "2026-10-28 to 2026-11-03", ""),
-    ("last week from Monday to Wednesday", "2026-11-16 to 2026-11-18", ""),
-    ("from November 2024 to February", "2024-11-01 to 2025-02-28", ""),
-    ("from December to February", "2025-12-01 to 2026-02-28", ""),
-    ("from October until now", "2026-10-01 to 2026-11-25", ""),
-    ("weeks 45 to 47 of 2025", "2025-11-03 to 2025-11-23", ""),
-    ("between Q1 and Q2 2025", "2025-01-01 to 2025-06-30", ""),
     ("what did we do in September or October", "2026-09-01 to 2026-10-31", "what did we do"),
-    ("vom 3.-9. November 2025", "2025-11-03 to 2025-11-09", ""),
-    ("von Montag bis Mittwoch letzter Woche", "2026-11-16 to 2026-11-18", ""),
-    ("KW 45 bis 47", "2026-11-02 to 2026-11-22", ""), ("du 3 au 9 novembre", "2026-11-03 to 2026-11-09", ""),
-    ("entre le 28 octobre et le 3 novembre", "2026-10-28 to 2026-11-03", ""),
     ("qu'a-t-on fait du 3 au 9", "2026-11-03 to 2026-11-09", "qu'a-t-on fait"),
-    ("d'octobre à décembre 2025", "2025-10-01 to 2025-12-31", ""),
-    ("del 3 al 9 de noviembre", "2026-11-03 to 2026-11-09", ""),
-    ("de lunes a miércoles de la semana pasada", "2026-11-16 to 2026-11-18", ""),
-    ("desde octubre hasta ahora", "2026-10-01 to 2026-11-25", ""),
-]  # fmt: skip
+]
 """What has no month or year has that of the other end, or is the latest one."""
 
-PARTS = [
-    ("late in February", "2026-02-21 to 2026-02-28", ""),
-    ("since the start of the month", "2026-11-01 to 2026-11-25", ""),
-    ("the second half of last year", "2025-07-01 to 2025-12-31", ""),
-    ("the first two weeks of October", "2026-10-01 to 2026-10-14", ""),
-    ("the last three days of October", "2026-10-29 to 2026-10-31", ""),
-    ("the last weekend in September", "2026-09-26 to 2026-09-27", ""),
-    ("from mid-September to early October", "2026-09-11 to 2026-10-10", ""),
-    ("Anfang Oktober", "2026-10-01 to 2026-10-10", ""), ("seit Jahresbeginn", "2026-01-01 to 2026-11-25", ""),
-    ("in der ersten Oktoberwoche", "2026-10-01 to 2026-10-07", ""),
-    ("fin septembre", "2026-09-21 to 2026-09-30", ""),
-    ("depuis le début de l'année", "2026-01-01 to 2026-11-25", ""),
-    ("les trois premiers jours de novembre", "2026-11-01 to 2026-11-03", ""),
-    ("a mediados de octubre", "2026-10-11 to 2026-10-20", ""),
-    ("la primera quincena de octubre", "2026-10-01 to 2026-10-15", ""),
-]
-"""Parts of a month, week, quarter, season, or year."""
-
 POINTS = [
-    ("last quarter", "2026-07-01 to 2026-09-30", ""),
-    ("the last quarter of 2025", "2025-10-01 to 2025-12-31", ""),
-    ("im ersten Halbjahr", "2026-01-01 to 2026-06-30", ""),
-    ("au troisième trimestre 2025", "2025-07-01 to 2025-09-30", ""),
-    ("el primer semestre de 2025", "2025-01-01 to 2025-06-30", ""),
-    ("the 12th of last month", "2026-10-12", ""), ("on Tuesday the 10th", "2026-11-10", ""),
-    ("le vendredi 13", "2026-11-13", ""), ("this time last year", "2025-11-25", ""),
-    ("heute vor einem Jahr", "2025-11-25", ""), ("l'an dernier à la même époque", "2025-11-25", ""),
-    ("por estas fechas el año pasado", "2025-11-25", ""), ("the night before last", "2026-11-23", ""),
-    ("the weekend before last", "2026-11-14 to 2026-11-15", ""),
-    ("a fortnight ago", "2026-11-09 to 2026-11-15", ""), ("half a year ago", "2026-05-01 to 2026-05-31", ""),
-    ("from last Monday on", "2026-11-23 to 2026-11-25", ""),
     ("sessions in the week of the 12th", "2026-11-09 to 2026-11-15", "sessions"),
-    ("seit zwei Wochen", "2026-11-11 to 2026-11-25", ""),
-    ("desde hace tres días", "2026-11-22 to 2026-11-25", ""),
     ("what happened before October", "all days until 2026-09-30", "what happened"),
     ("was haben wir 2025 alles umgebaut", "2025-01-01 to 2025-12-31", "was haben wir alles umgebaut"),
-]  # fmt: skip
+]
+
+ALONE = {
+    "2024-11-01 to 2025-02-28": ["from November 2024 to February"],
+    "2024-11-05": ["November 5, 2024"],
+    "2025-01-01 to 2025-06-30": ["between Q1 and Q2 2025", "el primer semestre de 2025"],
+    "2025-01-01 to 2026-11-22": ["last year and last week"],
+    "2025-03-01 to 2025-03-31": ["in March 2025", "2025年3月", "去年3月"],
+    "2025-07-01 to 2025-09-30": ["au troisième trimestre 2025"],
+    "2025-07-01 to 2025-12-31": ["the second half of last year"],
+    "2025-10-01 to 2025-12-31": ["d'octobre à décembre 2025", "the last quarter of 2025"],
+    "2025-10-12 to 2025-10-18": ["October 12 – 18, 2025"],
+    "2025-11-03": ["am 3.11.2025"],
+    "2025-11-03 to 2025-11-09": ["vom 3.-9. November 2025"],
+    "2025-11-03 to 2025-11-23": ["weeks 45 to 47 of 2025"],
+    "2025-11-10 to 2025-11-16": ["in week 46 last year"],
+    "2025-11-25": [
+        "this time last year", "heute vor einem Jahr", "l'an dernier à la même époque",
+        "por estas fechas el año pasado",
+    ],
+    "2025-12-01 to 2025-12-31": ["last December"],
+    "2025-12-01 to 2026-02-28": ["from December to February"],
+    "2026-01-01 to 2026-06-30": ["im ersten Halbjahr"],
+    "2026-01-01 to 2026-11-25": ["seit Jahresbeginn", "depuis le début de l'année"],
+    "2026-02-21 to 2026-02-28": ["late in February"],
+    "2026-03-01 to 2026-11-22": ["from March to last week"],
+    "2026-05-01 to 2026-05-31": ["half a year ago"],
+    "2026-07-01 to 2026-09-30": ["last quarter"],
+    "2026-09-01 to 2026-09-30": ["en setiembre"],
+    "2026-09-11 to 2026-10-10": ["from mid-September to early October"],
+    "2026-09-21 to 2026-09-30": ["fin septembre"],
+    "2026-09-26 to 2026-09-27": ["the last weekend in September"],
+    "2026-10-01 to 2026-10-07": ["in der ersten Oktoberwoche"],
+    "2026-10-01 to 2026-10-10": ["Anfang Oktober"],
+    "2026-10-01 to 2026-10-14": ["the first two weeks of October"],
+    "2026-10-01 to 2026-10-15": ["la primera quincena de octubre"],
+    "2026-10-01 to 2026-10-31": ["im letzten Monat", "le mois dernier", "el mes pasado", "上个月", "先月"],
+    "2026-10-01 to 2026-11-25": ["from October until now", "desde octubre hasta ahora"],
+    "2026-10-11 to 2026-10-20": ["a mediados de octubre"],
+    "2026-10-12": ["the 12th of last month"],
+    "2026-10-28 to 2026-11-03": [
+        "between the 28th of October and the 3rd of November", "from the 28th to 3 November",
+        "entre le 28 octobre et le 3 novembre",
+    ],
+    "2026-10-29 to 2026-10-31": ["the last three days of October"],
+    "2026-11-01 to 2026-11-03": ["les trois premiers jours de novembre"],
+    "2026-11-01 to 2026-11-25": ["since the start of the month"],
+    "2026-11-02 to 2026-11-22": ["KW 45 bis 47"],
+    "2026-11-03": ["am 3. November"],
+    "2026-11-03 to 2026-11-09": ["du 3 au 9 novembre", "del 3 al 9 de noviembre"],
+    "2026-11-09 to 2026-11-15": [
+        "il y a deux semaines", "hace dos semanas", "上上周", "两周前", "2週間前", "a fortnight ago",
+    ],
+    "2026-11-10": ["on Tuesday the 10th"],
+    "2026-11-11 to 2026-11-25": ["seit zwei Wochen"],
+    "2026-11-13": ["le vendredi 13"],
+    "2026-11-14 to 2026-11-15": ["the weekend before last"],
+    "2026-11-16": ["上周一"],
+    "2026-11-16 to 2026-11-18": [
+        "last week from Monday to Wednesday", "von Montag bis Mittwoch letzter Woche",
+        "de lunes a miércoles de la semana pasada",
+    ],
+    "2026-11-16 to 2026-11-22": ["la semaine derniere", "la semaine précédente"],
+    "2026-11-20": ["2026-11-20", "letzten Freitag", "先週の金曜日", "金曜"],
+    "2026-11-20 to 2026-11-23": ["从周五到周一"],
+    "2026-11-20 to 2026-11-25": [
+        "from Friday to Wednesday", "seit Freitag", "depuis vendredi", "desde el viernes", "周五以来", "金曜日から",
+    ],
+    "2026-11-21 to 2026-11-22": ["over the weekend", "am Wochenende"],
+    "2026-11-22": ["3日前"],
+    "2026-11-22 to 2026-11-25": [
+        "in den letzten drei Tagen", "les trois derniers jours", "los últimos tres días", "最近三天", "過去3日間",
+        "desde hace tres días",
+    ],
+    "2026-11-23": [
+        "avant-hier", "lundi dernier", "anteayer", "前天", "一昨日", "on Monday in the last 3 days",
+        "the night before last",
+    ],
+    "2026-11-23 to 2026-11-24": ["since Monday, until yesterday"],
+    "2026-11-23 to 2026-11-25": ["from last Monday on"],
+    "2026-11-23 to 2026-11-29": ["this week"],
+    "2026-11-24": ["gestern", "hier", "ayer", "昨天", "昨日"],
+    "2026-11-24 to 2026-11-25": ["yesterday and today"],
+}  # fmt: skip
+"""Periods without other words, by their days: narrowed, joined, and once misread ones, ranges, and parts, too."""
+
+PERIODS_ALONE = [(text, days, "") for days, texts in ALONE.items() for text in texts]
 
 UNCLEAR = [
     "between the release and last Friday", "from Monday to the release",
@@ -239,7 +211,7 @@ NO_PERIODS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "days", "rest"), [*PERIODS, *NARROWED, *HINTED, *RANGES, *PARTS, *POINTS])
+@pytest.mark.parametrize(("text", "days", "rest"), [*PERIODS, *NARROWED, *HINTED, *RANGES, *POINTS, *PERIODS_ALONE])
 def test_a_period(text: str, days: str, rest: str) -> None:
     found = find_period(text, TODAY)
     assert (found.period.days, found.rest) == (days, rest)
