@@ -122,9 +122,10 @@ class SummaryStage:
     ) -> tuple[Turn, ArchivedTurn]:  # fmt: skip
         began = (START + timedelta(minutes=minutes)).astimezone()
         root = self.project.root
+        cwd = root if calls else ""
         turn = Turn(
             id=name or f"{len(self.turns()):08x}", session=session, prompt=text, answer=answer, time=began, start=0,
-            end=0, tools=list(calls), cwd=root,
+            end=0, tools=list(calls), cwd=cwd,
         )  # fmt: skip
         ended = began + timedelta(minutes=lasts)
         said = [Message("user", began, text, (), turn.id)]
@@ -136,7 +137,7 @@ class SummaryStage:
             said.append(Message("tool", ended, "", (ToolUse("Bash", {}, "ok"),), turn.id))
         said.append(Message("assistant", ended, answer, (), turn.id))
         return turn, ArchivedTurn(
-            id=turn.id, messages=tuple(said), time=began, finished=ended, project=root, cwd=root, compacted=compacted,
+            id=turn.id, messages=tuple(said), time=began, finished=ended, project=root, cwd=cwd, compacted=compacted,
         )  # fmt: skip
 
     def add(self, sessions: dict[str, list[tuple[Turn, ArchivedTurn]]], *, is_live: bool = True) -> None:
