@@ -55,12 +55,7 @@ class Lines:
         return self.add("assistant", [block])
 
     def result(self, call_id: str, output: str, *, is_error: bool = False, **fields: Any) -> Lines:
-        block = {
-            "type": "tool_result",
-            "tool_use_id": call_id,
-            "content": output,
-            "is_error": is_error,
-        }
+        block = {"type": "tool_result", "tool_use_id": call_id, "content": output, "is_error": is_error}
         return self.add("user", [block], **fields)
 
     def fork(self, session: str, prompt_id: str) -> Lines:

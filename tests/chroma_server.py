@@ -194,9 +194,7 @@ class Proxy:
     def _forward(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection(self.target, timeout=60)
         try:
-            connection.request(
-                handler.command, handler.path, body, {"content-type": "application/json"}
-            )
+            connection.request(handler.command, handler.path, body, {"content-type": "application/json"})
             answer = connection.getresponse()
             return answer.status, answer.read()
         except OSError:

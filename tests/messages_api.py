@@ -135,9 +135,7 @@ class Conversation:
     Tool results and the client's reminders are no prompts, so remembered text chooses nothing.
     """
 
-    def __init__(
-        self, turns: Mapping[str, Sequence[Reply]], otherwise: str = "Understood."
-    ) -> None:
+    def __init__(self, turns: Mapping[str, Sequence[Reply]], otherwise: str = "Understood.") -> None:
         self.turns = turns
         self.otherwise = otherwise
 
@@ -178,9 +176,7 @@ class MessagesApi:
         self._script_errors: list[Exception] = []
         self._arrived = threading.Condition()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.05,), daemon=True
-        )
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 
     @property

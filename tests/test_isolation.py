@@ -23,9 +23,7 @@ def test_every_hook_and_the_command_itself_start_isolated() -> None:
     manifest = json.loads((REPOSITORY / "hooks" / "hooks.json").read_text())["hooks"]
     entries = [e for groups in manifest.values() for group in groups for e in group["hooks"]]
     assert {(entry["command"], entry["args"][0]) for entry in entries} == {("python3", "-I")}
-    assert (REPOSITORY / "bin" / "memkit").read_text().splitlines()[1].split()[1:3] == [
-        '"python3"', '"-I"'
-    ]  # fmt: skip
+    assert (REPOSITORY / "bin" / "memkit").read_text().splitlines()[1].split()[1:3] == ['"python3"', '"-I"']
     assert "%memkit_python% -I" in (REPOSITORY / "bin" / "memkit.cmd").read_text()
 
 
@@ -100,15 +98,10 @@ def test_which_session_variables_count(tmp_path: Path) -> None:
     (project / ".git").mkdir()
     (tmp_path / "link").symlink_to(project)
     user = {
-        "PATH": str(outside),
-        "HOME": str(outside),
-        "MEMKIT_HOME": str(outside / "memory"),
-        "CLAUDE_CONFIG_DIR": str(outside),
-        "TMPDIR": str(outside),
-        "LANG": "C.UTF-8",
-        "LC_ALL": "C",
+        "PATH": str(outside), "HOME": str(outside), "MEMKIT_HOME": str(outside / "memory"),
+        "CLAUDE_CONFIG_DIR": str(outside), "TMPDIR": str(outside), "LANG": "C.UTF-8", "LC_ALL": "C",
         "MEMKIT_DISABLE": "1",
-    }
+    }  # fmt: skip
     marks = {"CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": str(project / "deep")}
     (project / "deep").mkdir()
     others = {
@@ -179,20 +172,15 @@ def test_a_hook_ignores_settings_in_session_variables(stage: Stage) -> None:  # 
     program.chmod(0o755)
     own = stage.root / "user"
     environment = {
-        "CLAUDECODE": "1",
-        "CLAUDE_PROJECT_DIR": str(stage.project),
-        "MEMKIT_PYTHON": str(program),
-        "MEMKIT_HOME": "./memory",
-        "HOME": str(own),
-    }
+        "CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": str(stage.project), "MEMKIT_PYTHON": str(program),
+        "MEMKIT_HOME": "./memory", "HOME": str(own),
+    }  # fmt: skip
     own.mkdir()
     # A process that captures keeps the hook from starting a worker, which would make an environment.
     from memkit.locks import capture_lock
 
     with capture_lock(Home(str(own / ".memkit")), 0):
-        answer = stage.run(
-            "stop", stage.event("Stop", last_assistant_message="x"), environment=environment
-        )
+        answer = stage.run("stop", stage.event("Stop", last_assistant_message="x"), environment=environment)
     assert answer.json == {}
     assert [*(own / ".memkit" / "spool" / "new").iterdir()]
     assert not (stage.project / "memory").exists()

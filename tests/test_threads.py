@@ -7,10 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.ci import sized
 from tests.memory import DAYS, make_memory
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-RUNS = 3
+RUNS = sized(1, 2, 5)
 
 AT_ONCE = """
 import importlib, sys, threading

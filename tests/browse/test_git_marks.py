@@ -244,9 +244,7 @@ def test_no_git(repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert mark(repository, "text", branch="gone").gone_branch == "gone"  # read from files
 
 
-def test_a_git_that_does_not_end(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_git_that_does_not_end(repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake = tmp_path / "bin" / "git"
     fake.parent.mkdir()
     os.mkfifo(tmp_path / "pipe")
@@ -265,27 +263,11 @@ def test_a_git_that_does_not_end(
 
 
 HOSTILE = [
-    "--output=pwned.txt",
-    "-Opwned.txt",
-    ":(exclude)src/a.py",
-    ":!src/a.py",
-    ":/src/a.py",
-    "../outside.txt",
-    "src/../../outside.txt",
-    "/etc/passwd.txt",
-    "$(touch pwned).txt",
-    "`touch pwned`.txt",
-    "; touch pwned.txt",
-    "a\x00b.txt",
-    "a\nb.txt",
-    "*.py",
-    "src/[a].py",
-    ".git/config.txt",
-    "~/x.txt",
-    "x" * 5000 + ".txt",
-    "@{-1}.txt",
-    "\ud800.txt",
-]
+    "--output=pwned.txt", "-Opwned.txt", ":(exclude)src/a.py", ":!src/a.py", ":/src/a.py", "../outside.txt",
+    "src/../../outside.txt", "/etc/passwd.txt", "$(touch pwned).txt", "`touch pwned`.txt",
+    "; touch pwned.txt", "a\x00b.txt", "a\nb.txt", "*.py", "src/[a].py", ".git/config.txt", "~/x.txt",
+    "x" * 5000 + ".txt", "@{-1}.txt", "\ud800.txt",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -128,12 +128,8 @@ def test_a_project_that_is_gone_is_remembered_in_the_home(stage: Stage) -> None:
     assert "**Answered** 1" in found.read_text()
 
 
-@pytest.mark.parametrize(
-    "place", ["mark", "save 1", "journal before", "journal after", "save 2", "save 3"]
-)
-def test_killed_at_each_step_and_run_again(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+@pytest.mark.parametrize("place", ["mark", "save 1", "journal before", "journal after", "save 2", "save 3"])
+def test_killed_at_each_step_and_run_again(stage: Stage, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """A turn that grows, with a failure at one step of either write: in the end it stands there once, whole."""
 
     class Killed(BaseException):

@@ -35,9 +35,7 @@ def flow(stage: Stage, run: Callable[..., None]) -> None:
 FLOW = [("One", "1"), ("Two", "2, late"), ("Three", "3")]
 
 
-def test_killed_at_every_write_of_a_whole_flow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_at_every_write_of_a_whole_flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill before and after each file that reaches the disk, each event run again: always the same."""
 
     class Killed(BaseException):

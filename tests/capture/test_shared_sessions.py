@@ -81,9 +81,7 @@ def test_a_turn_that_is_imported_while_it_grows_grows_in_each_project(stage: Sta
     for said in ("", "Half.", "Whole."):
         stage.write(lines.answer(said) if said else lines)
         for project in projects:
-            Capture(stage.home, Settings()).import_file(
-                stage.transcript, project
-            )
+            Capture(stage.home, Settings()).import_file(stage.transcript, project)
     for project in projects:
         (day,) = Journal(project).days()
         text = Journal(project).path(day).read_text()
@@ -118,9 +116,7 @@ def test_what_a_person_took_out_of_one_project_stays_out_of_that_one(
     projects = [stage.project, others[0]]
     for _ in range(2):
         for project in projects:
-            Capture(stage.home, Settings()).import_file(
-                stage.transcript, project
-            )
+            Capture(stage.home, Settings()).import_file(stage.transcript, project)
         for path in Path(stage.project.memory).glob("*.md"):
             path.write_text("# 2026-03-04\n")
     assert [len(turns_in(project)) for project in projects] == [0, 1]

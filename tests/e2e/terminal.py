@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from tests.e2e.waiting import wait_until
 
@@ -45,12 +44,7 @@ class InteractiveSession:
     def __enter__(self) -> InteractiveSession:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

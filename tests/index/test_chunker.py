@@ -27,13 +27,9 @@ def prose(words: int, word: str = "word") -> str:
     return " ".join(f"{word}{number}" for number in range(words))
 
 
-def lines_of(text: str) -> list[str]:
-    return [line.removesuffix("\r") for line in text.split("\n")]
-
-
 def check(text: str, chunks: list[Chunk], options: ChunkingSettings) -> None:
     """What holds for every text."""
-    lines = [anchors.strip(line) for line in lines_of(text)]
+    lines = [anchors.strip(line.removesuffix("\r")) for line in text.split("\n")]
     covered: dict[int, list[str]] = {}
     for chunk in chunks:
         assert 1 <= chunk.start_line <= chunk.end_line <= len(lines)
@@ -146,30 +142,19 @@ sizes = st.builds(
 
 @given(documents, sizes, st.booleans())
 @settings(max_examples=examples(150))
-def test_no_line_is_lost_and_line_numbers_are_right(
-    text: str, options: ChunkingSettings, windows: bool
-) -> None:
+def test_what_holds_for_every_document(text: str, options: ChunkingSettings, windows: bool) -> None:
+    """No line is lost, code and comments hold no headings, fences are not cut, fragments join a neighbor."""
     chunks = chunked(text, options=options)
     check(text, chunks, options)
-    if windows:
-        text = re.sub("(?<!\r)\n", "\r\n", text)
-        assert chunked(text, options=options) == chunks
-
-
-@given(documents, sizes)
-@settings(max_examples=examples(100))
-def test_code_quotes_and_comments_hold_no_headings(text: str, options: ChunkingSettings) -> None:
-    for chunk in chunked(text, options=options):
+    for chunk in chunks:
         assert not re.search("hidden|fenced", chunk.breadcrumb)
         assert not re.match(r"[ \t]*#+ fenced", chunk.content)
-
-
-@given(documents, sizes)
-@settings(max_examples=examples(100))
-def test_fences_are_never_cut(text: str, options: ChunkingSettings) -> None:
-    for chunk in chunked(text, options=options):
         marks = re.findall(r"^ *(?:```|~~~)", chunk.content, re.MULTILINE)
         assert len(marks) % 2 == 0 or text.endswith("```\n# fenced\n\n## fenced")
+    if windows:
+        assert chunked(re.sub("(?<!\r)\n", "\r\n", text), options=options) == chunks
+    stripped = chunked(anchors.strip(text), options=options)
+    assert len(stripped) <= 1 or all(len(chunk.content) >= options.min_characters for chunk in stripped)
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 120)), min_size=1, max_size=12), sizes)
@@ -199,15 +184,6 @@ def test_breadcrumbs_name_headings_above_the_text(
         if not named or named not in within:  # named after what is common to several fragments
             assert len(sections) > 1
             assert len(chunk.content) < options.max_characters
-
-
-@given(documents, sizes)
-@settings(max_examples=examples(100))
-def test_fragments_join_a_neighbor(text: str, options: ChunkingSettings) -> None:
-    text = anchors.strip(text)
-    chunks = chunked(text, options=options)
-    if len(chunks) > 1:
-        assert all(len(chunk.content) >= options.min_characters for chunk in chunks)
 
 
 @given(st.lists(block, max_size=10), heading, paragraph, sizes)
@@ -374,29 +350,19 @@ def test_headings_of_both_kinds_bound_chunks() -> None:
     text = f"{body}\n\nA\nb\n===\n{body}\n\nC\n---\n{body}\n\n###### D ##\n{body}\n\n## E\n{body}\n"
     chunks = chunked(text)
     assert [(chunk.level, chunk.breadcrumb, chunk.start_line) for chunk in chunks] == [
-        (0, "", 1),
-        (1, "A b", 3),
-        (2, "A b > C", 8),
-        (6, "A b > C > D", 12),
-        (2, "A b > E", 15),
-    ]
+        (0, "", 1), (1, "A b", 3), (2, "A b > C", 8), (6, "A b > C > D", 12), (2, "A b > E", 15),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "block",
     [
-        "```\n# hidden\n\n# hidden\n```",
-        "~~~~ text\n```\n# hidden\n~~~\n# hidden\n~~~~",
-        "> # hidden\n> text",
-        "- # hidden\n\n  # hidden",
-        "1. a\n\n   ```\n   # hidden\n   ```",
-        "    # hidden\n\n    # hidden",
-        "<!-- a\n\n# hidden\n-->",
-        "<script>\n\n# hidden\n</script>",
-        "- + " * 30 + "text",
-        "| a | b |\n|---|---|\n| # hidden | 2 |\n---",
+        "```\n# hidden\n\n# hidden\n```", "~~~~ text\n```\n# hidden\n~~~\n# hidden\n~~~~",
+        "> # hidden\n> text", "- # hidden\n\n  # hidden", "1. a\n\n   ```\n   # hidden\n   ```",
+        "    # hidden\n\n    # hidden", "<!-- a\n\n# hidden\n-->", "<script>\n\n# hidden\n</script>",
+        "- + " * 30 + "text", "| a | b |\n|---|---|\n| # hidden | 2 |\n---",
     ],
-)
+)  # fmt: skip
 def test_only_top_level_headings_bound(block: str) -> None:
     body = prose(30)
     chunks = chunked(f"# A\n\n{block}\n\n{body}\n\n# B\n\n{body}\n")
@@ -450,27 +416,13 @@ def test_code_and_headings_are_no_overlap() -> None:
         assert chunked(f"{before}{fence}\n")[1].content == fence
 
 
-def test_a_fence_stays_with_its_paragraph() -> None:
+def test_a_fence_stays_with_its_paragraph_unless_it_is_over_the_limit() -> None:
     fence = "```\n" + "x = 1\n" * 60 + "```"
     first, second = chunked(f"{prose(200)}\n\nLike so:\n\n{fence}\n")
-    assert first.content == prose(200)
-    assert second.content.endswith(f"Like so:\n\n{fence}")
-
-
-def test_a_fence_over_the_limit_is_its_own_chunk() -> None:
+    assert (first.content, second.content[-len(fence) - 10 :]) == (prose(200), f"Like so:\n\n{fence}")
     fence = "```\n" + "x = 1\n\n" * 900 + "```"
-    text = f"# A\n\n{prose(30)}\n\n{fence}\n\n{prose(30)}\n"
-    before, code, after = chunked(text)
-    assert code.content == fence
-    assert before.content == f"# A\n\n{prose(30)}"
-    assert after.content == prose(30)
-
-
-def test_a_fence_in_a_long_list_is_not_cut() -> None:
-    fence = "  ```\n" + "  x = 1\n" * 150 + "  ```"
-    chunks = chunked("\n\n".join(f"- {prose(20)}\n\n{fence}" for _ in range(4)))
-    assert len(chunks) > 2
-    assert all(chunk.content.count("```") % 2 == 0 for chunk in chunks)
+    before, code, after = chunked(f"# A\n\n{prose(30)}\n\n{fence}\n\n{prose(30)}\n")
+    assert (before.content, code.content, after.content) == (f"# A\n\n{prose(30)}", fence, prose(30))
 
 
 def test_a_block_that_fits_is_not_cut() -> None:
@@ -486,9 +438,7 @@ def test_a_block_that_fits_is_not_cut() -> None:
     ("head", "line"),
     [("", "- {0} {1}"), ("| a | b |\n|---|---|\n", "| {0} | {1} |"), ("", "{0} {1}"), ("", "> {0} {1}")],
 )
-def test_a_list_table_quote_or_paragraph_over_the_limit_is_cut_between_lines(
-    head: str, line: str
-) -> None:
+def test_a_list_table_quote_or_paragraph_over_the_limit_is_cut_between_lines(head: str, line: str) -> None:
     lines = [line.format(number, prose(18)) for number in range(40)]
     chunks = chunked(head + "\n".join(lines))
     assert len(chunks) > 3
@@ -518,16 +468,6 @@ def test_a_fragment_next_to_code_joins_it_over_the_limit() -> None:
         assert [chunk.content for chunk in chunked(text)] == [text]
 
 
-def test_a_line_over_the_limit_is_cut_between_words() -> None:
-    text = f"# A\n\n{prose(1000)}\n\nend\n"
-    chunks = chunked(text)
-    check(text, chunks, DEFAULT)
-    assert " ".join(chunk.content.removeprefix("# A\n\n") for chunk in chunks).split() == [
-        *prose(1000).split(), "end",
-    ]  # fmt: skip
-    assert {chunk.start_line for chunk in chunks[1:]} == {3}
-
-
 def test_a_line_of_a_megabyte_without_words() -> None:
     unlike = "".join(f"{number:07}" for number in range(150_000))
     chunks = chunked(unlike)
@@ -543,84 +483,47 @@ def test_front_matter_is_kept_whole_and_holds_no_heading() -> None:
     assert (second.breadcrumb, second.start_line) == ("A", 26)
 
 
-def test_a_rule_at_the_start_is_not_front_matter() -> None:
-    chunks = chunked(f"---\n# A\n\n{prose(30)}\n\n---\n\n# B\n\n{prose(30)}\n")
-    assert [chunk.breadcrumb for chunk in chunks] == ["A", "B"]
+BODY = prose(40)
 
 
-def test_a_heading_alone_joins_its_child() -> None:
-    (chunk,) = chunked(f"# A\n\n## B\n\n### C\n\n{prose(100)}")
-    assert (chunk.breadcrumb, chunk.level, chunk.start_line) == ("A > B > C", 3, 1)
+@pytest.mark.parametrize(("text", "expected"), [
+    # A heading alone joins its child, and one with nothing before it what follows.
+    (f"# A\n\n## B\n\n### C\n\n{prose(100)}", [("A > B > C", "# A")]),
+    (f"# A\n\n# B\n\n{BODY}", [("B", "# A")]),
+    # A fragment without children joins the section before.
+    (f"# A\n\n## B\n\n{BODY}\n\n## C\n\nshort\n\n## D\n\n{BODY}", [("A > B", "# A"), ("A > D", "## D")]),
+    # Fragments gather under what they have in common.
+    ("# P\n\n" + "".join(f"## {n}\n\nlistens on {n}443 {prose(8)}\n\n" for n in range(4)), [("P", "# P"), ("P", "## 2")]),
+    # The next chapter does not gather with the last section, an empty heading not with the section before.
+    (f"# A\n\n## B\n\n{BODY}\n\n### C\n\nc\n\n## D\n\nd\n\n### E\n\n{BODY}\n", [("A > B", "# A"), ("A > D > E", "## D")]),
+    (f"# A\n\n{BODY}\n\n## B\n\nb\n\n## C\n\n### D\n\n{BODY}\n", [("A", "# A"), ("A > C > D", "## C")]),
+    # A rule at the start is no front matter.
+    (f"---\n# A\n\n{BODY}\n\n---\n\n# B\n\n{BODY}\n", [("A", "---"), ("B", "# B")]),
+])  # fmt: skip
+def test_where_fragments_go(text: str, expected: list[tuple[str, str]]) -> None:
+    assert [(chunk.breadcrumb, chunk.content.split("\n")[0]) for chunk in chunked(text)] == expected
 
 
-def test_a_fragment_without_children_joins_the_section_before() -> None:
-    first, second = chunked(f"# A\n\n## B\n\n{prose(50)}\n\n## C\n\nshort\n\n## D\n\n{prose(50)}")
-    assert first.content.endswith("## C\n\nshort")
-    assert (first.breadcrumb, second.breadcrumb) == ("A > B", "A > D")
-
-
-def test_fragments_gather_under_what_they_have_in_common() -> None:
-    text = "# Ports\n\n" + "".join(f"## Host {n}\n\nlistens on {n}443 {prose(5)}\n\n" for n in range(6))
-    chunks = chunked(text)
-    assert [chunk.breadcrumb for chunk in chunks] == ["Ports"] * 3
-    assert [chunk.content.count("## Host") for chunk in chunks] == [2, 2, 2]
-
-
-def test_the_next_chapter_does_not_gather_with_the_last_section() -> None:
-    text = f"# A\n\n## B\n\n{prose(40)}\n\n### C\n\nc\n\n## D\n\nd\n\n### E\n\n{prose(40)}\n"
-    chunks = chunked(text)
-    assert [chunk.breadcrumb for chunk in chunks] == ["A > B", "A > D > E"]
-    assert chunks[0].content.endswith("### C\n\nc")
-
-
-def test_an_empty_heading_does_not_gather_with_the_section_before() -> None:
-    text = f"# A\n\n{prose(40)}\n\n## B\n\nb\n\n## C\n\n### D\n\n{prose(40)}\n"
-    chunks = chunked(text)
-    assert [chunk.breadcrumb for chunk in chunks] == ["A", "A > C > D"]
-    assert chunks[1].content.startswith("## C")
-
-
-def test_a_fragment_with_nothing_before_it_joins_what_follows() -> None:
-    (chunk,) = chunked(f"# A\n\n# B\n\n{prose(40)}")
-    assert (chunk.breadcrumb, chunk.start_line) == ("B", 1)
-
-
-def test_a_short_turn_under_a_short_note_keeps_its_name() -> None:
-    (chunk,) = chunked("## A <!-- session:s -->\nnote\n\n### B <!-- turn:t -->\nyes\n")
-    assert (chunk.heading, chunk.kind, chunk.turns, chunk.session) == ("B", "turn", ("t",), "s")
-
-
-def test_a_short_summary_is_not_part_of_a_turn() -> None:
-    text = "## A <!-- session:s -->\n- b <!-- grip:k turns:t -->\n\n### B <!-- turn:t -->\nyes\n"
-    assert [chunk.kind for chunk in chunked(text)] == ["summary", "turn"]
-
-
-def test_short_sessions_do_not_gather() -> None:
-    text = "# 2026-11-20\n\n" + "".join(f"## A <!-- session:s{n} -->\nnote\n\n" for n in range(3))
-    assert [chunk.session for chunk in chunked(text)] == ["s0", "s1", "s2"]
-
-
-def test_fragments_do_not_cross_sessions_and_turns() -> None:
-    text = (
+@pytest.mark.parametrize(("text", "expected"), [
+    # A short turn under a short note keeps its name; a summary is no part of a turn.
+    ("## A <!-- session:s -->\nnote\n\n### B <!-- turn:t -->\nyes\n", [("s", ("t",), "B", "turn")]),
+    (
+        "## A <!-- session:s -->\n- b <!-- grip:k turns:t -->\n\n### B <!-- turn:t -->\nyes\n",
+        [("s", ("t",), "A", "summary"), ("s", ("t",), "B", "turn")],
+    ),
+    # Nothing crosses sessions and turns.
+    (
+        "# 2026-11-20\n\n" + "".join(f"## A <!-- session:s{n} -->\nnote\n\n" for n in range(3)),
+        [(f"s{n}", (), "A", "note") for n in range(3)],
+    ),
+    (
         f"## A <!-- session:s1 -->\n\n{prose(50)}\n\n## B <!-- session:s2 -->\n\n"
-        "### C <!-- turn:t1 -->\na\n\n### D\nb\n\n#### E\nc\n"
-    )
-    chunks = chunked(text)
-    assert [(chunk.session, chunk.turns, chunk.heading) for chunk in chunks] == [
-        ("s1", (), "A"),
-        ("s2", ("t1",), "C"),
-        ("s2", (), "D"),
-    ]
-
-
-def test_a_fragment_leaves_no_chunk_over_the_limit() -> None:
-    line = prose(200)
-    assert 1450 < len(line) < 1500
-    for text in (f"# {prose(10)}\n\n{line}", f"{line}\n\n{prose(10)}", f"{prose(5)}\n\n{line}\n\nb"):
-        chunks = chunked(text)
-        check(text, chunks, DEFAULT)
-        assert len(chunks) == 2
-        assert all(100 <= len(chunk.content) <= 1500 for chunk in chunks)
+        "### C <!-- turn:t1 -->\na\n\n### D\nb\n\n#### E\nc\n",
+        [("s1", (), "A", "note"), ("s2", ("t1",), "C", "turn"), ("s2", (), "D", "note")],
+    ),
+])  # fmt: skip
+def test_fragments_of_turns_and_sessions(text: str, expected: list[tuple[object, ...]]) -> None:
+    assert [(chunk.session, chunk.turns, chunk.heading, chunk.kind) for chunk in chunked(text)] == expected
 
 
 def test_lines_are_counted_as_editors_do() -> None:
@@ -641,14 +544,6 @@ def test_a_line_of_anchors_is_not_text() -> None:
     assert chunked("<!-- turn:8ad3df7f -->\n\n \t\n") == []
     (chunk,) = chunked(f"<!-- turn:8ad3df7f -->\n{prose(30)}\n<!-- grip:k -->\n")
     assert (chunk.start_line, chunk.end_line) == (2, 2)
-
-
-def test_link_definitions_are_kept() -> None:
-    text = "[a]: https://example.org\n"
-    assert [chunk.content for chunk in chunked(text)] == [text.strip()]
-    first, second = chunked(f"{text * 8}\n# A\n\n{prose(30)}\n\n{text}")
-    assert (first.level, first.end_line) == (0, 8)
-    assert second.content.endswith(text.strip())
 
 
 def test_a_heading_without_end_is_shortened() -> None:

@@ -20,7 +20,7 @@ from memkit.index import update as update_module
 from memkit.index.mirror import COPIED, read_copied, remove_strays, start_again
 from memkit.paths import Home
 from memkit.settings.load import Settings
-from tests.ci import examples
+from tests.ci import examples, sized
 from tests.index.same import assert_same_index
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
@@ -181,6 +181,10 @@ def test_a_damaged_directory_is_written_again(memory: Memory, tmp_path: Path, da
 
 def test_a_directory_that_ends_its_reader_is_written_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chroma maps its files into memory, so damage can kill the process, and does so only once."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
     memory.write("new.md", NOTE)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(mirror, "Store", interrupted)
@@ -189,10 +193,6 @@ def test_a_directory_that_ends_its_reader_is_written_again(memory: Memory, monke
     memory.sync()
     assert not (directory(memory) / "left").exists()
     assert ids(memory) == memory.contents().keys()
-
-
-def interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def test_what_is_forgotten_is_gone_from_the_disk_at_once(memory: Memory) -> None:
@@ -271,14 +271,14 @@ def test_interrupted_before_any_write(memory: Memory, tmp_path: Path, monkeypatc
         tried.sync(**LATER)
         tried.sync()
 
-    steps, finished = 0, False
+    steps, stride, finished = 0, sized(4, 3, 1), False
     while not finished:
         place = tmp_path / f"step{steps}"
         shutil.copytree(memory.home.root, place / "home")
         shutil.copytree(memory.project.root, place / "project")
         # The collection is named after the project, so each trial has the same one.
         tried = Memory(Home(str(place / "home")), memory.project, FakeEmbedder())
-        left[:] = [None] * steps
+        left[:] = [None] * (stride * steps)
         try:
             play(tried)
             finished = True
@@ -293,7 +293,7 @@ def test_interrupted_before_any_write(memory: Memory, tmp_path: Path, monkeypatc
         steps += 1
         shutil.rmtree(memory.project.root)
         shutil.copytree(place / "project", memory.project.root)
-    assert steps > 9
+    assert steps * stride > 9
 
 
 CHANGES = st.lists(

@@ -286,9 +286,7 @@ def test_temporary_files_of_killed_writers_go(stage: Stage) -> None:
     assert sorted(path.name for path in memory.iterdir()) == [".abcd_124.tmp", ".mine.tmp", f"{DAY}.md"]
 
 
-def test_what_a_person_appends_during_a_write_is_kept(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_person_appends_during_a_write_is_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The person saves after the file was read and before it is replaced, twice in each write."""
     capture_one(stage)
     day = Path(stage.project.memory, f"{DAY}.md")

@@ -123,9 +123,7 @@ def test_no_time_zone_creates_a_second_copy(
 
 
 sessions = st.sampled_from(["s1", "s2", "s3"])
-events = st.lists(
-    st.tuples(st.integers(0, 23 * 60), sessions, st.integers(0, 9)), min_size=1, max_size=14
-)
+events = st.lists(st.tuples(st.integers(0, 23 * 60), sessions, st.integers(0, 9)), min_size=1, max_size=14)
 
 
 @settings(max_examples=examples(60))

@@ -65,9 +65,7 @@ def test_reading_on_from_any_entry_is_the_same(
     assert whole.end == path.read_bytes().rfind(b"\n") + 1
 
 
-def test_a_line_that_grows_while_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client writes prompt and answer at once, and the reader meets the end of the file in the prompt."""
     lines = Lines().prompt("Why 7443?", "p1").answer("443 is taken.", promptId="p1")
     path = tmp_path / f"{lines.session}.jsonl"
@@ -113,21 +111,14 @@ def test_any_line_can_be_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_text_that_no_file_can_hold_is_replaced_everywhere(tmp_path: Path) -> None:
-    path = (
-        Lines()
-        .prompt("lone \ud800 half", gitBranch="b\udfff")
-        .call("Bash", "t\ud834", command="echo \udce9 \x00", nested=[{"deep\ud800": ["\ud801"]}])
-        .result("t\ud834", "out \udfff")
-        .answer("pair \U0001f600, escaped \\ud800")
-        .write(tmp_path)
-    )
-    (turn,) = read_turns(Transcript(path))
+    lines = Lines().prompt("lone \ud800 half", gitBranch="b\udfff")
+    lines.call("Bash", "t\ud834", command="echo \udce9 \x00", nested=[{"deep\ud800": ["\ud801"]}])
+    lines.result("t\ud834", "out \udfff").answer("pair \U0001f600, escaped \\ud800")
+    (turn,) = read_turns(Transcript(lines.write(tmp_path)))
     section = make_digest(turn, "/home/shop", redact).section
     assert section.encode("utf-8")
-    assert "lone ? half" in section
-    assert "`echo ?" in section
-    assert "out ?" in section
-    assert "pair \U0001f600, escaped \\ud800" in section
+    for shown in ("lone ? half", "`echo ?", "out ?", "pair \U0001f600, escaped \\ud800"):
+        assert shown in section
     assert json.dumps(turn.tools[0].input, ensure_ascii=False).encode("utf-8")
 
 

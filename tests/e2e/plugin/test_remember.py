@@ -39,10 +39,7 @@ def test_session_becomes_memory(api: MessagesApi, user: MemkitUser) -> None:
     api.script = Conversation(
         {
             "staging gateway": [
-                [
-                    text("Let me look."),
-                    tool("Bash", command="cat gateway.yaml", description="Show"),
-                ],
+                [text("Let me look."), tool("Bash", command="cat gateway.yaml", description="Show")],
                 [tool("Read", file_path=str(project / "gateway.yaml"))],
                 [tool("Edit", **edit)],
                 [tool("Write", file_path=str(project / "notes.md"), content="Ports\n")],
@@ -263,18 +260,13 @@ def test_the_skill_permits_one_note_and_nothing_else(api: MessagesApi, user: Mem
     other.mkdir()
     allowed = ["memkit remember 'Alex'\\''s gateway: \"7443\" & more.'"]
     refused = [
-        f"memkit remember --project {other} 'x'",
-        f"memkit remember --project={other} 'x'",
-        f"memkit remember 'x' --project '{other}'",
-        "memkit remember --user 'x'",
-        "memkit remember 'x' --user",
-        "memkit remember 'x' --tag 'y'",
-        f"MEMKIT_HOME={other} memkit remember 'x'",
-        "CLAUDECODE= memkit remember 'x'",
-        "memkit remember 'x' && memkit remember 'y'",
-        "memkit remember 'x' > 'y'",
+        f"memkit remember --project {other} 'x'", f"memkit remember --project={other} 'x'",
+        f"memkit remember 'x' --project '{other}'", "memkit remember --user 'x'",
+        "memkit remember 'x' --user", "memkit remember 'x' --tag 'y'",
+        f"MEMKIT_HOME={other} memkit remember 'x'", "CLAUDECODE= memkit remember 'x'",
+        "memkit remember 'x' && memkit remember 'y'", "memkit remember 'x' > 'y'",
         f"cd {other} && memkit remember 'x'",
-    ]
+    ]  # fmt: skip
     commands = [*allowed, *refused]
     shown: list[str] = []
 

@@ -138,9 +138,7 @@ class MemkitUser:
     def wait_until_remembered(self) -> None:
         """Wait until nothing is left to do and the workers are gone."""
         home = paths.Home(str(self.home.memkit_home))
-        wait_until(
-            lambda: not waiting_names(home) and not self.workers(), REMEMBERED_SECONDS, self.complaint
-        )
+        wait_until(lambda: not waiting_names(home) and not self.workers(), REMEMBERED_SECONDS, self.complaint)
 
     def complaint(self) -> str:
         """What memkit has to say of itself, for the message of a failed test."""
