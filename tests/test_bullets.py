@@ -18,9 +18,7 @@ LINES = st.text("- \tgrip:turnsfactby,check<!->\n(unverified)")
 
 
 @given(WORDS, st.sampled_from(sorted(LABELS)), TURNS, st.booleans())
-def test_a_bullet_of_a_summary_is_read_back(
-    words: str, kind: str, turns: list[str], is_verified: bool
-) -> None:
+def test_a_bullet_of_a_summary_is_read(words: str, kind: str, turns: list[str], is_verified: bool) -> None:
     written = Bullet(words, kind, tuple(turns), is_verified)
     found = read_bullet(written.line)
     assert found is not None

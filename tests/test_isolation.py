@@ -77,9 +77,7 @@ def test_no_command_runs_modules_of_a_repository(stage: Stage) -> None:  # noqa:
     assert not (stage.root / "ran").exists()
 
 
-def test_programs_are_not_looked_for_in_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_program_of_the_working_directory_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for directory in ("repository", "programs"):
         program = tmp_path / directory / "git"
         program.parent.mkdir()

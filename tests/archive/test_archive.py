@@ -147,9 +147,7 @@ def test_killed_at_any_byte_of_an_append(
     assert archive.turns("s") == wanted
 
 
-def test_a_torn_append_is_reported_and_hides_nothing_later(
-    archive: Archive, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_torn_append_is_told_and_hides_nothing(archive: Archive, caplog: pytest.LogCaptureFixture) -> None:
     archive.append("s", [turn("a")])
     archive.append("s", [turn("b", minute=1)])
     path = archive.path("s")
@@ -176,9 +174,7 @@ def test_after_a_power_cut_anything_can_stand_at_the_end(archive: Archive, tail:
 
 
 @pytest.mark.parametrize("damaged", [0, 1])
-def test_damage_loses_only_its_own_frame(
-    archive: Archive, damaged: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_damage_loses_one_frame(archive: Archive, damaged: int, caplog: pytest.LogCaptureFixture) -> None:
     bounds = [0]
     for number, name in enumerate("abc"):
         archive.append("s", [turn(name, minute=number)])
@@ -303,9 +299,7 @@ def test_everything_said_is_kept(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(RECORDED.glob("*.jsonl")), ids=lambda path: path.stem)
-def test_the_archive_shows_what_the_transcript_showed(
-    stage: Stage, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_archive_shows_the_transcript(stage: Stage, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(stage.root))
     stage.use(path.stem)
     Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
@@ -366,9 +360,7 @@ def test_switched_off(stage: Stage) -> None:
     assert not Path(stage.home.archive).exists()
 
 
-def test_a_newer_archive_does_not_keep_memory_from_being_written(
-    stage: Stage, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_newer_archive_stops_no_memory(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     line = b'{"format":"memkit archive","version":2}\n'
     path = Archive(stage.home).path(SESSION)
     path.parent.mkdir(parents=True)

@@ -142,9 +142,7 @@ def test_what_git_itself_leaves_out_or_converts_has_no_mark(repository: Path) ->
     assert not mark(repository, "old.py")
 
 
-def test_a_history_that_git_could_not_give_is_asked_for_again(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_history_that_failed_is_asked_for_again(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(repository, "2026-11-21", src__a_py="2")
     with monkeypatch.context() as patch:
         patch.setattr(git_marks, "_HISTORY_BYTES", 1)
@@ -327,7 +325,7 @@ def test_a_repository_cannot_run_a_program(repository: Path, tmp_path: Path) -> 
     assert not (tmp_path / "pwned").exists()
 
 
-def test_the_environment_does_not_lead_elsewhere(
+def test_the_environment_is_ignored(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(repository, "2026-11-21", src__a_py="2")

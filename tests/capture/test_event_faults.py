@@ -75,9 +75,7 @@ def test_killed_at_every_write_of_a_whole_flow(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("kill", range(1, 12))
-def test_killed_while_a_turn_is_written_that_then_goes_on(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, kill: int
-) -> None:
+def test_killed_while_a_turn_grows(stage: Stage, monkeypatch: pytest.MonkeyPatch, kill: int) -> None:
     """What was written before the kill is known for memkit's own, and completed by the next event."""
 
     class Killed(BaseException):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from memkit.capture.capture import BATCH_TURNS, Capture, TranscriptBehind
@@ -129,17 +127,6 @@ def test_one_bad_session_does_not_stop_another_from_being_caught_up(stage: Stage
     (stage.root / "bbbb.jsonl" / "x").write_text("x" * 100)
     stage.handle("SessionStart", session="dddd", transcript=str(stage.root / "dddd.jsonl"))
     assert stage.turns == [("Q cccc", "a")]
-
-
-def test_events_out_of_order(stage: Stage) -> None:
-    lines = Lines()
-    for number in (1, 2, 3):
-        lines.prompt(f"Q{number}", prompt_id(number)).answer(f"a{number}")
-    stage.write(lines)
-    for order in itertools.permutations((1, 2, 3)):
-        for number in order:
-            stage.handle("Stop", prompt_id=prompt_id(number))
-    assert stage.turns == [("Q1", "a1"), ("Q2", "a2"), ("Q3", "a3")]
 
 
 def test_a_skipped_turn_is_stored_nowhere(stage: Stage) -> None:

@@ -330,9 +330,7 @@ class TestHistory:
         assert len(preview_import(client.selection(), nothing).problems) == 1
 
 
-def test_a_run_after_a_kill_leaves_what_is_done_alone(
-    stage: Stage, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_after_a_kill_goes_on(stage: Stage, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(4):
         name = f"{number:08d}-7d4e-4b8a-9f15-0c6d2e8b7a44"
         client.write(Lines(name).prompt(f"P{number}", prompt_id(number)).answer("1"))
@@ -362,9 +360,7 @@ def test_a_run_after_a_kill_leaves_what_is_done_alone(
     assert client.run().done_before == 0  # complete: another one looks at everything
 
 
-def test_days_keep_waiting_for_extracts_after_a_kill(
-    stage: Stage, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_days_wait_on_after_a_kill(stage: Stage, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"{number:08d}-7d4e-4b8a-9f15-0c6d2e8b7a44" for number in range(2)]
     client.write(Lines(names[0]).prompt("P0", prompt_id(0)).answer("1"))
     client.write(Lines(names[1]).prompt("P1", prompt_id(1)).answer("2"))
@@ -396,9 +392,7 @@ def test_days_keep_waiting_for_extracts_after_a_kill(
     "look", [preview_import, lambda chosen, told: Importer(chosen, Settings()).run(told)]
 )
 @only_in_ci
-def test_memory_does_not_grow_with_the_transcripts(
-    stage: Stage, client: Client, look: Callable[..., object]
-) -> None:
+def test_memory_is_bounded(stage: Stage, client: Client, look: Callable[..., object]) -> None:
     output = "0123456789 " * 2000
     path = client.write(Lines())
     read: list[int] = []

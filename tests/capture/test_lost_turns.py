@@ -121,9 +121,7 @@ def test_copies_of_a_day_do_not_count(stage: Stage) -> None:
     assert day.read_text() == text
 
 
-def test_without_an_answer_of_git_nothing_counts_as_lost(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_an_answer_of_git_nothing_is_lost(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     live(stage)
     for day in Journal(stage.project).days():
         Journal(stage.project).path(day).unlink()

@@ -127,9 +127,7 @@ def test_a_model_that_cannot_be_loaded(own_directory: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_vectors_that_are_not_finite_are_an_error(
-    embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_infinite_vectors_are_an_error(embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     class Session:
         def run(self, outputs: list[str], inputs: object) -> list[NDArray[np.float32]]:
             return [np.full((1, 384), np.nan, dtype=np.float32)]
@@ -152,9 +150,7 @@ print(sorted({"torch", "onnx", "huggingface_hub", "filelock", "chromadb"} & set(
 """
 
 
-def test_loading_imports_no_more_than_needed_and_onnx_runtime_sends_no_usage_data(
-    model_home: Home, tmp_path: Path
-) -> None:
+def test_loading_imports_little_and_sends_no_usage_data(model_home: Home, tmp_path: Path) -> None:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("ORT_", "XDG_"))}
     loaded = subprocess.run(
         [sys.executable, "-c", LOAD, model_home.models],

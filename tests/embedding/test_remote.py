@@ -144,9 +144,7 @@ class TestAddresses:
         monkeypatch.setenv("OLLAMA_HOST", "http://user:secret@127.0.0.1:9")
         monkeypatch.setattr("time.sleep", lambda seconds: None)  # between the package's own tries
 
-    def test_a_server_with_the_api_of_openai(
-        self, home: Home, service: Service, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_another_server(self, home: Home, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
         embedder = load(home, "openai", "bge-m3", base_url=f"{service.url}/v1")
         assert embedder.embed(["a"]).shape == (1, 8)
         assert embedder.embed_query("a").shape == (8,)
@@ -295,9 +293,7 @@ def test_error_messages_have_advice(
         ("ollama", 500, "failed to encode response: json: unsupported value: NaN"),
     ],
 )
-def test_a_rejected_text_is_an_unusable_vector(
-    home: Home, service: Service, provider: str, status: int, message: str
-) -> None:
+def test_a_rejected_text(home: Home, service: Service, provider: str, status: int, message: str) -> None:
     service.refuse(status, message)
     with pytest.raises(UnusableVectorError, match=f"rejects the text \\({status}\\)") as caught:
         load(home, provider).embed(["a"])

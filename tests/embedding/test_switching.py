@@ -42,9 +42,7 @@ def vectors(memory: Memory) -> dict[str, bytes]:
     return {r.id: r.vectors.tobytes() for r in memory.snapshot.rows() if r.vectors is not None}
 
 
-def test_the_old_collection_stays_until_the_new_one_is_complete(
-    tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_old_collection_stays(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(update_module, "BATCH_CHUNKS", 2)
     memory = make_memory(tmp_path, DAYS)
     old = choose(memory, {})
@@ -105,9 +103,7 @@ def test_without_a_provider_nothing_is_sent_and_paid_vectors_stay(tmp_path: Path
     assert service.requests == []
 
 
-def test_vectors_replace_placeholders_and_no_text_is_sent_twice(
-    tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_text_is_sent_twice(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """The collection begins with placeholders, whose length differs from that of the vectors."""
     monkeypatch.setattr(update_module, "BATCH_CHUNKS", 4)
     memory = make_memory(tmp_path, DAYS)
@@ -144,9 +140,7 @@ def test_only_the_bad_chunk_waits(tmp_path: Path, service: Service, kind: str) -
 @pytest.mark.parametrize(
     ("status", "said"), [(400, "no"), (500, "failed to encode response: json: unsupported value: NaN")]
 )
-def test_many_texts_may_be_rejected_between_good_ones(
-    tmp_path: Path, service: Service, status: int, said: str
-) -> None:
+def test_many_texts_may_be_rejected(tmp_path: Path, service: Service, status: int, said: str) -> None:
     notes = {f"{n:02}.md": f"# Note {n}\n\n{'odd' if n % 2 else 'even'} {'word ' * 40}" for n in range(12)}
     memory = make_memory(tmp_path, notes)
     choose(memory, OLLAMA)
@@ -157,9 +151,7 @@ def test_many_texts_may_be_rejected_between_good_ones(
     assert report.degraded.startswith(".memkit/memory/01.md:1: ")
 
 
-def test_a_service_without_usable_vectors_is_not_asked_again_and_again(
-    tmp_path: Path, service: Service
-) -> None:
+def test_a_service_without_usable_vectors_is_not_asked_again(tmp_path: Path, service: Service) -> None:
     memory = make_memory(tmp_path, {f"{n:02}.md": f"# Note {n}\n\n{'word ' * 40}" for n in range(64)})
     choose(memory, OPENAI)
     service.vectors = lambda texts: [[0.0] * 8 for _ in texts]
@@ -198,9 +190,7 @@ def test_vectors_of_another_length_than_in_the_index(tmp_path: Path, service: Se
     assert {row.vectors.shape[1] for row in memory.snapshot.rows() if row.vectors is not None} == {12}
 
 
-def test_a_killed_run_embeds_its_last_segment_again(
-    tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_goes_on(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(update_module, "SEGMENT_CHUNKS", 2)
     memory = make_memory(tmp_path, DAYS)
     choose(memory, OPENAI)
@@ -215,9 +205,7 @@ def test_a_killed_run_embeds_its_last_segment_again(
     assert len(set(service.texts)) == 6 < len(service.texts) <= 9
 
 
-def test_the_key_is_in_no_message_and_no_log(
-    tmp_path: Path, service: Service, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_key_is_nowhere(tmp_path: Path, service: Service, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "memkit")
     memory = make_memory(tmp_path, DAYS)
     choose(memory, OPENAI)

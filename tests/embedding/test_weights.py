@@ -98,9 +98,7 @@ def test_the_model_directory_comes_first(
 
 
 @pytest.mark.parametrize(("working", "asked"), [({"index"}, ["hub", "index"]), ({"hub", "index"}, ["hub"])])
-def test_the_hub_is_asked_before_the_index(
-    home: Home, network: Network, working: set[str], asked: list[str]
-) -> None:
+def test_the_hub_is_asked_first(home: Home, network: Network, working: set[str], asked: list[str]) -> None:
     network.working = working
     assert _held(ensure_weights(home)) == SMALL_MODEL
     assert network.asked == asked
@@ -123,9 +121,7 @@ def test_a_rejected_source_is_logged_and_the_next_is_tried(
 
 
 @pytest.mark.parametrize("name", weights.FILE_NAMES)
-def test_a_file_with_more_at_its_end_is_rejected(
-    home: Home, install_package: InstallPackage, name: str
-) -> None:
+def test_a_file_with_more_at_its_end(home: Home, install_package: InstallPackage, name: str) -> None:
     install_package({**SMALL_MODEL, name: SMALL_MODEL[name] + b"\0"})
     with pytest.raises(WeightsUnavailableError, match=f"its {name} is not the upstream file"):
         ensure_weights(home, allow_download=False)
@@ -152,9 +148,7 @@ def test_without_permission_the_network_is_not_used(home: Home, network: Network
     assert _held(ensure_weights(home)) == SMALL_MODEL
 
 
-def test_after_a_failure_the_network_is_not_used_for_a_while(
-    home: Home, network: Network, install_package: InstallPackage
-) -> None:
+def test_a_failure_is_remembered(home: Home, network: Network, install_package: InstallPackage) -> None:
     with pytest.raises(WeightsUnavailableError):
         ensure_weights(home)
     network.asked.clear()

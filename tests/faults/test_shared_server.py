@@ -79,9 +79,7 @@ def until_day(process: subprocess.Popen[bytes], day: int) -> None:
 
 
 @pytest.mark.parametrize("homes", [2, pytest.param(10, marks=only_at_night)])
-def test_homes_write_to_one_server_at_once(
-    tmp_path: Path, homes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_homes_share_a_server_at_once(tmp_path: Path, homes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """No row is lost, none is deleted by another home, and no text that was kept is embedded again."""
     monkeypatch.setattr(server_module, "ANSWER_SECONDS", SLOW_SECONDS)
     chance = random.Random(homes)

@@ -159,9 +159,7 @@ def test_what_holds_for_every_document(text: str, options: ChunkingSettings, win
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 120)), min_size=1, max_size=12), sizes)
 @settings(max_examples=examples(100))
-def test_breadcrumbs_name_headings_above_the_text(
-    shape: list[tuple[int, int]], options: ChunkingSettings
-) -> None:
+def test_breadcrumbs_name_headings_above(shape: list[tuple[int, int]], options: ChunkingSettings) -> None:
     path: list[str] = []
     lines: list[str] = []
     paths: list[list[str]] = []
@@ -192,9 +190,7 @@ def test_breadcrumbs_name_headings_above_the_text(
 @example(
     ["# port", "<!-- turn:8ad3df7f -->"], "# port", "port", ChunkingSettings(max_characters=120, min_characters=7)
 )
-def test_appended_sections_leave_earlier_chunks_unchanged(
-    blocks: list[str], title: str, body: str, options: ChunkingSettings
-) -> None:
+def test_earlier_chunks_stay(blocks: list[str], title: str, body: str, options: ChunkingSettings) -> None:
     text = "\n\n".join(blocks)
     before = chunked(text, options=options)
     after = chunked(f"{text}\n\n{title}\n\n{body}\n", options=options)
@@ -208,9 +204,7 @@ def test_appended_sections_leave_earlier_chunks_unchanged(
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=8), sizes, st.booleans())
 @settings(max_examples=examples(100))
-def test_each_turn_is_a_chunk_of_its_own(
-    lengths: list[int], options: ChunkingSettings, summary: bool
-) -> None:
+def test_each_turn_is_its_own_chunk(lengths: list[int], options: ChunkingSettings, summary: bool) -> None:
     text = "# 2026-11-20\n\n## 14:02 Gateway <!-- session:fd0a branch:main -->\n\n"
     text += "- Port. <!-- grip:k3 turns:t0 -->\n\n" if summary else ""
     for number, length in enumerate(lengths):

@@ -206,9 +206,7 @@ def test_unchanged_files_are_not_read(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "8443" in memory.search("port").results[0].chunk.content
 
 
-def test_a_file_that_vanishes_during_the_pass_keeps_its_chunks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_vanishes_keeps_its_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = make_memory(tmp_path, DAYS)
     memory.sync()
     chunks = memory.snapshot.chunks()

@@ -120,9 +120,7 @@ def test_server_tier(tmp_path: Path, server: str) -> None:
     assert len(rows_on(server, embedded)) >= len(before)
 
 
-def test_an_appended_turn_reads_the_rows_of_its_file_alone(
-    tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_appended_turn_reads_little(tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHROMA_API_KEY", "ck-cloud")  # it goes to no other server than the cloud
     with closing(Proxy(server)) as proxy:
         memory = cloned(tmp_path / "one", proxy.uri, *DAYS, repository="appended")

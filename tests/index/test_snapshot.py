@@ -121,9 +121,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Memory:
 
 @settings(max_examples=examples(50), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_damage_is_noticed(
-    sound: Memory, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_damage_is_seen(sound: Memory, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Whatever file is cut, changed in a byte, swapped or gone: no snapshot, or the same one."""
     directory = Path(sound.home.index, "snapshots")
     spare = tmp_path_factory.getbasetemp() / "spare"
@@ -173,9 +171,7 @@ def test_a_damaged_snapshot_is_rebuilt(sound: Memory, victim: str) -> None:
     assert (memory.contents(), memory.answers(QUERIES)) == (expected, answers)
 
 
-def test_a_snapshot_of_another_language_or_tokenizer_is_not_used(
-    sound: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snapshot_of_another_tokenizer_is_not_used(sound: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = sound.snapshot.directory
     with pytest.raises(StaleSnapshotError, match="terms"):
         Snapshot(directory, "german")

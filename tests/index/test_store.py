@@ -69,9 +69,7 @@ def test_rows_come_back_as_they_went_in(home: Home) -> None:
     assert not any(words in path.read_bytes() for path in Path(home.index).rglob("*") if path.is_file())
 
 
-def test_rows_of_many_windows_need_no_more_than_a_batch_at_once(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_many_windows_need_one_batch_at_a_time(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "BATCH_ROWS", 7)
     rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=7))
     assert max(map(windows, rows)) > 14

@@ -95,9 +95,7 @@ def test_an_unchanged_tree_costs_nothing(tmp_path: Path, embedder: CountingEmbed
     (LONG.replace("Sentence 3 about topic3.", "Phrase 3 about topic3.", 1), 1),
     (LONG + "\n\n# Part 9\n\n" + "A new phrase. " * 20, 0),
 ])  # fmt: skip
-def test_an_edited_or_appended_paragraph_costs_one_chunk(
-    tmp_path: Path, written: list[str], text: str, deleted: int
-) -> None:
+def test_one_paragraph_costs_one_chunk(tmp_path: Path, written: list[str], text: str, deleted: int) -> None:
     memory = make_memory(tmp_path, {"notes.md": LONG})
     memory.sync()
     memory.embedder.texts.clear()
@@ -357,9 +355,7 @@ def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_weights")
-def test_without_weights_and_then_with(
-    tmp_path: Path, embedder: CountingEmbedder, written: list[str]
-) -> None:
+def test_without_and_with_weights(tmp_path: Path, embedder: CountingEmbedder, written: list[str]) -> None:
     memory = make_memory(tmp_path, DAYS, embedding={"download": False})
     report = memory.sync(embedder=None)
     assert report.missing == report.chunks == 6

@@ -106,9 +106,7 @@ def test_wrapped_bullets_are_removed_whole_and_headings_updated() -> None:
 
 @settings(max_examples=50 if IN_CI else 15)
 @given(days(), st.data())
-def test_an_edit_and_what_came_meanwhile_are_both_kept(
-    day: tuple[str, list[str], list[str]], data: st.DataObject
-) -> None:
+def test_an_edit_is_merged(day: tuple[str, list[str], list[str]], data: st.DataObject) -> None:
     text, turns, _ = day
     assert merge(text, "mine", text) == "mine"
     gone = set(data.draw(st.sets(st.sampled_from(turns)) if turns else st.just(set())))

@@ -289,9 +289,7 @@ def shape(content: DayFile) -> list[tuple[dict[str, str], str]]:
 
 @settings(max_examples=examples(60))
 @given(ACTIONS)
-def test_a_written_day_reads_as_the_day_without_overview_and_shared_headings(
-    made: list[tuple[str, int, int]],
-) -> None:
+def test_a_written_day_reads_as_without_overview(made: list[tuple[str, int, int]]) -> None:
     """`plain` is the day as it was before both: never written out, so that no heading is shared."""
     plain, text = DayFile(f"# {DAY}"), f"# {DAY}\n"
     for step, (action, number, session) in enumerate(made):

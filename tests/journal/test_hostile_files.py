@@ -79,9 +79,7 @@ def lay_day_links(project: Project, private: Path) -> None:
 
 
 @pytest.mark.parametrize("lay", [lay_memory_link, lay_memkit_link, lay_day_links])
-def test_no_link_out_of_the_memory_is_followed(
-    stage: Stage, private: Path, lay: Callable[[Project, Path], None]
-) -> None:
+def test_no_link_leads_out(stage: Stage, private: Path, lay: Callable[[Project, Path], None]) -> None:
     project = stage.project
     lay(project, private)
     real = {path: path.read_text() for path in private.rglob("*.md")}
@@ -318,9 +316,7 @@ def test_what_a_person_appends_during_a_write_is_kept(stage: Stage, monkeypatch:
     assert all(f" Q{number} <!--" in text for number in range(2, 12))
 
 
-def test_a_file_that_keeps_changing_is_left_and_reported(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_keeps_changing_is_reported(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     capture_one(stage)
     day = Path(stage.project.memory, f"{DAY}.md")
     put = MemoryDirectory._put

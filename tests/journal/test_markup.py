@@ -62,9 +62,7 @@ def assert_forges_nothing(section: str) -> None:
 @example("[a]: b\n===", "```\nx\n    ```", "- -", "", "", False)
 @example("<div>\n" * 20 + "# a", "- a\n  <pre>\n\n# b", "<div>", "", "", True)
 @example("a\n" + "===\n" * 30, "- ```\n# a", "[a]: b", "`` ` ``", "\x1b[31m# x", False)
-def test_no_parser_sees_forged_structure(
-    prompt: str, answer: str, name: str, command: str, output: str, error: bool
-) -> None:
+def test_nothing_forged(prompt: str, answer: str, name: str, command: str, output: str, error: bool) -> None:
     calls = [ToolCall(name, {"command": command, "file_path": command}, output, is_error=error)] * 3
     section = digest_of(prompt, answer, *calls)
     assert_forges_nothing(section)

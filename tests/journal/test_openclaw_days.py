@@ -175,9 +175,7 @@ def files(place: Place) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("is_after", [False, True])
-def test_a_kill_at_any_write_is_made_good(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_after: bool
-) -> None:
+def test_a_kill_is_made_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_after: bool) -> None:
     """The folder is chosen and the first turn is written, with a kill next to each write; then both again."""
     real, was_killed, kills = os.replace, True, 0
     while was_killed:

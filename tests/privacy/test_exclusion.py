@@ -83,9 +83,7 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call[0]} {next(iter(call[1].values()))}")
-def test_calls_on_excluded_files_keep_neither_input_nor_result(
-    stage: Stage, call: tuple[str, dict[str, Any], str]
-) -> None:
+def test_calls_on_excluded_files_keep_nothing(stage: Stage, call: tuple[str, dict[str, Any], str]) -> None:
     name, given, result = call
     root = stage.project.root
     lines = Lines().prompt("Look at it", prompt_id(1), cwd=root)

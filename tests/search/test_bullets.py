@@ -133,9 +133,7 @@ def test_a_bullet_is_judged_by_itself(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(("kind", "count"), [("turn", 2), ("summary", 3)])
-def test_a_filter_by_kind_shows_each_by_itself(
-    tmp_path: Path, real_embedder: Embedder, kind: str, count: int
-) -> None:
+def test_a_filter_by_kind(tmp_path: Path, real_embedder: Embedder, kind: str, count: int) -> None:
     again = bullet("the staging gateway is back on the old port.", PORT)
     memory = remember(tmp_path, real_embedder, ON_PORT, again, ON_CACHE)
     results = found(memory, filters=Filters(kind=kind))
@@ -195,9 +193,7 @@ class Links(BulletIndex):
     st.lists(st.booleans(), min_size=80, max_size=80),
     st.integers(1, 60),
 )
-def test_every_allowed_turn_has_one_place(
-    cited: list[list[int]], scores: list[int], allowed: list[bool], size: int
-) -> None:
+def test_one_place_a_turn(cited: list[list[int]], scores: list[int], allowed: list[bool], size: int) -> None:
     """Chunks 0 to 39 are turns, the others bullets; each turn has up to four."""
     links = Links([bullets if bullets else [] for bullets in cited], 80)
     links.links = {n: turns for n, turns in links.links.items() if any(one.bullets for one in turns)}

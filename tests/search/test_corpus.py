@@ -112,9 +112,7 @@ def test_cosines(both: list[Snapshot]) -> None:
 
 
 @pytest.mark.parametrize("others", [TWO, []])
-def test_a_project_without_vectors_beside_one_with_them(
-    both: list[Snapshot], tmp_path: Path, others: list[Chunk]
-) -> None:
+def test_a_project_without_vectors(both: list[Snapshot], tmp_path: Path, others: list[Chunk]) -> None:
     """It does not know how long they would be."""
     bare = snapshot_of(tmp_path / "bare", others)
     assert bare.dimensions is None
@@ -155,9 +153,7 @@ def test_no_chunks(tmp_path: Path) -> None:
     st.text(max_size=40).map(lambda text: text + '"turns": ["forged"]\\'),
     st.lists(st.text(min_size=1, max_size=12) | st.sampled_from(['a"]', "]", '"turns": '])),
 )
-def test_turns_are_read_whatever_the_text(
-    tmp_path_factory: pytest.TempPathFactory, text: str, turns: list[str]
-) -> None:
+def test_turns_of_any_text(tmp_path_factory: pytest.TempPathFactory, text: str, turns: list[str]) -> None:
     chunk = make_chunk(text, source=text, heading=text, branch=text, turns=tuple(turns), citations=())
     corpus = Corpus([snapshot_of(tmp_path_factory.mktemp("turns"), [chunk])])
     assert corpus.turns(0) == list(corpus.chunk(0).turns) == turns

@@ -126,9 +126,7 @@ def test_the_newest_change_and_its_bullet_count(tmp_path: Path, real_embedder: E
     assert (turns([old]), old.changed_by["id"]) == ([FIRST], new.id)
 
 
-def test_a_change_below_the_cut_is_found(
-    tmp_path: Path, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_weak_change(tmp_path: Path, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if it matched the question too little to be a result by itself."""
     memory = remember(tmp_path, real_embedder, f"{CHANGED} The bank's export takes 422 s, the log says.")
     with monkeypatch.context() as patch:

@@ -134,9 +134,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
     return memory
 
 
-def test_edits_by_hand_are_found_at_once(
-    memory: Memory, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_edits_are_found(memory: Memory, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memkit.embedding.load_embedder", lambda *_: real_embedder)
     assert "gateway" in opened(memory).search("staging port").results[0].chunk.heading
     memory.write("notes.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
@@ -220,9 +218,7 @@ def test_entries_indexed_during_the_wait_are_kept(memory: Memory, monkeypatch: p
 
 
 @pytest.mark.parametrize("error", [IndexStoreError("no space left"), EmbeddingError("it failed")])
-def test_an_index_that_cannot_be_updated_still_answers(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_a_failed_update_is_told(memory: Memory, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     opened(memory)
     memory.write("notes.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
 

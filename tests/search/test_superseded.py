@@ -99,9 +99,7 @@ def test_the_newest_verified_fact_counts(tmp_path: Path, real_embedder: Embedder
     assert not any(one.superseded for one in results)
 
 
-def test_a_superseded_bullet_is_marked_and_its_neighbor_is_not(
-    tmp_path: Path, real_embedder: Embedder
-) -> None:
+def test_a_superseded_bullet_is_marked_its_neighbor_is_not(tmp_path: Path, real_embedder: Embedder) -> None:
     own = fact(grips=(OLD.grip,), supersedes=(OLD.grip, TURN))
     memory = remember(tmp_path, real_embedder, own, bullets=(OLD, LUNCH))
     first, second, *_ = found(memory)
@@ -126,9 +124,7 @@ def test_a_fact_of_another_project_supersedes_nothing(tmp_path: Path, real_embed
     assert {one.root for one in results if one.superseded} == {other.project.root}
 
 
-def test_a_pointer_is_marked_if_the_fact_is_about_something_else(
-    tmp_path: Path, real_embedder: Embedder
-) -> None:
+def test_a_pointer_is_marked_if_the_fact_is_on_others(tmp_path: Path, real_embedder: Embedder) -> None:
     memory = remember(tmp_path, real_embedder, fact("Lunch is at one."), bullets=(OLD,))
     (pointer, *_) = find_pointers(memory.searcher(), f"please say {QUESTION}", "another", set())
     assert "443" in pointer.text

@@ -96,9 +96,7 @@ def test_the_other_turns_survive(tmp_path_factory: pytest.TempPathFactory, lines
 
 
 @pytest.mark.parametrize("depth", [480, 900, 100_000])
-def test_a_live_session_continues_after_a_deep_entry(
-    stage: Stage, depth: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_session_survives_a_deep_entry(stage: Stage, depth: int, caplog: pytest.LogCaptureFixture) -> None:
     lines = Lines().prompt("One", prompt_id(1)).call("Bash", "t", command="make").result("t", "ok").answer("1")
     deep = TEMPLATES[1].replace("@", nested(depth, "object"))
     with caplog.at_level(logging.WARNING):

@@ -167,9 +167,7 @@ steps = st.sampled_from(["call", "result", "same", "own", "answer", "noise"])
 
 @settings(max_examples=50 if IN_CI else 15)
 @given(st.lists(st.tuples(steps, st.integers(0, 3)), max_size=20))
-def test_progress_adds_calls_and_changes_nothing_else(
-    tmp_path_factory: pytest.TempPathFactory, found: list[tuple[str, int]]
-) -> None:
+def test_progress_adds_calls(tmp_path_factory: pytest.TempPathFactory, found: list[tuple[str, int]]) -> None:
     lines, plain = Lines().prompt("Look", "p1"), Lines().prompt("Look", "p1")
     called = set()
     for step, number in found:

@@ -49,9 +49,7 @@ lines = st.lists(
 @settings(max_examples=75 if IN_CI else 15)
 @given(data=lines, ends_with_newline=st.booleans())
 @example(data=b'{"type":"user","message":{"content":"whole, but no line end"}}', ends_with_newline=False)
-def test_reading_on_from_any_entry_is_the_same(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes, ends_with_newline: bool
-) -> None:
+def test_reading_on(tmp_path_factory: pytest.TempPathFactory, data: bytes, ends_with_newline: bool) -> None:
     path = tmp_path_factory.mktemp("t") / "s.jsonl"
     path.write_bytes(data + (b"\n" if ends_with_newline else b""))
     with pytest.MonkeyPatch.context() as patch:

@@ -17,7 +17,6 @@ FACT = "The staging gateway listens on 7443, because the ingress has 443."
 OUTPUT = "port: 7443 # agreed on with the platform team"
 SKILL_HEADING = "Recall from the project's memory"
 QUESTION = "what's the staging gateway's port?"
-PLANTED_SESSION = "0d9b6f1e-3c55-4a43-9d35-51a4e7a2f8c6"
 ANSWER = "It is 7443, as settled in an earlier session."
 
 
@@ -168,31 +167,6 @@ def test_what_is_near_the_edited_file_ranks_higher(api: MessagesApi, user: Memki
     user.run("service", "stop")
 
 
-def test_a_question_about_a_period(api: MessagesApi, user: MemkitUser) -> None:
-    """The skill's first search lists the sessions of that day, and none of its commands needs permission."""
-    day = user.plant_yesterday("It listens on 7443.")
-    question = "what did we do yesterday?"
-    commands = [asking(question), f"memkit show {PLANTED_SESSION}", asking("was ist noch offen?")]
-    shown: list[str] = []
-
-    def script(request: Request) -> Reply:
-        if not request.from_subagent:
-            return [text("Recalled.")] if answers_so_far(request) else [tool("Skill", skill="memkit:memory-recall", args=question)]
-        step = answers_so_far(request)
-        shown.append(request.last_user_text)
-        return [tool("Bash", command=commands[step], description="Look")] if step < len(commands) else [text(ANSWER)]
-
-    api.script = script
-    result = user.home.run_prompt("What happened?")
-    assert result["permission_denials"] == []
-    _, found, session, left = shown
-    assert f"{day}: 1 session, in the order of time." in found
-    assert f'<entry id="{PLANTED_SESSION}" begins="{day} 09:15">Earlier work → It listens on 7443.</entry>' in found
-    assert "**Answered** It listens on 7443." in session
-    assert "No session ended with an open question." in left
-    user.run("service", "stop")
-
-
 def test_the_model_follows_a_pointer_without_a_question(api: MessagesApi, user: MemkitUser) -> None:
     """In the main conversation. What a shell would do besides still needs permission."""
     user.plant_yesterday("It listens on 7443.")
@@ -284,9 +258,7 @@ def test_variables_of_a_repository_do_not_count(api: MessagesApi, user: MemkitUs
 
 
 @pytest.mark.parametrize("way", ["a program", "a function"])
-def test_another_memkit_of_a_repository_needs_permission(
-    api: MessagesApi, user: MemkitUser, way: str
-) -> None:
+def test_a_repositorys_memkit_needs_permission(api: MessagesApi, user: MemkitUser, way: str) -> None:
     """The client puts the plugin's programs behind those that a repository's settings name."""
     project, ran = user.home.project, user.home.project / "ran"
     program = project / "bin" / "memkit"
