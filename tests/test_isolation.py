@@ -13,7 +13,7 @@ import pytest
 from memkit import processes
 from memkit.environment import environment_directory
 from memkit.paths import Home
-from memkit.projects.trust import in_session, of_user
+from memkit.projects.trust import of_user
 from tests.hook.conftest import Stage, stage  # noqa: F401
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -154,12 +154,6 @@ def test_paths_near_a_repository_do_not_count(tmp_path: Path, monkeypatch: pytes
             assert of_user({**marks, "MEMKIT_HOME": str(place), "HOME": str(place)}) == marks
         for place in ("/proc/self/cwd/../evil", "/usr/../proc/self/cwd", "/dev/fd/3"):
             assert of_user({**marks, "MEMKIT_HOME": place, "PATH": place}) == {**marks, "PATH": ""}
-
-
-def test_claude_codes_variables_identify_a_session() -> None:
-    for name in ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"):
-        assert in_session({name: "1"})
-    assert not in_session({"CLAUDE_CONFIG_DIR": "/x", "PATH": "/bin"})
 
 
 def test_a_hook_ignores_settings_in_session_variables(stage: Stage) -> None:  # noqa: F811

@@ -84,12 +84,6 @@ def test_another_transcript_in_the_place_of_the_old_one(stage: Stage, smaller: b
     assert stage.turns == [*((f"Old {number}", "o") for number in range(5)), ("New", "n")]
 
 
-def test_text_that_no_file_can_hold(stage: Stage) -> None:
-    stage.write(Lines().prompt("half \ud83d and \udcff", prompt_id(1)).answer("answer \udce9 \ud800"))
-    stage.handle("Stop", prompt_id=prompt_id(1))
-    assert stage.turns == [("half ? and ?", "answer ? ?")]
-
-
 @pytest.mark.parametrize("count", [2, BATCH_TURNS, 2 * BATCH_TURNS + 3])
 def test_an_import_completes_a_turn_that_was_written_half(stage: Stage, count: int) -> None:
     lines = Lines()

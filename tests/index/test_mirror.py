@@ -123,13 +123,6 @@ def waiting(memory: Memory) -> set[str]:
     return set(copied.waiting)
 
 
-def test_a_chunk_without_a_vector_waits_for_it(tmp_path: Path) -> None:
-    memory = make_memory(tmp_path, DAYS)
-    assert without(memory).missing > 0
-    assert memory.sync().missing == 0
-    assert rows(memory) == rows(built_at_once(memory, tmp_path / "fresh"))
-
-
 def test_after_many_changes_it_is_written_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror, "LEAST_CHANGES", 8)
     identities = []

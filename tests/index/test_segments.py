@@ -126,18 +126,6 @@ def test_a_first_build_holds_few_chunks_at_once(tmp_path: Path, monkeypatch: pyt
     assert_same_index(memory.snapshot, fresh_of(memory, tmp_path / "fresh").snapshot)
 
 
-def test_an_appended_turn_writes_its_own_file_alone(tmp_path: Path) -> None:
-    memory = make_memory(tmp_path, DAYS)
-    memory.sync()
-    (first,) = memory.snapshot.segments
-    memory.write("2026-11-20.md", DAYS["2026-11-20.md"] + "\n### 10:00 A quagga? <!-- turn:0badcafe -->\nYes.\n")
-    memory.sync()
-    one, other = memory.snapshot.segments
-    assert one.name == first.name
-    assert {other.chunk(n).source for n in range(len(other))} == {".memkit/memory/2026-11-20.md"}
-    assert [(run.segment, run.first) for run in memory.snapshot.runs] == [(0, 0), (1, 0)]
-
-
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 10_000)), max_size=30))
 def test_merges_are_bounded(sizes: list[tuple[int, int]]) -> None:
     """However large the memory is, a merge copies little, and few segments stay."""

@@ -27,7 +27,7 @@ from memkit.journal.journal import Journal
 from memkit.projects.project import Project
 from tests.builders import day
 from tests.capture.places import REPOSITORY
-from tests.ci import every, examples
+from tests.ci import examples, sized
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -98,16 +98,6 @@ def test_a_file_with_windows_line_ends_and_invalid_bytes(project: Project) -> No
     assert turns_in(day(project).read_text("utf-8", "replace").replace("\r", "")) == [
         f"{name:0>8}" for name in "abc"
     ]
-
-
-@pytest.mark.parametrize("text", ["", "\n\n", "no heading", "# Another title\n\n## 10:00 mine\n\n### 11:00 x\n"])
-def test_a_day_file_that_somebody_else_began(project: Project, text: str) -> None:
-    day(project).parent.mkdir(parents=True)
-    day(project).write_text(text)
-    Journal(project).write([digest("a")])
-    shown = day(project).read_text()
-    assert shown.startswith(text.rstrip("\n"))
-    assert turns_in(shown) == [f"{'a':0>8}"]
 
 
 @pytest.mark.parametrize("zones", [("UTC", "Asia/Tokyo"), ("Pacific/Kiritimati", "Etc/GMT+12")])
@@ -182,7 +172,7 @@ def test_killed_at_any_moment_and_run_again(project: Project) -> None:
     command = [sys.executable, "-c", WRITER, str(REPOSITORY), project.root]
     environment = {**os.environ, "TZ": "UTC"}
     seen = 0
-    for _ in every(3, range(6)):
+    for _ in range(sized(2, 3, 6)):
         writer = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
         assert writer.stdout is not None
         writer.stdout.readline()

@@ -16,7 +16,7 @@ from memkit.journal.digest import PROMPT_CHARACTERS, TITLE_CHARACTERS, make_dige
 from memkit.journal.markup import LEAST_GAP, cut_middle, one_line, printable, safe_block
 from memkit.privacy.redact import redact
 from tests.builders import turn_of
-from tests.ci import IN_CI, every, examples
+from tests.ci import IN_CI, examples, sized
 
 READERS = (MarkdownIt("commonmark"), MarkdownIt("commonmark").enable("table"))
 
@@ -74,7 +74,7 @@ def test_longer_random_texts_forge_nothing() -> None:
     choice = random.Random(5)
     parts = ["# a", "===", "---", "```", "~~~", "    x", "<div>", "<script>", "- a", "  - b", "> q", "1. x",
              "<!-- turn:deadbeef -->", "a | b", "- | -", "", "", "word " * 30, "  ```", "\t", "<!--", "|"]  # fmt: skip
-    for _ in every(5, range(150)):
+    for _ in range(sized(30, 50, 150)):
         prompt, answer = ("\n".join(choice.choices(parts, k=choice.randint(1, 120))) for _ in range(2))
         assert_forges_nothing(digest_of(prompt, answer))
 

@@ -75,15 +75,6 @@ def test_the_domain_is_named_by_the_settings(corpus: Corpus) -> None:
         assert raised(corpus, file, *domains) == raised(corpus, file, *domains[::-1]) == expected, file
 
 
-def test_instruction_files(corpus: Corpus) -> None:
-    factors = boosts_of(corpus, PLAIN, "", np.zeros(len(corpus)))
-    sources = [corpus.chunk(n).source for n in range(6)]
-    expected = [INSTRUCTION_BOOST if one.endswith(".instructions.md") else 1 for one in sources]
-    assert factors.tolist() == expected
-    both = boosts_of(corpus, PLAIN, "docs/a", np.zeros(6)).max()
-    assert both == pytest.approx(DOMAIN_BOOST * INSTRUCTION_BOOST)
-
-
 def test_recency_halves(tmp_path: Path) -> None:
     ages = [0, 10, 20, 365, -3]
     days = [(TODAY - timedelta(days=age)).isoformat() for age in ages]

@@ -102,15 +102,6 @@ def test_passages_follow_the_text_and_not_the_ids(tmp_path: Path) -> None:
         assert chunks == [remarks[n] for n in near]
 
 
-def test_cosines(both: list[Snapshot]) -> None:
-    vector = FakeEmbedder().embed_query("which port was free")
-    means, best = Corpus(both).cosines(vector)
-    assert means.tolist() == best.tolist()  # a window each
-    chunks = [*both[0].chunks(), *both[1].chunks()]
-    expected = FakeEmbedder().embed([chunk.text for chunk in chunks]) @ vector
-    assert means == pytest.approx(expected, abs=1e-6)
-
-
 @pytest.mark.parametrize("others", [TWO, []])
 def test_a_project_without_vectors(both: list[Snapshot], tmp_path: Path, others: list[Chunk]) -> None:
     """It does not know how long they would be."""

@@ -19,7 +19,7 @@ from memkit.journal.digest import make_digest
 from memkit.privacy.redact import redact
 from tests.builders import Lines
 from tests.capture.places import RECORDED
-from tests.ci import IN_CI
+from tests.ci import IN_CI, sized
 
 lines = st.lists(
     st.sampled_from(
@@ -137,7 +137,7 @@ def test_a_path_that_is_not_a_file_is_reported_in_one_line(tmp_path: Path) -> No
 
 def test_a_large_file_is_never_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    output, count = "x" * 100_000, 300 if IN_CI else 60
+    output, count = "x" * 100_000, sized(60, 100, 300)
     with path.open("w") as file:
         for number in range(count):
             lines = Lines(f"{number:08d}")

@@ -165,19 +165,6 @@ def test_turns_that_a_fork_copied_keep_their_ids(tmp_path: Path) -> None:
     assert len({turn.id for turn in alone if turn.is_memory}) == 3
 
 
-def test_half_written_and_broken_lines(tmp_path: Path) -> None:
-    good = Lines().prompt("One", "p1").answer("1").text
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(b"{broken\n\n\xff\xfe\n[1]\n42\n" + good.encode() + b'{"type": "user", "mess')
-    transcript = Transcript(path)
-    (turn,) = read_turns(transcript)
-    assert turn.answer == "1"
-    assert transcript.counts == {"broken": 2, "odd": 2, "unfinished": 1}
-    assert transcript.end == path.read_bytes().rindex(b"\n") + 1
-    path.write_text(good.rstrip("\n"))
-    assert [turn.answer for turn in turns_of(path)] == ["1"]
-
-
 def test_text_before_any_prompt(tmp_path: Path) -> None:
     lines = Lines().add("assistant", [{"type": "text", "text": "API Error: 500"}], isApiErrorMessage=True)
     lines.answer("The nightly build is red.").prompt("Why?").answer("A test.")
