@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -134,3 +136,12 @@ def spool_turn(
 
 def make_note(text: str, tags: Sequence[str], now: datetime, redact: Callable[[str], str]) -> Note:
     return note_text(text, tags, redact).note(now)
+
+
+def git(directory: Path | str, *arguments: str, day: str = "2026-11-01") -> str:
+    """What git prints, run as somebody at noon of this day."""
+    time = {f"GIT_{who}_DATE": f"{day}T12:00:00" for who in ("AUTHOR", "COMMITTER")}
+    settings = ("user.name=a", "user.email=a@example.com", "protocol.file.allow=always", "init.defaultBranch=main")
+    command = ["git", "-C", str(directory), *(word for one in settings for word in ("-c", one)), *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | time)
+    return done.stdout.strip()

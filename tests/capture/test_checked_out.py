@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,16 +16,8 @@ from memkit.projects.git_files import SHORT_HASH, Head, head
 from memkit.projects.project import Project
 from memkit.settings import ChunkingSettings
 from memkit.settings.load import Settings
-from tests.builders import SESSION, Lines, entries
+from tests.builders import SESSION, Lines, entries, git
 from tests.capture.stage import Stage, prompt_id
-
-
-def git(directory: Path, *arguments: str) -> str:
-    settings = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]
-    done = subprocess.run(
-        ["git", "-C", str(directory), *settings, *arguments], check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
 
 
 @pytest.fixture

@@ -249,14 +249,8 @@ class TestHistory:
     def line(self, stage: Stage, text: str, minute: int, session: str = "", **fields: object) -> object:
         time = datetime(2026, 3, 5, 9, minute, tzinfo=timezone.utc)
         named = {"sessionId": session} if session else {}
-        return {
-            "display": text,
-            "pastedContents": {},
-            "timestamp": int(time.timestamp() * 1000),
-            "project": stage.project.root,
-            **named,
-            **fields,
-        }
+        placed = {"timestamp": int(time.timestamp() * 1000), "project": stage.project.root}
+        return {"display": text, "pastedContents": {}, **placed, **named, **fields}
 
     def test_prompts_of_deleted_sessions(self, stage: Stage, client: Client) -> None:
         lines = Lines().prompt("Still there", prompt_id(1)).answer("1")
@@ -308,16 +302,9 @@ class TestHistory:
 
     def test_lines_of_any_form(self, client: Client) -> None:
         whole = {"display": "x", "timestamp": 1, "project": "/x"}
-        client.typed(
-            5,
-            [],
-            None,
-            {},
-            {**whole, "display": 5},
-            {**whole, "project": None},
-            {**whole, "timestamp": 1e300},
-        )
-        client.typed({**whole, "timestamp": True}, {**whole, "timestamp": "soon"}, {**whole, "display": " "})
+        odd = [{"display": 5}, {"display": " "}, {"project": None}]
+        odd += [{"timestamp": one} for one in (1e300, True, "soon")]
+        client.typed(5, [], None, {}, *({**whole, **one} for one in odd))
         with client.history.open("ab") as file:
             file.write(b'{"display": "\xff\n\x00\n' + b"[" * 100_000 + b"\n{")
         assert client.run().problems == []

@@ -99,26 +99,11 @@ long_line = st.builds(
     st.integers(1, 3),
 )
 unbroken = st.integers(200, 2000).map(lambda size: "x" * size)
-oddities = st.sampled_from(
-    [
-        "\x0c",
-        "a\u2028b",
-        "a\rb",
-        "\x00",
-        "[a]: https://example.org",
-        "#",
-        "####### seven",
-        "#no heading",
-        "---",
-        "- + " * 20 + "deep",
-        ">" * 40 + " deep",
-        "-\n\n  x",
-        "* ",
-        "\t# hidden",
-        "<!-- turn:8ad3df7f -->",
-        "text <!-- grip:k3f9a1 turns:8ad3df7f,77c1e09b --> text",
-    ]
-)
+oddities = st.sampled_from([
+    "\x0c", "a\u2028b", "a\rb", "\x00", "[a]: https://example.org", "#", "####### seven", "#no heading", "---",
+    "- + " * 20 + "deep", ">" * 40 + " deep", "-\n\n  x", "* ", "\t# hidden", "<!-- turn:8ad3df7f -->",
+    "text <!-- grip:k3f9a1 turns:8ad3df7f,77c1e09b --> text",
+])  # fmt: skip
 block = st.one_of(
     heading, heading, setext, paragraph, fence, indented, list_block, nested_list, table, quote,
     comment, html, long_line, unbroken, oddities,

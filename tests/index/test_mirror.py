@@ -21,6 +21,7 @@ from memkit.index.mirror import COPIED, read_copied, remove_strays, start_again
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from tests.ci import examples, sized
+from tests.index.parts import Writes
 from tests.index.same import assert_same_index
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
@@ -239,22 +240,10 @@ def test_a_chosen_directory_that_is_a_file_is_reported(tmp_path: Path) -> None:
 
 def test_interrupted_before_any_write(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two passes that leave Chroma alone and one that does not, cut short at each step and run again."""
-    left: list[None] = []  # writes that may still happen; empty: the next one does not
-
-    def limited(original: Any) -> Any:
-        def call(*arguments: Any, **options: Any) -> Any:
-            if not left:
-                raise KeyboardInterrupt
-            left.pop()
-            return original(*arguments, **options)
-
-        return call
-
-    for name in ("upsert", "delete"):
-        monkeypatch.setattr(Collection, name, limited(getattr(Collection, name)))
-    for name in ("note_changed", "write_rows", "write_manifest"):
-        monkeypatch.setattr(update_module, name, limited(getattr(update_module, name)))
-    monkeypatch.setattr(mirror.Copied, "write", limited(mirror.Copied.write))
+    writes = Writes()
+    writes.limit(monkeypatch, Collection, "upsert", "delete")
+    writes.limit(monkeypatch, update_module, "note_changed", "write_rows", "write_manifest")
+    writes.limit(monkeypatch, mirror.Copied, "write")
 
     def play(tried: Memory) -> None:
         tried.write("new.md", NOTE)
@@ -271,13 +260,13 @@ def test_interrupted_before_any_write(memory: Memory, tmp_path: Path, monkeypatc
         shutil.copytree(memory.project.root, place / "project")
         # The collection is named after the project, so each trial has the same one.
         tried = Memory(Home(str(place / "home")), memory.project, FakeEmbedder())
-        left[:] = [None] * (stride * steps)
+        writes.left = stride * steps
         try:
             play(tried)
             finished = True
         except (KeyboardInterrupt, IndexStoreError):
             pass
-        left[:] = [None] * 1000
+        writes.left = 1000
         tried.sync(later=steps % 2 == 0)
         tried.sync()
         fresh = built_at_once(tried, place / "fresh")

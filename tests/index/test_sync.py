@@ -31,6 +31,7 @@ from memkit.search.ranking import Searcher
 from memkit.search.results import SearchRequest
 from memkit.settings.load import Settings
 from tests.ci import AT_NIGHT, IN_CI, only_in_ci, sized
+from tests.index.parts import Writes
 from tests.index.same import assert_same_index
 from tests.memory import DAYS, CountingEmbedder, FakeEmbedder, Memory, make_memory
 
@@ -275,33 +276,21 @@ def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.Monkey
     fresh.sync()
     expected, rows = fresh.contents(), rows_in_chroma(fresh)
 
-    left: list[None] = []  # writes that may still happen; empty: the next one does not
-
-    def limited(original: Any) -> Any:
-        def call(*arguments: Any, **options: Any) -> Any:
-            if not left:
-                raise KeyboardInterrupt
-            left.pop()
-            return original(*arguments, **options)
-
-        return call
-
-    for name in ("upsert", "update", "delete"):
-        monkeypatch.setattr(Collection, name, limited(getattr(Collection, name)))
-    for name in ("note_changed", "write_rows", "write_manifest"):
-        monkeypatch.setattr(update_module, name, limited(getattr(update_module, name)))
+    writes = Writes()
+    writes.limit(monkeypatch, Collection, "upsert", "update", "delete")
+    writes.limit(monkeypatch, update_module, "note_changed", "write_rows", "write_manifest")
     interruptions, step, finished = 0, sized(4, 4, 1), False
     while not finished:
         home = Home(str(tmp_path / f"home{interruptions}"))
         shutil.copytree(memory.home.root, home.root)
         tried = Memory(home, memory.project, FakeEmbedder(window=100))
-        left[:] = [None] * (step * interruptions)
+        writes.left = step * interruptions
         try:
             tried.sync()
             finished = True
         except KeyboardInterrupt:
             interruptions += 1
-            left[:] = [None] * 1000
+            writes.left = 1000
             tried.sync()
         assert tried.contents() == expected
         assert rows_in_chroma(tried) == rows

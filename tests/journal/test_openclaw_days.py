@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
 from collections.abc import Iterator
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -32,7 +31,7 @@ from memkit.privacy.redact import redact
 from memkit.projects.git import EXCLUDED, EXCLUDED_DAYS
 from memkit.projects.project import OWN_FOLDER, Project, Registry
 from memkit.projects.registry import changing
-from tests.builders import Lines, turn_of
+from tests.builders import Lines, git, turn_of
 from tests.capture.stage import Stage, prompt_id
 from tests.ci import IN_CI
 
@@ -76,9 +75,6 @@ class Place:
         with path.open("a") as file:
             file.write(text)
 
-    def git(self, *arguments: str) -> str:
-        options = ["-C", str(self.root), "-c", "user.name=a", "-c", "user.email=a@example.com"]
-        return subprocess.run(["git", *options, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture
@@ -179,7 +175,7 @@ def test_a_kill_is_made_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *,
     while was_killed:
         (tmp_path / str(kills)).mkdir()
         place, was_killed, count = Place(tmp_path.resolve() / str(kills)), False, itertools.count()
-        place.git("init", "-q")
+        git(place.root, "init", "-q")
         place.append(THEIRS)
 
         def replace(source: str, target: str) -> None:
@@ -196,9 +192,9 @@ def test_a_kill_is_made_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *,
         except KeyboardInterrupt:
             was_killed, kills = True, kills + 1
         monkeypatch.setattr(os, "replace", real)
-        place.git("add", "-A")  # at no moment would a commit take anything private
-        assert "Answer 1." not in place.git("diff", "--cached")
-        place.git("reset", "-q")
+        git(place.root, "add", "-A")  # at no moment would a commit take anything private
+        assert "Answer 1." not in git(place.root, "diff", "--cached")
+        git(place.root, "reset", "-q")
         place.choose()
         place.journal.write([digest(1)])
         text = place.theirs.read_text()
@@ -362,7 +358,7 @@ class TestGit:
 
     @pytest.fixture(autouse=True)
     def repository(self, place: Place) -> None:
-        place.git("init", "-q")
+        git(place.root, "init", "-q")
 
     def exclude(self, place: Place) -> str:
         return (place.root / ".git" / "info" / "exclude").read_text()
@@ -372,8 +368,8 @@ class TestGit:
         place.choose()
         place.choose()
         place.journal.write([digest(1)])
-        place.git("add", "-A")
-        assert place.git("diff", "--cached") == ""
+        git(place.root, "add", "-A")
+        assert git(place.root, "diff", "--cached") == ""
         assert self.exclude(place).count(EXCLUDED_DAYS) == 1
         assert not (place.root / OPENCLAW_DAYS / ".gitignore").exists()
         place.choose(OWN_FOLDER)
@@ -386,30 +382,30 @@ class TestGit:
         place.append(THEIRS)
         place.choose()
         place.journal.write([digest(1)])
-        place.git("add", "-A")
-        assert place.git("diff", "--cached", "--name-only") == ".gitignore\n"
+        git(place.root, "add", "-A")
+        assert git(place.root, "diff", "--cached", "--name-only") == ".gitignore"
         Journal(place.project, shared=True).write([digest(2)])  # now it is shared
         assert not (place.root / OPENCLAW_DAYS / ".gitignore").exists()
-        place.git("add", "-A")
-        assert "Answer 1." in place.git("diff", "--cached")
+        git(place.root, "add", "-A")
+        assert "Answer 1." in git(place.root, "diff", "--cached")
 
     def test_a_committed_folder_is_refused(self, place: Place) -> None:
         place.append(THEIRS, "2026-11-19")
-        place.git("add", "-A")
+        git(place.root, "add", "-A")
         with pytest.raises(MemkitError, match=r"git tracks memory/2026-11-19\.md"):
             place.choose()
         assert Registry.read(place.home).folders == {} and not place.own.parent.exists()
         place.choose(shared=True)
         assert EXCLUDED not in self.exclude(place)
         Journal(place.project, shared=True).write([digest(1)])
-        place.git("add", "-A")
-        assert "Answer 1." in place.git("diff", "--cached")
+        git(place.root, "add", "-A")
+        assert "Answer 1." in git(place.root, "diff", "--cached")
 
     def test_a_folder_that_a_pull_commits_gets_nothing_more(self, place: Place) -> None:
         place.choose()
         place.journal.write([digest(1, 19)])
         place.append(THEIRS)
-        place.git("add", "-f", "memory/2026-11-20.md")
+        git(place.root, "add", "-f", "memory/2026-11-20.md")
         place.journal.write([digest(1), digest(1, 19), digest(2, 19)])
         assert not place.journal.day("2026-11-19").find_turn(digest(1, 19).turn)  # it is in the other folder
         assert place.journal.day("2026-11-19").find_turn(digest(2, 19).turn)

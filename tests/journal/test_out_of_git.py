@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -21,18 +20,12 @@ from memkit.maintenance.merge import merge
 from memkit.projects.git import EXCLUDED, is_ignored, remote_of
 from memkit.projects.project import Project
 from memkit.stats import gather
-from tests.builders import Lines
+from tests.builders import Lines, git
 from tests.capture.stage import Stage, prompt_id
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
 DAY = "2026-03-04"
-
-
-def git(directory: Path | str, *arguments: str) -> str:
-    settings = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "protocol.file.allow=always"]
-    command = ["git", "-C", str(directory), *settings, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture

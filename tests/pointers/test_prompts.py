@@ -14,10 +14,8 @@ from memkit.pointers import prompts
 from memkit.pointers.prompts import MOST_CHARACTERS, Pointer, find_pointers, lay_out, written_by
 from memkit.search.ranking import Searcher
 from tests.ci import examples
-from tests.memory import DAYS, Memory, day, real_embedder
+from tests.memory import DAYS, Memory, day
 from tests.search.corpora import embedded
-
-__all__ = ["real_embedder"]
 
 
 @pytest.fixture(scope="module")

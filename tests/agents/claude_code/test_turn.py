@@ -178,41 +178,25 @@ json_values = st.recursive(
     lambda inner: (st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)),
     max_leaves=6,
 )
+
+
+def any_of(*names: str) -> dict[str, st.SearchStrategy[Any]]:
+    return dict.fromkeys(names, json_values)
+
+
+kinds = st.sampled_from(["text", "tool_use", "tool_result", "thinking", "image"]) | json_values
 blocks = st.fixed_dictionaries(
-    {},
-    optional={
-        "type": st.sampled_from(["text", "tool_use", "tool_result", "thinking", "image"])
-        | json_values,
-        "text": json_values,
-        "id": json_values,
-        "name": json_values,
-        "input": json_values,
-        "content": json_values,
-        "tool_use_id": json_values,
-        "is_error": json_values,
-    },
+    {}, optional={"type": kinds, **any_of("text", "id", "name", "input", "content", "tool_use_id", "is_error")}
 )
+messages = st.fixed_dictionaries({"content": st.lists(blocks, max_size=3) | json_values}) | json_values
 entries = st.fixed_dictionaries(
     {"type": st.sampled_from(["user", "assistant", "attachment", "system", "new-kind"])},
     optional={
-        "message": st.fixed_dictionaries({"content": st.lists(blocks, max_size=3) | json_values})
-        | json_values,
-        "uuid": json_values,
-        "promptId": json_values,
-        "sessionId": json_values,
-        "timestamp": json_values,
-        "isMeta": json_values,
-        "isSidechain": json_values,
-        "attachment": json_values,
-        "toolUseResult": json_values,
-        "agentId": json_values,
-        "origin": json_values,
-        "subtype": st.just("local_command") | json_values,
-        "content": json_values,
-        "cwd": json_values,
-        "gitBranch": json_values,
+        "message": messages, "subtype": st.just("local_command") | json_values,
+        **any_of("uuid", "promptId", "sessionId", "timestamp", "isMeta", "isSidechain", "attachment", "toolUseResult"),
+        **any_of("agentId", "origin", "content", "cwd", "gitBranch"),
     },
-)
+)  # fmt: skip
 
 
 @settings(max_examples=75 if IN_CI else 12)

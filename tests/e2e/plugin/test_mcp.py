@@ -20,29 +20,27 @@ def test_claude_and_a_sub_agent_search_and_forgetting_needs_permission(api: Mess
     entry = {"type": "stdio", "command": str(user.plugin / "bin" / "memkit"), "args": ["mcp"]}
     server = ["--mcp-config", json.dumps({"mcpServers": {"memkit": entry}})]
     search = tool(SEARCH, query="how are invoices rounded")
-    calls = [search, tool(FORGET, ids=["5eed5eed"], dry_run=False),
-             tool("Agent", description="Look", prompt="How rounded?", subagent_type="general-purpose")]  # fmt: skip
+    calls = [search, tool(FORGET, ids=["5eed5eed"], dry_run=False)]
     shown: list[str] = []
 
     def script(request: Request) -> Reply:
         step = answers_so_far(request)
-        if request.from_subagent:
-            return [text("Half to even.")] if step else [search]
         shown.append(request.last_user_text)
         return [calls[step]] if step < len(calls) else [text("Done.")]
 
     api.script = script
-    result = user.home.run_prompt("How?", *server, "--allowedTools", f"{SEARCH},Agent,Task")
+    result = user.home.run_prompt("How?", *server, "--allowedTools", SEARCH)
     assert [one["tool_name"] for one in result["permission_denials"]] == [FORGET]
     assert FACT in user.memory()
     assert FACT in shown[1]
+    first = api.model_calls[0]
+    agent = tool("Agent", description="Look", prompt="How rounded?", subagent_type="general-purpose")
+    api.script = lambda request: [text("Done.")] if answers_so_far(request) else [search if request.from_subagent else agent]
+    user.home.run_prompt("How?", *server, "--allowedTools", f"{SEARCH},Agent,Task")
     assert FACT in api.subagent_calls[-1].last_user_text
     # The first request grows by less than the figure in the manual.
-    sizes = [len(json.dumps(api.model_calls[0].body))]
-    api.script = lambda request: [text("Hello.")]
     user.home.run_prompt("How?")
-    sizes.append(len(json.dumps([one for one in api.model_calls if not one.from_subagent][-1].body)))
-    assert 0 < sizes[0] - sizes[1] < 4 * 2_000
+    assert 0 < len(json.dumps(first.body)) - len(json.dumps(api.model_calls[-1].body)) < 4 * 2_000
     user.wait_until_alone()
 
 
