@@ -74,7 +74,7 @@ sys.exit("; ".join(failures) or None)
 def run(code: str, *arguments: str, **variables: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], env={**os.environ, **variables}, cwd=REPOSITORY,
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 

@@ -127,8 +127,7 @@ def test_a_link_that_git_tracks_is_not_written_to(stage: Stage) -> None:
 def test_a_day_that_becomes_tracked_is_left(stage: Stage) -> None:
     capture(stage)
     git(stage.project.root, "add", "-f", f".memkit/memory/{DAY}.md")
-    stage.write(Lines().prompt("What host?", prompt_id(2)).answer("private alpha."))
-    stage.handle("Stop", prompt_id=prompt_id(2), message="private alpha.", late=True)
+    stage.handle("Stop", prompt="What host?", prompt_id=prompt_id(2), message="private alpha.", late=True)
     assert "alpha" not in Path(stage.project.memory, f"{DAY}.md").read_text()
     assert "alpha" in Path(stage.project.memory, f"{DAY}.local.md").read_text()
 
@@ -228,8 +227,7 @@ def test_a_pulled_ignore_file_is_corrected(stage: Stage) -> None:
     (root / ".memkit" / ".gitignore").write_text("!*\n")
     (root / ".gitignore").write_text("!/.memkit/\n")
     git(root, "add", "-f", ".memkit/.gitignore", ".gitignore")
-    stage.write(Lines().prompt("What host?", prompt_id(2)).answer("private alpha."))
-    stage.handle("Stop", prompt_id=prompt_id(2), message="private alpha.", late=True)
+    stage.handle("Stop", prompt="What host?", prompt_id=prompt_id(2), message="private alpha.", late=True)
     assert "private" not in staged(str(root))
 
 

@@ -46,20 +46,8 @@ def problems(draw: st.DrawFn) -> Problem:
         sessions=sessions,
         numbers=[session if session >= 0 else 99 for session in sessions],
         weights=Weights(
-            dense_weight=draw(weight),
-            long_weight=draw(weight),
-            passage_weight=draw(weight),
-            near_weight=draw(weight),
-            far_weight=draw(weight),
-            session_weight=draw(weight),
-            document_weight=draw(weight),
-            mean_weight=draw(weight),
-            neutral=draw(weight),
-            semantic_weight=draw(weight),
-            keyword_weight=draw(weight),
-            recency_weight=draw(weight),
-            own_length=draw(st.integers(1, 2000)),
-            rrf_k=draw(st.integers(1, 100)),
+            **{name: draw(weight) for name in Weights.__dataclass_fields__ if name not in ("own_length", "rrf_k")},
+            own_length=draw(st.integers(1, 2000)), rrf_k=draw(st.integers(1, 100)),
         ),
     )
 

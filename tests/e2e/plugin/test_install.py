@@ -45,29 +45,31 @@ def test_install_from_github(api: MessagesApi, user: MemkitUser, tmp_path: Path)
     assert not (installed / ".git").exists()
 
 
-@pytest.mark.parametrize("by", ["the client", "memkit"])
-def test_uninstalling_leaves_the_memory(api: MessagesApi, user: MemkitUser, by: str) -> None:
+def test_uninstalling_leaves_the_memory(api: MessagesApi, user: MemkitUser) -> None:
     user.home.plugin("marketplace", "add", str(user.plugin))
     user.home.plugin("install", "memkit@memkit")
     remember(api, user)
     remembered = user.memory()
-    if by == "memkit":
-        user.home.environment["PATH"] = f"{user.home.claude.parent}{os.pathsep}{os.environ['PATH']}"
-        said = user.run("uninstall", "--yes")
-        assert f"This stays (the memory):\n  {user.home.project}/.memkit/memory\n" in said
-        assert "memkit" not in user.home.plugin("list")
-        assert "memkit" not in user.home.plugin("marketplace", "list")
-        assert not user.home.memkit_home.exists()
-        user.wait_until_alone()
-    else:
-        user.home.plugin("uninstall", "memkit@memkit")
-    user.home.run_prompt("Are you still there?")
-    assert "memkit" not in api.model_calls[-1].text
-    assert user.memory() == remembered
-    assert user.home.memkit_home.exists() is (by == "the client")
-    if by == "the client":
-        assert [*user.home.memkit_home.glob("spool/*/*")] == user.workers() == []
-        assert user.search("staging gateway")
+
+    def check_gone() -> None:
+        user.home.run_prompt("Are you still there?")
+        assert "memkit" not in api.model_calls[-1].text
+        assert user.memory() == remembered
+
+    user.home.plugin("uninstall", "memkit@memkit")
+    check_gone()
+    assert [*user.home.memkit_home.glob("spool/*/*")] == user.workers() == []
+    assert user.search("staging gateway")
+    user.home.plugin("install", "memkit@memkit")
+    user.home.environment["PATH"] = f"{user.home.claude.parent}{os.pathsep}{os.environ['PATH']}"
+    said = user.run("uninstall", "--yes")
+    assert f"This stays (the memory):\n  {user.home.project}/.memkit/memory\n" in said
+    assert "memkit" not in user.home.plugin("list")
+    assert "memkit" not in user.home.plugin("marketplace", "list")
+    assert not user.home.memkit_home.exists()
+    user.wait_until_alone()
+    check_gone()
+    assert not user.home.memkit_home.exists()
 
 
 @pytest.mark.essential
