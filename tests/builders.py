@@ -114,15 +114,9 @@ def entries(text: str) -> str:
 
 
 def spool_turn(
-    home: Home,
-    root: str,
-    answer: str,
-    *,
-    prompt: str = "What eats a zebra?",
-    session: str = "5e55aaaa",
-    prompt_id: str = "p1",
-    **more: object,
-) -> None:
+    home: Home, root: str, answer: str, *, prompt: str = "What eats a zebra?", session: str = "5e55aaaa",
+    prompt_id: str = "p1", **more: object,
+) -> None:  # fmt: skip
     """Add a turn to a session's transcript, and spool its Stop event as a hook does."""
     path = Path(home.root).parent / "transcripts" / f"{session}.jsonl"
     path.parent.mkdir(exist_ok=True)

@@ -53,12 +53,9 @@ class ChromaServer:
         command = [sys.executable, "-c", chroma, "run", "--host", "127.0.0.1"]
         with (self.directory / "log").open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, "--port", str(self.port), "--path", str(self.directory)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self.directory,
-            )
+                [*command, "--port", str(self.port), "--path", str(self.directory)], stdin=subprocess.DEVNULL,
+                stdout=log, stderr=subprocess.STDOUT, cwd=self.directory,
+            )  # fmt: skip
         deadline = time.monotonic() + 60
         while True:
             assert self.process.poll() is None, (self.directory / "log").read_text()

@@ -65,12 +65,9 @@ def test_no_command_runs_modules_of_a_repository(stage: Stage) -> None:  # noqa:
     program.symlink_to(recorder)
     for session in ({}, {"CLAUDECODE": "1", "MEMKIT_PYTHON": str(program)}):
         done = subprocess.run(
-            [REPOSITORY / "bin" / "memkit", "--version"],
-            cwd=stage.project,
-            env={**stage.environment, **environment, **session},
-            capture_output=True,
-            check=True,
-        )
+            [REPOSITORY / "bin" / "memkit", "--version"], cwd=stage.project,
+            env={**stage.environment, **environment, **session}, capture_output=True, check=True,
+        )  # fmt: skip
         assert done.stdout.startswith(b"memkit ")
     stage.environment["MEMKIT_PYTHON"] = recorder
     stage.run("stop", stage.event("Stop", last_assistant_message="x"), environment=environment)

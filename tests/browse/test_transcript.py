@@ -46,16 +46,11 @@ def conversation() -> list[dict[str, Any]]:
     call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make all"}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "built", "is_error": True}
     return [
-        prompt(1, "first question", 1),
-        said(2, "first answer"),
-        prompt(3, "second question", 2),
-        line(4, "assistant", [call]),
-        line(5, "user", [result]),
-        line(6, "user", "a note of the client", isMeta=True),
-        said(7, "second answer"),
-        prompt(8, "third question", 3),
-        said(9, "third answer"),
-    ]
+        prompt(1, "first question", 1), said(2, "first answer"), prompt(3, "second question", 2),
+        line(4, "assistant", [call]), line(5, "user", [result]),
+        line(6, "user", "a note of the client", isMeta=True), said(7, "second answer"),
+        prompt(8, "third question", 3), said(9, "third answer"),
+    ]  # fmt: skip
 
 
 def write(path: Path, lines: list[dict[str, Any]]) -> Path:

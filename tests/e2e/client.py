@@ -202,14 +202,10 @@ class ClaudeHome:
     def start_prompt(self, prompt: str, *arguments: str, cwd: Path | None = None) -> subprocess.Popen[bytes]:
         """The same turn in the background, in a process group of its own; its output is lost."""
         process = subprocess.Popen(
-            self._prompt_command(prompt, *arguments),
-            cwd=cwd or self.project,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            self._prompt_command(prompt, *arguments), cwd=cwd or self.project, env=self.environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True,
-        )
+        )  # fmt: skip
         self._started.append(process)
         return process
 
@@ -219,12 +215,10 @@ class ClaudeHome:
         # The newer default, auto mode, asks the maker's own API about each action.
         options = ["--session-id", session_id, "--permission-mode", "default"]
         session = InteractiveSession(
-            [str(self.claude), *options, *self._plugin_options(), *arguments],
-            session_id=session_id,
-            environment=self.environment,
-            cwd=cwd or self.project,
+            [str(self.claude), *options, *self._plugin_options(), *arguments], session_id=session_id,
+            environment=self.environment, cwd=cwd or self.project,
             socket=self._root / f"tmux-{session_id[:8]}",
-        )
+        )  # fmt: skip
         session.wait_for_input()
         return session
 
@@ -257,14 +251,9 @@ class ClaudeHome:
 
     def _run(self, command: Sequence[str], cwd: Path, timeout: float) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command,
-            cwd=cwd,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
+            command, cwd=cwd, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=timeout,
-        )
+        )  # fmt: skip
 
 
 def read_transcript(file: Path) -> list[dict[str, Any]]:

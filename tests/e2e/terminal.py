@@ -22,14 +22,9 @@ class InteractiveSession:
     """
 
     def __init__(
-        self,
-        command: Sequence[str],
-        *,
-        session_id: str,
-        environment: Mapping[str, str],
-        cwd: Path,
+        self, command: Sequence[str], *, session_id: str, environment: Mapping[str, str], cwd: Path,
         socket: Path,
-    ) -> None:
+    ) -> None:  # fmt: skip
         tmux = shutil.which("tmux")
         if tmux is None:
             raise RuntimeError("The interactive e2e tests need tmux.")

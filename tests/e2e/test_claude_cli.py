@@ -38,10 +38,7 @@ CALL = [tool(TOOL, **BULLETS)]
 def provider(home: ClaudeHome, timeout: float = 60.0) -> ClaudeCliProvider:
     settings = SummarizeSettings(provider="claude-cli", timeout_seconds=timeout)
     return ClaudeCliProvider(
-        str(home.claude),
-        settings,
-        environ=home.environment,
-        home=Home(str(home.memkit_home)),
+        str(home.claude), settings, environ=home.environment, home=Home(str(home.memkit_home))
     )
 
 
@@ -176,13 +173,9 @@ def test_not_logged_in(api: MessagesApi, claude_home: ClaudeHome) -> None:
     ],
 )  # fmt: skip
 def test_no_answer(
-    api: MessagesApi,
-    claude_home: ClaudeHome,
-    reply: Reply,
-    kind: type[ModelError],
-    said: str,
+    api: MessagesApi, claude_home: ClaudeHome, reply: Reply, kind: type[ModelError], said: str,
     request: pytest.FixtureRequest,
-) -> None:
+) -> None:  # fmt: skip
     """The client makes one request, and on its own goes on with an answer that was cut short or empty."""
     most = {"404": 2, "cut short": 4, "empty text": 2}.get(request.node.callspec.id, 1)
     error = failed(api, claude_home, reply, most)

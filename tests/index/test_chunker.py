@@ -111,12 +111,9 @@ block = st.one_of(
 front_matter = st.sampled_from(["", "---\ntitle: x\n# hidden\n\ntags: [a]\n---\n"])
 ending = st.sampled_from(["", "\n", "\n\n```\n# fenced\n\n## fenced", "\n\n<!-- open\n\n# hidden"])
 documents = st.builds(
-    lambda front, blocks, gap, ending: front + gap.join(blocks) + ending,
-    front_matter,
-    st.lists(block, max_size=12),
-    st.sampled_from(["\n\n", "\n\n\n"]),
-    ending,
-)
+    lambda front, blocks, gap, ending: front + gap.join(blocks) + ending, front_matter,
+    st.lists(block, max_size=12), st.sampled_from(["\n\n", "\n\n\n"]), ending,
+)  # fmt: skip
 sizes = st.builds(
     ChunkingSettings,
     max_characters=st.integers(120, 600),

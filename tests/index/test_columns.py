@@ -17,17 +17,11 @@ from tests.memory import DAYS, make_chunk, make_memory
 
 NAMES = st.sampled_from(["", "a", "b", "ä/ö"])
 CHUNKS = st.builds(
-    make_chunk,
-    content=st.text(max_size=5),
-    date=st.dates().map(date.isoformat) | st.just(""),
-    session=NAMES,
+    make_chunk, content=st.text(max_size=5), date=st.dates().map(date.isoformat) | st.just(""), session=NAMES,
     kind=st.sampled_from(["turn", "summary", "instruction", "note"]),
-    turns=st.sampled_from([(), ("t1",), ("t1", "t2")]),
-    citations=st.sampled_from([(), ("g1",)]),
-    branch=NAMES,
-    source=NAMES,
-    domain=NAMES,
-)
+    turns=st.sampled_from([(), ("t1",), ("t1", "t2")]), citations=st.sampled_from([(), ("g1",)]),
+    branch=NAMES, source=NAMES, domain=NAMES,
+)  # fmt: skip
 
 
 @settings(max_examples=examples(100))

@@ -23,13 +23,9 @@ FILE_TOOLS = ["Edit", "LS", "MultiEdit", "NotebookEdit", "Read", "Write"]
 WORDS = st.lists(st.sampled_from(["port", "größe", "7443", "a.py", "→", "so"]), max_size=20)
 PATHS = st.builds(str.__add__, st.sampled_from("abcß"), st.text("abcß_./-", max_size=29))
 CALLS = st.builds(
-    ToolCall,
-    st.sampled_from([*FILE_TOOLS, "Bash"]),
-    st.builds(lambda path: {"file_path": path}, PATHS),
-    result=st.sampled_from([None, "", "one\ntwo"]),
-    is_error=st.booleans(),
-    by_agent=st.booleans(),
-)
+    ToolCall, st.sampled_from([*FILE_TOOLS, "Bash"]), st.builds(lambda path: {"file_path": path}, PATHS),
+    result=st.sampled_from([None, "", "one\ntwo"]), is_error=st.booleans(), by_agent=st.booleans(),
+)  # fmt: skip
 
 
 def read(prompt: str, answer: str, *calls: ToolCall) -> TurnParts:

@@ -67,15 +67,12 @@ def test_applying_a_change_twice_is_the_same_as_once() -> None:
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda line: line.replace("7443", "8443"),
-        lambda line: line.replace("Decided:", "Decided at last:"),
+        lambda line: line.replace("7443", "8443"), lambda line: line.replace("Decided:", "Decided at last:"),
         lambda line: line.replace("8ad3df7f", "8ad3df7f,11111111"),
-        lambda line: f"{line}\n  My reason for it.",
-        lambda line: f"{line}\nA lazy line of mine.",
-        lambda line: f"* {line[2:]}",
-        lambda line: f"  {line}",
+        lambda line: f"{line}\n  My reason for it.", lambda line: f"{line}\nA lazy line of mine.",
+        lambda line: f"* {line[2:]}", lambda line: f"  {line}",
     ],
-)
+)  # fmt: skip
 def test_a_line_that_a_person_changed_is_theirs(edit: object) -> None:
     assert callable(edit)
     text = added(PORT, OLD).apply("", NAME)

@@ -46,16 +46,10 @@ buy milk
 def test_a_stretch_has_its_times_turns_and_outcome() -> None:
     found = stretches("2026-11-20", DayFile(DAY))
     assert found[0] == DaySession(
-        session="s1",
-        day="2026-11-20",
-        begins="14:02",
-        ends="14:20",
-        title="Gateway port",
-        outcome="Committed: Move the gateway · Open: Should production move too?",
-        turns=("t1", "t2"),
-        branch="feature/gw",
-        line=3,
-    )
+        session="s1", day="2026-11-20", begins="14:02", ends="14:20", title="Gateway port",
+        outcome="Committed: Move the gateway · Open: Should production move too?", turns=("t1", "t2"),
+        branch="feature/gw", line=3,
+    )  # fmt: skip
     assert [one.outcome for one in found[1:]] == ["The cache key was wrong.", "interrupted"]
 
 

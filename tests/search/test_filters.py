@@ -69,14 +69,10 @@ DAYS = st.none() | st.sampled_from(
     [date(2026, 2, 27), date(2026, 2, 28), date(2026, 3, 1), date(2026, 11, 20), date(2027, 1, 1)]
 )
 FILTERS = st.builds(
-    Filters,
-    since=DAYS,
-    until=DAYS,
-    session=st.sampled_from(["", "5e55", "5e550001", "a", "b", "5E55"]),
-    branch=st.sampled_from([*BRANCHES, "feature", "unknown"]),
-    kind=st.sampled_from(["", *KINDS]),
+    Filters, since=DAYS, until=DAYS, session=st.sampled_from(["", "5e55", "5e550001", "a", "b", "5E55"]),
+    branch=st.sampled_from([*BRANCHES, "feature", "unknown"]), kind=st.sampled_from(["", *KINDS]),
     path=st.sampled_from(["", *SOURCES, "docs", "docs/", "doc", "*.md", "docs/*", "/elsewhere", "x"]),
-)
+)  # fmt: skip
 
 
 @settings(max_examples=examples(100))

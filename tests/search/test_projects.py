@@ -22,12 +22,8 @@ def make_project(home: Home, root: Path, service: str, port: int, remote: str = 
     """A project with one turn, in the same session and on the same branch as any other."""
     text = day("2026-11-20", (f"Which port has the {service}?", f"The {service} is on {port}."))
     memory = make_memory(
-        root,
-        {"2026-11-20.md": text},
-        home=home,
-        embedding={"provider": "none"},
-        search={"mode": "lexical"},
-    )
+        root, {"2026-11-20.md": text}, home=home, embedding={"provider": "none"}, search={"mode": "lexical"},
+    )  # fmt: skip
     if remote:
         git = ["git", "-C", memory.project.root]
         subprocess.run([*git, "init", "-q"], check=True)

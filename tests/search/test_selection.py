@@ -22,17 +22,11 @@ def select(
     scores: list[float], entries: list[int], allowed: list[bool], days: list[int], size: int, cost: float
 ) -> list[tuple[float, int]]:
     found = Selection(
-        scores=np.array(scores, float),
-        own=np.zeros(len(scores)),
-        exact=None,
-        allowed=np.array(allowed, bool),
-        lengths=np.zeros(len(scores), np.int32),
-        entries=np.array(entries, np.int32),
-        days=np.array(days, np.int32),
-        repeat_cost=cost,
-        about=np.zeros(len(scores), bool),
-        raisable=np.array(allowed, bool),
-    )
+        scores=np.array(scores, float), own=np.zeros(len(scores)), exact=None,
+        allowed=np.array(allowed, bool), lengths=np.zeros(len(scores), np.int32),
+        entries=np.array(entries, np.int32), days=np.array(days, np.int32), repeat_cost=cost,
+        about=np.zeros(len(scores), bool), raisable=np.array(allowed, bool),
+    )  # fmt: skip
     return [(place.score, place.position) for place in islice(found.places(), size)]
 
 

@@ -71,12 +71,10 @@ def test_pointers_after_a_failure_and_before_an_edit(api: MessagesApi, user: Mem
     fail = tool("Bash", command=FAILING, description="Report")
     path = str(user.home.project / "gateway.yaml")
     steps = [
-        fail,
-        tool("Bash", command=FAILING, description="Report"),
-        tool("Read", file_path=path),
+        fail, tool("Bash", command=FAILING, description="Report"), tool("Read", file_path=path),
         tool("Edit", file_path=path, old_string="600", new_string="700"),
         tool("Edit", file_path=path, old_string="700", new_string="800"),
-    ]
+    ]  # fmt: skip
 
     def told() -> tuple[list[int], list[int]] | None:
         calls = [call.text for call in session(api, user, steps)]

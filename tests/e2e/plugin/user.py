@@ -59,13 +59,9 @@ class MemkitUser:
     def run(self, *arguments: str, project: Path | None = None, given: str = "") -> str:
         """What `memkit …` prints in a terminal, with `given` on stdin. Raises `AssertionError` if it fails."""
         done = subprocess.run(
-            [self.plugin / "bin" / "memkit", *arguments],
-            cwd=project or self.home.project,
-            env=self.home.environment,
-            input=given,
-            capture_output=True,
-            text=True,
-        )
+            [self.plugin / "bin" / "memkit", *arguments], cwd=project or self.home.project,
+            env=self.home.environment, input=given, capture_output=True, text=True,
+        )  # fmt: skip
         assert done.returncode == 0, f"memkit {' '.join(arguments)} failed:\n{done.stderr}"
         return done.stdout
 
