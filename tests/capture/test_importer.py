@@ -17,7 +17,13 @@ from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.claude_code.turn import read_turns
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.capture.importer import (Importer, ImportRecord, ImportReport, ImportSelection, preview_import)
+from memkit.capture.importer import (
+    Importer,
+    ImportRecord,
+    ImportReport,
+    ImportSelection,
+    preview_import,
+)
 from memkit.paths import OFF_MARKER, Home
 from memkit.projects.project import Project
 from memkit.settings.load import Settings

@@ -19,7 +19,17 @@ from memkit.errors import EmbeddingError
 from memkit.paths import Home
 from memkit.settings import EmbeddingSettings
 from memkit.settings.load import how_to_set
-from tests.embedding.service import (AZURE, BAD_VECTORS, GOOGLE, KEY, OLLAMA, OPENAI, VOYAGE, Service, words)
+from tests.embedding.service import (
+    AZURE,
+    BAD_VECTORS,
+    GOOGLE,
+    KEY,
+    OLLAMA,
+    OPENAI,
+    VOYAGE,
+    Service,
+    words,
+)
 
 VARIABLES = ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
 
