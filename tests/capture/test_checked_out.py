@@ -49,9 +49,9 @@ def test_a_branch(repository: Path, tmp_path: Path) -> None:
         assert head(str(repository)) == at(repository)
     git(repository, "checkout", "-q", "--detach")
     assert head(str(repository)) == at(repository) == Head("", at(repository).commit)
-    git(repository, "checkout", "-q", "main")
-    (repository / ".git" / "refs" / "heads" / "main").write_text("the password is hunter2")
-    assert head(str(repository)) == Head("main", "")  # no hash, no commit
+    git(repository, "checkout", "-q", "-b", "broken")
+    (repository / ".git" / "refs" / "heads" / "broken").write_text("the password is hunter2")
+    assert head(str(repository)) == Head("broken", "")  # no hash, no commit
     assert head(str(tmp_path)) == head(str(tmp_path / "gone")) == Head()
     git(tmp_path, "init", "-q")
     assert head(str(tmp_path)) == Head("main", "")
