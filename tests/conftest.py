@@ -15,6 +15,9 @@ from memkit.errors import WeightsUnavailableError
 from memkit.paths import Home
 from tests.capture.stage import Stage
 from tests.ci import IN_CI, sized
+from tests.memory import real_embedder
+
+__all__ = ["real_embedder"]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

@@ -16,7 +16,7 @@ from memkit.browse.transcript import read_messages
 from memkit.conversation.turn import Turn
 from tests.builders import SESSION
 from tests.capture.stage import Stage, prompt_id
-from tests.ci import IN_CI, every
+from tests.ci import IN_CI, sized
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -68,7 +68,7 @@ def torn(stage: Stage, number: int, kept: int, *, newline: bool = False) -> list
 @pytest.mark.parametrize("newline", [False, True])
 @pytest.mark.parametrize("number", range(len(WHOLE) - 1))
 def test_no_answer_goes_to_the_previous_turn(stage: Stage, number: int, newline: bool) -> None:
-    for kept in every(31, range(1, len(WHOLE[number].encode()))):
+    for kept in range(1, len(WHOLE[number].encode()), sized(31, 7, 1)):
         turns = torn(stage, number, kept, newline=newline)
         answers = {turn.prompt: turn.answer for turn in turns}
         assert answers.get("First?", "") in ("", "One."), kept

@@ -58,13 +58,9 @@ class MemkitUser:
     def run(self, *arguments: str, project: Path | None = None, given: str = "") -> str:
         """What `memkit …` prints in a terminal, with `given` on stdin. Raises `AssertionError` if it fails."""
         done = subprocess.run(
-            [self.plugin / "bin" / "memkit", *arguments],
-            cwd=project or self.home.project,
-            env=self.home.environment,
-            input=given,
-            capture_output=True,
-            text=True,
-        )
+            [self.plugin / "bin" / "memkit", *arguments], cwd=project or self.home.project,
+            env=self.home.environment, input=given, capture_output=True, text=True,
+        )  # fmt: skip
         assert done.returncode == 0, f"memkit {' '.join(arguments)} failed:\n{done.stderr}"
         return done.stdout
 
@@ -137,9 +133,7 @@ class MemkitUser:
     def wait_until_remembered(self) -> None:
         """Wait until nothing is left to do and the workers are gone."""
         home = paths.Home(str(self.home.memkit_home))
-        wait_until(
-            lambda: not waiting_names(home) and not self.workers(), REMEMBERED_SECONDS, self.complaint
-        )
+        wait_until(lambda: not waiting_names(home) and not self.workers(), REMEMBERED_SECONDS, self.complaint)
 
     def complaint(self) -> str:
         """What memkit has to say of itself, for the message of a failed test."""
