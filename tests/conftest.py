@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from memkit.embedding.weights import ensure_weights
 from memkit.errors import WeightsUnavailableError
 from memkit.paths import Home
 from tests.capture.stage import Stage
-from tests.ci import IN_CI, sized
+from tests.ci import IN_CI, reset_zone, set_zone, sized
 from tests.memory import real_embedder
 
 __all__ = ["real_embedder"]
@@ -50,10 +49,9 @@ def model_home() -> Home:
 def utc() -> Iterator[None]:
     """Run every test in UTC. Not through `monkeypatch`, which tests may want undone before their fixtures."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TZ", "UTC")
-        time.tzset()
+        set_zone(patch, "UTC")
         yield
-    time.tzset()
+    reset_zone()
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -271,7 +270,7 @@ def test_text_that_is_no_key_changes_nothing(run: Run, fresh: Memory) -> None:
 
 
 def test_a_terminal_does_not_echo_the_key(fresh: Memory) -> None:
-    ours, theirs = pty.openpty()
+    ours, theirs = pytest.importorskip("pty").openpty()
     environ = {**os.environ, "MEMKIT_HOME": fresh.home.root, "MEMKIT_PYTHON": sys.executable}
     command = [REPOSITORY / "bin" / "memkit", *SET, "--json"]
     process = subprocess.Popen(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import pty
 import re
 import sys
 from pathlib import Path
@@ -69,7 +68,7 @@ def test_timeline(
 def test_progress(monkeypatch: pytest.MonkeyPatch, as_json: bool, is_counted: bool) -> None:
     """It is drawn on a terminal and erased at the end; with `--json` there is none."""
     monkeypatch.setenv("TERM", "xterm-256color")
-    ours, theirs = pty.openpty()
+    ours, theirs = pytest.importorskip("pty").openpty()
     with open(theirs, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
         with Context(None, as_json).progress("[red]reading\x1b[2J", is_counted=is_counted) as progress:

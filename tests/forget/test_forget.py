@@ -35,7 +35,7 @@ from memkit.timeline.cache import MonthCache
 from tests.builders import SESSION, Lines, entries, make_note
 from tests.capture.stage import NOW, prompt_id
 from tests.chroma_server import chroma_server
-from tests.ci import every
+from tests.ci import every, set_zone
 from tests.forget.remembered import WORD, Remembered, ask, index_with_another_file
 from tests.index.test_server import SLOW_SECONDS
 from tests.raw_bytes import files_holding
@@ -184,8 +184,7 @@ def test_days_are_erased_with_text_by_the_user(remembered: Remembered, what: str
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/Lima"])
 def test_days_at_the_ends_of_the_calendar(remembered: Remembered, monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
     """A repository may bring them; they stop no forgetting."""
-    monkeypatch.setenv("TZ", zone)
-    time.tzset()
+    set_zone(monkeypatch, zone)
     own = remembered.day
     for day in ("0001-01-01", "9999-12-31"):
         text = own.read_text().replace(f"# {DAY}\n", f"# {day}\n")

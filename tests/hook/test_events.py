@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import stat
 import subprocess
 import sys
@@ -133,6 +132,7 @@ def test_a_home_that_cannot_be_written(stage: Stage, script: str, kind: str) -> 
     if kind == "a file in its place":
         stage.home.write_text("not a directory")
     else:
+        resource = pytest.importorskip("resource")
         options["preexec_fn"] = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     stage.remember("2026-01-01", "the answer", is_own=False)
     event = stage.event(SCRIPTS[script], prompt="hello", last_assistant_message="done")

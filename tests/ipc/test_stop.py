@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import itertools
 import json
 import os
@@ -228,6 +227,7 @@ def test_only_a_service_of_this_home_is_killed(memory: Memory, tmp_path: Path) -
         subprocess.Popen([*words, "memkit", "service", "run"], env={"MEMKIT_HOME": str(tmp_path)}),
     ]
     with open(home.service_lock, "w") as lock:
+        fcntl = pytest.importorskip("fcntl")
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             for other in others:

@@ -7,7 +7,6 @@ import os
 import re
 import stat
 import subprocess
-import time
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from memkit.journal.journal import Journal
 from memkit.privacy.redact import redact
 from memkit.projects.project import Project
 from tests.builders import day, turn_of
-from tests.ci import IN_CI
+from tests.ci import IN_CI, reset_zone
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -161,7 +160,7 @@ WRITERS = 3 if IN_CI else 2
 
 def _write_some(root: str, writer: int) -> None:
     os.environ["TZ"] = "UTC"
-    time.tzset()
+    reset_zone()
     for number in range(12):
         name = f"{writer}{number:02d}"
         Journal(Project(root)).write([at(f"{9 + number}:{writer:02d}", name, f"s{writer}")])

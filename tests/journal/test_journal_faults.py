@@ -27,7 +27,7 @@ from memkit.journal.journal import Journal
 from memkit.projects.project import Project
 from tests.builders import day
 from tests.capture.places import REPOSITORY
-from tests.ci import examples, sized
+from tests.ci import examples, set_zone, sized
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -37,11 +37,6 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
 def digest(name: str, answer: str = "yes", session: str = "s1", time: datetime = NOON) -> Digest:
     turn = Turn(f"{name:0>8}", session, f"Q {name}", time, 0, 1, answer=answer, branch="main")
     return make_digest(turn, "/home/shop", str)
-
-
-def set_zone(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
-    monkeypatch.setenv("TZ", zone)
-    time.tzset()
 
 
 @pytest.fixture

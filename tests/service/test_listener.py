@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import os
-import resource
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -309,6 +308,7 @@ def test_a_client_that_does_not_read_its_reply_is_closed(home, monkeypatch):
 
 def test_without_descriptors_the_service_waits_for_one(home, monkeypatch, caplog):
     monkeypatch.setattr(asyncio.constants, "ACCEPT_RETRY_DELAY", 0.01)
+    resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     class Restore(logging.Handler):

@@ -30,7 +30,7 @@ from memkit.settings import CaptureSettings
 from memkit.settings.load import Settings
 from memkit.summarize.summarizer import RETRY_SECONDS
 from tests.builders import entries
-from tests.ci import sized
+from tests.ci import reset_zone, set_zone, sized
 from tests.summarize.stage import (
     LONG_TURN,
     SESSION,
@@ -561,20 +561,16 @@ def test_the_end_of_a_turn_does_not_depend_on_the_time_zone(
     stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A heading keeps the local time of the zone in which it was written."""
-    import time
-
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
+    set_zone(monkeypatch, "UTC")
     stage.add_turn(0, lasts=1)
     stage.add_turn(60, lasts=1)
     try:
-        monkeypatch.setenv("TZ", "Asia/Tokyo")
-        time.tzset()
+        set_zone(monkeypatch, "Asia/Tokyo")
         found = stage.summarizer.select(stage.project, "2026-11-20")
         assert [len(one.segment.turns) for one in found] == [1, 1]
     finally:
         monkeypatch.undo()
-        time.tzset()
+        reset_zone()
 
 
 def test_an_unreadable_prompt_file_does_not_count_against_segments(
