@@ -144,14 +144,15 @@ def forgetting(shop: Shop) -> str:
 
 
 def tour(shop: Shop) -> dict[str, str]:
-    """Return the screens of the quick start by the names of their parts."""
+    """Return the screens of the quick start by their commands."""
     (found,) = shop.json("search", QUESTION, "-k", "1")["results"]
-    commands = {"sessions": ["sessions"], "search": ["search", *QUESTION.split()], "show": ["show", found["id"]]}
-    return {name: _first_lines(shop, command) for name, command in commands.items()}
+    commands = (["sessions"], ["search", *QUESTION.split()], ["show", found["id"]])
+    return {command[0]: _first_lines(shop, command) for command in commands}
 
 
 def _first_lines(shop: Shop, command: list[str]) -> str:
-    lines = [line.rstrip() for line in Text.from_ansi(shop.screen(*command)).plain.splitlines() if line.strip()]
+    printed = Text.from_ansi(shop.screen(*command)).plain
+    lines = [line.rstrip() for line in printed.splitlines() if line.strip()]
     if len(lines) > TOUR_LINES:
         lines = [*lines[:TOUR_LINES], "…"]
     return "\n".join(["```", f"$ memkit {' '.join(command)}", *lines, "```"])
