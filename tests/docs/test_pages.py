@@ -104,7 +104,15 @@ def test_the_recording_shows_commands_and_loads_nothing() -> None:
     assert re.findall(r"(?:href|url)\W+https?:", text) == []
 
 
-@only_in_ci  # runs seven commands, two of them with the model
+def test_the_quick_start_shows_short_screens() -> None:
+    text = (DOCUMENTS / "index.md").read_text(encoding="utf-8")
+    screens = re.findall(r"```\n\$ memkit (\w+).*\n((?:.+\n)+)```", text)
+    assert [command for command, _ in screens] == ["sessions", "search", "show"]
+    assert [command for command, shown in screens if shown.count("\n") > 8] == []
+    assert "7443" in screens[1][1] and "7443" in screens[2][1]
+
+
+@only_in_ci  # runs fourteen commands, some of them with the model
 def test_the_recording_and_the_screens_are_current(model_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMKIT_TEST_MODELS", model_home.models)
     done = run(["docs/pictures.py", "--check"])
