@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,11 @@ from pathlib import Path
 from memkit.agents.claude_code.files import all_transcripts
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.codex.rollout import Rollout, is_rollout, rollouts
-from memkit.agents.session_file import SessionFile
+from memkit.agents.copilot.events import Events
+from memkit.agents.copilot.files import event_files, is_event_file
+from memkit.agents.opencode.session import OpenCodeSession
+from memkit.agents.opencode.stores import SESSION_ID, is_session, sessions, sessions_in
+from memkit.agents.session_file import SessionFile, Status
 from memkit.conversation.entry import Hide
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -25,9 +30,11 @@ class Agent:
         title: what users read.
         reader: yields the entries of one session.
         transcripts: returns the paths of all its sessions on this machine.
-        wrote: whether a file, which a user may have named, is one of its sessions.
+        wrote: whether a file, which a user may have named, is one of its sessions, or has some.
         resume: the program that resumes a session, with the arguments before the ID; () if there is none.
         id: what its own IDs look like. They become arguments, so no other one is accepted.
+        files: the patterns of the names of its files, besides `.jsonl`.
+        sessions_in: returns the paths of the sessions in one file. One in a database is below its path.
     """
 
     name: str
@@ -37,6 +44,8 @@ class Agent:
     wrote: Callable[[Path], bool]
     resume: tuple[str, ...] = ()
     id: re.Pattern[str] = _UUID
+    files: tuple[str, ...] = ()
+    sessions_in: Callable[[Path], list[Path]] = lambda path: [path]
 
     def resume_command(self, session: str) -> tuple[str, ...]:
         """Return the program that resumes a session, with its arguments; () if it cannot be resumed."""
@@ -51,6 +60,11 @@ CLAUDE_CODE = Agent(
 
 AGENTS = (
     Agent("codex", "Codex", Rollout, rollouts, is_rollout, ("codex", "resume")),
+    Agent("copilot", "Copilot CLI", Events, event_files, is_event_file, ("copilot", "--resume")),
+    Agent(
+        "opencode", "OpenCode", OpenCodeSession, sessions, is_session, ("opencode", "--session"), SESSION_ID,
+        ("opencode*.db", "*.json"), sessions_in,
+    ),
     CLAUDE_CODE,
 )
 
@@ -79,3 +93,21 @@ def open_transcript(path: Path, offset: int = 0, hide: Hide | None = None) -> Se
 def session_at(path: Path) -> str:
     """Return the ID of the session at `path`."""
     return open_transcript(path).session
+
+
+def status_of(path: Path) -> Status:
+    """Return the size of the session at `path`, and when it was last changed. Raise `OSError`."""
+    if path.parent.is_file():  # it is one of many in a database
+        return open_transcript(path).status()
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise FileNotFoundError(str(path))
+    return Status(found.st_size, found.st_mtime_ns)
+
+
+def is_there(path: Path) -> bool:
+    """Return whether the session at `path` exists, as a file or in one."""
+    try:
+        return bool(status_of(path))
+    except OSError:
+        return False

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from memkit.conversation.entry import Hide, TranscriptEntry
 from memkit.errors import TranscriptError
@@ -33,6 +33,13 @@ _SALVAGE_BYTES = 16 * 1024 * 1024
 _OPENED = re.compile(r"\s*\{")
 _DECODER = json.JSONDecoder()
 _OBJECT = re.compile(rb'\{"(?:parentUuid|type|uuid|sessionId|isSidechain|timestamp|message)"')
+
+
+class Status(NamedTuple):
+    """The size of a session in bytes, and when it was last changed (nanoseconds since the epoch)."""
+
+    size: int
+    modified: int
 
 
 class SessionFile:
@@ -61,6 +68,11 @@ class SessionFile:
     def session(self) -> str:
         """The ID of the session, as its entries name it. Unique among agents."""
         return self.path.stem
+
+    def status(self) -> Status:
+        """Return the size of the session, and when it was last changed. Raise `OSError`."""
+        found = os.stat(self.path)
+        return Status(found.st_size, found.st_mtime_ns)
 
     def mentioned(self, name: str) -> bool:
         """Return whether an ID occurs before the offset."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from memkit.agents.claude_code.files import transcripts_in
-from memkit.agents.known import open_transcript
+from memkit.agents.known import AGENTS, agent_at, open_transcript
 from memkit.errors import TranscriptError
 from memkit.paths import Home
 from memkit.projects.project import Project, is_bare_place
@@ -38,7 +38,20 @@ class Source(NamedTuple):
 
 def find_sources(paths: Iterable[Path]) -> list[Source]:
     """Return the transcripts at or below `paths`; see `sources_of`. Raise `NotFoundError`."""
-    return sources_of(file for path in paths for file in transcripts_in(Path(os.path.abspath(path))))
+    return sources_of(
+        session
+        for path in paths
+        for file in _files_at(Path(os.path.abspath(path)))
+        for session in agent_at(file).sessions_in(file)
+    )
+
+
+def _files_at(path: Path) -> Iterator[Path]:
+    yield from transcripts_in(path)
+    if path.is_dir():
+        for agent in AGENTS:
+            for pattern in agent.files:
+                yield from (found for found in sorted(path.rglob(pattern)) if agent.wrote(found))
 
 
 def sources_of(transcripts: Iterable[Path]) -> list[Source]:
@@ -54,13 +67,14 @@ def sources_of(transcripts: Iterable[Path]) -> list[Source]:
 def _source(path: Path) -> Source:
     cwd, began = "", 0.0
     try:
-        status = path.stat()
-        for entry in islice(open_transcript(path), FIRST_ENTRIES):
+        transcript = open_transcript(path)
+        status = transcript.status()
+        for entry in islice(transcript, FIRST_ENTRIES):
             cwd = cwd or entry.cwd
             began = began or (entry.time.timestamp() if entry.time else 0.0)
             if cwd and began:
                 break
-        return Source(path, status.st_size, status.st_mtime_ns, cwd, began)
+        return Source(path, *status, cwd, began)
     except (OSError, TranscriptError) as error:
         logger.warning("cannot look into %s: %s", path, error)
         return Source(path, 0, 0, "", 0.0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from memkit.agents.codex.tools import ROLES as CODEX_ROLES
+from memkit.agents.copilot.tools import ROLES as COPILOT_ROLES
+from memkit.agents.opencode.tools import ROLES as OPENCODE_ROLES
 from memkit.conversation.turn import Role
 
 SHELL = "Bash"
@@ -10,6 +12,8 @@ SHELL = "Bash"
 
 _ROLES: dict[str, Role] = {
     **CODEX_ROLES,
+    **COPILOT_ROLES,
+    **OPENCODE_ROLES,
     SHELL: "shell",
     "Edit": "edit",
     "MultiEdit": "edit",

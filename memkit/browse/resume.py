@@ -30,7 +30,7 @@ from memkit.search.results import Answer
 MOST_RESULTS = 20
 """The number of results to look for sessions in."""
 
-_NAME = re.compile(r"[0-9a-f][0-9a-f-]{3,}(?:@[a-z-]+)?")
+_NAME = re.compile(r"(?:[0-9a-f][0-9a-f-]{3,}|[a-z]{3}_[0-9A-Za-z]+)(?:@[a-z-]+)?")
 _TIME = re.compile(r"\A\d\d:\d\d ")
 
 

@@ -12,7 +12,7 @@ from typing import TypedDict
 from memkit import anchors
 from memkit.agents.claude_code.files import transcripts_directory
 from memkit.agents.exchange import message_of
-from memkit.agents.known import open_transcript, session_at
+from memkit.agents.known import is_there, open_transcript, session_at, status_of
 from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
@@ -152,7 +152,7 @@ def find_transcript(home: Home, session: str) -> Path | None:
         for state in Sessions(home)
         if state.transcript and anchors.safe(state.id).startswith(session)
     }
-    found = {path for path in seen if path.is_file()}
+    found = {path for path in seen if is_there(path)}
     if not found and "/" not in session and transcripts_directory().is_dir():
         found = set(transcripts_directory().glob(f"*/{glob.escape(session)}*.jsonl"))
     names = {path: session_at(path) for path in found}
@@ -203,7 +203,7 @@ def locate(
         session = _session_of(turn, project, chunks)
     if session is None:
         original = _latest(home, project, chunks)
-    elif is_path and Path(session).is_file():
+    elif is_path and is_there(Path(session)):
         original = original_at(home, Path(session))
     else:
         name = Path(session).stem if is_path else session
@@ -235,10 +235,10 @@ def _latest(home: Home, project: Project, chunks: Callable[[], Sequence[Chunk]])
     own = [
         Path(state.transcript)
         for state in Sessions(home)
-        if state.project == project.root and Path(state.transcript).is_file()
+        if state.project == project.root and is_there(Path(state.transcript))
     ]
     if own:
-        return original_at(home, max(own, key=lambda path: path.stat().st_mtime))
+        return original_at(home, max(own, key=lambda path: status_of(path).modified))
     # Only the memory knows the project of an imported session, or of one whose transcript is gone.
     for session in dict.fromkeys(chunk.session for chunk in reversed(chunks())):
         if found := find_original(home, session):

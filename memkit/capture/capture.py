@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit import anchors
-from memkit.agents.known import open_transcript, session_at
+from memkit.agents.known import is_there, open_transcript, session_at, status_of
 from memkit.agents.omitted import EXCLUDED, Hidden
 from memkit.agents.session_file import SessionFile
 from memkit.agents.turns import read_turns
@@ -412,12 +412,12 @@ class Capture:
 
     def _transcript(self, session: Session) -> SessionFile:
         path = Path(session.transcript)
-        if session.offset and path.is_file() and not self._is_at_checkpoint(path, session):
+        if session.offset and is_there(path) and not self._is_at_checkpoint(path, session):
             session.read_again()
         return open_transcript(path, session.offset, self._hidden)
 
     def _is_at_checkpoint(self, path: Path, session: Session) -> bool:
-        size = path.stat().st_size
+        size = status_of(path).size
         if size <= session.offset or not session.recent:
             return size >= session.offset
         first = next(iter(open_transcript(path, session.offset)), None)
