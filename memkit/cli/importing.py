@@ -43,7 +43,7 @@ def import_command(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Import existing sessions of Claude Code and Codex.
+    """Import existing sessions of Claude Code and of other coding agents.
 
     Without FILE or DIR, import the sessions of this project that these agents still have, and the prompts of
     sessions that Claude Code has deleted. Each session goes to its own project. With FILE or DIR, --project
