@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import time
@@ -12,6 +13,8 @@ from urllib.parse import quote
 
 from memkit.errors import TranscriptError
 from memkit.files import open_regular
+
+logger = logging.getLogger(__name__)
 
 LOCK_SECONDS = 2.0
 QUERY_SECONDS = 30.0
@@ -26,8 +29,10 @@ def query(database: Path, sql: str, *values: str | int) -> list[dict[str, Any]]:
     try:
         path = os.path.realpath(database)
         os.close(open_regular(path))
-        is_open = all(os.path.exists(f"{path}-{end}") for end in ("wal", "shm"))
-        how = "readonly_shm=1" if is_open else "immutable=1"
+        has_log, has_memory = (os.path.exists(f"{path}-{end}") for end in ("wal", "shm"))
+        if has_log and not has_memory:
+            logger.warning("%s: its agent broke off; its last messages are read when it has run again", path)
+        how = "readonly_shm=1" if has_log and has_memory else "immutable=1"
         with closing(
             sqlite3.connect(f"file:{quote(path)}?mode=ro&{how}", LOCK_SECONDS, uri=True)
         ) as connection:

@@ -18,6 +18,9 @@ from memkit.agents.opencode.stores import SESSION_ID, is_session, sessions, sess
 from memkit.agents.session_file import SessionFile, Status
 from memkit.conversation.entry import Hide
 
+REPORTED = "agent-"
+"""How the IDs of sessions begin that agents report over HTTP; none is the ID of a session in a file."""
+
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -82,7 +85,8 @@ def agent_of(session: str) -> Agent:
 
 def is_by(session: str, agent: str) -> bool:
     """Return whether a session, by its ID, is one of the agent with that name; "" stands for all agents."""
-    return not agent or (bool(session) and agent_of(session).name == agent)
+    is_reported = session.startswith(REPORTED)
+    return not agent or (bool(session) and not is_reported and agent_of(session).name == agent)
 
 
 def open_transcript(path: Path, offset: int = 0, hide: Hide | None = None) -> SessionFile:
@@ -108,6 +112,7 @@ def status_of(path: Path) -> Status:
 def is_there(path: Path) -> bool:
     """Return whether the session at `path` exists, as a file or in one."""
     try:
-        return bool(status_of(path))
+        status_of(path)
     except OSError:
         return False
+    return True

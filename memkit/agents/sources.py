@@ -61,7 +61,8 @@ def sources_of(transcripts: Iterable[Path]) -> list[Source]:
     and the older one was last written earlier.
     """
     # Keep links: a live session's state has the path as Claude Code reports it.
-    return sorted(map(_source, set(transcripts)), key=lambda one: (one.time, one.modified, one.path))
+    paths = {Path(os.path.abspath(path)) for path in transcripts}
+    return sorted(map(_source, paths), key=lambda one: (one.time, one.modified, one.path))
 
 
 def _source(path: Path) -> Source:

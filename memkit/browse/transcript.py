@@ -212,8 +212,8 @@ def locate(
             raise NotFoundError(
                 f"no such transcript: {session}"
                 if is_path
-                else f"no transcript of session {session!r} on this machine (Claude Code deletes them after "
-                "cleanupPeriodDays, by default 30), and none in memkit's archive"
+                else f"no transcript of session {session!r} on this machine (agents delete old ones; "
+                "Claude Code after cleanupPeriodDays, by default 30), and none in memkit's archive"
             )
         original = found
     if not other_projects and not _belongs_to(home, project, original.session, chunks):

@@ -209,7 +209,7 @@ class Capture:
         If another project owns the session, the checkpoint stays: that project still has to read on.
         """
         session = self.sessions.load(session_at(path))
-        if session.transcript not in ("", str(path)):
+        if session.transcript not in ("", str(path)) and is_there(Path(session.transcript)):
             # The session's own transcript is elsewhere, so only anchors prevent duplicate turns.
             return self._read(Session("", str(path)), project, is_wanted, progress)
         session.transcript = str(path)

@@ -15,7 +15,7 @@ from textwrap import fill, indent, wrap
 from typing import Any
 
 from memkit.cli.context import Context, command
-from memkit.cli.importing import found_sessions, select
+from memkit.cli.importing import found_sessions, new_sessions, select
 from memkit.cli.output import echo, short_path
 from memkit.cli.screen import width
 from memkit.errors import MemkitError
@@ -32,7 +32,8 @@ BUNDLED_ROOT = "/home/you/shop"
 def demo_command(context: Context) -> None:
     """Try memkit: remember a bundled session, search it, and open the result.
 
-    Everything happens in a temporary directory, which is deleted at the end.
+    Everything happens in a temporary directory, which is deleted at the end. Then memkit counts the sessions
+    that you could import.
 
     \b
       memkit demo
@@ -42,7 +43,7 @@ def demo_command(context: Context) -> None:
     if context.as_json:
         context.print_json(result)
         return
-    if found := found_sessions(select(context, everything=True).sources):
+    if found := found_sessions(new_sessions(context, select(context, everything=True))):
         echo("\nYour own sessions", bold=True)
         for line in (*found, "`memkit import --all` keeps them and makes them searchable."):
             echo(indent(fill(line, width() - 3), "   "))

@@ -66,7 +66,7 @@ def import_command(
         for line in found_sessions(selection.sources):
             context.say(line)
     if paths and not selection.sources:
-        raise NotFoundError(f"there are no transcripts (.jsonl) in {', '.join(paths)}")
+        raise NotFoundError(f"there are no sessions in {', '.join(paths)}")
     if dry_run:
         from memkit.capture.importer import preview_import
 
@@ -81,6 +81,15 @@ def import_command(
     context.check(report.problems, f"{plural(len(report.problems), 'step')} failed")
 
 
+def new_sessions(context: Context, selection: ImportSelection) -> list[Source]:
+    """Return the sessions that memkit does not know. Those of sub-agents have no turns, and so no time."""
+    from memkit.agents.known import session_at
+    from memkit.capture.sessions import Sessions
+
+    known = Sessions(context.home)
+    return [one for one in selection.sources if one.time and not known.knows(session_at(one.path))]
+
+
 def found_sessions(sources: Iterable[Source]) -> list[str]:
     """Return a line for each agent: how many sessions it has, and for Claude Code when the oldest goes."""
     from memkit.agents.claude_code.installation import kept_days
@@ -88,12 +97,13 @@ def found_sessions(sources: Iterable[Source]) -> list[str]:
 
     by_agent: dict[str, list[Source]] = {}
     for source in sources:
-        by_agent.setdefault(agent_at(source.path).title, []).append(source)
+        if source.time:  # else it has no turns, or cannot be read
+            by_agent.setdefault(agent_at(source.path).title, []).append(source)
     lines = []
     for title in (agent.title for agent in AGENTS if agent.title in by_agent):
         found = by_agent[title]
-        begun = date.fromtimestamp(min(one.time or one.modified / 1e9 for one in found))
-        line = f"{title}: {plural(len(found), 'session')}, the oldest of {begun}"
+        begun = date.fromtimestamp(min(one.time for one in found))
+        line = f"{title}: {plural(len(found), 'session')}, the oldest from {begun}"
         if title == CLAUDE_CODE.title:
             age = (time.time() - min(one.modified for one in found) / 1e9) / 86400
             left = max(0, math.ceil(kept_days() - age))

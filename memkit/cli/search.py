@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from memkit.cli.context import Context, command, day_named, path_named
+from memkit.cli.context import AgentName, Context, command, day_named, path_named
 from memkit.cli.output import echo, other_agent, plain, styled
 from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, link, pad, width
 from memkit.errors import MemkitError
@@ -198,7 +198,7 @@ class _Kind(click.Choice[str]):
     "--session", default="", metavar="ID", help="Only this session; the start of its ID is enough."
 )
 @click.option("--branch", default="", help="Only this git branch.")
-@click.option("--agent", default="", metavar="NAME", help="Only sessions of this agent: claude-code, codex.")
+@click.option("--agent", type=AgentName(), default="", help="Only sessions of this agent.")
 @click.option("--kind", type=_Kind(KINDS), default=None, help="A decision is of kind summary or fact.")
 @click.option("--path", default="", help="Only this memory file, directory, or pattern.")
 @click.option("--all-projects", is_flag=True, help="Search the memories of all projects.")

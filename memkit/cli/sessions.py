@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, iso_day_named, path_named
+from memkit.cli.context import AgentName, Context, command, iso_day_named, path_named
 from memkit.cli.output import NAME_COLUMNS, column, echo, lines_between, other_agent, plain, styled
 from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, pad, width
 from memkit.errors import MemkitError, NotFoundError
@@ -119,7 +119,7 @@ _WIDE = 116
 @click.option(
     "--file", default="", metavar="PATH", help="Only sessions that read or edited this file."
 )
-@click.option("--agent", default="", metavar="NAME", help="Only sessions of this agent: claude-code, codex.")
+@click.option("--agent", type=AgentName(), default="", help="Only sessions of this agent.")
 @click.option("--all-projects", is_flag=True, help="List the sessions of all projects.")
 @click.option(
     "-n", "count", type=click.IntRange(1), default=DEFAULT_COUNT, show_default=True,

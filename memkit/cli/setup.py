@@ -288,13 +288,10 @@ def _summaries(context: Context, questions: _Questions) -> str:
 
 
 def _import(context: Context, questions: _Questions) -> str:
-    from memkit.agents.known import session_at
-    from memkit.capture.sessions import Sessions
-    from memkit.cli.importing import found_sessions, run_import, select
+    from memkit.cli.importing import found_sessions, new_sessions, run_import, select
 
     selection = select(context, everything=True)
-    known = Sessions(context.home)
-    new = [source for source in selection.sources if not known.knows(session_at(source.path))]
+    new = new_sessions(context, selection)
     if not new:
         return "no sessions left to import"
     size = f"{plural(len(new), 'session')}, {format_size(sum(source.size for source in new))}"

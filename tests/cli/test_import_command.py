@@ -243,7 +243,7 @@ class TestSetup:
         assert ("plugin    failed   `claude plugin install memkit@memkit` failed: no network" in found.output)
         assert "import    ok" in found.output
         assert found.errors.splitlines() == [
-            "memkit: Claude Code: 2 sessions, the oldest of 2026-11-20; Claude Code deletes the next one in 30 days",
+            "memkit: Claude Code: 2 sessions, the oldest from 2026-11-20; Claude Code deletes the next one in 30 days",
             "memkit: these steps failed: plugin; fix what they report, and run `memkit setup` again",
         ]
         monkeypatch.setenv("PATH", str(tmp_path))

@@ -26,7 +26,7 @@ def rollout(fresh: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 def test_a_session_of_codex(run: Run, fresh: Memory, rollout: Path) -> None:
     found = run(fresh, "import", "--all")
     assert found.status == 0
-    assert "Codex: 1 session, the oldest of 2026-03-04\n" in found.errors
+    assert "Codex: 1 session, the oldest from 2026-03-04\n" in found.errors
     assert "2 turns of 1 transcript, 2 new" in found.output
     day = days(fresh.project)["2026-03-04.md"]
     assert f"session:{SESSION}@codex branch:main" in day

@@ -6,6 +6,7 @@ model. Calls and their results are `tool.execution_start` and `tool.execution_co
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -42,6 +43,11 @@ _IMAGE = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp)\Z", re.IGNORECASE)
 _INTERRUPTED = "[Request interrupted by user]"
 
 
+@functools.lru_cache(1)  # the archive reads a session again for each turn
+def _all_contexts(path: Path, size: int, modified: int) -> list[tuple[int, Fields]]:
+    return list(Events(path)._contexts())
+
+
 class Events(JsonLines):
     """The events of one session. A prompt begins a turn; only the directory comes from earlier lines."""
 
@@ -57,26 +63,25 @@ class Events(JsonLines):
     @cached_property
     def session(self) -> str:
         """The ID of the session."""
-        events = self._events(HEAD_LINES)
-        own = (value["data"].get("sessionId") for value in events if value.get("type") == _START)
+        events = self._contexts(HEAD_LINES)
+        own = (value["data"].get("sessionId") for _, value in events if value.get("type") == _START)
         in_folder = self.path.parent.name if self.path.stem == "events" else self.path.stem
         name = next(filter(None, map(string, own)), in_folder)
         return f"{anchors.safe(name)[:80]}@{NAME}"
 
-    def _events(self, most: int = sys.maxsize, before: int = sys.maxsize) -> Iterator[Fields]:
-        """Yield the events about the session and its directory in the first lines, and before an offset."""
+    def _contexts(self, most: int = sys.maxsize) -> Iterator[tuple[int, Fields]]:
+        """Yield the events about the session and its directory in the first lines, with their offsets."""
         first = type(self)(self.path)
         for start, _, line in islice(first._lines(), most):
-            if start >= before:
-                return
             if _CONTEXT.search(line[:MAX_PREFIX]):
                 for _, value in first._decode(line):
                     if isinstance(value.get("data"), dict):
-                        yield value
+                        yield start, value
 
     def _entries(self) -> Iterator[TranscriptEntry]:
-        for value in self._events(before=self.offset):
-            self._take_context(value["data"])
+        for start, value in _all_contexts(self.path, *self.status()) if self.offset else ():
+            if start < self.offset:
+                self._take_context(value["data"])
         yield from super()._entries()
 
     def _take_context(self, data: Fields) -> None:

@@ -48,7 +48,10 @@ def stored_at(path: Path) -> Stored:
     if path.parent.suffix == ".db":
         return _from_database(path)
     try:
-        value = _from_files(path) if _is_session_file(path) else _export(path, path.stat().st_mtime_ns)
+        if _is_session_file(path):
+            value = _from_files(path, max(map(_modified, _files_of(path)), default=0))
+        else:
+            value = _export(path, _modified(str(path)))
     except OSError as error:
         raise TranscriptError(f"cannot read the session {path}: {error.strerror}") from error
     given = objects(value.get("messages"))
@@ -109,20 +112,38 @@ def _is_session_file(path: Path) -> bool:
     return path.parent.parent.parts[-2:] == ("storage", "session")
 
 
-def _from_files(path: Path) -> Fields:
+def _files_in(root: str, *names: str) -> list[str]:
+    folder = inside(os.path.join(root, *names), root)
+    found = sorted(os.listdir(folder))[:MOST_ROWS] if os.path.isdir(folder) else []
+    return [os.path.join(folder, name) for name in found if name.endswith(".json")]
+
+
+def _files_of(path: Path) -> Iterator[str]:
+    """Yield the files of a session before version 1.2: its own, and those of its messages and their parts."""
     root = str(path.parent.parent.parent)
-
-    def read(*names: str) -> Iterator[Fields]:
-        folder = inside(os.path.join(root, *names), root)
-        for name in sorted(os.listdir(folder))[:MOST_ROWS] if os.path.isdir(folder) else ():
-            if name.endswith(".json"):
-                yield {**parsed(read_regular(os.path.join(folder, name))), "id": name[:-5]}
-
-    infos = read("message", path.stem)
-    messages = [{"info": info, "parts": list(read("part", info["id"]))} for info in infos]
-    return {"info": parsed(read_regular(inside(str(path), root))), "messages": messages}
+    yield inside(str(path), root)
+    for message in _files_in(root, "message", path.stem):
+        yield message
+        yield from _files_in(root, "part", Path(message).stem)
 
 
-@functools.lru_cache(1)  # the archive reads it again for each turn
+def _modified(path: str) -> int:
+    return os.stat(path).st_mtime_ns
+
+
+@functools.lru_cache(1)  # the archive reads a session again for each turn
+def _from_files(path: Path, modified: int) -> Fields:
+    own, *files = _files_of(path)
+    messages: list[Fields] = []
+    for file in files:
+        value = {**parsed(read_regular(file)), "id": Path(file).stem}
+        if Path(file).parent.parent.name == "message":
+            messages.append({"info": value, "parts": []})
+        else:
+            messages[-1]["parts"].append(value)
+    return {"info": parsed(read_regular(own)), "messages": messages}
+
+
+@functools.lru_cache(1)
 def _export(path: Path, modified: int) -> Fields:
     return parsed(read_regular(os.path.realpath(path)))
