@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -19,13 +20,14 @@ from memkit.bullets import (
 )
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import is_main, outcome, shared_subject
+from memkit.journal.outcomes import OUTCOME_CHARACTERS, is_main, joined, outcome, shared_subject
 from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
 
-OUTCOME_CHARACTERS = 240
+
+OPEN_PART = f" · {OPEN}"
 
 
 class DaySession(NamedTuple):
@@ -63,20 +65,22 @@ def sessions(day: str, content: DayFile) -> list[DaySession]:
 
     A session with several stretches has the title of the first one, and the main outcome.
     """
-    found: dict[str, DaySession] = {}
+    groups: dict[str, list[DaySession]] = {}
     for one in stretches(day, content):
-        first = found.setdefault(one.session, one)
-        if first is not one:
-            times = sorted(filter(None, (first.begins, first.ends, one.begins, one.ends)))
-            found[one.session] = first._replace(
-                begins=times[0] if times else "",
-                ends=times[-1] if times else "",
-                outcome=main_outcome([first, one]),
-                turns=(*first.turns, *one.turns),
-                branch=one.branch or first.branch,
-                edits=first.edits + one.edits,
-            )
-    return list(found.values())
+        groups.setdefault(one.session, []).append(one)
+    return [_merged(group) for group in groups.values()]
+
+
+def _merged(parts: Sequence[DaySession]) -> DaySession:
+    times = sorted(time for one in parts for time in (one.begins, one.ends) if time)
+    return parts[0]._replace(
+        begins=times[0] if times else "",
+        ends=times[-1] if times else "",
+        outcome=main_outcome(parts),
+        turns=tuple(turn for one in parts for turn in one.turns),
+        branch=next((one.branch for one in reversed(parts) if one.branch), ""),
+        edits=sum(one.edits for one in parts),
+    )
 
 
 def stretch(day: str, content: DayFile, heading: Section, turns: Sequence[Section]) -> DaySession:
@@ -120,9 +124,10 @@ def _outcome(
         ]
         if not done:
             done = [redact(outcome(parts, heading_title(heading)))]
-        if any(one and not one.startswith(EDITED) for one in done):
-            decided = [one for one in decided if shared_subject(one, heading_title(heading))]
-        said = decided + done[:1]
+        is_done = any(call.is_edit for part in parts for call in part.file_calls) or done[0].startswith(
+            (PULL_REQUEST, COMMITTED)
+        )
+        said = done[:1] if is_done and not done[0].startswith(EDITED) else decided + done[:1]
     said = [one for one in said if one] or [one for one in extract if one.startswith(FAILED)][-1:]
     said += [shown_bullet(one) for _, one in below if one.text.startswith(OPEN)][-1:]  # a mark hides no work
     room, limits = OUTCOME_CHARACTERS, {}
@@ -135,17 +140,36 @@ def _outcome(
 def main_outcome(stretches: Sequence[DaySession]) -> str:
     """Return the outcome of a session from its stretches of work, in order.
 
-    One with a pull request comes before one with a commit, and that before others with edits. Of equal ones,
-    it is the one that shares most with the title of the first stretch; then the last commit, or most edits.
+    One with a pull request comes before those with commits, and these before others with edits. Of equal ones,
+    the one that shares most with the title of the first stretch is the main one; then the last commit, or most
+    edits. What the equal ones tell besides follows it where there is room.
     """
     title = stretches[0].title
 
-    def rank(one: DaySession) -> tuple[bool, bool, bool, int, int]:
-        is_commit = COMMITTED in one.outcome and is_main(one.outcome.removeprefix(COMMITTED))
+    def rank(one: DaySession) -> tuple[bool, bool, bool, float]:
+        told = one.outcome.removeprefix(COMMITTED)
+        is_commit = told != one.outcome and is_main(told)
+        has_edits = one.edits > 0 and not one.outcome.startswith(EDITED) and (is_commit or told == one.outcome)
         shared = shared_subject(one.outcome, title)
-        return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, shared, 0 if is_commit else one.edits
+        much = 0 if is_commit else math.log2(1 + one.edits)
+        return PULL_REQUEST in one.outcome, is_commit, has_edits, min(shared, 3) + much
 
-    return max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank).outcome
+    told = [one for one in reversed(stretches) if one.outcome] or list(stretches[:1])
+    told.sort(key=rank, reverse=True)
+    kind = rank(told[0])[:3]
+    if kind[0] or not any(kind):
+        return told[0].outcome
+    told = [one for one in told if rank(one)[:3] == kind]
+    label = COMMITTED if kind[1] else ""
+    asked = next((asked for one in told if (asked := one.outcome.partition(OPEN_PART)[2])), "")
+    groups = []
+    for one in told:
+        said = one.outcome.partition(OPEN_PART)[0].removeprefix(label).split("; ")
+        groups.append([((stretches.index(one), place), text) for place, text in enumerate(said)])
+    said = joined(groups, OUTCOME_CHARACTERS - len(label) - min(len(asked), 100))
+    if len(said) == 1:
+        return told[0].outcome
+    return _shown(OPEN_PART.join(filter(None, [label + "; ".join(said), asked])))
 
 
 def turn_outcome(section: str) -> str:
