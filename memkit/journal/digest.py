@@ -41,7 +41,7 @@ from memkit.journal.markup import (
     safe_block,
     short_id,
 )
-from memkit.journal.outcomes import tells_result
+from memkit.journal.outcomes import tells_change, tells_result
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
 from memkit.journal.tool_lines import relative, tools_part
 from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
@@ -229,7 +229,7 @@ def _rank(unit: str, tools: str) -> int:
     names = _CODE_SPAN.findall(unit)
     if names and all(name in tools for name in names):
         return _REPEATED
-    return _BOLD if _BOLD_OPENING.match(unit) else _OTHER
+    return _BOLD if _BOLD_OPENING.match(unit) or tells_change(unit) else _OTHER
 
 
 def _near(text: str, roots: Sequence[str], redact: Callable[[str], str]) -> str:

@@ -36,6 +36,7 @@ NEAR = 6.0
 """Another finding is shown if its score is that near to the best one."""
 
 CODE_CHARACTERS = 100
+LONG = 110
 FEW_WORDS = 4
 """A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
 
@@ -70,18 +71,23 @@ _HEADING_MARKS = re.compile(r"^[\s\\#*]*(?:\d{1,2}[.)] )?(?:summary: )?", re.IGN
 _ITEM = re.compile(r"\n?(?P<indent>\s*)(?:[-*+]|\d{1,2}[.)])\s")
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
-    r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|[^\n:.]{3,40}?(?::| [–—-]) )?"
+    r"(?:`[^`]+`(?: \([^()]*\))?[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|[^\n:.]{3,40}?(?::| [–—-]) )?"
     r"(?:(?:i(?:['’]ve| have)?|now|also|successfully|all|both|we) )*"
     rf"(?:(?:{'|'.join(wording('changed'))})(?:ed|ied|ten)|made|split|(?:re)?wrote)\b"
     r"|(?:the|this) (?:change|fix|refactoring)\b",
     re.IGNORECASE,
 )
-_EFFECT = re.compile(r"(?:after|result):|now\b", re.IGNORECASE)
+_EFFECT = re.compile(
+    r"(?:after|result):|now\b|`[^`]+` (?:now|no longer)\b"
+    r"|this (?:ensures|fixes|means|preserves|prevents|resolves|solves)\b",
+    re.IGNORECASE,
+)
 _STATUS = frozenset(" ".join(wording("status")).split())
 _CAUSE = re.compile(
-    r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b|(?:before|previously):", re.IGNORECASE
+    r"^(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b|^(?:before|previously):|\b(?:was|were)(?:n['’]t)? (?!now)",
+    re.IGNORECASE,
 )
-_TESTS = re.compile(r"\b(?:tests?\b|Test[A-Z_]|[Vv]erif(?:y|ies)\b)")
+_TESTS = re.compile(r"\b(?:comments?\b|tests?\b|Test[A-Z_]|[Vv]erif(?:y|ies)\b)")
 _CHECKS = wording_pattern("checks", r"\b", r"\b")
 """A word of a title about tests and the like: that they pass is the result."""
 _FILE_IN_FRONT = re.compile(
@@ -95,6 +101,7 @@ _DETAIL = re.compile(
     r"| \([^()]*\)\.?$"
 )
 _NEXT = re.compile(r"; |\. ")
+_MORE = re.compile(r",? (?:and|but|so)\b|, | \(")
 _HOLDS = wording_pattern("holds", r"\b", r"\b")
 _REFUSED = wording_pattern("refused")
 """The start of a prompt that rejects the previous answer."""
@@ -200,6 +207,7 @@ class _Finding(NamedTuple):
     score: float
     turn: int
     main: str
+    is_result: bool
     parts: list[tuple[int, str]]
 
 
@@ -217,18 +225,21 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], about
         status = (paths and _status(turn.answer)) or status
         score, main, parts = _finding(turn, paths, title, is_test)
         if main:
-            found.append(_Finding(score + math.log2(1 + len(paths)) if paths else -math.inf, number, main, parts))
+            score = score + math.log2(1 + len(paths)) if paths else -math.inf
+            is_result = bool(_HOLDS.search(main) or _CHANGED.match(main) or _EFFECT.match(main))
+            found.append(_Finding(score, number, main, is_result, parts))
     if not found:
         return status
     found.sort(reverse=True)
     if found[0].score == -math.inf:
-        return status or found[0].main
-    near = [one for one in found if one.score > found[0].score - NEAR]
+        return status or ("" if any(edits) else found[0].main)
+    near = [one for one in found if one is found[0] or (one.is_result and one.score > found[0].score - NEAR)]
     told = [[((one.turn, place), text) for place, text in one.parts] for one in near]
     status = status.rstrip(" .!") if is_test else ""
     said = joined(told, OUTCOME_CHARACTERS - len(status))
     if not status and len(said) == 1:
-        return _FILE_IN_FRONT.sub("", found[0].main)
+        bare = _FILE_IN_FRONT.sub("", found[0].main)
+        return bare if _CHANGED.match(bare) else found[0].main
     return "; ".join(filter(None, [status, *said]))
 
 
@@ -278,10 +289,11 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str], is_test: bo
         if not (is_telling or may_be_short or (is_change and _NAMES.search(sentence))):
             continue
         score = float(min(shared, 3))
-        is_effect = level == 0 and _EFFECT.match(sentence) is not None
+        is_effect = _EFFECT.match(sentence) is not None
         if is_change or is_effect:
             score += 2
-        elif _CAUSE.match(sentence):
+        is_cause = not is_change and _CAUSE.search(sentence) is not None
+        if is_cause:
             score += -2 if edits else 2
         elif edits and level and not _HOLDS.search(sentence):
             score -= 1.5
@@ -294,32 +306,37 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str], is_test: bo
             score += 0.5
         if not is_test and _TESTS.search(sentence):
             score -= 1.5
-        if number == 0:
+        if number == 0 and not (is_cause and edits):
             score += 1 if level else 3 if is_answer or is_change else 2
         score -= min(number, 20 if level else 5) / 10
         if (is_change or is_effect) and edits and not is_aside:
             changes.append((level > 1, -score, number, sentence))
         if score > best_score:
             best, best_score, best_place, best_level = sentence, score, number, level
-    parts = [(best_place, _shortened(best))]
+    parts = [(best_place, shortened(best))]
     if len(changes) > 1 and best in {sentence for *_, sentence in changes} and (best_place, best_level) != (0, 0):
         changes.sort()
         top = [one for one in changes if one[0] == changes[0][0]]
         chosen = (top if len(top) > 1 else changes)[:MOST_CHANGES]
-        parts = [(place, _shortened(sentence)) for _, _, place, sentence in chosen]
+        parts = [(place, shortened(sentence)) for _, _, place, sentence in chosen]
     if turn.answer.endswith(":"):  # the work went on behind it
         best_score -= 4
     shared = len(_stems(subject_words(" ".join(text for _, text in parts))) & title)
     return best_score + min(shared, 3), best, parts
 
 
-def _shortened(change: str) -> str:
+def shortened(change: str) -> str:
     """Return what a change is, without the file in front of it and the reason behind it."""
     said = _bare(change)
     detail = _DETAIL if _CHANGED.match(change) else _NEXT
-    short = detail.split(said, maxsplit=1)[0].rstrip(" .,")
-    is_whole = len(short.split()) >= FEW_WORDS and not any(short.count(mark) % 2 for mark in "`\"")
-    return short if is_whole else said.rstrip(" .")
+    ends = [match.start() for match in _MORE.finditer(said, LONG // 2, LONG)] if len(said) > LONG else []
+    heads = [detail.split(said, maxsplit=1)[0], *(said[:end] for end in reversed(ends))]
+    whole = [one.rstrip(" .,") for one in heads if len(one.split()) >= FEW_WORDS and _is_closed(one)]
+    return next((one for one in whole if len(one) <= LONG), min(whole, key=len, default=said.rstrip(" .")))
+
+
+def _is_closed(text: str) -> bool:
+    return text.count("(") == text.count(")") and not any(text.count(mark) % 2 for mark in "`\"")
 
 
 def _bare(change: str) -> str:
@@ -346,12 +363,14 @@ def _told(answer: str) -> Iterator[tuple[str, int]]:
         level = 0 if item is None else 2 if item["indent"] else 1
         for sentence in sentences(block.lstrip("\\ ")):
             is_goal = lead.endswith((" to", " now")) and not sentence[:2].isupper()
+            if not lead.endswith((":", " to", " now")) and _CHANGED.match(sentence):
+                lead = ""
             said = f"{lead} {sentence[0].lower() + sentence[1:] if is_goal else sentence}".strip()
             if sentence.startswith(_CODE):
                 if _SHOWS.search(lead):
                     yield f"{lead} {sentence.removeprefix(_CODE)}", level
                 lead = ""
-            elif PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[…", "<")):
+            elif PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[", "<")):
                 lead = ""
             elif sentence.endswith(":"):
                 lead = ""
@@ -381,13 +400,19 @@ def _first_of_code(block: re.Match[str]) -> str:
 
 def _as_item(heading: re.Match[str]) -> str:
     text = _HEADING_MARKS.sub("", heading[0]).strip("*: ")
-    is_item = not text.startswith("|") and _CHANGED.match(text) and names_subject(text)
+    is_item = not text.startswith("|") and _CHANGED.match(text) and names_subject(text.partition(" (")[0])
     return f"\n\n- {text}.\n\n" if is_item else "\n"
 
 
 def tells_result(sentence: str) -> bool:
     """Return whether a sentence tells a result: with a subject, and not only that all tests pass."""
     return len(subject_words(sentence)) > 1 and not _tells_status(sentence) and not PLAN.match(sentence)
+
+
+def tells_change(unit: str) -> bool:
+    """Return whether a sentence or item tells a change with a subject; an item of an item is a detail."""
+    sentence = next(sentences(unit), "") if unit[:1].strip() else ""
+    return _CHANGED.match(sentence) is not None and names_subject(sentence)
 
 
 def _tells_status(text: str) -> bool:

@@ -20,7 +20,7 @@ from memkit.bullets import (
 )
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import OUTCOME_CHARACTERS, is_main, joined, outcome, shared_subject
+from memkit.journal.outcomes import OUTCOME_CHARACTERS, is_main, joined, outcome, shared_subject, shortened
 from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
@@ -165,6 +165,7 @@ def main_outcome(stretches: Sequence[DaySession]) -> str:
     groups = []
     for one in told:
         said = one.outcome.partition(OPEN_PART)[0].removeprefix(label).split("; ")
+        said = said if label else list(map(shortened, said))
         groups.append([((stretches.index(one), place), text) for place, text in enumerate(said)])
     said = joined(groups, OUTCOME_CHARACTERS - len(label) - min(len(asked), 100))
     if len(said) == 1:
