@@ -78,7 +78,7 @@ _CHANGED = re.compile(
     re.IGNORECASE,
 )
 _EFFECT = re.compile(
-    r"(?:after|result):|now\b|`[^`]+` (?:now|no longer)\b"
+    r"(?:[\w ]{3,30}: )?now\b|(?:after|result):|`[^`]+` (?:now|no longer)\b"
     r"|this (?:ensures|fixes|means|preserves|prevents|resolves|solves)\b",
     re.IGNORECASE,
 )
@@ -226,7 +226,7 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], about
         score, main, parts = _finding(turn, paths, title, is_test)
         if main:
             score = score + math.log2(1 + len(paths)) if paths else -math.inf
-            is_result = bool(_HOLDS.search(main) or _CHANGED.match(main) or _EFFECT.match(main))
+            is_result = not _ASIDE.search(main) and bool(_HOLDS.search(main) or _CHANGED.match(main) or _EFFECT.match(main))
             found.append(_Finding(score, number, main, is_result, parts))
     if not found:
         return status
@@ -308,7 +308,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str], is_test: bo
             score -= 1.5
         if number == 0 and not (is_cause and edits):
             score += 1 if level else 3 if is_answer or is_change else 2
-        score -= min(number, 20 if level else 5) / 10
+        score -= min(number, 20 if level else 5) / 10 + max(0, len(shortened(sentence)) - LONG) / 60
         if (is_change or is_effect) and edits and not is_aside:
             changes.append((level > 1, -score, number, sentence))
         if score > best_score:
@@ -319,8 +319,8 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str], is_test: bo
         top = [one for one in changes if one[0] == changes[0][0]]
         chosen = (top if len(top) > 1 else changes)[:MOST_CHANGES]
         parts = [(place, shortened(sentence)) for _, _, place, sentence in chosen]
-    if turn.answer.endswith(":"):  # the work went on behind it
-        best_score -= 4
+    if edits and turn.answer.endswith(":") and not changes:  # the work went on behind it
+        return best_score, "", []
     shared = len(_stems(subject_words(" ".join(text for _, text in parts))) & title)
     return best_score + min(shared, 3), best, parts
 
