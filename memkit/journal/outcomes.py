@@ -314,6 +314,8 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str], is_test: bo
         if score > best_score:
             best, best_score, best_place, best_level = sentence, score, number, level
     parts = [(best_place, shortened(best))]
+    if len(said) <= FEW_WORDS - 1 and not any(level for _, level in said) and edits:
+        parts += [(place, shortened(one)) for place, (one, _) in enumerate(said) if place != best_place]
     if len(changes) > 1 and best in {sentence for *_, sentence in changes} and (best_place, best_level) != (0, 0):
         changes.sort()
         top = [one for one in changes if one[0] == changes[0][0]]
