@@ -59,11 +59,8 @@ _PULL = re.compile(r"(?:^|[;&|(\n])\s*(?:gh\s+pr|glab\s+mr)\s+(create|merge|clos
 _PULL_TOOL = re.compile(r"create_(?:pull|merge)_request$")
 _PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\n\\]|\\.)+)|'([^'\n]+))""")
 
-_CODE = "[code] "
-_ENDS_IN_FILE = re.compile(r"\.\w{1,5}`?(?: \([^()]*\))?\.?$")
-_OPENS = re.compile(r"( to| now):$")
-_SHOWS = re.compile(r"\b(?:see|shows?|looks? like|prints?):$")
-_PLANS = re.compile(r"/\.claude/plans/")
+_CODE, _PLANS = "[code] ", "/.claude/plans/"
+_SHOWS = re.compile(r"\b(?:see|shows?|looks? like|prints?|to):$")
 _HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*|\|[^\n]*)$", re.MULTILINE)
 """A heading in an answer, which the journal writes in bold or escaped, or a row of a table."""
 
@@ -87,7 +84,6 @@ _CAUSE = re.compile(
     r"^(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b|^(?:before|previously):|\b(?:was|were)(?:n['’]t)? (?!now)",
     re.IGNORECASE,
 )
-_TESTS = re.compile(r"\b(?:comments?\b|tests?\b|Test[A-Z_]|[Vv]erif(?:y|ies)\b)")
 _CHECKS = wording_pattern("checks", r"\b", r"\b")
 """A word of a title about tests and the like: that they pass is the result."""
 _FILE_IN_FRONT = re.compile(
@@ -185,7 +181,7 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     if pulls := [title for call in calls for title in pull_requests(call)]:
         return PULL_REQUEST + "; ".join(main_commits(pulls, MOST_COMMITS))
     done = [subject for call in calls for subject in commits(call)]
-    edits = [[one.path for one in turn.file_calls if one.is_edit and not _PLANS.search(one.path)] for turn in turns]
+    edits = [[one.path for one in turn.file_calls if one.is_edit and _PLANS not in one.path] for turn in turns]
     if any(map(is_main, done)) or (done and not any(edits)):
         return COMMITTED + "; ".join(main_commits(done, MOST_COMMITS))
     if best := _main_findings(turns, edits, about):
@@ -202,13 +198,13 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
 
 
 class _Finding(NamedTuple):
-    """What a turn tells: its main sentence, and the changes that its answer lists besides, by place."""
+    """What a turn tells: its main sentence, and by place that and the changes that its answer lists besides."""
 
     score: float
     turn: int
-    main: str
-    is_result: bool
-    parts: list[tuple[int, str]]
+    main: str = ""
+    parts: Sequence[tuple[int, str]] = ()
+    is_result: bool = False
 
 
 def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], about: str) -> str:
@@ -216,31 +212,24 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], about
 
     The main turns match the title and edit much. The last edit may only be a small repair.
     """
-    title = _stems(subject_words(about))
-    is_test, found, status = _CHECKS.search(about) is not None, list[_Finding](), ""
+    title, found, status = _stems(subject_words(about)), list[_Finding](), ""
     following = [*(turn.prompt for turn in turns[1:]), ""]
     for number, (turn, paths, prompt) in enumerate(zip(turns, edits, following, strict=False)):
-        if turn.outcome == "Interrupted" or _REFUSED.match(prompt):
-            continue
-        status = (paths and _status(turn.answer)) or status
-        score, main, parts = _finding(turn, paths, title, is_test)
-        if main:
-            score = score + math.log2(1 + len(paths)) if paths else -math.inf
-            is_result = not _ASIDE.search(main) and bool(_HOLDS.search(main) or _CHANGED.match(main) or _EFFECT.match(main))
-            found.append(_Finding(score, number, main, is_result, parts))
-    if not found:
-        return status
-    found.sort(reverse=True)
-    if found[0].score == -math.inf:
-        return status or ("" if any(edits) else found[0].main)
-    near = [one for one in found if one is found[0] or (one.is_result and one.score > found[0].score - NEAR)]
+        if turn.outcome != "Interrupted" and not _REFUSED.match(prompt):
+            status = (paths and _status(turn.answer)) or status
+            found.append(_finding(number, turn, paths, title))
+    found = sorted((one for one in found if one.main), reverse=True)
+    main = next(iter(found), None)
+    if main is None or main.score == -math.inf:
+        return status or ("" if main is None or any(edits) else main.main)
+    near = [one for one in found if one is main or (one.is_result and one.score > main.score - NEAR)]
+    status = status.rstrip(" .!") if _CHECKS.search(about) else ""
     told = [[((one.turn, place), text) for place, text in one.parts] for one in near]
-    status = status.rstrip(" .!") if is_test else ""
     said = joined(told, OUTCOME_CHARACTERS - len(status))
-    if not status and len(said) == 1:
-        bare = _FILE_IN_FRONT.sub("", found[0].main)
-        return bare if _CHANGED.match(bare) else found[0].main
-    return "; ".join(filter(None, [status, *said]))
+    if status or len(said) > 1:
+        return "; ".join(filter(None, [status, *said]))
+    bare = _FILE_IN_FRONT.sub("", main.main)
+    return bare if _CHANGED.match(bare) else main.main
 
 
 def joined(told: Sequence[Sequence[tuple[tuple[int, ...], str]]], room: int) -> list[str]:
@@ -268,19 +257,18 @@ def _status(answer: str) -> str:
     return text if " " in text else ""
 
 
-def _finding(turn: TurnParts, edits: Sequence[str], title: set[str], is_test: bool = False) -> tuple[float, str, list[tuple[int, str]]]:
-    """Return the score and the sentence of an answer that tells most about the prompt, the edits, and the
-    title, and it and the other changes of a list shortened, with their places.
+def _finding(number: int, turn: TurnParts, edits: Sequence[str], title: set[str]) -> _Finding:
+    """Return the sentence of an answer that tells most about the prompt, the edits, and the title.
 
-    The sentence is "" if the answer has only plans, praise, questions, and status.
+    It is "" if the answer has only plans, praise, questions, and status.
     """
     asked = subject_words(turn.prompt[:READ_CHARACTERS])
     subject = _stems([*asked, *subject_words(" ".join(edits))]) | title
     is_answer = is_question(turn.prompt)
-    best, best_score, best_place, best_level = "", -math.inf, 0, 0
+    best, best_score, best_place, is_lead = "", -math.inf, 0, False
     changes: list[tuple[bool, float, int, str]] = []
     said = [one for one in _told(turn.answer[:READ_CHARACTERS]) if not _tells_status(one[0])]
-    for number, (sentence, level) in enumerate(said):
+    for place, (sentence, level) in enumerate(said):
         words = _stems(subject_words(sentence))
         shared = len(words & subject)
         is_change = _CHANGED.match(sentence) is not None
@@ -288,43 +276,34 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str], is_test: bo
         may_be_short = words and (is_answer or not asked)
         if not (is_telling or may_be_short or (is_change and _NAMES.search(sentence))):
             continue
-        score = float(min(shared, 3))
-        is_effect = _EFFECT.match(sentence) is not None
-        if is_change or is_effect:
-            score += 2
+        is_result = is_change or _EFFECT.match(sentence) is not None
         is_cause = not is_change and _CAUSE.search(sentence) is not None
-        if is_cause:
-            score += -2 if edits else 2
-        elif edits and level and not _HOLDS.search(sentence):
-            score -= 1.5
-        if _HOLDS.search(sentence):
-            score += 1
         is_aside = _ASIDE.search(_FILE_IN_FRONT.sub("", sentence)) is not None
-        if is_aside:
-            score -= 2
-        if "`" in sentence:
-            score += 0.5
-        if not is_test and _TESTS.search(sentence):
-            score -= 1.5
-        if number == 0 and not (is_cause and edits):
+        score = min(shared, 3) + 2 * is_result - 2 * is_aside + 0.5 * ("`" in sentence)
+        score += 0 if not is_cause else -2 if edits else 2
+        holds = _HOLDS.search(sentence) is not None
+        score += holds - 1.5 * bool(edits and level and not (is_result or holds))
+        if place == 0 and not (is_cause and edits):
             score += 1 if level else 3 if is_answer or is_change else 2
-        score -= min(number, 20 if level else 5) / 10 + max(0, len(shortened(sentence)) - LONG) / 60
-        if (is_change or is_effect) and edits and not is_aside:
-            changes.append((level > 1, -score, number, sentence))
+        score -= min(place, 20 if level else 5) / 10
+        if is_result and edits and not is_aside:
+            changes.append((level > 1, -score, place, sentence))
         if score > best_score:
-            best, best_score, best_place, best_level = sentence, score, number, level
-    parts = [(best_place, shortened(best))]
-    if len(said) <= FEW_WORDS - 1 and not any(level for _, level in said) and edits:
-        parts += [(place, shortened(one)) for place, (one, _) in enumerate(said) if place != best_place]
-    if len(changes) > 1 and best in {sentence for *_, sentence in changes} and (best_place, best_level) != (0, 0):
-        changes.sort()
-        top = [one for one in changes if one[0] == changes[0][0]]
-        chosen = (top if len(top) > 1 else changes)[:MOST_CHANGES]
-        parts = [(place, shortened(sentence)) for _, _, place, sentence in chosen]
+            best, best_score, best_place, is_lead = sentence, score, place, place == level == 0
     if edits and turn.answer.endswith(":") and not changes:  # the work went on behind it
-        return best_score, "", []
-    shared = len(_stems(subject_words(" ".join(text for _, text in parts))) & title)
-    return best_score + min(shared, 3), best, parts
+        best = ""
+    parts = [(best_place, shortened(best))]
+    if edits and len(said) < FEW_WORDS and not any(level for _, level in said):
+        more = [(place, shortened(one)) for place, (one, _) in enumerate(said) if not _CAUSE.search(one)]
+        parts += [one for one in more if one[0] != best_place]
+    elif len(changes) > 1 and not is_lead and best in {sentence for *_, sentence in changes}:
+        top = [one for one in sorted(changes) if one[0] == min(changes)[0]]
+        chosen = (top if len(top) > 1 else sorted(changes))[:MOST_CHANGES]
+        parts = [(place, shortened(sentence)) for _, _, place, sentence in chosen]
+    best_score += min(len(_stems(subject_words(" ".join(text for _, text in parts))) & title), 3)
+    is_result = not _ASIDE.search(best) and any(one.match(best) for one in (_CHANGED, _EFFECT))
+    score = best_score + math.log2(1 + len(edits)) if edits else -math.inf
+    return _Finding(score, number, best, parts, is_result or _HOLDS.search(best) is not None)
 
 
 def shortened(change: str) -> str:
@@ -364,10 +343,11 @@ def _told(answer: str) -> Iterator[tuple[str, int]]:
         item = _ITEM.match(block)
         level = 0 if item is None else 2 if item["indent"] else 1
         for sentence in sentences(block.lstrip("\\ ")):
-            is_goal = lead.endswith((" to", " now")) and not sentence[:2].isupper()
-            if not lead.endswith((":", " to", " now")) and _CHANGED.match(sentence):
+            if not lead.endswith((":", " to")) and _CHANGED.match(sentence):
                 lead = ""
-            said = f"{lead} {sentence[0].lower() + sentence[1:] if is_goal else sentence}".strip()
+            if lead.endswith(" to") and sentence[1:2].islower():
+                sentence = sentence[0].lower() + sentence[1:]
+            said = f"{lead} {sentence}".strip()
             if sentence.startswith(_CODE):
                 if _SHOWS.search(lead):
                     yield f"{lead} {sentence.removeprefix(_CODE)}", level
@@ -378,21 +358,17 @@ def _told(answer: str) -> Iterator[tuple[str, int]]:
                 lead = ""
                 if _tells_status(sentence):
                     continue
-                if _OPENS.search(sentence) or _SHOWS.search(sentence):
-                    lead = _OPENS.sub(r"\1", sentence)
+                if _SHOWS.search(sentence):
+                    lead = sentence.removesuffix(":") if sentence.endswith(" to:") else sentence
                 elif _CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS:
                     yield _OPEN_END.sub("", sentence) + ".", level
                 elif subject_words(sentence):
                     lead = sentence
-            elif len(said.split()) < FEW_WORDS and not WIDE.search(said) and not _changes_name(said):
+            elif len(said.split()) < FEW_WORDS and not WIDE.search(said):
                 lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
             else:
                 yield said, level
                 lead = ""
-
-
-def _changes_name(said: str) -> bool:
-    return bool(_CHANGED.match(said) and _NAMES.search(said) and not _ENDS_IN_FILE.search(said))
 
 
 def _first_of_code(block: re.Match[str]) -> str:
