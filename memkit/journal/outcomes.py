@@ -35,7 +35,6 @@ OUTCOME_CHARACTERS = 240
 NEAR = 6.0
 """Another finding is shown if its score is that near to the best one."""
 
-CODE_CHARACTERS = 100
 LONG = 110
 FEW_WORDS = 4
 """A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
@@ -60,14 +59,14 @@ _PULL_TOOL = re.compile(r"create_(?:pull|merge)_request$")
 _PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\n\\]|\\.)+)|'([^'\n]+))""")
 
 _CODE, _PLANS = "[code] ", "/.claude/plans/"
-_SHOWS = re.compile(r"\b(?:see|shows?|looks? like|prints?|to):$")
+_SHOWS = re.compile(r"\b(?:see|shows?|looks? like|prints?):$")
 _HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*|\|[^\n]*)$", re.MULTILINE)
 """A heading in an answer, which the journal writes in bold or escaped, or a row of a table."""
 
 _HEADING_MARKS = re.compile(r"^[\s\\#*]*(?:\d{1,2}[.)] )?(?:summary: )?", re.IGNORECASE)
 _ITEM = re.compile(r"\n?(?P<indent>\s*)(?:[-*+]|\d{1,2}[.)])\s")
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
-_CHANGED = re.compile(
+CHANGED = re.compile(
     r"(?:`[^`]+`(?: \([^()]*\))?[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|[^\n:.]{3,40}?(?::| [–—-]) )?"
     r"(?:(?:i(?:['’]ve| have)?|now|also|successfully|all|both|we) )*"
     rf"(?:(?:{'|'.join(wording('changed'))})(?:ed|ied|ten)|made|split|(?:re)?wrote)\b"
@@ -97,6 +96,7 @@ _DETAIL = re.compile(
     r"| \([^()]*\)\.?$"
 )
 _NEXT = re.compile(r"; |\. ")
+_PAIRS = re.compile("`"), re.compile('"'), re.compile(r"[()]")
 _MORE = re.compile(r",? (?:and|but|so)\b|, | \(")
 _HOLDS = wording_pattern("holds", r"\b", r"\b")
 _REFUSED = wording_pattern("refused")
@@ -114,7 +114,7 @@ _ASIDE = re.compile(
 )
 """An import line, which only serves a change, or what the assistant did on its way."""
 
-_OPEN_END = re.compile(r",?(?: (?:that|which|with)(?: \w+)?)?:$")
+_OPEN_END = re.compile(r",?(?: (?:that|to|which|with)(?: \w+)?)?:$")
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
 
@@ -229,7 +229,7 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], about
     if status or len(said) > 1:
         return "; ".join(filter(None, [status, *said]))
     bare = _FILE_IN_FRONT.sub("", main.main)
-    return bare if _CHANGED.match(bare) else main.main
+    return bare if CHANGED.match(bare) else main.main
 
 
 def joined(told: Sequence[Sequence[tuple[tuple[int, ...], str]]], room: int) -> list[str]:
@@ -271,7 +271,7 @@ def _finding(number: int, turn: TurnParts, edits: Sequence[str], title: set[str]
     for place, (sentence, level) in enumerate(said):
         words = _stems(subject_words(sentence))
         shared = len(words & subject)
-        is_change = _CHANGED.match(sentence) is not None
+        is_change = CHANGED.match(sentence) is not None
         is_telling = shared or len(words) > 1 or WIDE.search(sentence)
         may_be_short = words and (is_answer or not asked)
         if not (is_telling or may_be_short or (is_change and _NAMES.search(sentence))):
@@ -294,34 +294,27 @@ def _finding(number: int, turn: TurnParts, edits: Sequence[str], title: set[str]
         best = ""
     parts = [(best_place, shortened(best))]
     if edits and len(said) < FEW_WORDS and not any(level for _, level in said):
-        more = [(place, shortened(one)) for place, (one, _) in enumerate(said) if not _CAUSE.search(one)]
-        parts += [one for one in more if one[0] != best_place]
+        others = ((place, one) for place, (one, _) in enumerate(said) if place != best_place)
+        parts += [(place, shortened(one)) for place, one in others if not _CAUSE.search(one)]
     elif len(changes) > 1 and not is_lead and best in {sentence for *_, sentence in changes}:
         top = [one for one in sorted(changes) if one[0] == min(changes)[0]]
         chosen = (top if len(top) > 1 else sorted(changes))[:MOST_CHANGES]
         parts = [(place, shortened(sentence)) for _, _, place, sentence in chosen]
     best_score += min(len(_stems(subject_words(" ".join(text for _, text in parts))) & title), 3)
-    is_result = not _ASIDE.search(best) and any(one.match(best) for one in (_CHANGED, _EFFECT))
+    is_result = not _ASIDE.search(best) and any(one.match(best) for one in (CHANGED, _EFFECT))
     score = best_score + math.log2(1 + len(edits)) if edits else -math.inf
     return _Finding(score, number, best, parts, is_result or _HOLDS.search(best) is not None)
 
 
 def shortened(change: str) -> str:
     """Return what a change is, without the file in front of it and the reason behind it."""
-    said = _bare(change)
-    detail = _DETAIL if _CHANGED.match(change) else _NEXT
+    said = _PLACE.sub("", _FILE_IN_FRONT.sub("", change))
+    detail = _DETAIL if CHANGED.match(change) else _NEXT
     ends = [match.start() for match in _MORE.finditer(said, LONG // 2, LONG)] if len(said) > LONG else []
     heads = [detail.split(said, maxsplit=1)[0], *(said[:end] for end in reversed(ends))]
-    whole = [one.rstrip(" .,") for one in heads if len(one.split()) >= FEW_WORDS and _is_closed(one)]
+    long = (one.rstrip(" .,") for one in heads if len(one.split()) >= FEW_WORDS)
+    whole = [one for one in long if not any(len(pair.findall(one)) % 2 for pair in _PAIRS)]
     return next((one for one in whole if len(one) <= LONG), min(whole, key=len, default=said.rstrip(" .")))
-
-
-def _is_closed(text: str) -> bool:
-    return text.count("(") == text.count(")") and not any(text.count(mark) % 2 for mark in "`\"")
-
-
-def _bare(change: str) -> str:
-    return _PLACE.sub("", _FILE_IN_FRONT.sub("", change))
 
 
 def statements(answer: str) -> Iterator[str]:
@@ -343,10 +336,8 @@ def _told(answer: str) -> Iterator[tuple[str, int]]:
         item = _ITEM.match(block)
         level = 0 if item is None else 2 if item["indent"] else 1
         for sentence in sentences(block.lstrip("\\ ")):
-            if not lead.endswith((":", " to")) and _CHANGED.match(sentence):
+            if not lead.endswith(":") and CHANGED.match(sentence):
                 lead = ""
-            if lead.endswith(" to") and sentence[1:2].islower():
-                sentence = sentence[0].lower() + sentence[1:]
             said = f"{lead} {sentence}".strip()
             if sentence.startswith(_CODE):
                 if _SHOWS.search(lead):
@@ -359,8 +350,8 @@ def _told(answer: str) -> Iterator[tuple[str, int]]:
                 if _tells_status(sentence):
                     continue
                 if _SHOWS.search(sentence):
-                    lead = sentence.removesuffix(":") if sentence.endswith(" to:") else sentence
-                elif _CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS:
+                    lead = sentence
+                elif CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS:
                     yield _OPEN_END.sub("", sentence) + ".", level
                 elif subject_words(sentence):
                     lead = sentence
@@ -373,24 +364,18 @@ def _told(answer: str) -> Iterator[tuple[str, int]]:
 
 def _first_of_code(block: re.Match[str]) -> str:
     lines = [line for line in block[0].split("\n")[1:] if line.strip()]
-    return f"\n\n{_CODE}{one_line(lines[0], CODE_CHARACTERS)}\n\n" if lines else "\n"
+    return f"\n\n{_CODE}{one_line(lines[0], LONG)}\n\n" if lines else "\n"
 
 
 def _as_item(heading: re.Match[str]) -> str:
     text = _HEADING_MARKS.sub("", heading[0]).strip("*: ")
-    is_item = not text.startswith("|") and _CHANGED.match(text) and names_subject(text.partition(" (")[0])
+    is_item = not text.startswith("|") and CHANGED.match(text) and names_subject(text.partition(" (")[0])
     return f"\n\n- {text}.\n\n" if is_item else "\n"
 
 
 def tells_result(sentence: str) -> bool:
     """Return whether a sentence tells a result: with a subject, and not only that all tests pass."""
     return len(subject_words(sentence)) > 1 and not _tells_status(sentence) and not PLAN.match(sentence)
-
-
-def tells_change(unit: str) -> bool:
-    """Return whether a sentence or item tells a change with a subject; an item of an item is a detail."""
-    sentence = next(sentences(unit), "") if unit[:1].strip() else ""
-    return _CHANGED.match(sentence) is not None and names_subject(sentence)
 
 
 def _tells_status(text: str) -> bool:

@@ -124,9 +124,8 @@ def _outcome(
         ]
         if not done:
             done = [redact(outcome(parts, heading_title(heading)))]
-        is_done = any(call.is_edit for part in parts for call in part.file_calls) or done[0].startswith(
-            (PULL_REQUEST, COMMITTED)
-        )
+        has_edits = any(call.is_edit for part in parts for call in part.file_calls)
+        is_done = has_edits or done[0].startswith((PULL_REQUEST, COMMITTED))
         said = done[:1] if is_done and not done[0].startswith(EDITED) else decided + done[:1]
     said = [one for one in said if one] or [one for one in extract if one.startswith(FAILED)][-1:]
     said += [shown_bullet(one) for _, one in below if one.text.startswith(OPEN)][-1:]  # a mark hides no work
@@ -150,27 +149,24 @@ def main_outcome(stretches: Sequence[DaySession]) -> str:
         told = one.outcome.removeprefix(COMMITTED)
         is_commit = told != one.outcome and is_main(told)
         has_edits = one.edits > 0 and not one.outcome.startswith(EDITED) and (is_commit or told == one.outcome)
-        shared = shared_subject(one.outcome, title)
         much = 0 if is_commit else math.log2(1 + one.edits)
-        return PULL_REQUEST in one.outcome, is_commit, has_edits, min(shared, 3) + much
+        return PULL_REQUEST in told, is_commit, has_edits, min(shared_subject(told, title), 3) + much
 
-    told = [one for one in reversed(stretches) if one.outcome] or list(stretches[:1])
-    told.sort(key=rank, reverse=True)
-    kind = rank(told[0])[:3]
+    ranked = sorted([one for one in reversed(stretches) if one.outcome], key=rank, reverse=True)
+    kind = rank(ranked[0])[:3] if ranked else (False, False, False)
     if kind[0] or not any(kind):
-        return told[0].outcome
-    told = [one for one in told if rank(one)[:3] == kind]
+        return ranked[0].outcome if ranked else ""
     label = COMMITTED if kind[1] else ""
-    asked = next((asked for one in told if (asked := one.outcome.partition(OPEN_PART)[2])), "")
-    groups = []
-    for one in told:
-        said = one.outcome.partition(OPEN_PART)[0].removeprefix(label).split("; ")
-        said = said if label else list(map(shortened, said))
-        groups.append([((stretches.index(one), place), text) for place, text in enumerate(said)])
-    said = joined(groups, OUTCOME_CHARACTERS - len(label) - min(len(asked), 100))
-    if len(said) == 1:
-        return told[0].outcome
-    return _shown(OPEN_PART.join(filter(None, [label + "; ".join(said), asked])))
+    groups, asked = list[list[tuple[tuple[int, ...], str]]](), ""
+    for one in ranked:
+        if rank(one)[:3] == kind:
+            said, _, question = one.outcome.removeprefix(label).partition(OPEN_PART)
+            place, asked = stretches.index(one), asked or question
+            parts = said.split("; ")
+            groups.append([((place, n), text if label else shortened(text)) for n, text in enumerate(parts)])
+    told = joined(groups, OUTCOME_CHARACTERS - len(label) - min(len(asked), 100))
+    whole = OPEN_PART.join(filter(None, [label + "; ".join(told), asked]))
+    return _shown(redact(whole)) if len(told) > 1 else ranked[0].outcome
 
 
 def turn_outcome(section: str) -> str:

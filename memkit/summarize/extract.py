@@ -79,9 +79,8 @@ class Extract:
 def make_extract(
     turns: Sequence[ExtractTurn], redact: Callable[[str], str], *, is_followed: bool, told: str = ""
 ) -> Extract:
-    """Return the extract of a segment. If it `is_followed` by another, its last question was answered.
-
-    `told` is its outcome, which a title should share words with.
+    """Return the extract of a segment, whose outcome is `told`. If it `is_followed` by another, its last
+    question was answered.
     """
     open_line = [] if is_followed else list(_open(turns))
     decided, edited, done = list(_decided(turns)), list(_edited(turns)), list(_committed(turns))
