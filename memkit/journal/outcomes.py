@@ -15,7 +15,7 @@ from typing import NamedTuple
 from memkit.agents.tools import role_of
 from memkit.bullets import COMMITTED, EDITED, PULL_REQUEST
 from memkit.hook.phrases import sentences
-from memkit.journal.markup import FENCED, one_line
+from memkit.journal.markup import FENCED
 from memkit.journal.sentences import (
     PLAN,
     WIDE,
@@ -58,8 +58,7 @@ _PULL = re.compile(r"(?:^|[;&|(\n])\s*(?:gh\s+pr|glab\s+mr)\s+(create|merge|clos
 _PULL_TOOL = re.compile(r"create_(?:pull|merge)_request$")
 _PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\n\\]|\\.)+)|'([^'\n]+))""")
 
-_CODE, _PLANS = "[code] ", "/.claude/plans/"
-_SHOWS = re.compile(r"\b(?:see|shows?|looks? like|prints?):$")
+PLANS = "/.claude/plans/"
 _HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*|\|[^\n]*)$", re.MULTILINE)
 """A heading in an answer, which the journal writes in bold or escaped, or a row of a table."""
 
@@ -80,7 +79,8 @@ _EFFECT = re.compile(
 )
 _STATUS = frozenset(" ".join(wording("status")).split())
 _CAUSE = re.compile(
-    r"^(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b|^(?:before|previously):|\b(?:was|were)(?:n['’]t)? (?!now)",
+    r"^(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b|^(?:before|previously):"
+    r"|\b(?:was|were)(?:n['’]t)? (?!now)",
     re.IGNORECASE,
 )
 _CHECKS = wording_pattern("checks", r"\b", r"\b")
@@ -92,8 +92,8 @@ _FILE_IN_FRONT = re.compile(
 )
 _PLACE = re.compile(r" (?:at|in) `?[\w./-]+:\d[\d-]*`?| \((?:`?[\w./-]+:|lines? )\d[\d-]*`?\)")
 _DETAIL = re.compile(
-    r"(?<! of)(?<! in) (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|[;:] |\. "
-    r"| \([^()]*\)\.?$"
+    r"(?<! of)(?<! in) (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?"
+    r"|[;:] |\. | \([^()]*\)\.?$"
 )
 _NEXT = re.compile(r"; |\. ")
 _PAIRS = re.compile("`"), re.compile('"'), re.compile(r"[()]")
@@ -181,7 +181,7 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     if pulls := [title for call in calls for title in pull_requests(call)]:
         return PULL_REQUEST + "; ".join(main_commits(pulls, MOST_COMMITS))
     done = [subject for call in calls for subject in commits(call)]
-    edits = [[one.path for one in turn.file_calls if one.is_edit and _PLANS not in one.path] for turn in turns]
+    edits = [[one.path for one in turn.file_calls if one.is_edit and PLANS not in one.path] for turn in turns]
     if any(map(is_main, done)) or (done and not any(edits)):
         return COMMITTED + "; ".join(main_commits(done, MOST_COMMITS))
     if best := _main_findings(turns, edits, about):
@@ -198,7 +198,7 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
 
 
 class _Finding(NamedTuple):
-    """What a turn tells: its main sentence, and by place that and the changes that its answer lists besides."""
+    """What a turn tells: its main sentence; and, by place, that one and the other changes of a list."""
 
     score: float
     turn: int
@@ -273,8 +273,7 @@ def _finding(number: int, turn: TurnParts, edits: Sequence[str], title: set[str]
         shared = len(words & subject)
         is_change = CHANGED.match(sentence) is not None
         is_telling = shared or len(words) > 1 or WIDE.search(sentence)
-        may_be_short = words and (is_answer or not asked)
-        if not (is_telling or may_be_short or (is_change and _NAMES.search(sentence))):
+        if not (is_telling or (is_change and _NAMES.search(sentence))):
             continue
         is_result = is_change or _EFFECT.match(sentence) is not None
         is_cause = not is_change and _CAUSE.search(sentence) is not None
@@ -330,7 +329,7 @@ def _told(answer: str) -> Iterator[tuple[str, int]]:
 
     A heading that tells a change is an item.
     """
-    prose = _HEADING.sub(_as_item, FENCED.sub(_first_of_code, answer))
+    prose = _HEADING.sub(_as_item, FENCED.sub("\n\n[code]\n\n", answer))
     lead = ""
     for block in _BLOCK.split(prose):
         item = _ITEM.match(block)
@@ -339,19 +338,13 @@ def _told(answer: str) -> Iterator[tuple[str, int]]:
             if not lead.endswith(":") and CHANGED.match(sentence):
                 lead = ""
             said = f"{lead} {sentence}".strip()
-            if sentence.startswith(_CODE):
-                if _SHOWS.search(lead):
-                    yield f"{lead} {sentence.removeprefix(_CODE)}", level
-                lead = ""
-            elif PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[", "<")):
+            if PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[", "<")):
                 lead = ""
             elif sentence.endswith(":"):
                 lead = ""
                 if _tells_status(sentence):
                     continue
-                if _SHOWS.search(sentence):
-                    lead = sentence
-                elif CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS:
+                if CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS:
                     yield _OPEN_END.sub("", sentence) + ".", level
                 elif subject_words(sentence):
                     lead = sentence
@@ -360,11 +353,6 @@ def _told(answer: str) -> Iterator[tuple[str, int]]:
             else:
                 yield said, level
                 lead = ""
-
-
-def _first_of_code(block: re.Match[str]) -> str:
-    lines = [line for line in block[0].split("\n")[1:] if line.strip()]
-    return f"\n\n{_CODE}{one_line(lines[0], LONG)}\n\n" if lines else "\n"
 
 
 def _as_item(heading: re.Match[str]) -> str:

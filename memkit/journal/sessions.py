@@ -20,12 +20,18 @@ from memkit.bullets import (
 )
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import OUTCOME_CHARACTERS, is_main, joined, outcome, shared_subject, shortened
+from memkit.journal.outcomes import (
+    OUTCOME_CHARACTERS,
+    is_main,
+    joined,
+    outcome,
+    shared_subject,
+    shortened,
+)
 from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
-
 
 OPEN_PART = f" · {OPEN}"
 
@@ -139,16 +145,16 @@ def _outcome(
 def main_outcome(stretches: Sequence[DaySession]) -> str:
     """Return the outcome of a session from its stretches of work, in order.
 
-    One with a pull request comes before those with commits, and these before others with edits. Of equal ones,
-    the one that shares most with the title of the first stretch is the main one; then the last commit, or most
-    edits. What the equal ones tell besides follows it where there is room.
+    One with a pull request comes before those with commits, and these before others with edits. The main one
+    of these shares most with the title of the first stretch, or is the last commit, or has most edits. What
+    the others tell joins it where there is room.
     """
     title = stretches[0].title
 
     def rank(one: DaySession) -> tuple[bool, bool, bool, float]:
         told = one.outcome.removeprefix(COMMITTED)
         is_commit = told != one.outcome and is_main(told)
-        has_edits = one.edits > 0 and not one.outcome.startswith(EDITED) and (is_commit or told == one.outcome)
+        has_edits = one.edits > 0 and not told.startswith(EDITED) and (is_commit or told == one.outcome)
         much = 0 if is_commit else math.log2(1 + one.edits)
         return PULL_REQUEST in told, is_commit, has_edits, min(shared_subject(told, title), 3) + much
 

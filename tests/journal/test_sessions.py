@@ -175,7 +175,6 @@ EDIT = "Edit src/cache.py ×4"
         ("**Problem:** the cache lost keys of long names.\n\n**Fix:** Raised the key length to 200.", "Raised the key length to 200."),
         ("**1. Fixed the key length**\n- it is 200\n\n**2. Removed the eviction by age**\n", "Fixed the key length; Removed the eviction by age"),
         ("All fixed. Tests and lint pass.\n\n```\nok\n```", "All fixed. Tests and lint pass."),
-        ("Done. Now you'll see:\n\n```\ncache: 3 keys\n```", "Now you'll see: cache: 3 keys"),
         ("The keys are lost because the cache evicts twice. Let me look at it:", "Edited: src/cache.py"),
     ],
 )
