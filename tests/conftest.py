@@ -60,6 +60,8 @@ def logged_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path_factory.getbasetemp() / "no-claude"))
         patch.setenv("CODEX_HOME", str(tmp_path_factory.getbasetemp() / "no-codex"))
+        patch.setenv("CURSOR_DATA_DIR", str(tmp_path_factory.getbasetemp() / "no-cursor"))
+        patch.setenv("GEMINI_CLI_HOME", str(tmp_path_factory.getbasetemp() / "no-gemini"))
         yield
 
 

@@ -13,6 +13,9 @@ from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.codex.rollout import Rollout, is_rollout, rollouts
 from memkit.agents.copilot.events import Events
 from memkit.agents.copilot.files import event_files, is_event_file
+from memkit.agents.cursor.transcript import Transcript as CursorTranscript
+from memkit.agents.cursor.transcript import is_transcript, transcripts
+from memkit.agents.gemini.chat import Chat, chats, is_chat
 from memkit.agents.opencode.session import OpenCodeSession
 from memkit.agents.opencode.stores import SESSION_ID, is_session, sessions, sessions_in
 from memkit.agents.session_file import SessionFile, Status
@@ -64,6 +67,8 @@ CLAUDE_CODE = Agent(
 AGENTS = (
     Agent("codex", "Codex", Rollout, rollouts, is_rollout, ("codex", "resume")),
     Agent("copilot", "Copilot CLI", Events, event_files, is_event_file, ("copilot", "--resume")),
+    Agent("cursor", "Cursor", CursorTranscript, transcripts, is_transcript, ("cursor-agent", "--resume")),
+    Agent("gemini", "Gemini CLI", Chat, chats, is_chat, ("gemini", "--resume"), files=("session-*.json",)),
     Agent(
         "opencode", "OpenCode", OpenCodeSession, sessions, is_session, ("opencode", "--session"), SESSION_ID,
         ("opencode*.db", "*.json"), sessions_in,
