@@ -147,7 +147,7 @@ def _outcome(
 
 
 def main_outcome(stretches: Sequence[DaySession]) -> str:
-    """Return the outcome of a session from its stretches of work: the last decision, and the results.
+    """Return the outcome of a session from its stretches of work, in order: the last decision, and the results.
 
     One with a pull request comes before those with commits, and these before others with edits. The main one
     of these shares most with the title of the first stretch, or is the last commit, or has most edits. What
