@@ -30,7 +30,6 @@ from memkit.agents.tools import role_of
 from memkit.conversation.turn import Turn, turn_id
 from memkit.conversation.values import MAX_DEPTH, redacted
 from memkit.errors import MemkitError
-from memkit.hook.phrases import first_sentence
 from memkit.journal.markup import (
     FENCED,
     LEAST_GAP,
@@ -42,7 +41,7 @@ from memkit.journal.markup import (
     safe_block,
     short_id,
 )
-from memkit.journal.outcomes import CHANGED, tells_result
+from memkit.journal.outcomes import tells_result
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
 from memkit.journal.tool_lines import relative, tools_part
 from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
@@ -230,8 +229,7 @@ def _rank(unit: str, tools: str) -> int:
     names = _CODE_SPAN.findall(unit)
     if names and all(name in tools for name in names):
         return _REPEATED
-    is_change = unit[:1].strip() and CHANGED.match(first_sentence(unit))  # an item of an item is a detail
-    return _BOLD if is_change or _BOLD_OPENING.match(unit) else _OTHER
+    return _BOLD if _BOLD_OPENING.match(unit) else _OTHER
 
 
 def _near(text: str, roots: Sequence[str], redact: Callable[[str], str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -20,22 +19,13 @@ from memkit.bullets import (
 )
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import (
-    OUTCOME_CHARACTERS,
-    is_main,
-    joined,
-    outcome,
-    shared_subject,
-    shortened,
-)
+from memkit.journal.outcomes import is_main, outcome, shared_subject
 from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
 
-OPEN_PART = f" · {OPEN}"
-DECISION_CHARACTERS = 100
-"""Of a decision in front of results."""
+OUTCOME_CHARACTERS = 240
 
 
 class DaySession(NamedTuple):
@@ -73,22 +63,20 @@ def sessions(day: str, content: DayFile) -> list[DaySession]:
 
     A session with several stretches has the title of the first one, and the main outcome.
     """
-    groups: dict[str, list[DaySession]] = {}
+    found: dict[str, DaySession] = {}
     for one in stretches(day, content):
-        groups.setdefault(one.session, []).append(one)
-    return [_merged(group) for group in groups.values()]
-
-
-def _merged(parts: Sequence[DaySession]) -> DaySession:
-    times = sorted(time for one in parts for time in (one.begins, one.ends) if time)
-    return parts[0]._replace(
-        begins=times[0] if times else "",
-        ends=times[-1] if times else "",
-        outcome=main_outcome(parts),
-        turns=tuple(turn for one in parts for turn in one.turns),
-        branch=next((one.branch for one in reversed(parts) if one.branch), ""),
-        edits=sum(one.edits for one in parts),
-    )
+        first = found.setdefault(one.session, one)
+        if first is not one:
+            times = sorted(filter(None, (first.begins, first.ends, one.begins, one.ends)))
+            found[one.session] = first._replace(
+                begins=times[0] if times else "",
+                ends=times[-1] if times else "",
+                outcome=main_outcome([first, one]),
+                turns=(*first.turns, *one.turns),
+                branch=one.branch or first.branch,
+                edits=first.edits + one.edits,
+            )
+    return list(found.values())
 
 
 def stretch(day: str, content: DayFile, heading: Section, turns: Sequence[Section]) -> DaySession:
@@ -132,9 +120,7 @@ def _outcome(
         ]
         if not done:
             done = [redact(outcome(parts, heading_title(heading)))]
-        has_edits = any(call.is_edit for part in parts for call in part.file_calls)
-        is_done = has_edits or done[0].startswith((PULL_REQUEST, COMMITTED))
-        if is_done and not done[0].startswith(EDITED):
+        if any(one and not one.startswith(EDITED) for one in done):
             decided = [one for one in decided if shared_subject(one, heading_title(heading))]
         said = decided + done[:1]
     said = [one for one in said if one] or [one for one in extract if one.startswith(FAILED)][-1:]
@@ -147,49 +133,19 @@ def _outcome(
 
 
 def main_outcome(stretches: Sequence[DaySession]) -> str:
-    """Return the outcome of a session from its stretches of work, in order: the last decision, and the results.
+    """Return the outcome of a session from its stretches of work, in order.
 
-    One with a pull request comes before those with commits, and these before others with edits. The main one
-    of these shares most with the title of the first stretch, or is the last commit, or has most edits. What
-    the others tell joins it where there is room.
+    One with a pull request comes before one with a commit, and that before others with edits. Of equal ones,
+    it is the one that shares most with the title of the first stretch; then the last commit, or most edits.
     """
     title = stretches[0].title
-    decisions, results = zip(*map(_parted, stretches), strict=True)
-    decided = next(filter(None, reversed(decisions)), "")
-    told = _main_result(results, title, OUTCOME_CHARACTERS - len(decided))
-    return " · ".join(filter(None, [decided, told]))
 
+    def rank(one: DaySession) -> tuple[bool, bool, bool, int, int]:
+        is_commit = COMMITTED in one.outcome and is_main(one.outcome.removeprefix(COMMITTED))
+        shared = shared_subject(one.outcome, title)
+        return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, shared, 0 if is_commit else one.edits
 
-def _parted(one: DaySession) -> tuple[str, DaySession]:
-    """Return the decision in front of a stretch's result, and the stretch without it."""
-    decided, _, told = one.outcome.partition(" · ")
-    has_both = decided.startswith(DECIDED) and told != "" and not told.startswith(OPEN)
-    return (_shown(decided, DECISION_CHARACTERS), one._replace(outcome=told)) if has_both else ("", one)
-
-
-def _main_result(stretches: Sequence[DaySession], title: str, room: int) -> str:
-    def rank(one: DaySession) -> tuple[bool, bool, bool, float]:
-        told = one.outcome.removeprefix(COMMITTED)
-        is_commit = told != one.outcome and is_main(told)
-        has_edits = one.edits > 0 and not told.startswith(EDITED) and (is_commit or told == one.outcome)
-        much = 0 if is_commit else math.log2(1 + one.edits)
-        return PULL_REQUEST in told, is_commit, has_edits, min(shared_subject(told, title), 3) + much
-
-    ranked = sorted([one for one in reversed(stretches) if one.outcome], key=rank, reverse=True)
-    kind = rank(ranked[0])[:3] if ranked else (False, False, False)
-    if kind[0] or not any(kind):
-        return ranked[0].outcome if ranked else ""
-    label = COMMITTED if kind[1] else ""
-    groups, asked = list[list[tuple[tuple[int, ...], str]]](), ""
-    for one in ranked:
-        if rank(one)[:3] == kind:
-            said, _, question = one.outcome.removeprefix(label).partition(OPEN_PART)
-            place, asked = stretches.index(one), asked or question
-            parts = said.split("; ")
-            groups.append([((place, n), text if label else shortened(text)) for n, text in enumerate(parts)])
-    told = joined(groups, room - len(label) - min(len(asked), 100))
-    whole = OPEN_PART.join(filter(None, [label + "; ".join(told), asked]))
-    return _shown(redact(whole), room) if len(told) > 1 else ranked[0].outcome
+    return max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank).outcome
 
 
 def turn_outcome(section: str) -> str:

@@ -29,12 +29,11 @@ from memkit.journal.day_summaries import extracted
 from memkit.journal.extracts import extract_line
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import commits, main_commits, outcome, pull_requests, shared_subject
+from memkit.journal.outcomes import commits, main_commits, pull_requests
 from memkit.journal.sentences import last_question, names_subject, plan, says_nothing
 from memkit.journal.sessions import outcome_of
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
 from memkit.journal.tool_lines import COUNTED, LOOKS, REASONS, Call, telling_lines
-from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.summarize.bullets import MAX_TURNS
@@ -76,12 +75,8 @@ class Extract:
     title: str = ""
 
 
-def make_extract(
-    turns: Sequence[ExtractTurn], redact: Callable[[str], str], *, is_followed: bool, told: str = ""
-) -> Extract:
-    """Return the extract of a segment, whose outcome is `told`. If it `is_followed` by another, its last
-    question was answered.
-    """
+def make_extract(turns: Sequence[ExtractTurn], redact: Callable[[str], str], *, is_followed: bool) -> Extract:
+    """Return the extract of a segment. If it `is_followed` by another, its last question was answered."""
     open_line = [] if is_followed else list(_open(turns))
     decided, edited, done = list(_decided(turns)), list(_edited(turns)), list(_committed(turns))
     room = MOST_LINES - len(open_line) - len(decided) - len(edited) - len(done)
@@ -90,7 +85,7 @@ def make_extract(
     for label, text, names in [*decided, *edited, *failed, *done, *open_line][:MOST_LINES]:
         shown = _redacted(label + text, redact)
         lines.append(extract_line(shown, names[:MAX_TURNS]))
-    return Extract(tuple(dict.fromkeys(lines)), _title(turns, told))
+    return Extract(tuple(dict.fromkeys(lines)), _title(turns))
 
 
 def _redacted(line: str, redact: Callable[[str], str]) -> str:
@@ -147,8 +142,7 @@ def write_extracts(
         turns = read_extract_turns(content, names, archived(segment.session), redact)
         if not turns:
             continue
-        told = outcome([read_parts(content.text(one)) for name in names if (one := content.find_turn(name))])
-        extract = make_extract(turns, redact, is_followed=segment.is_followed, told=told)
+        extract = make_extract(turns, redact, is_followed=segment.is_followed)
         lines = [line for line in extract.lines if anchors.parse(line)["grip"] not in forgotten]
         if len(segment.turns) == 1:  # the turn below says the same
             lines = []
@@ -317,20 +311,19 @@ def _open(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
         yield OPEN, said, [last.id]
 
 
-def _title(turns: Sequence[ExtractTurn], told: str) -> str:
+def _title(turns: Sequence[ExtractTurn]) -> str:
     """Return a title that names the subject, or "" if the title of the first turn does.
 
-    An answer is no title: the subject of a commit is, or another prompt. The branch tells more if the title
-    has no subject, or none that the outcome takes up, as that of a first question.
+    An answer is no title: the subject of a commit is, or another prompt, or else the branch tells.
     """
     asked = [turn.title for turn in turns if turn.title == title_of(turn.prompt, "")]
     telling = [title for title in asked if not says_nothing(title, words=1)] or [turns[0].title]
-    title, subject = telling[0], ""
+    title = telling[0]
     if not names_subject(title):
         done = [one for turn in turns for call in turn.calls for one in commits(call)]
-        subject = one_line(next(filter(names_subject, done), ""), TITLE_CHARACTERS)
-    is_weak = not names_subject(title) or (told and shared_subject(title, told) <= 1)
-    branch = next((one.branch for one in reversed(turns) if one.branch not in _TRUNKS), "").rpartition("/")[2]
-    if branch and is_weak and not subject and not shared_subject(title, branch):
-        title = f"{one_line(title, max(60, TITLE_CHARACTERS - len(branch) - 3))} ({branch})"
-    return "" if (subject or title) == turns[0].title else subject or title
+        branch = next((turn.branch for turn in turns if turn.branch not in _TRUNKS), "").rpartition("/")[2]
+        if subject := next(filter(names_subject, done), ""):
+            title = one_line(subject, TITLE_CHARACTERS)
+        elif branch:
+            title = f"{one_line(title, max(20, TITLE_CHARACTERS - len(branch) - 3))} ({branch})"
+    return "" if title == turns[0].title else title

@@ -68,7 +68,7 @@ def test_turns_without_git(run: Run, past: Memory) -> None:
     assert events(run, past, "atch.py") == []
     (edit,) = run(past, "why", BATCH, "--json").json["events"]
     assert edit["title"] == "Orders: batches run twice"
-    assert edit["outcome"].startswith("The lock was released before the commit; It is held")
+    assert edit["outcome"].startswith("The lock was released before the commit.")
     assert edit["session"].startswith("beef0001")
 
 

@@ -7,7 +7,7 @@ import pytest
 from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile
 from memkit.journal.outcomes import main_commits, outcome
-from memkit.journal.sessions import DaySession, main_outcome, sessions, stretches
+from memkit.journal.sessions import DaySession, sessions, stretches
 from memkit.journal.tool_lines import tool_line
 from memkit.journal.turn_parts import TurnParts
 
@@ -154,39 +154,3 @@ def test_a_list_of_changes_is_joined_without_files_and_reasons() -> None:
     assert outcome([turn]) == (
         "Replaced `lru` with `ttl`; Updated the cache calls; Added the cache flag `ttl - seconds` for tests"
     )
-
-
-EDIT = "Edit src/cache.py ×4"
-
-
-@pytest.mark.parametrize(
-    ("answer", "shown"),
-    [
-        ("**Problem:** the cache lost keys of long names.\n\n**Fix:** Raised the key length to 200.", "Raised the key length to 200."),
-        ("**1. Fixed the key length**\n- it is 200\n\n**2. Removed the eviction by age**\n", "Fixed the key length; Removed the eviction by age"),
-        ("All fixed. Tests and lint pass.\n\n```\nok\n```", "All fixed. Tests and lint pass."),
-        ("The keys are lost because the cache evicts twice. Let me look at it:", "Edited: src/cache.py"),
-    ],
-)
-def test_a_change_is_told_rather_than_its_problem(answer: str, shown: str) -> None:
-    assert outcome([_turn("the cache loses keys", answer, EDIT)]) == shown
-
-
-def test_that_tests_pass_is_a_result_if_the_title_is_about_them() -> None:
-    turn = _turn("fix the failing tests", "All tests pass. I changed the key length to 200.", EDIT)
-    assert outcome([turn], "fix the failing tests") == "All tests pass; I changed the key length to 200"
-    assert outcome([turn], "the cache loses keys") == "I changed the key length to 200."
-
-
-def test_a_session_tells_what_each_stretch_changed() -> None:
-    def stretch(name: str, outcome: str, edits: int) -> DaySession:
-        return DaySession("s", "2026-11-20", "", "", "Gateway", outcome, (name,), "", 1, edits)
-
-    port, cache = stretch("a", "Moved the staging gateway to 7443.", 2), stretch("b", "Raised the cache limit to 20 · Open: Is it enough?", 9)
-    assert main_outcome([port, cache]) == "Moved the staging gateway to 7443; Raised the cache limit to 20 · Open: Is it enough?"
-    commit, other = stretch("c", "Committed: Move it", 0), stretch("d", "Committed: Raise the cache limit; and 2 more", 0)
-    assert main_outcome([port, commit, cache]) == "Committed: Move it"
-    assert main_outcome([commit, other]).startswith("Committed: ")
-    assert main_outcome([stretch("e", "interrupted", 0)]) == "interrupted"
-    decided = port._replace(outcome="Decided: Keep the gateway · Moved the port of staging to 7443.")
-    assert main_outcome([decided, cache]).startswith("Decided: Keep the gateway · Moved the port of staging to 7443; Raised")

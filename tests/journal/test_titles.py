@@ -22,8 +22,6 @@ from tests.ci import examples
         ("## Use **bold** and [links](https://a.test) in `a.py` 🎉", "", "Use bold and links in a.py"),
         ("```\nlog\n```\nwhy does this fail?", "", "why does this fail?"),
         ("2026-01-01 12:00 ERROR x\nwhy does this fail?", "", "why does this fail?"),
-        ("$ git rebase main\nLink this commit? [Y/n] n\nthe hook should not ask", "", "the hook should not ask"),
-        ("  • running goreleaser v2\n  ⨯ release failed", "Removed the retry line.", "Removed the retry line."),
         ("Two problems:\n1. the port is wrong\n2. no test", "", "Two problems: 1. the port is wrong"),
         ("Code Review for PR #17: Fix it\n\nStrengths\nGood parsing", "All blocking issues are fixed:", "All blocking issues are fixed"),
         ("code review the gateway", "It is fine.", "code review the gateway"),

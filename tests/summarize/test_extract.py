@@ -177,12 +177,6 @@ def test_a_title_without_a_subject_gets_one(branch: str, calls: list[Call], titl
     assert make_extract(turns, redact, is_followed=True).title == title
 
 
-def test_a_title_that_the_outcome_does_not_take_up_gets_the_branch() -> None:
-    turns = [replace(turn("do you have access to linear?", title="do you have access to linear?"), branch="a/gateway-port")]
-    assert make_extract(turns, redact, is_followed=True, told="Moved the port.").title == "do you have access to linear? (gateway-port)"
-    assert make_extract(turns, redact, is_followed=True, told="Linear has no access token.").title == ""
-
-
 def test_a_line_rests_on_the_turns_that_it_names_only_and_hides_secrets() -> None:
     # Otherwise a file's name would outlive its forgotten turn.
     turns = [turn("x", "", Call("Edit", f"f{n}.py", "", False), name=f"t{n}") for n in range(MAX_TURNS + 3)]
