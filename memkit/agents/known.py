@@ -15,7 +15,8 @@ from memkit.agents.copilot.events import Events
 from memkit.agents.copilot.files import event_files, is_event_file
 from memkit.agents.cursor.transcript import Transcript as CursorTranscript
 from memkit.agents.cursor.transcript import is_transcript, transcripts
-from memkit.agents.gemini.chat import Chat, chats, is_chat
+from memkit.agents.fields import UUID
+from memkit.agents.gemini.chat import Chat, chats, chats_in, is_chat
 from memkit.agents.opencode.session import OpenCodeSession
 from memkit.agents.opencode.stores import SESSION_ID, is_session, sessions, sessions_in
 from memkit.agents.session_file import SessionFile, Status
@@ -24,7 +25,6 @@ from memkit.conversation.entry import Hide
 REPORTED = "agent-"
 """How the IDs of sessions begin that agents report over HTTP; none is the ID of a session in a file."""
 
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Agent:
     transcripts: Callable[[], Iterable[Path]]
     wrote: Callable[[Path], bool]
     resume: tuple[str, ...] = ()
-    id: re.Pattern[str] = _UUID
+    id: re.Pattern[str] = UUID
     files: tuple[str, ...] = ()
     sessions_in: Callable[[Path], list[Path]] = lambda path: [path]
 
@@ -68,7 +68,10 @@ AGENTS = (
     Agent("codex", "Codex", Rollout, rollouts, is_rollout, ("codex", "resume")),
     Agent("copilot", "Copilot CLI", Events, event_files, is_event_file, ("copilot", "--resume")),
     Agent("cursor", "Cursor", CursorTranscript, transcripts, is_transcript, ("cursor-agent", "--resume")),
-    Agent("gemini", "Gemini CLI", Chat, chats, is_chat, ("gemini", "--resume"), files=("session-*.json",)),
+    Agent(
+        "gemini", "Gemini CLI", Chat, chats, is_chat, ("gemini", "--resume"), files=("session-*.json",),
+        sessions_in=chats_in,
+    ),
     Agent(
         "opencode", "OpenCode", OpenCodeSession, sessions, is_session, ("opencode", "--session"), SESSION_ID,
         ("opencode*.db", "*.json"), sessions_in,

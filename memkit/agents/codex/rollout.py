@@ -15,10 +15,10 @@ from typing import Any, Literal, NamedTuple
 
 from memkit import anchors
 from memkit.agents.codex.tools import PATCH, command_of, edits_of, patch_in
+from memkit.agents.fields import INTERRUPTED, UUID, begins_like, string, texts
 from memkit.agents.session_file import JsonLines
 from memkit.conversation.entry import Block, Hide, TranscriptEntry
-from memkit.conversation.values import clean, cleaned, parse_time
-from memkit.files import open_regular
+from memkit.conversation.values import cleaned, parse_time
 from memkit.state import parse_json
 
 NAME = "codex"
@@ -27,14 +27,13 @@ HELD_CHARACTERS = 1_000_000
 """The most output kept of a command that goes on running."""
 
 _FIRST_LINE = re.compile(rb'\{[^{}]{0,200}"type": ?"session_meta"')
-_FILE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_FILE_ID = re.compile(UUID.pattern + r"\Z")
 _CWD = re.compile(r"<cwd>([^<\n]{1,4096})</cwd>")
 _INJECTED = re.compile(
     r"\s*(?:# AGENTS\.md instructions for|<(?:environment_context|user_instructions|turn_aborted|skill"
     r"|user_shell_command|subagent_notification|permissions instructions)\b)"
 )
 _IDE_CONTEXT, _IDE_REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
-_INTERRUPTED = "[Request interrupted by user]"
 _CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)", re.MULTILINE)
 _RUNNING = re.compile(r"^Process running with session ID (\d+)", re.MULTILINE)
 _OUTPUT = re.compile(r"(?:[A-Z][\w ]{1,40}:? [^\n]{0,80}\n){1,8}Output:\n?")
@@ -56,17 +55,11 @@ def rollouts() -> Iterator[Path]:
 
 def is_rollout(path: Path) -> bool:
     """Return whether a file has the name of a rollout, or begins like one."""
-    if path.name.startswith("rollout-"):
-        return True
-    try:
-        with os.fdopen(open_regular(os.path.realpath(path)), "rb") as file:
-            return _FIRST_LINE.match(file.read(400)) is not None
-    except OSError:
-        return False
+    return path.name.startswith("rollout-") or begins_like(path, _FIRST_LINE)
 
 
 class _Head(NamedTuple):
-    """What the first lines tell. `has_events`: whether events tell the prompts; None if it is open."""
+    """What the first lines tell. `has_events`: whether events tell the prompts; None if unknown."""
 
     session: str
     cwd: str
@@ -106,10 +99,10 @@ class Rollout(JsonLines):
             self._read_context(payload, start)
             return None
         if kind == "compacted":
-            more = {"is_compact_summary": True, "summary": _string(payload.get("message")).strip()}
+            more = {"is_compact_summary": True, "summary": string(payload.get("message")).strip()}
         elif (typed := self._typed(kind, payload)) is not None:
             blocks, more = [Block("text", typed)], {"typed": typed}
-            start = self._begin(start) if typed != _INTERRUPTED else start
+            start = self._begin(start) if typed != INTERRUPTED else start
         elif kind in ("event_msg", "response_item"):
             role, blocks = self._blocks(payload)
             if not blocks:
@@ -129,8 +122,8 @@ class Rollout(JsonLines):
     def _read_context(self, payload: dict[str, Any], start: int) -> None:
         if self._context_start < 0:
             self._context_start, self._turn, self._cwd = start, "", ""
-        self._turn = _string(payload.get("turn_id")) or self._turn
-        self._cwd = _string(payload.get("cwd")) or self._cwd
+        self._turn = string(payload.get("turn_id")) or self._turn
+        self._cwd = string(payload.get("cwd")) or self._cwd
 
     def _begin(self, start: int) -> int:
         """Begin a turn, unless the prompt goes on with the current one. Return where it begins."""
@@ -147,21 +140,21 @@ class Rollout(JsonLines):
     def _typed(self, kind: str, payload: dict[str, Any]) -> str | None:
         item, text, images = payload.get("type"), "", 0
         if kind == "event_msg" and item == "turn_aborted" and payload.get("reason") == "interrupted":
-            return _INTERRUPTED
+            return INTERRUPTED
         if kind == "event_msg" and item == "user_message":
             shown = (payload.get(name) for name in ("images", "local_images"))
             images = sum(len(one) for one in shown if isinstance(one, list))
-            text = _string(payload.get("message"))
+            text = string(payload.get("message"))
         elif kind == "response_item" and payload.get("role") == "user" and self._head.has_events is False:
-            text = "\n\n".join(one for one in _texts(payload.get("content")) if not _INJECTED.match(one))
+            text = "\n\n".join(one for one in texts(payload.get("content")) if not _INJECTED.match(one))
         if text.startswith(_IDE_CONTEXT) and _IDE_REQUEST in text:
             text = text.partition(_IDE_REQUEST)[2]
         return "\n\n".join([*filter(None, [text.strip()]), *["[image]"] * images]) or None
 
     def _blocks(self, payload: dict[str, Any]) -> tuple[Role, list[Block]]:
-        item = _string(payload.get("type")) or "message" * ("role" in payload)
+        item = string(payload.get("type")) or "message" * ("role" in payload)
         if item == "message" and payload.get("role") == "assistant":
-            return "assistant", [Block("text", text) for text in _texts(payload.get("content"))]
+            return "assistant", [Block("text", text) for text in texts(payload.get("content"))]
         if item in _CALLS:
             return "assistant", list(self._call_blocks(payload))
         if item in _OUTPUTS:
@@ -192,7 +185,7 @@ class Rollout(JsonLines):
 
     def _output_blocks(self, payload: dict[str, Any]) -> list[Block]:
         """Return the results of a call: of a command that goes on running, once it ends or its turn does."""
-        call = _string(payload.get("call_id"))
+        call = string(payload.get("call_id"))
         process = self._polls.pop(call, None)
         text, has_failed, running = _result(payload.get("output"))
         ids, before = self._calls.pop(call, [call]), ""
@@ -211,42 +204,42 @@ class Rollout(JsonLines):
         first = JsonLines(self.path)
         for value in (value for _, _, line in first._lines() for _, value in first._decode(line)):
             kind, payload = _opened(value)
-            item, role = _string(payload.get("type")), payload.get("role")
+            item, role = string(payload.get("type")), payload.get("role")
             if not meta and (kind == "session_meta" or (value is payload and "id" in value)):
                 meta = payload
             elif item == "user_message" or item in _CALLS or role == "assistant":
                 has_events = item == "user_message"
                 break
             elif not cwd and role == "user":
-                found = _CWD.search("\n".join(_texts(payload.get("content"))))
+                found = _CWD.search("\n".join(texts(payload.get("content"))))
                 cwd = found[1].strip() if found else ""
         in_name = _FILE_ID.search(self.path.stem)
-        name = _string(meta.get("id")) or (in_name[0] if in_name else self.path.stem)
+        name = string(meta.get("id")) or (in_name[0] if in_name else self.path.stem)
         source, git = meta.get("source"), meta.get("git")
         is_agent = isinstance(source, dict) and "subagent" in source
-        branch = _string(git.get("branch")) if isinstance(git, dict) else ""
+        branch = string(git.get("branch")) if isinstance(git, dict) else ""
         session = f"{anchors.safe(name)[:80]}@{NAME}"
-        return _Head(session, _string(meta.get("cwd")) or cwd, branch, is_agent, has_events)
+        return _Head(session, string(meta.get("cwd")) or cwd, branch, is_agent, has_events)
 
 
 def _opened(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     payload = value.get("payload")
     if isinstance(payload, dict):
-        return _string(value.get("type")), payload
+        return string(value.get("type")), payload
     return "response_item" if value.keys() & {"role", "call_id", "action"} else "", value
 
 
 def _call(payload: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
     """Return the name, the ID, and the input of a call."""
-    call = _string(payload.get("call_id")) or _string(payload.get("id"))
+    call = string(payload.get("call_id")) or string(payload.get("id"))
     if payload.get("type") == "custom_tool_call":
-        return _string(payload.get("name")), call, {"input": payload.get("input")}
+        return string(payload.get("name")), call, {"input": payload.get("input")}
     if payload.get("type") in ("local_shell_call", "web_search_call"):
         name = "local_shell" if payload["type"] == "local_shell_call" else "web_search"
         given = payload.get("action")
     else:
-        named = _string(payload.get("name")) or _string(payload.get("type")).removesuffix("_call")
-        space = _string(payload.get("namespace"))
+        named = string(payload.get("name")) or string(payload.get("type")).removesuffix("_call")
+        space = string(payload.get("namespace"))
         name = f"{space}{named}" if space.startswith("mcp__") else named
         given = payload.get("arguments")
     if isinstance(given, str):
@@ -270,7 +263,7 @@ def _result(output: object) -> tuple[str, bool, str]:
         code = metadata.get("exit_code") if isinstance(metadata, dict) else None
         code = 1 if output.get("success") is False else code
         output = output.get("output", output.get("content"))
-    text = "\n".join(_texts(output))
+    text = "\n".join(texts(output))
     head = _OUTPUT.match(text)
     if head is None:
         return text, code not in (None, 0) or _FAILED.match(text) is not None, ""
@@ -281,15 +274,3 @@ def _result(output: object) -> tuple[str, bool, str]:
 
 def _results(ids: Iterable[str], text: str, *, has_failed: bool = False) -> list[Block]:
     return [Block("tool_result", text, tool_id=one, is_error=has_failed) for one in ids]
-
-
-def _texts(content: object) -> list[str]:
-    if isinstance(content, str):
-        return [clean(content)]
-    parts = content if isinstance(content, list) else []
-    texts = [_string(part.get("text")) for part in parts if isinstance(part, dict)]
-    return [text for text in texts if text]
-
-
-def _string(value: object) -> str:
-    return clean(value) if isinstance(value, str) else ""

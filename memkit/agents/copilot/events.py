@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from memkit import anchors
 from memkit.agents.copilot.tools import POLLS, calls_of
-from memkit.agents.fields import Fields, fields, objects, string
+from memkit.agents.fields import INTERRUPTED, UUID, Fields, fields, objects, string
 from memkit.agents.session_file import JsonLines
 from memkit.conversation.entry import Block, Hide, TranscriptEntry
 from memkit.conversation.values import cleaned, parse_time
@@ -30,7 +30,6 @@ MAX_PREFIX = 400
 """How many bytes of a line to look through for its type, which comes first."""
 
 _START = "session.start"
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CONTEXT = re.compile(rb'"type": ?"session\.(?:start|resume|context_changed)"')
 _KNOWN = frozenset(
     "abort assistant auto_mode_switch capabilities command commands elicitation exit_plan_mode external_tool"
@@ -40,7 +39,6 @@ _KNOWN = frozenset(
 _SHELL = re.compile(r"<(?:command with )?(?:shellId|sessionId|id): ?([\w-]{1,64})\b[^<>]{0,400}>\s*\Z")
 _EXITED = re.compile(r"\s*<[^<>\n]{0,200}\bexit code (-?\d{1,9})>\s*\Z")
 _IMAGE = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp)\Z", re.IGNORECASE)
-_INTERRUPTED = "[Request interrupted by user]"
 
 
 @functools.lru_cache(1)  # the archive reads a session again for each turn
@@ -105,8 +103,8 @@ class Events(JsonLines):
             blocks = [Block("text", typed)]
             return self._made("user", blocks, value, start, end, typed=typed, queued=is_steering)
         elif kind == "abort":
-            blocks = [Block("text", _INTERRUPTED)]
-            return self._made("user", blocks, value, start, end, typed=_INTERRUPTED)
+            blocks = [Block("text", INTERRUPTED)]
+            return self._made("user", blocks, value, start, end, typed=INTERRUPTED)
         elif kind == "assistant.message":
             said = string(data.get("content"))
             is_narration = bool(data.get("toolRequests"))
@@ -165,7 +163,7 @@ class Events(JsonLines):
     ) -> TranscriptEntry:
         uuid, prompt = string(value.get("id")), string(fields(value.get("data")).get("interactionId"))
         return TranscriptEntry(
-            role, tuple(blocks), uuid if _UUID.fullmatch(uuid) else "", self.session,
+            role, tuple(blocks), uuid if UUID.fullmatch(uuid) else "", self.session,
             parse_time(value.get("timestamp")), start, end, prompt_id=prompt, cwd=self._cwd,
             branch=self._branch, is_sidechain=by_agent, is_progress=by_agent, gap=self._gap, **more,
         )  # fmt: skip

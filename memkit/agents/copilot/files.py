@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from memkit.files import open_regular
+from memkit.agents.fields import begins_like
 
 _FIRST_LINE = re.compile(rb'\{"type": ?"session\.start", ?"data": ?\{"sessionId"')
 
@@ -21,10 +21,5 @@ def event_files() -> Iterator[Path]:
 def is_event_file(path: Path) -> bool:
     """Return whether a file is where Copilot puts its sessions, or begins like one."""
     in_folder = path.name == "events.jsonl" and path.parent.parent.name == "session-state"
-    if in_folder or (path.suffix == ".jsonl" and path.parent.name == "session-state"):
-        return True
-    try:
-        with os.fdopen(open_regular(os.path.realpath(path)), "rb") as file:
-            return _FIRST_LINE.match(file.read(200)) is not None
-    except OSError:
-        return False
+    in_folder |= path.suffix == ".jsonl" and path.parent.name == "session-state"
+    return in_folder or begins_like(path, _FIRST_LINE)

@@ -16,9 +16,10 @@ from typing import Any
 
 from memkit import anchors
 from memkit.agents.cursor.tools import calls_of
+from memkit.agents.fields import begins_like, string
 from memkit.agents.session_file import JsonLines
 from memkit.conversation.entry import Block, TranscriptEntry
-from memkit.conversation.values import clean, cleaned, parse_time
+from memkit.conversation.values import cleaned, parse_time
 from memkit.files import read_head
 from memkit.state import parse_json
 
@@ -51,12 +52,7 @@ def transcripts() -> Iterator[Path]:
 
 def is_transcript(path: Path) -> bool:
     """Return whether Cursor wrote a file, by its place or its first bytes."""
-    if "agent-transcripts" in path.parts:
-        return True
-    try:
-        return _FIRST_BYTES.match(read_head(os.path.realpath(path), 400)) is not None
-    except OSError:
-        return False
+    return "agent-transcripts" in path.parts or begins_like(path, _FIRST_BYTES)
 
 
 class Transcript(JsonLines):
@@ -77,7 +73,7 @@ class Transcript(JsonLines):
         blocks: list[Block] = []
         time = None
         if value.get("type") == "turn_ended":
-            if value.get("status") != "aborted" and "aborted" not in _string(value.get("error")):
+            if value.get("status") != "aborted" and "aborted" not in string(value.get("error")):
                 return None
             more = {"typed": "[Request interrupted by user]"}
         elif role not in ("user", "assistant") or not isinstance(parts, list):
@@ -102,14 +98,14 @@ class Transcript(JsonLines):
         )  # fmt: skip
 
     def _blocks(self, part: dict[str, Any], place: str) -> Iterator[Block]:
-        kind, tool = part.get("type"), _string(part.get("id"))
+        kind, tool = part.get("type"), string(part.get("id"))
         if kind == "text":
-            if text := _REDACTED.sub("", _string(part.get("text"))):
+            if text := _REDACTED.sub("", string(part.get("text"))):
                 yield Block("text", text)
         elif kind == "image":
             yield Block("image")
         elif kind == "tool_use":
-            name = _string(part.get("name"))
+            name = string(part.get("name"))
             calls = calls_of(name, part.get("input"), self._cwd)
             for number, given in enumerate(calls):
                 own = f"{tool or place}#{number}" if number else tool or place
@@ -117,9 +113,9 @@ class Transcript(JsonLines):
                 if not tool:  # no result follows
                     yield Block("tool_result", tool_id=own)
         elif kind == "tool_result":
-            said, tool = part.get("content"), _string(part.get("tool_use_id"))
+            said, tool = part.get("content"), string(part.get("tool_use_id"))
             parts = said if isinstance(said, list) else [{"text": said}]
-            text = "\n".join(_string(one.get("text")) for one in parts if isinstance(one, dict))
+            text = "\n".join(string(one.get("text")) for one in parts if isinstance(one, dict))
             yield Block("tool_result", text, tool_id=tool, is_error=part.get("is_error") is True)
 
     @cached_property
@@ -199,8 +195,4 @@ def _trusted(path: Path) -> str:
         value = parse_json(read_head(str(path), 100_000))
     except (OSError, ValueError):
         return ""
-    return _string(value.get("workspacePath")) if isinstance(value, dict) else ""
-
-
-def _string(value: object) -> str:
-    return clean(value) if isinstance(value, str) else ""
+    return string(value.get("workspacePath")) if isinstance(value, dict) else ""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memkit import anchors
+from memkit.agents.fields import INTERRUPTED, objects, string, texts
 from memkit.agents.gemini.tools import given_to, outcome_of
 from memkit.agents.session_file import MAX_LINE_BYTES, JsonLines, SessionFile
 from memkit.conversation.entry import Block, TranscriptEntry
@@ -42,20 +43,21 @@ _DIRECTORY = re.compile(r"(?:Workspace Directories:\*\*\n {2}- |working in the d
 _PATH = re.compile(r"(?<![\w.~/-])/[^\s'\"\\:*?<>|,;()\[\]]{1,400}")
 _ATTACHED = re.compile(r"\n--- Content from referenced files ---\n.*", re.DOTALL)
 _ACKNOWLEDGED = "Got it. Thanks for the additional context!"
-_CANCELLED, _INTERRUPTED = "Request cancelled.", "[Request interrupted by user]"
+_CANCELLED = "Request cancelled."
 _SAID, _NOTES, _FAILED = ("gemini", "model"), ("info", "warning", "error"), ("error", "cancelled")
 
 
 def chats() -> Iterator[Path]:
     """Yield the chats on this machine, without those of sub-agents."""
-    yield from chats_in(Path(os.environ.get("GEMINI_CLI_HOME") or "~").expanduser() / ".gemini" / "tmp")
-
-
-def chats_in(folder: Path, suffixes: tuple[str, ...] = (".json", ".jsonl")) -> Iterator[Path]:
-    """Yield the chats below a folder. One that went on as JSON lines has an older file, which is left out."""
+    folder = Path(os.environ.get("GEMINI_CLI_HOME") or "~").expanduser() / ".gemini" / "tmp"
     for path in sorted(folder.rglob("session-*.json*")):
-        if path.suffix in suffixes and (path.suffix == ".jsonl" or not path.with_suffix(".jsonl").exists()):
-            yield path
+        yield from chats_in(path)
+
+
+def chats_in(path: Path) -> list[Path]:
+    """Return the path of a chat; none for the older file of one that went on as JSON lines."""
+    went_on = path.suffix == ".json" and path.with_suffix(".jsonl").exists()
+    return [path] if path.suffix in (".json", ".jsonl") and not went_on else []
 
 
 def is_chat(path: Path) -> bool:
@@ -107,8 +109,8 @@ class Chat(SessionFile):
         self.end = chat.end
 
     def _entry(self, number: int, message: dict[str, Any]) -> TranscriptEntry | None:
-        kind, texts = message.get("type"), _texts(message.get("content"))
-        text = "\n\n".join(texts).strip()
+        kind, parts = message.get("type"), texts(message.get("content"))
+        text = "\n\n".join(parts).strip()
         blocks: list[Block] = []
         more: dict[str, Any] = {}
         if kind == "user":
@@ -117,33 +119,33 @@ class Chat(SessionFile):
             elif (typed := _typed(message)) is not None:
                 blocks, more = [Block("text", typed)], {"typed": typed}
         elif kind in _SAID:
-            blocks = [Block("text", one) for one in texts if one.strip() not in ("", _ACKNOWLEDGED)]
+            blocks = [Block("text", one) for one in parts if one.strip() not in ("", _ACKNOWLEDGED)]
             blocks += self._calls(message)
         elif kind == "info" and text == _CANCELLED:
-            more = {"typed": _INTERRUPTED}
+            more = {"typed": INTERRUPTED}
         elif kind not in _NOTES:
             self.counts["unknown"] += 1
         if not blocks and not more:
             return None
         return TranscriptEntry(
-            "assistant" if kind in _SAID else "user", tuple(blocks), _string(message.get("id")), self.session,
+            "assistant" if kind in _SAID else "user", tuple(blocks), string(message.get("id")), self.session,
             parse_time(message.get("timestamp")), number, number + 1, cwd=self._chat.cwd, **more,
         )  # fmt: skip
 
     def _calls(self, message: dict[str, Any]) -> Iterator[Block]:
-        for call in _objects(message.get("toolCalls")):
-            name, tool, given = _string(call.get("name")), _string(call.get("id")), call.get("args")
+        for call in objects(message.get("toolCalls")):
+            name, tool, given = string(call.get("name")), string(call.get("id")), call.get("args")
             given = given_to(name, given if isinstance(given, dict) else {}, self._chat.cwd)
             yield Block("tool_use", tool_id=tool, tool_name=name, tool_input=cleaned(given))
             result, status = call.get("result"), call.get("status")
             if status not in (*_FAILED, "success") and (status is not None or not result):
                 continue
-            answers = _objects([one.get("functionResponse") for one in _objects(result)])
+            answers = objects([one.get("functionResponse") for one in objects(result)])
             own = [one for one in answers if one.get("id") == tool] or answers[:1]
-            said = next(iter(_objects([one.get("response") for one in own])), {})
-            texts = [_string(said.get(key)) for key in ("error", "output")] + _texts(result)
-            texts = [text for text in texts if text] or [_string(call.get("resultDisplay"))]
-            text, has_failed = outcome_of(name, "\n".join(texts))
+            said = next(iter(objects([one.get("response") for one in own])), {})
+            parts = [string(said.get(key)) for key in ("error", "output")] + texts(result)
+            parts = [text for text in parts if text] or [string(call.get("resultDisplay"))]
+            text, has_failed = outcome_of(name, "\n".join(parts))
             has_failed = has_failed or status in _FAILED or "error" in said
             yield Block("tool_result", text, tool_id=tool, is_error=has_failed)
 
@@ -171,7 +173,7 @@ def _cwd(path: Path, chat: _Replay) -> str:
     hashed = chat.fields.get("projectHash")
     found = [_read(path.parent.parent / ".project_root").strip()]
     for _, message in chat.messages[:3]:
-        found += _DIRECTORY.findall("\n".join(_texts(message.get("content"))))
+        found += _DIRECTORY.findall("\n".join(texts(message.get("content"))))
     found = [one.strip() for one in found if os.path.isabs(one)]
     paths = [*found, *_PATH.findall(str(chat.messages[:50])[:200_000])]
     tops = (str(one) for path in paths for one in (Path(path), *Path(path).parents))
@@ -211,9 +213,9 @@ class _Replay:
         self.fields.update({name: value for name, value in changes.items() if isinstance(value, str)})
         if not isinstance(changes.get("messages"), list):
             return
-        listed = {str(one.get("id")): one for one in _objects(changes["messages"])}
+        listed = {str(one.get("id")): one for one in objects(changes["messages"])}
         new = {name: one for name, one in listed.items() if name not in self._all}
-        said = (text for one in new.values() for text in _texts(one.get("content")))
+        said = (text for one in new.values() for text in texts(one.get("content")))
         if any(text.lstrip().startswith(SNAPSHOT) for text in said):
             self._settled |= self._live  # a summary takes the place of messages that have happened
         self._live = set(listed)
@@ -224,23 +226,9 @@ class _Replay:
 def _typed(message: dict[str, Any]) -> str | None:
     """Return what the user typed: without the files that `@` names, and without what the client adds."""
     content = message.get("displayContent") or message.get("content")
-    shown = "\n\n".join(one for one in _texts(content) if not _ADDED.match(one))
-    images = sum("inlineData" in one for one in _objects(content))
+    shown = "\n\n".join(one for one in texts(content) if not _ADDED.match(one))
+    images = sum("inlineData" in one for one in objects(content))
     return "\n\n".join([*filter(None, [_ATTACHED.sub("", shown).strip()]), *["[image]"] * images]) or None
-
-
-def _texts(content: object) -> list[str]:
-    parts = content if isinstance(content, list) else [content]
-    said = [one.get("text") if isinstance(one, dict) and not one.get("thought") else one for one in parts]
-    return [clean(text) for text in said if isinstance(text, str) and text]
-
-
-def _objects(value: object) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _string(value: object) -> str:
-    return clean(value) if isinstance(value, str) else ""
 
 
 def _read(path: Path) -> str:

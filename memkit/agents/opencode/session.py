@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from memkit import anchors
-from memkit.agents.fields import Fields, fields, string
+from memkit.agents.fields import INTERRUPTED, Fields, fields, string
 from memkit.agents.opencode.stores import ROW_BYTES, SESSION_ID, Stored, stored_at
 from memkit.agents.opencode.tools import has_failed, inputs_of
 from memkit.agents.session_file import SessionFile, Status
@@ -18,7 +18,6 @@ from memkit.conversation.values import cleaned, parse_time
 from memkit.errors import TranscriptError
 
 NAME = "opencode"
-_INTERRUPTED = "[Request interrupted by user]"
 
 
 class OpenCodeSession(SessionFile):
@@ -99,8 +98,8 @@ class OpenCodeSession(SessionFile):
                 blocks = [Block("text", string(part.get("text")))]
                 yield self._made("assistant", blocks, info, place, time=part.get("time"))
         if fields(info.get("error")).get("name") == "MessageAbortedError":
-            blocks = [Block("text", _INTERRUPTED)]
-            yield self._made("user", blocks, info, number + len(parts), 2, typed=_INTERRUPTED)
+            blocks = [Block("text", INTERRUPTED)]
+            yield self._made("user", blocks, info, number + len(parts), 2, typed=INTERRUPTED)
 
     def _call(self, info: Fields, part: Fields, place: int) -> Iterator[TranscriptEntry]:
         name, state = string(part.get("tool")), fields(part.get("state"))
