@@ -108,7 +108,7 @@ def resumable(
         original = locate(home, project, session.id, None, chunks, other_projects=other_projects)
     except NotFoundError as error:
         raise NotFoundError(gone) from error
-    if original.archive is not None:
+    if original.archive is not None or agent_of(original.session) is not agent:
         raise NotFoundError(gone)
     if not agent_of(original.session).resume_command(original.session):
         raise NotFoundError(f"{shown}: {original.session!r} is not a {agent.title} session ID")

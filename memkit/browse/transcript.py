@@ -169,9 +169,9 @@ def find_original(home: Home, session: str) -> Original | None:
     Raise `AmbiguousIdError`, `DamagedFileError`.
     """
     path = find_transcript(home, session)
-    if path is not None:
-        return original_at(home, path)
     archive = Archive(home)
+    if path is not None and (session_at(path) == session or not archive.path(session).is_file()):
+        return original_at(home, path)
     found = archive.find(session)
     return Original(found, archive.path(found), archive) if found is not None else None
 

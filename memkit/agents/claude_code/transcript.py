@@ -60,6 +60,11 @@ class Transcript(JsonLines):
 
     continues = _CONTINUES
 
+    @property
+    def session(self) -> str:
+        """The ID of the session."""
+        return own_id(self.path.stem)
+
     def former_ids(self, session: str) -> dict[str, str]:
         """Return the IDs of the turns that a fork copied from a session, by the uuids of their entries."""
         beside = self.path.with_name(f"{session}.jsonl")
@@ -215,15 +220,20 @@ def _result_text(content: object) -> str:
     return without_private(result) if _TYPED.match(result) else result
 
 
+def own_id(session: str) -> str:
+    """Return an ID that names no other agent: an `@` would."""
+    return session.replace("@", "-")
+
+
 def _common(value: dict[str, Any]) -> dict[str, Any]:
     return {
         "uuid": _string(value.get("uuid")),
-        "session": _string(value.get("sessionId")),
+        "session": own_id(_string(value.get("sessionId"))),
         "time": parse_time(value.get("timestamp")),
         "prompt_id": _string(value.get("promptId")),
         "cwd": _string(value.get("cwd")),
         "branch": _string(value.get("gitBranch")),
-        "origin": _string(value.get("requestSessionId")),
+        "origin": own_id(_string(value.get("requestSessionId"))),
     }
 
 

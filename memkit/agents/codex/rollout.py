@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -23,6 +24,9 @@ from memkit.state import parse_json
 
 NAME = "codex"
 Role = Literal["user", "assistant"]
+HEAD_LINES = 200
+"""How many lines to look through for what holds for the whole session."""
+
 HELD_CHARACTERS = 1_000_000
 """The most output kept of a command that goes on running."""
 
@@ -36,7 +40,7 @@ _INJECTED = re.compile(
 _IDE_CONTEXT, _IDE_REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
 _CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)", re.MULTILINE)
 _RUNNING = re.compile(r"^Process running with session ID (\d+)", re.MULTILINE)
-_OUTPUT = re.compile(r"(?:[A-Z][\w ]{1,40}:? [^\n]{0,80}\n){1,8}Output:\n?")
+_OUTPUT = re.compile(r"(?:[A-Z]\w[^\n]{1,120}\n){1,8}Output:\n?")
 _FAILED = re.compile(
     r"(?:apply_patch verification|exec_command|write_stdin|exec|sandbox) (?:failed|error)|execution error"
     r"|aborted by user|failed to |unsupported call|err(?:or)?:",
@@ -202,7 +206,8 @@ class Rollout(JsonLines):
         meta: dict[str, Any] = {}
         cwd, has_events = "", None
         first = JsonLines(self.path)
-        for value in (value for _, _, line in first._lines() for _, value in first._decode(line)):
+        lines = islice(first._lines(), HEAD_LINES)
+        for value in (value for _, _, line in lines for _, value in first._decode(line)):
             kind, payload = _opened(value)
             item, role = string(payload.get("type")), payload.get("role")
             if not meta and (kind == "session_meta" or (value is payload and "id" in value)):
