@@ -32,7 +32,7 @@ class Budget:
         self.seconds = 30.0
 
 
-def query(database: Path, sql: str, *values: str | int, budget: Budget | None = None) -> list[dict[str, Any]]:
+def query(database: Path, sql: str, *values: Any, budget: Budget | None = None) -> list[dict[str, Any]]:
     """Return the rows of a query. Nothing is written, not even next to the database.
 
     SQLite makes files for the shared memory of a database without any, unless that is `immutable`. Views and
@@ -53,8 +53,7 @@ def query(database: Path, sql: str, *values: str | int, budget: Budget | None = 
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2 * MOST_BYTES)
             connection.set_progress_handler(lambda: time.monotonic() > until, 10_000)
             connection.text_factory = lambda data: data.decode("utf-8", "replace")
-            connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.executescript("PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY")
             for table in set(re.findall(r"\bFROM (\w+)", sql)):
                 _require_table(connection, table)
             return _rows(connection.execute(sql, values))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatch, translate
+from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -66,7 +65,6 @@ def _files_at(path: Path) -> Iterator[Path]:
 def _files_below(path: Path) -> Iterator[Path]:
     """Yield the files with the name of a session's. `rglob` and `os.walk` fail where folders nest deeply."""
     patterns = {_LINES, *(pattern for agent in AGENTS for pattern in agent.files)}
-    is_wanted = re.compile("|".join(map(translate, patterns))).match
     folders = [str(path)]
     while folders:
         try:
@@ -74,7 +72,7 @@ def _files_below(path: Path) -> Iterator[Path]:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
-                    elif is_wanted(entry.name) and os.path.isfile(entry.path):
+                    elif any(fnmatch(entry.name, one) for one in patterns) and os.path.isfile(entry.path):
                         yield Path(entry.path)
         except OSError as error:
             logger.warning("cannot look into a folder: %s", error)

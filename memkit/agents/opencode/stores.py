@@ -34,11 +34,11 @@ _MESSAGES = (
     "SELECT id AS id, (SELECT count(*) FROM part WHERE message_id = message.id) AS parts FROM message"
     " WHERE session_id = ? ORDER BY time_created, id LIMIT ?"
 )
-_MESSAGE = "SELECT id AS id, data AS data FROM message WHERE id = ? AND length(data) <= ? LIMIT ?"
+_MESSAGE = "SELECT data AS data FROM message WHERE id = ? AND length(data) <= ? LIMIT ?"
 _PARTS = "SELECT id AS id, data AS data FROM part WHERE message_id = ? AND length(data) <= ? LIMIT ?"
 """Without an order, so that too large an answer ends before SQLite has all of it in memory."""
 
-State = tuple[tuple[str, int, int], ...]
+_Load = Callable[[int], tuple[Fields, list[Fields]]]
 
 
 class Stored(NamedTuple):
@@ -53,34 +53,30 @@ class Stored(NamedTuple):
     messages: list[tuple[object, int]]
     starts: list[int]
     rows: int
-    load: Callable[[int], tuple[Fields, list[Fields]]]
+    load: _Load
 
 
 def stored_at(path: Path) -> Stored:
     """Return the session at `path`. Raise `TranscriptError`."""
     try:
         return _stored_at(path, _state_of(path))
-    except OSError as error:
-        raise TranscriptError(f"cannot read the session {path}: {error.strerror}") from error
-    except MemoryError as error:
-        raise TranscriptError(f"cannot read the session {path}: it needs too much memory") from error
+    except (OSError, MemoryError) as error:
+        reason = getattr(error, "strerror", "it needs too much memory")
+        raise TranscriptError(f"cannot read the session {path}: {reason}") from error
 
 
 @functools.lru_cache(2)  # the archive reads a session again for each turn, and those of its sub-agents
-def _stored_at(path: Path, state: State) -> Stored:
+def _stored_at(path: Path, state: tuple[object, ...]) -> Stored:
     if path.parent.suffix == ".db":
         return _from_database(path)
-    is_in_files = _is_session_file(path)
-    value = _from_files(path) if is_in_files else parsed(read_regular(os.path.realpath(path)))
+    value = _from_files(path) if _is_session_file(path) else parsed(read_regular(os.path.realpath(path)))
     given = objects(value.get("messages"))
     messages = [(fields(one.get("info")), objects(one.get("parts"))) for one in given]
     names = [(info.get("id"), len(parts)) for info, parts in messages]
     return _stored(fields(value.get("info")), names, messages.__getitem__)
 
 
-def _stored(
-    info: Fields, names: list[tuple[object, int]], load: Callable[[int], tuple[Fields, list[Fields]]]
-) -> Stored:
+def _stored(info: Fields, names: list[tuple[object, int]], load: _Load) -> Stored:
     *starts, rows = accumulate((1 + count for _, count in names), initial=0)
     undone = fields(info.get("revert")).get("messageID")
     keys = [key for key, _ in names]
@@ -96,12 +92,10 @@ def _from_database(path: Path) -> Stored:
 
     def load(place: int) -> tuple[Fields, list[Fields]]:
         key = names[place][0]
-        message, parts = (
-            sorted(query(database, sql, key, MOST_BYTES, MOST_ROWS, budget=budget), key=lambda row: str(row["id"]))
-            for sql in (_MESSAGE, _PARTS)
-        )
-        own = parsed(message[0]["data"]) if message else {}
-        return {**own, "id": key}, [parsed(row["data"]) for row in parts]
+        given = key, MOST_BYTES, MOST_ROWS
+        own, parts = (query(database, sql, *given, budget=budget) for sql in (_MESSAGE, _PARTS))
+        parts.sort(key=lambda row: str(row["id"]))
+        return {**parsed(own[0]["data"] if own else ""), "id": key}, [parsed(one["data"]) for one in parts]
 
     info |= {"parentID": info.get("parent_id"), "revert": parsed(info.get("revert"))}
     return _stored(info, names, load)
@@ -160,12 +154,10 @@ def _files_of(path: Path) -> Iterator[str]:
         yield from _files_in(root, "part", Path(message).stem)
 
 
-def _state_of(path: Path) -> State:
+def _state_of(path: Path) -> tuple[object, ...]:
     """Return what changes when a session does, without a look at each of its files."""
-    if path.parent.suffix == ".db":
-        files = [str(path.parent), f"{path.parent}-wal"]
-    else:
-        files = [str(path)]
+    own = path.parent if path.parent.suffix == ".db" else path
+    files = [str(own), f"{own}-wal"]
     if _is_session_file(path):
         root = str(path.parent.parent.parent)
         messages = os.path.join(root, "message", path.stem)
