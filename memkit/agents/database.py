@@ -49,7 +49,7 @@ def query(database: Path, sql: str, *values: Any, budget: Budget | None = None) 
         how = "readonly_shm=1" if has_log and has_memory else "immutable=1"
         uri = f"file:{quote(os.fsencode(path))}?mode=ro&{how}"
         with closing(sqlite3.connect(uri, LOCK_SECONDS, uri=True)) as connection:
-            if sys.version_info >= (3, 11):
+            if sys.version_info >= (3, 11):  # a single value may have 1 GB, and `length` ends at a NUL
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2 * MOST_BYTES)
             connection.set_progress_handler(lambda: time.monotonic() > until, 10_000)
             connection.text_factory = lambda data: data.decode("utf-8", "replace")
