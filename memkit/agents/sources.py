@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from memkit.projects.project import Project, is_bare_place
 
 logger = logging.getLogger(__name__)
 
+_LINES = "*.jsonl"
 FIRST_ENTRIES = 50
 """Entries to read to find where and when a session began; usually the first one has both."""
 
@@ -47,11 +49,33 @@ def find_sources(paths: Iterable[Path]) -> list[Source]:
 
 
 def _files_at(path: Path) -> Iterator[Path]:
-    yield from transcripts_in(path)
-    if path.is_dir():
-        for agent in AGENTS:
-            for pattern in agent.files:
-                yield from (found for found in sorted(path.rglob(pattern)) if agent.wrote(found))
+    if not path.is_dir():
+        yield from transcripts_in(path)
+        return
+    found = sorted(_files_below(path))
+    inner = (one for one in found if "subagents" not in one.relative_to(path).parts)
+    yield from (one for one in inner if fnmatch(one.name, _LINES))
+    for agent in AGENTS:
+        for pattern in agent.files:
+            # No link: what one of these has may not be from below the path that the user named.
+            own = (one for one in found if fnmatch(one.name, pattern) and not os.path.islink(one))
+            yield from filter(agent.wrote, own)
+
+
+def _files_below(path: Path) -> Iterator[Path]:
+    """Yield the files with the name of a session's. `rglob` and `os.walk` fail where folders nest deeply."""
+    patterns = {_LINES, *(pattern for agent in AGENTS for pattern in agent.files)}
+    folders = [str(path)]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif any(fnmatch(entry.name, one) for one in patterns) and os.path.isfile(entry.path):
+                        yield Path(entry.path)
+        except OSError as error:
+            logger.warning("cannot look into a folder: %s", error)
 
 
 def sources_of(transcripts: Iterable[Path]) -> list[Source]:

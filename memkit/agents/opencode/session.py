@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timezone
@@ -18,6 +19,8 @@ from memkit.conversation.values import cleaned, parse_time
 from memkit.errors import TranscriptError
 
 NAME = "opencode"
+MOST_TIME = 10**14
+"""In milliseconds since the epoch, in the year 5138."""
 
 
 class OpenCodeSession(SessionFile):
@@ -38,13 +41,12 @@ class OpenCodeSession(SessionFile):
         if self.path.parent.suffix != ".db":
             return super().status()
         try:
-            info, messages, _ = self._stored
+            updated = self._stored.info.get("time_updated")
         except TranscriptError as error:
             raise OSError(str(error)) from error
-        updated, rows = info.get("time_updated"), sum(1 + count for _, count in messages)
         if not isinstance(updated, int):
             raise FileNotFoundError(f"no session {self.path}")
-        return Status(rows * ROW_BYTES, updated * 1_000_000)
+        return Status(self._stored.rows * ROW_BYTES, updated * 1_000_000 if 0 < updated < MOST_TIME else 0)
 
     def agent_entries(self, agent: str) -> Iterable[TranscriptEntry]:
         """Return the entries of the session of a sub-agent."""
@@ -58,17 +60,15 @@ class OpenCodeSession(SessionFile):
 
     def all_entries(self) -> Iterator[TranscriptEntry]:
         """Yield the entries, also those of a sub-agent."""
-        number, undone = 0, fields(self._stored.info.get("revert")).get("messageID")
-        for place, (key, count) in enumerate(self._stored.messages):
-            if undone is not None and key == undone:
-                break
-            if number * ROW_BYTES >= self.offset:
-                info, parts = self._stored.load(place)
-                if info.get("role") == "user":
-                    yield from self._prompt(info, parts, number)
-                elif info.get("role") == "assistant":
-                    yield from self._answer(info, parts[:count], number)
-            number += 1 + count
+        stored = self._stored
+        first = bisect_left(stored.starts, -(-self.offset // ROW_BYTES))
+        for place in range(first, len(stored.starts)):
+            number, count = stored.starts[place], stored.messages[place][1]
+            info, parts = stored.load(place)
+            if info.get("role") == "user":
+                yield from self._prompt(info, parts, number)
+            elif info.get("role") == "assistant":
+                yield from self._answer(info, parts[:count], number)
         with suppress(OSError):
             self.end = max(self.offset, self.status().size)
 
@@ -138,6 +138,6 @@ def _is_text(part: Fields) -> bool:
 
 
 def _time(value: object) -> datetime | None:
-    if isinstance(value, (int, float)) and 0 < value < 1e14:
+    if isinstance(value, (int, float)) and 0 < value < MOST_TIME:
         value = datetime.fromtimestamp(value / 1000, timezone.utc).isoformat()
     return parse_time(value)

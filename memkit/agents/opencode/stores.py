@@ -10,13 +10,14 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from memkit.agents.database import query
+from memkit.agents.database import Budget, query
 from memkit.agents.fields import Fields, fields, objects, parsed
 from memkit.errors import TranscriptError
-from memkit.files import MOST_BYTES, inside, read_head, read_regular
+from memkit.files import MOST_BYTES, RefusedFileError, inside, read_head, read_regular
 
 SESSION_ID = re.compile(r"ses_[0-9A-Za-z]{10,60}")
 MOST_ROWS = 200_000
@@ -24,54 +25,80 @@ ROW_BYTES = 4096
 """The positions of a message or a part, and what it adds to the size of a session in a database."""
 
 _EXPORT = re.compile(rb'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:')
+_SESSIONS = "SELECT id AS id FROM session WHERE parent_id IS NULL ORDER BY time_created LIMIT ?"
+_SESSION = (
+    "SELECT id AS id, parent_id AS parent_id, directory AS directory, revert AS revert,"
+    " time_updated AS time_updated FROM session WHERE id = ? LIMIT 1"
+)
 _MESSAGES = (
-    "SELECT id, (SELECT count(*) FROM part WHERE message_id = message.id) AS parts FROM message"
+    "SELECT id AS id, (SELECT count(*) FROM part WHERE message_id = message.id) AS parts FROM message"
     " WHERE session_id = ? ORDER BY time_created, id LIMIT ?"
 )
-_MESSAGE = "SELECT data FROM message WHERE id = ? AND length(data) <= ? LIMIT ?"
-_PARTS = "SELECT data FROM part WHERE message_id = ? AND length(data) <= ? ORDER BY id LIMIT ?"
+_MESSAGE = "SELECT data AS data FROM message WHERE id = ? AND length(data) <= ? LIMIT ?"
+_PARTS = "SELECT id AS id, data AS data FROM part WHERE message_id = ? AND length(data) <= ? LIMIT ?"
+"""Without an order, so that too large an answer ends before SQLite has all of it in memory."""
+
+_Load = Callable[[int], tuple[Fields, list[Fields]]]
 
 
 class Stored(NamedTuple):
     """One session: its `info`, and the ID of each of its messages with the number of parts.
 
-    `load` returns the info and the parts of a message by its place. It raises `TranscriptError`.
+    `starts` has the number of messages and parts before each message, `rows` that of all. Messages that the
+    user has undone count there only. `load` returns the info and the parts of a message by its place. It
+    raises `TranscriptError`.
     """
 
     info: Fields
     messages: list[tuple[object, int]]
-    load: Callable[[int], tuple[Fields, list[Fields]]]
+    starts: list[int]
+    rows: int
+    load: _Load
 
 
 def stored_at(path: Path) -> Stored:
     """Return the session at `path`. Raise `TranscriptError`."""
+    try:
+        return _stored_at(path, _state_of(path))
+    except (OSError, MemoryError) as error:
+        reason = getattr(error, "strerror", "it needs too much memory")
+        raise TranscriptError(f"cannot read the session {path}: {reason}") from error
+
+
+@functools.lru_cache(2)  # the archive reads a session again for each turn, and those of its sub-agents
+def _stored_at(path: Path, state: tuple[object, ...]) -> Stored:
     if path.parent.suffix == ".db":
         return _from_database(path)
-    try:
-        if _is_session_file(path):
-            value = _from_files(path, max(map(_modified, _files_of(path)), default=0))
-        else:
-            value = _export(path, _modified(str(path)))
-    except OSError as error:
-        raise TranscriptError(f"cannot read the session {path}: {error.strerror}") from error
+    value = _from_files(path) if _is_session_file(path) else parsed(read_regular(os.path.realpath(path)))
     given = objects(value.get("messages"))
     messages = [(fields(one.get("info")), objects(one.get("parts"))) for one in given]
     names = [(info.get("id"), len(parts)) for info, parts in messages]
-    return Stored(fields(value.get("info")), names, messages.__getitem__)
+    return _stored(fields(value.get("info")), names, messages.__getitem__)
+
+
+def _stored(info: Fields, names: list[tuple[object, int]], load: _Load) -> Stored:
+    *starts, rows = accumulate((1 + count for _, count in names), initial=0)
+    undone = fields(info.get("revert")).get("messageID")
+    keys = [key for key, _ in names]
+    kept = keys.index(undone) if undone is not None and undone in keys else len(names)
+    return Stored(info, names[:kept], starts[:kept], rows, load)
 
 
 def _from_database(path: Path) -> Stored:
-    info, *_ = [*query(path.parent, "SELECT * FROM session WHERE id = ?", path.name), {}]
-    names = [tuple(row.values()) for row in query(path.parent, _MESSAGES, path.name, MOST_ROWS)]
+    database, budget = path.parent, Budget()
+    info, *_ = [*query(database, _SESSION, path.name, budget=budget), {}]
+    found = query(database, _MESSAGES, path.name, MOST_ROWS, budget=budget)
+    names = [(row["id"], row["parts"]) for row in found]
 
     def load(place: int) -> tuple[Fields, list[Fields]]:
         key = names[place][0]
-        found = [query(path.parent, sql, key, MOST_BYTES, MOST_ROWS) for sql in (_MESSAGE, _PARTS)]
-        message, parts = ([parsed(row["data"]) for row in rows] for rows in found)
-        return {**next(iter(message), {}), "id": key}, parts
+        given = key, MOST_BYTES, MOST_ROWS
+        own, parts = (query(database, sql, *given, budget=budget) for sql in (_MESSAGE, _PARTS))
+        parts.sort(key=lambda row: str(row["id"]))
+        return {**parsed(own[0]["data"] if own else ""), "id": key}, [parsed(one["data"]) for one in parts]
 
     info |= {"parentID": info.get("parent_id"), "revert": parsed(info.get("revert"))}
-    return Stored(info, names, load)
+    return _stored(info, names, load)
 
 
 def sessions() -> Iterator[Path]:
@@ -89,7 +116,7 @@ def sessions_in(path: Path) -> list[Path]:
     if path.suffix != ".db":
         return [path]
     try:
-        found = query(path, "SELECT id FROM session WHERE parent_id IS NULL ORDER BY time_created")
+        found = query(path, _SESSIONS, MOST_ROWS)
     except TranscriptError as error:
         logging.getLogger(__name__).warning("%s", error)
         return []
@@ -127,23 +154,43 @@ def _files_of(path: Path) -> Iterator[str]:
         yield from _files_in(root, "part", Path(message).stem)
 
 
-def _modified(path: str) -> int:
-    return os.stat(path).st_mtime_ns
+def _state_of(path: Path) -> tuple[object, ...]:
+    """Return what changes when a session does, without a look at each of its files."""
+    own = path.parent if path.parent.suffix == ".db" else path
+    files = [str(own), f"{own}-wal"]
+    if _is_session_file(path):
+        root = str(path.parent.parent.parent)
+        messages = os.path.join(root, "message", path.stem)
+        changed = os.stat(messages).st_mtime_ns if os.path.isdir(messages) else 0
+        last = _last_message(root, path.stem, changed)  # only this one is still being written
+        files += [messages, last, *_files_in(root, "part", Path(last).stem)] if last else []
+    found = [(file, os.stat(file)) for file in files if file == files[0] or os.path.exists(file)]
+    return tuple((file, status.st_mtime_ns, status.st_size) for file, status in found)
 
 
-@functools.lru_cache(1)  # the archive reads a session again for each turn
-def _from_files(path: Path, modified: int) -> Fields:
+@functools.lru_cache(2)
+def _last_message(root: str, session: str, changed: int) -> str:
+    return next(reversed(_files_in(root, "message", session)), "")
+
+
+def _from_files(path: Path) -> Fields:
+    left = MOST_BYTES
+
+    def read(file: str) -> Fields:
+        nonlocal left
+        data = read_regular(file)
+        left -= len(data)
+        if left < 0:
+            raise RefusedFileError(str(path), f"its files are larger than {MOST_BYTES:,} bytes")
+        return parsed(data)
+
     own, *files = _files_of(path)
+    info = read(own)
     messages: list[Fields] = []
     for file in files:
-        value = {**parsed(read_regular(file)), "id": Path(file).stem}
+        value = {**read(file), "id": Path(file).stem}
         if Path(file).parent.parent.name == "message":
             messages.append({"info": value, "parts": []})
         else:
             messages[-1]["parts"].append(value)
-    return {"info": parsed(read_regular(own)), "messages": messages}
-
-
-@functools.lru_cache(1)
-def _export(path: Path, modified: int) -> Fields:
-    return parsed(read_regular(os.path.realpath(path)))
+    return {"info": info, "messages": messages}

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memkit.agents.database import Budget, query
 from memkit.agents.exchange import messages_of
 from memkit.agents.known import agent_at, agent_of, is_there, open_transcript, status_of
+from memkit.agents.opencode.stores import ROW_BYTES, stored_at
 from memkit.agents.sources import find_sources
 from memkit.agents.turns import read_turns
 from memkit.conversation.turn import Turn
@@ -235,6 +237,127 @@ def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "opencode.db")
     with pytest.raises(TranscriptError):
         turns_of(tmp_path / "opencode.db" / ID)
+
+
+def changed(path: Path, *statements: str) -> Path:
+    with closing(sqlite3.connect(path.parent)) as database:
+        for one in statements:
+            database.execute(one)
+        database.commit()
+    return path
+
+
+@pytest.mark.parametrize("end", ["wal", "shm", "journal"])
+def test_a_pipe_next_to_a_database_is_not_opened(tmp_path: Path, end: str) -> None:
+    path = write_database(tmp_path, MESSAGES)
+    for one in ("wal", "shm"):
+        Path(f"{path.parent}-{one}").touch()
+    Path(f"{path.parent}-{end}").unlink(missing_ok=True)
+    os.mkfifo(f"{path.parent}-{end}")
+    with pytest.raises(TranscriptError, match="not a regular file"):
+        turns_of(path)
+
+
+COMPUTED = "CREATE TABLE part (id, message_id, session_id, data {} (hex(zeroblob(9))) VIRTUAL)"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("ALTER TABLE part RENAME TO other", "CREATE VIEW part AS SELECT * FROM other"),
+        ("DROP TABLE part", COMPUTED.format("AS")),
+        ("DROP TABLE part", COMPUTED.format("GENERATED ALWAYS AS")),
+        ("ALTER TABLE part RENAME COLUMN message_id TO other",),
+        ("ALTER TABLE session RENAME COLUMN id TO other",),
+    ],
+)
+def test_only_plain_tables_with_the_known_columns_are_read(tmp_path: Path, statements: tuple[str, ...]) -> None:
+    path = changed(write_database(tmp_path, MESSAGES), *statements)
+    with pytest.raises(TranscriptError, match="cannot read the database"):
+        turns_of(path)
+    assert not is_there(path)
+
+
+def test_a_view_that_is_stored_as_a_table_is_not_read(tmp_path: Path) -> None:
+    path = changed(
+        write_database(tmp_path, MESSAGES), "ALTER TABLE part RENAME TO other",
+        "CREATE VIEW part AS SELECT * FROM other", "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET type = 'table' WHERE name = 'part'",
+    )  # fmt: skip
+    with pytest.raises(TranscriptError):
+        turns_of(path)
+
+
+def test_names_that_are_odd_do_no_harm(tmp_path: Path) -> None:
+    path = write_database(tmp_path, MESSAGES)
+    changed(path, "ALTER TABLE session RENAME COLUMN id TO ID", "UPDATE session SET time_updated = 9223372036854775807")
+    assert status_of(path).modified == 0
+    folder = tmp_path / os.fsdecode(b"a\xff")
+    folder.mkdir()
+    path.parent.rename(folder / "opencode.db")
+    assert len(turns_of(folder / "opencode.db" / ID)) == 3
+    with pytest.raises(TranscriptError):
+        turns_of(folder / "opencode.db" / "ses_\udcff")
+
+
+@pytest.mark.parametrize("write", [write_database, write_files])
+def test_too_large_a_session_is_not_read(write: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, [message(1, "user", *[text("x" * 500)] * 9)])
+    for module in ("agents.database", "agents.opencode.stores"):
+        monkeypatch.setattr(f"memkit.{module}.MOST_BYTES", 4000)
+    with pytest.raises(TranscriptError, match="larger than 4,000 bytes"):
+        turns_of(path)
+
+
+def test_the_queries_of_a_session_share_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memkit.agents.database.QUICK_SECONDS", 0.0)
+    path, budget = write_database(tmp_path, MESSAGES), Budget()
+    before = budget.seconds
+    query(path.parent, "SELECT id AS id FROM session LIMIT 1", budget=budget)
+    assert budget.seconds < before
+    budget.seconds = 0.0
+    with pytest.raises(TranscriptError, match="interrupted"):
+        query(path.parent, f"SELECT count(*) FROM part WHERE {' OR '.join(['data LIKE 1'] * 900)}", budget=budget)
+
+
+@STORES
+def test_a_session_is_read_once_for_all_its_turns(
+    write: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, MESSAGES)
+    stored = stored_at(path)
+    assert stored_at(path) is stored
+    loaded: list[int] = []
+    monkeypatch.setattr(
+        "memkit.agents.opencode.session.stored_at",
+        lambda path: stored._replace(load=lambda place: loaded.append(place) or stored.load(place)),
+    )
+    list(open_transcript(path, stored.starts[9] * ROW_BYTES))
+    assert loaded == [9, 10]
+
+
+def test_links_below_a_named_folder_lead_to_no_session(tmp_path: Path) -> None:
+    for name in ("outside", "named"):
+        (tmp_path / name).mkdir()
+    files = write_export(tmp_path / "outside", MESSAGES), write_database(tmp_path / "outside", MESSAGES).parent
+    for file in files:
+        (tmp_path / "named" / file.name).symlink_to(file)
+    (tmp_path / "named" / "folder").symlink_to(tmp_path / "outside")
+    assert find_sources([tmp_path / "named"]) == []
+    assert len(find_sources([tmp_path / "named" / files[0].name])) == 1
+
+
+def test_deeply_nested_folders_are_searched(tmp_path: Path) -> None:
+    parts = min(1200, (os.pathconf(tmp_path, "PC_PATH_MAX") - len(str(tmp_path)) - 100) // 2)
+    deepest = os.path.join(tmp_path, *["a"] * parts)
+    for depth in (*range(400, parts, 400), parts):  # `makedirs` is recursive
+        os.makedirs(os.path.join(tmp_path, *["a"] * depth), exist_ok=True)
+    path = write_export(Path(deepest), MESSAGES)
+    try:
+        assert [one.path for one in find_sources([tmp_path])] == [path]
+    finally:  # pytest cannot remove them
+        path.unlink()
+        os.removedirs(deepest)
 
 
 VALUES = st.recursive(
