@@ -229,7 +229,7 @@ class TestImport:
         found = run(fresh, "import", str(path))
         assert (found.status, "no turns (lines skipped: " in found.output) == (0, True)
         assert "no such file or directory: /no/such/place" in run(fresh, "import", "/no/such/place").complaint
-        assert "no transcripts" in run(fresh, "import", ".").complaint
+        assert "no sessions" in run(fresh, "import", ".").complaint
 
 
 class TestConfig:
