@@ -39,7 +39,7 @@ import report as document  # noqa: E402
 import resources  # noqa: E402
 
 from memkit.agents.claude_code.transcript import Transcript  # noqa: E402
-from memkit.agents.claude_code.turn import read_turns  # noqa: E402
+from memkit.agents.turns import read_turns  # noqa: E402
 from memkit.browse.file_history import file_history  # noqa: E402
 from memkit.embedding import load_embedder  # noqa: E402
 from memkit.index import open_snapshot, sync_project  # noqa: E402

@@ -34,7 +34,7 @@ _READ = """
 import sys
 from pathlib import Path
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.turns import read_turns
 paths = Path(sys.argv[1]).rglob("*.jsonl")
 print(sum(1 for path in paths for _ in read_turns(Transcript(path))))
 """

@@ -100,14 +100,24 @@ class Service:
         return float(times.user + times.system)
 
 
-QUESTIONS = (
-    "Which port does the staging gateway use now?",
-    "Why does the nightly build of the installer fail on macOS?",
-    "How are the signing keys of the release pipeline rotated?",
-    "Who is on call for the billing database this week?",
-    "Where is the retry limit of the message queue configured?",
-)
-"""Prompts with an answer in the memory, for pointers. Random vectors would not give any."""
+QUESTIONS = tuple(
+    form.format(subject)
+    for form in (
+        "Which port does the {} use now?",
+        "Why does the nightly build of the {} fail on macOS?",
+        "How are the signing keys of the {} rotated?",
+        "Who is on call for the {} this week?",
+        "Where is the retry limit of the {} configured?",
+    )
+    for subject in (
+        "staging gateway", "installer", "release pipeline", "billing database", "message queue",
+        "search cluster", "invoice export", "login page",
+    )
+)  # fmt: skip
+"""Prompts with an answer in the memory, for pointers. Random vectors would not give any.
+
+An entry is shown twice a week at most, so there are many.
+"""
 
 
 POINTED = {"hook": "prompt_submit.py", "failure": "tool_failure.py", "edit": "pre_tool_use.py"}
@@ -117,15 +127,15 @@ POINTED = {"hook": "prompt_submit.py", "failure": "tool_failure.py", "edit": "pr
 def remember(service: Service) -> None:
     """Add a day that answers `QUESTIONS`, with the model's vectors."""
     turns = "".join(
-        f"\n### 10:0{number} {question} <!-- turn:0000000{number} -->\n"
+        f"\n### 10:{number:02} {question} <!-- turn:{number:08x} -->\n"
         f"**Asked** {question}\n\n**Answered** It was settled: {question.lower()}\n"
         for number, question in enumerate(QUESTIONS)
     )
-    decided = extract_line("Decided: the ledger keeps its region.", ["00000009"])
+    decided = extract_line("Decided: the ledger keeps its region.", ["0000ffff"])
     path = service.memory / "2026-11-20.md"
     text = (
-        f"# 2026-11-20\n\n## 10:00 Work <!-- session:5e55aaaa extract:00000009 -->\n\n{decided}\n{turns}"
-        "\n### 10:09 Fix the ledger <!-- turn:00000009 -->\n**Did** Bash `bin/report` → failed: "
+        f"# 2026-11-20\n\n## 10:00 Work <!-- session:5e55aaaa extract:0000ffff -->\n\n{decided}\n{turns}"
+        "\n### 10:59 Fix the ledger <!-- turn:0000ffff -->\n**Did** Bash `bin/report` → failed: "
         "KeyError: no column region in ledger · Edit src/ledger.py · Bash `bin/report` → 3 rows\n\n"
         "**Answered** It works.\n"
     )

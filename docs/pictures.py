@@ -43,6 +43,7 @@ DAY = "2026-11-20"
 
 COLUMNS = 80
 MOST_LINES = 12
+TOUR_LINES = 7
 QUESTION = "which port does the staging gateway use"
 
 
@@ -142,6 +143,21 @@ def forgetting(shop: Shop) -> str:
     return "\n".join(["```", f"$ memkit forget {turn} --dry-run", *lines, "```"])
 
 
+def tour(shop: Shop) -> dict[str, str]:
+    """Return the screens of the quick start by their commands."""
+    (found,) = shop.json("search", QUESTION, "-k", "1")["results"]
+    commands = (["sessions"], ["search", *QUESTION.split()], ["show", found["id"]])
+    return {command[0]: _first_lines(shop, command) for command in commands}
+
+
+def _first_lines(shop: Shop, command: list[str]) -> str:
+    printed = Text.from_ansi(shop.screen(*command)).plain
+    lines = [line.rstrip() for line in printed.splitlines() if line.strip()]
+    if len(lines) > TOUR_LINES:
+        lines = [*lines[:TOUR_LINES], "…"]
+    return "\n".join(["```", f"$ memkit {' '.join(command)}", *lines, "```"])
+
+
 def page(shop: Shop) -> str:
     """Return the HTML export."""
     path = shop.root / "memory.html"
@@ -170,8 +186,12 @@ def a_shop() -> Iterator[Shop]:
 def main(check: bool) -> str | None:
     """Write what is out of date, or return a line about it."""
     with a_shop() as shop:
-        privacy = (DOCUMENTS / "privacy.md").read_text(encoding="utf-8")
+        privacy = _present(DOCUMENTS / "privacy.md")
+        start = _present(DOCUMENTS / "index.md")
+        for name, screen in tour(shop).items():
+            start = with_part(start, name, screen, "docs/pictures.py")
         made = {
+            "index.md": start,
             "terminal.svg": recording(shop),
             "example-memory.html": page(shop),
             "privacy.md": with_part(privacy, "forget", forgetting(shop), "docs/pictures.py"),

@@ -37,7 +37,7 @@ from memkit.questions.caller import Caller
 from memkit.typed import typed
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import date, datetime
 
     from memkit.browse.citation import Citation
     from memkit.browse.expand import Section
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from memkit.pointers.failures import Fix, Invocation
     from memkit.questions.client import SearchClient
     from memkit.search.overview import PastSession, TopicCount
-    from memkit.search.results import Answer
+    from memkit.search.results import Answer, Filters
     from memkit.service.jobs import JobView
     from memkit.settings.load import Settings
     from memkit.stats import MemoryOverview
@@ -114,20 +114,38 @@ class Memory:
         self.caller = caller or Caller()
         self.wait_seconds = LOCK_SECONDS
 
+    def __repr__(self) -> str:
+        return f"Memory({self.project.root!r})"
+
     def search(
-        self, query: str, k: int | None = None, *, all_projects: bool = False, mode: str = "", **options: Any
+        self,
+        query: str,
+        k: int | None = None,
+        *,
+        budget: int | None = None,
+        filters: Filters | None = None,
+        file: str = "",
+        minimum: float | None = None,
+        explain: bool = False,
+        excerpts: bool = False,
+        lookups: bool = True,
+        today: date | None = None,
+        all_projects: bool = False,
+        mode: str = "",
     ) -> Answer:
         """Return what the memory holds on a question, best first. L1: ranked results.
 
             memory.search("why is the nightly build slow", k=3, filters=Filters(branch="main"))
 
-        `mode` ranks otherwise than the setting `search.mode`. `options` are the other fields of
-        `SearchRequest`. Edited files are indexed first. Results are marked if the repository has changed
-        since.
+        `mode` ranks otherwise than the setting `search.mode`; the rest is as in `SearchRequest`. Edited files
+        are indexed first. Results are marked if the repository has changed since.
         """
-        from memkit.search.results import SearchRequest
+        from memkit.search.results import Filters, SearchRequest
 
-        return self.search_client(all_projects, mode).answer(SearchRequest(query, k, **options))
+        request = SearchRequest(
+            query, k, budget, filters or Filters(), file, minimum, explain, excerpts, today, lookups
+        )
+        return self.search_client(all_projects, mode).answer(request)
 
     def search_client(self, all_projects: bool = False, mode: str = "") -> SearchClient:
         """Return an object that answers many requests from the memory as it is now."""
@@ -227,8 +245,9 @@ class Memory:
         )  # fmt: skip
 
     def sessions(
-        self, *, since: str = "", branch: str = "", file: str = "", all_projects: bool = False
-    ) -> Iterator[PastSession]:
+        self, *, since: str = "", branch: str = "", file: str = "", agent: str = "",
+        all_projects: bool = False,
+    ) -> Iterator[PastSession]:  # fmt: skip
         """Yield the sessions of the memory, the last active first: `next(memory.sessions(branch="main"))`.
 
         `since` is an ISO day. `file` is the path of a file that a session read or edited.
@@ -244,7 +263,7 @@ class Memory:
                 raise OtherProjectsError("this memory may not read other projects")
             projects = projects_with_memory(self.home, projects)
         timelines = [open_timeline(one, self.home, self.announce) for one in projects]
-        return past_sessions(timelines, SessionFilters(since, branch, file))
+        return past_sessions(timelines, SessionFilters(since, branch, file, agent=agent))
 
     def session_list(
         self, *, since: str = "", until: str = "", branch: str = "", file: str = "", limit: int = 50,

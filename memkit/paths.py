@@ -24,7 +24,7 @@ OFF_TIMES = os.path.join(".memkit", "off-times")
 
 
 # Windows keeps the names of devices, with any suffix, for itself.
-_PLAIN_NAME = r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])$)[A-Za-z0-9][A-Za-z0-9_-]{0,79}"
+_PLAIN_NAME = r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])$)[A-Za-z0-9][A-Za-z0-9_@-]{0,79}"
 
 
 class Home:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -55,12 +57,7 @@ class Lines:
         return self.add("assistant", [block])
 
     def result(self, call_id: str, output: str, *, is_error: bool = False, **fields: Any) -> Lines:
-        block = {
-            "type": "tool_result",
-            "tool_use_id": call_id,
-            "content": output,
-            "is_error": is_error,
-        }
+        block = {"type": "tool_result", "tool_use_id": call_id, "content": output, "is_error": is_error}
         return self.add("user", [block], **fields)
 
     def fork(self, session: str, prompt_id: str) -> Lines:
@@ -117,15 +114,9 @@ def entries(text: str) -> str:
 
 
 def spool_turn(
-    home: Home,
-    root: str,
-    answer: str,
-    *,
-    prompt: str = "What eats a zebra?",
-    session: str = "5e55aaaa",
-    prompt_id: str = "p1",
-    **more: object,
-) -> None:
+    home: Home, root: str, answer: str, *, prompt: str = "What eats a zebra?", session: str = "5e55aaaa",
+    prompt_id: str = "p1", **more: object,
+) -> None:  # fmt: skip
     """Add a turn to a session's transcript, and spool its Stop event as a hook does."""
     path = Path(home.root).parent / "transcripts" / f"{session}.jsonl"
     path.parent.mkdir(exist_ok=True)
@@ -139,3 +130,12 @@ def spool_turn(
 
 def make_note(text: str, tags: Sequence[str], now: datetime, redact: Callable[[str], str]) -> Note:
     return note_text(text, tags, redact).note(now)
+
+
+def git(directory: Path | str, *arguments: str, day: str = "2026-11-01") -> str:
+    """What git prints, run as somebody at noon of this day."""
+    time = {f"GIT_{who}_DATE": f"{day}T12:00:00" for who in ("AUTHOR", "COMMITTER")}
+    settings = ("user.name=a", "user.email=a@example.com", "protocol.file.allow=always", "init.defaultBranch=main")
+    command = ["git", "-C", str(directory), *(word for one in settings for word in ("-c", one)), *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | time)
+    return done.stdout.strip()

@@ -53,12 +53,9 @@ class ChromaServer:
         command = [sys.executable, "-c", chroma, "run", "--host", "127.0.0.1"]
         with (self.directory / "log").open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, "--port", str(self.port), "--path", str(self.directory)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self.directory,
-            )
+                [*command, "--port", str(self.port), "--path", str(self.directory)], stdin=subprocess.DEVNULL,
+                stdout=log, stderr=subprocess.STDOUT, cwd=self.directory,
+            )  # fmt: skip
         deadline = time.monotonic() + 60
         while True:
             assert self.process.poll() is None, (self.directory / "log").read_text()
@@ -194,9 +191,7 @@ class Proxy:
     def _forward(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection(self.target, timeout=60)
         try:
-            connection.request(
-                handler.command, handler.path, body, {"content-type": "application/json"}
-            )
+            connection.request(handler.command, handler.path, body, {"content-type": "application/json"})
             answer = connection.getresponse()
             return answer.status, answer.read()
         except OSError:

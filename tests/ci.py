@@ -7,6 +7,7 @@ soaks, and other slow tests are left out. `tools/test --nightly` runs all of the
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -33,6 +34,22 @@ def examples(count: int) -> int:
     Each run tries others.
     """
     return max(8, count // sized(5, 3, 1))
+
+
+def set_zone(patch: pytest.MonkeyPatch, zone: str) -> None:
+    """Set the time zone of this process. Windows cannot: there, a test of another zone than UTC is skipped."""
+    if not hasattr(time, "tzset"):
+        if zone != "UTC":
+            pytest.skip("Windows has no tzset")
+        return
+    patch.setenv("TZ", zone)
+    time.tzset()
+
+
+def reset_zone() -> None:
+    """Take the time zone from the variables again."""
+    if hasattr(time, "tzset"):
+        time.tzset()
 
 
 def first(count: int, cases: list[T]) -> list[T]:

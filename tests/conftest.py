@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,10 @@ from memkit.embedding.weights import ensure_weights
 from memkit.errors import WeightsUnavailableError
 from memkit.paths import Home
 from tests.capture.stage import Stage
-from tests.ci import IN_CI, sized
+from tests.ci import IN_CI, reset_zone, set_zone, sized
+from tests.memory import real_embedder
+
+__all__ = ["real_embedder"]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -47,10 +49,9 @@ def model_home() -> Home:
 def utc() -> Iterator[None]:
     """Run every test in UTC. Not through `monkeypatch`, which tests may want undone before their fixtures."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TZ", "UTC")
-        time.tzset()
+        set_zone(patch, "UTC")
         yield
-    time.tzset()
+    reset_zone()
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +59,9 @@ def logged_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Hide the developer's own login: by default, summaries would use it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path_factory.getbasetemp() / "no-claude"))
+        patch.setenv("CODEX_HOME", str(tmp_path_factory.getbasetemp() / "no-codex"))
+        patch.setenv("CURSOR_DATA_DIR", str(tmp_path_factory.getbasetemp() / "no-cursor"))
+        patch.setenv("GEMINI_CLI_HOME", str(tmp_path_factory.getbasetemp() / "no-gemini"))
         yield
 
 

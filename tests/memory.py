@@ -148,14 +148,10 @@ def flip_byte(directory: Path, part: str) -> None:
 
 
 def make_memory(
-    root: Path,
-    files: Mapping[str, str] | None = None,
-    *,
-    embedder: FakeEmbedder | CountingEmbedder | None = None,
-    home: Home | None = None,
-    models: str | None = None,
-    **settings: Mapping[str, Any],
-) -> Memory:
+    root: Path, files: Mapping[str, str] | None = None, *,
+    embedder: FakeEmbedder | CountingEmbedder | None = None, home: Home | None = None,
+    models: str | None = None, **settings: Mapping[str, Any],
+) -> Memory:  # fmt: skip
     """A memory below `root`; `settings` are sections, `models` a directory with the weights."""
     project = root / "project"
     project.mkdir(parents=True, exist_ok=True)
@@ -164,10 +160,7 @@ def make_memory(
         Path(home.root).mkdir(parents=True, exist_ok=True)
         Path(home.models).symlink_to(models)
     memory = Memory(
-        home,
-        Project(str(project)),
-        embedder or FakeEmbedder(),
-        msgspec.convert(settings, Settings),
+        home, Project(str(project)), embedder or FakeEmbedder(), msgspec.convert(settings, Settings)
     )
     for name, text in (files or {}).items():
         memory.write(name, text)

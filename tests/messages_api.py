@@ -14,10 +14,54 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
+from types import MappingProxyType
 from typing import Any
 
-from tests.wire import Block, as_events, as_message
+Block = dict[str, Any]
+"""A content block as the API spells it: `text` or `tool_use`."""
+
+
+def as_message(blocks: Sequence[Block], model: str, input_tokens: int) -> dict[str, Any]:
+    """The reply made of `blocks` as one message object."""
+    calls_tool = any(block["type"] == "tool_use" for block in blocks)
+    return {
+        "id": f"msg_{uuid.uuid4().hex[:24]}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": list(blocks),
+        "stop_reason": "tool_use" if calls_tool else "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": input_tokens, "output_tokens": 5},
+    }
+
+
+def as_events(message: Mapping[str, Any]) -> bytes:
+    """A message of `as_message` as server-sent events."""
+    events: list[dict[str, Any]] = []
+    start = {**message, "content": [], "stop_reason": None}
+    events.append({"type": "message_start", "message": start})
+    for index, block in enumerate(message["content"]):
+        if block["type"] == "tool_use":
+            empty = {**block, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": _spelled(block["input"])}
+        else:
+            empty = {**block, "text": ""}
+            delta = {"type": "text_delta", "text": block["text"]}
+        place = {"index": index}
+        events.append({"type": "content_block_start", **place, "content_block": empty})
+        events.append({"type": "content_block_delta", **place, "delta": delta})
+        events.append({"type": "content_block_stop", **place})
+    end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    events.append({"type": "message_delta", "delta": end, "usage": message["usage"]})
+    events.append({"type": "message_stop"})
+    lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
+    return "".join(lines).encode()
+
+
+def _spelled(arguments: Any) -> str:
+    """The input of a tool as JSON; a string stands for itself, so that it can be malformed."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
 
 
 @dataclass(frozen=True)
@@ -135,9 +179,7 @@ class Conversation:
     Tool results and the client's reminders are no prompts, so remembered text chooses nothing.
     """
 
-    def __init__(
-        self, turns: Mapping[str, Sequence[Reply]], otherwise: str = "Understood."
-    ) -> None:
+    def __init__(self, turns: Mapping[str, Sequence[Reply]], otherwise: str = "Understood.") -> None:
         self.turns = turns
         self.otherwise = otherwise
 
@@ -178,9 +220,7 @@ class MessagesApi:
         self._script_errors: list[Exception] = []
         self._arrived = threading.Condition()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.05,), daemon=True
-        )
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 
     @property
@@ -227,12 +267,7 @@ class MessagesApi:
     def __enter__(self) -> MessagesApi:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _answer(self, request: Request) -> Reply:
@@ -258,10 +293,10 @@ class MessagesApi:
                     pass
 
             def do_HEAD(self) -> None:
-                self._send(404, "application/json", b"")
+                self._send(404, b"")
 
             def do_GET(self) -> None:
-                self._send(404, "application/json", b"{}")
+                self._send(404, b"{}")
 
             def do_POST(self) -> None:
                 data = self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -270,46 +305,28 @@ class MessagesApi:
                 if request.counts_tokens:
                     with api._arrived:
                         api._requests.append(request)
-                    self._send_json(200, {"input_tokens": len(data) // 4})
+                    self._send(200, json.dumps({"input_tokens": len(data) // 4}).encode())
                     return
                 reply = api._answer(request)
                 if isinstance(reply, Failure):
-                    error = {"type": reply.kind, "message": reply.message}
-                    content = {"type": "error", "error": error}
-                    self._send_json(reply.status, content, reply.headers)
+                    content = {"type": "error", "error": {"type": reply.kind, "message": reply.message}}
+                    self._send(reply.status, json.dumps(content).encode(), reply.headers)
                     return
                 blocks = reply if isinstance(reply, list) else reply.blocks
                 message = as_message(blocks, request.body["model"], len(request.text) // 4)
                 if isinstance(reply, Stopped):
                     message["stop_reason"] = reply.reason
-                share = 0.5 if isinstance(reply, Truncated) else 1.0
-                if request.body.get("stream"):
-                    self._send(200, "text/event-stream", as_events(message), share=share)
-                else:
-                    self._send(200, "application/json", json.dumps(message).encode(), share=share)
+                streams = request.body.get("stream")
+                body = as_events(message) if streams else json.dumps(message).encode()
+                kind = {"content-type": "text/event-stream"} if streams else {}
+                self._send(200, body, kind, share=0.5 if isinstance(reply, Truncated) else 1.0)
 
-            def _send_json(
-                self,
-                status: int,
-                content: Mapping[str, Any],
-                headers: Mapping[str, str] | None = None,
-            ) -> None:
-                self._send(status, "application/json", json.dumps(content).encode(), headers)
-
-            def _send(
-                self,
-                status: int,
-                kind: str,
-                content: bytes,
-                headers: Mapping[str, str] | None = None,
-                share: float = 1.0,
-            ) -> None:
+            def _send(self, status: int, content: bytes, headers: Mapping[str, str] = MappingProxyType({}), share: float = 1.0) -> None:
                 """Answer with `content`; if its `share` is less than 1, end the connection there."""
                 self.send_response(status)
-                for name, value in (headers or {}).items():
+                size = str(len(content))
+                for name, value in {"content-type": "application/json", "content-length": size, **headers}.items():
                     self.send_header(name, value)
-                self.send_header("content-type", kind)
-                self.send_header("content-length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content[: int(len(content) * share)])
                 self.close_connection = self.close_connection or share < 1

@@ -11,13 +11,9 @@ from memkit.index.snapshot import entries_of, order, prepare, write_manifest
 
 
 def write_snapshot(
-    directory: Path,
-    rows: Sequence[Row],
-    sources: Mapping[str, str],
-    dimensions: int,
-    root: str,
+    directory: Path, rows: Sequence[Row], sources: Mapping[str, str], dimensions: int, root: str,
     language: str = "english",
-) -> None:
+) -> None:  # fmt: skip
     """Write a snapshot of `rows` alone, and make it the current one."""
     ordered = sorted(rows, key=order)
     prepare(directory)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,9 +18,7 @@ LINES = st.text("- \tgrip:turnsfactby,check<!->\n(unverified)")
 
 
 @given(WORDS, st.sampled_from(sorted(LABELS)), TURNS, st.booleans())
-def test_a_bullet_of_a_summary_is_read_back(
-    words: str, kind: str, turns: list[str], is_verified: bool
-) -> None:
+def test_a_bullet_of_a_summary_is_read(words: str, kind: str, turns: list[str], is_verified: bool) -> None:
     written = Bullet(words, kind, tuple(turns), is_verified)
     found = read_bullet(written.line)
     assert found is not None
@@ -53,36 +50,20 @@ def test_any_text_is_read(text: str) -> None:
             assert bullet.text == bullet_words(line) == " ".join(bullet.text.split())
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_user_may_move_a_bullet() -> None:
+    for line in (
         "- Decided: 7443. <!-- grip:a1 turns:b2 -->",
         "  - Decided: 7443. <!-- grip:a1 turns:b2 -->",
         "- Decided:  7443. <!-- grip:a1 --> <!-- turns:b2 -->\t",
-    ],
-)
-def test_a_user_may_move_a_bullet(line: str) -> None:
-    found = read_bullet(line)
-    assert found is not None
-    assert (found.text, found.id, found.turns) == ("Decided: 7443.", "a1", ("b2",))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "- Decided: 7443.",
-        "- Decided: `grip:a1` is an ID.",
+    ):
+        found = read_bullet(line)
+        assert found is not None
+        assert (found.text, found.id, found.turns) == ("Decided: 7443.", "a1", ("b2",))
+    for line in (
+        "- Decided: 7443.", "- Decided: `grip:a1` is an ID.", "- 14:02 [Port](#port) <!-- overview:0a turns:b2 -->", "",
         "- Decided: 7443. (2026-11-20) <!-- fact:f1 grips:a1 turns:b2 -->",
-        "- 14:02 [Port](#port) <!-- overview:0a turns:b2 -->",
-        "",
-    ],
-)
-def test_other_lines_are_no_bullets(line: str) -> None:
-    assert read_bullet(line) is None
-
-
-@pytest.mark.parametrize("line", ["- Found: x. <!-- grip:a check:unverified -->", "- Found: x. (unverified) <!-- grip:a -->"])
-def test_either_mark_makes_a_bullet_doubtful(line: str) -> None:
-    found = read_bullet(line)
-    assert found is not None
-    assert not found.is_verified
+    ):  # fmt: skip
+        assert read_bullet(line) is None
+    for line in ("- Found: x. <!-- grip:a check:unverified -->", "- Found: x. (unverified) <!-- grip:a -->"):
+        found = read_bullet(line)
+        assert found is not None and not found.is_verified

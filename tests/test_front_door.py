@@ -81,6 +81,8 @@ def test_sessions_and_show(store: Memory) -> None:
 
 
 def test_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Memory) -> None:
+    empty = make_memory(tmp_path / "empty")
+    assert memkit.Memory(empty.project, home=empty.home).topics().topics == ()
     monkeypatch.setattr("memkit.embedding.find_embedder", lambda *_: (SubjectEmbedder(), ""))
     made = make_memory(tmp_path / "subjects", days(8), embedder=SubjectEmbedder())  # type: ignore[arg-type]
     monkeypatch.delenv("MEMKIT_EMBEDDING_PROVIDER")
@@ -94,11 +96,6 @@ def test_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Memory) 
     assert memory.rename_topic(topic.id, "") == topic.made_label
     with pytest.raises(NotFoundError, match="no topic 'zz'"):
         memory.rename_topic("zz", "x")
-
-
-def test_a_project_without_memory_has_no_topics(tmp_path: Path, store: Memory) -> None:
-    empty = make_memory(tmp_path / "empty")
-    assert memkit.Memory(empty.project, home=empty.home).topics().topics == ()
 
 
 def test_other_projects_stay_out(store: Memory, tmp_path: Path) -> None:

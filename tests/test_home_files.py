@@ -34,23 +34,17 @@ def test_a_home_in_use_has_no_other_files(run: Run, tmp_path: Path, monkeypatch:
     memory = make_memory(tmp_path, DAYS)
     home = Path(memory.home.root)
     spool.put(memory.home, {"event": "UserPromptSubmit", "session": "s", "project": memory.project.root})
+    backup = str(tmp_path / "b.tar.zst")
     for command in (
-        ("index",),
-        ("config", "set", "search.k", "3"),
-        ("work",),
-        ("search", "gateway"),
-        ("remember", "The gateway moves."),
-        ("remember", "--user", "I prefer tabs."),
-        ("projects", "rename", "shop"),
-        ("forget", "--query", "PolicyController", "-k", "1", "--yes"),
-        ("audit", "--fix"),
-        ("doctor", "--fix"),
-        ("backup", str(tmp_path / "b.tar.zst")),
-        ("restore", str(tmp_path / "b.tar.zst"), "--yes"),
-    ):
+        ("index",), ("config", "set", "search.k", "3"), ("work",), ("search", "gateway"), ("remember", "The gateway moves."),
+        ("remember", "--user", "I prefer tabs."), ("projects", "rename", "shop"),
+        ("forget", "--query", "PolicyController", "-k", "1", "--yes"), ("audit", "--fix"), ("doctor", "--fix"),
+        ("backup", backup), ("restore", backup, "--yes"),
+    ):  # fmt: skip
         run(memory, *command)
     assert len(list(home.rglob("*"))) > 20
     assert unknown_files(home) == []
+    assert [kind for kind in (*HOME_FILES, *PROJECT_FILES) if kind.is_derived and kind.in_backup] == []
 
 
 @pytest.mark.parametrize("home", sorted(path.name for path in FIXTURES.iterdir() if path.is_dir()))
@@ -86,8 +80,3 @@ def test_the_rows_of_the_table(tmp_path: Path) -> None:
     assert list(top_names())[-1] == "run"  # an uninstall needs the locks until its end
     assert kind_of(".memkit/memory/2026-11-20.md", PROJECT_FILES) is PROJECT_FILES[0]
     assert TEMPORARY == ".*.tmp"
-
-
-def test_derived_files_are_not_backed_up() -> None:
-    assert [kind for kind in (*HOME_FILES, *PROJECT_FILES) if kind.is_derived and kind.in_backup] == []
-

@@ -13,7 +13,7 @@ import pytest
 from memkit import processes
 from memkit.environment import environment_directory
 from memkit.paths import Home
-from memkit.projects.trust import in_session, of_user
+from memkit.projects.trust import of_user
 from tests.hook.conftest import Stage, stage  # noqa: F401
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -23,9 +23,7 @@ def test_every_hook_and_the_command_itself_start_isolated() -> None:
     manifest = json.loads((REPOSITORY / "hooks" / "hooks.json").read_text())["hooks"]
     entries = [e for groups in manifest.values() for group in groups for e in group["hooks"]]
     assert {(entry["command"], entry["args"][0]) for entry in entries} == {("python3", "-I")}
-    assert (REPOSITORY / "bin" / "memkit").read_text().splitlines()[1].split()[1:3] == [
-        '"python3"', '"-I"'
-    ]  # fmt: skip
+    assert (REPOSITORY / "bin" / "memkit").read_text().splitlines()[1].split()[1:3] == ['"python3"', '"-I"']
     assert "%memkit_python% -I" in (REPOSITORY / "bin" / "memkit.cmd").read_text()
 
 
@@ -67,21 +65,16 @@ def test_no_command_runs_modules_of_a_repository(stage: Stage) -> None:  # noqa:
     program.symlink_to(recorder)
     for session in ({}, {"CLAUDECODE": "1", "MEMKIT_PYTHON": str(program)}):
         done = subprocess.run(
-            [REPOSITORY / "bin" / "memkit", "--version"],
-            cwd=stage.project,
-            env={**stage.environment, **environment, **session},
-            capture_output=True,
-            check=True,
-        )
+            [REPOSITORY / "bin" / "memkit", "--version"], cwd=stage.project,
+            env={**stage.environment, **environment, **session}, capture_output=True, check=True,
+        )  # fmt: skip
         assert done.stdout.startswith(b"memkit ")
     stage.environment["MEMKIT_PYTHON"] = recorder
     stage.run("stop", stage.event("Stop", last_assistant_message="x"), environment=environment)
     assert not (stage.root / "ran").exists()
 
 
-def test_programs_are_not_looked_for_in_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_program_of_the_working_directory_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for directory in ("repository", "programs"):
         program = tmp_path / directory / "git"
         program.parent.mkdir()
@@ -100,15 +93,10 @@ def test_which_session_variables_count(tmp_path: Path) -> None:
     (project / ".git").mkdir()
     (tmp_path / "link").symlink_to(project)
     user = {
-        "PATH": str(outside),
-        "HOME": str(outside),
-        "MEMKIT_HOME": str(outside / "memory"),
-        "CLAUDE_CONFIG_DIR": str(outside),
-        "TMPDIR": str(outside),
-        "LANG": "C.UTF-8",
-        "LC_ALL": "C",
+        "PATH": str(outside), "HOME": str(outside), "MEMKIT_HOME": str(outside / "memory"),
+        "CLAUDE_CONFIG_DIR": str(outside), "TMPDIR": str(outside), "LANG": "C.UTF-8", "LC_ALL": "C",
         "MEMKIT_DISABLE": "1",
-    }
+    }  # fmt: skip
     marks = {"CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": str(project / "deep")}
     (project / "deep").mkdir()
     others = {
@@ -165,12 +153,6 @@ def test_paths_near_a_repository_do_not_count(tmp_path: Path, monkeypatch: pytes
             assert of_user({**marks, "MEMKIT_HOME": place, "PATH": place}) == {**marks, "PATH": ""}
 
 
-def test_claude_codes_variables_identify_a_session() -> None:
-    for name in ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"):
-        assert in_session({name: "1"})
-    assert not in_session({"CLAUDE_CONFIG_DIR": "/x", "PATH": "/bin"})
-
-
 def test_a_hook_ignores_settings_in_session_variables(stage: Stage) -> None:  # noqa: F811
     """`MEMKIT_PYTHON` would run a repository's program, `MEMKIT_HOME` lead the memory into it."""
     ran = stage.root / "ran"
@@ -179,20 +161,15 @@ def test_a_hook_ignores_settings_in_session_variables(stage: Stage) -> None:  # 
     program.chmod(0o755)
     own = stage.root / "user"
     environment = {
-        "CLAUDECODE": "1",
-        "CLAUDE_PROJECT_DIR": str(stage.project),
-        "MEMKIT_PYTHON": str(program),
-        "MEMKIT_HOME": "./memory",
-        "HOME": str(own),
-    }
+        "CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": str(stage.project), "MEMKIT_PYTHON": str(program),
+        "MEMKIT_HOME": "./memory", "HOME": str(own),
+    }  # fmt: skip
     own.mkdir()
     # A process that captures keeps the hook from starting a worker, which would make an environment.
     from memkit.locks import capture_lock
 
     with capture_lock(Home(str(own / ".memkit")), 0):
-        answer = stage.run(
-            "stop", stage.event("Stop", last_assistant_message="x"), environment=environment
-        )
+        answer = stage.run("stop", stage.event("Stop", last_assistant_message="x"), environment=environment)
     assert answer.json == {}
     assert [*(own / ".memkit" / "spool" / "new").iterdir()]
     assert not (stage.project / "memory").exists()

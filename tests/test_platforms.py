@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -62,9 +61,12 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], dict[str, obje
     return found
 
 
-def test_a_worker_has_neither_window_nor_console_of_the_session(windows, ran, tmp_path):
+def test_a_worker_has_neither_window_nor_console_of_the_session(ran, tmp_path, monkeypatch):
     launch.start(Home(str(tmp_path)), "work")
-    [(command, options)] = ran
+    assert ran[0][1]["start_new_session"] is True and "creationflags" not in ran[0][1]
+    monkeypatch.setattr(sys, "platform", "win32")
+    launch.start(Home(str(tmp_path)), "work")
+    command, options = ran[1]
     assert command[-1] == "work"
     assert options["creationflags"] == NO_WINDOW | NEW_GROUP
     assert "start_new_session" not in options
@@ -72,27 +74,16 @@ def test_a_worker_has_neither_window_nor_console_of_the_session(windows, ran, tm
     assert not int(str(options["creationflags"])) & DETACHED
 
 
-def test_elsewhere_a_worker_leads_its_own_session(ran, tmp_path):
-    launch.start(Home(str(tmp_path)), "work")
-    [(_, options)] = ran
-    assert options["start_new_session"] is True and "creationflags" not in options
-
-
 def test_a_group_is_killed_with_its_children_without_killpg(windows, ran, monkeypatch):
     monkeypatch.delattr(os, "killpg")
+    processes.kill_group(Child(status=0))  # type: ignore[arg-type]
+    assert not ran  # the number of a process that has ended is not used
     child = Child()
     processes.kill_group(child)  # type: ignore[arg-type]
     taskkill = "C:\\Windows\\System32\\taskkill.exe"
     assert ran[0][0] == [taskkill, "/F", "/T", "/PID", "4711"]
     assert child.was_killed
 
-
-def test_the_number_of_a_process_that_has_ended_is_not_used(windows, ran):
-    processes.kill_group(Child(status=0))  # type: ignore[arg-type]
-    assert not ran
-
-
-def test_without_taskkill_the_child_itself_is_killed(windows, monkeypatch):
     def missing(*_: object, **__: object) -> None:
         raise FileNotFoundError
 
@@ -194,42 +185,30 @@ def test_a_file_that_cannot_be_replaced_is_reported(monkeypatch, tmp_path, may_b
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
 
 
-@pytest.mark.parametrize("session", ["CON", "nul", "com1", "a:b", "a.", "a b", "../a", "a\\b", "?"])
-def test_no_foreign_name_is_invalid_on_windows(tmp_path, session):
-    name = Archive(Home(str(tmp_path))).path(session).name
-    assert paths.is_plain_name(name.partition(".")[0].lstrip("_"))
-    assert session.lower() not in name.lower()
-
-
-@pytest.mark.parametrize("session", ["console", "com", "0f8fad5b-d9cb-469f-a165-70867728950e"])
-def test_other_names_stay(tmp_path, session):
-    assert Archive(Home(str(tmp_path))).path(session).name.startswith(session)
+def test_no_foreign_name_is_invalid_on_windows(tmp_path):
+    archive = Archive(Home(str(tmp_path)))
+    for session in ("CON", "nul", "com1", "a:b", "a.", "a b", "../a", "a\\b", "?"):
+        name = archive.path(session).name
+        assert paths.is_plain_name(name.partition(".")[0].lstrip("_"))
+        assert session.lower() not in name.lower()
+    for session in ("console", "com", "0f8fad5b-d9cb-469f-a165-70867728950e"):
+        assert archive.path(session).name.startswith(session)
 
 
 def test_the_launcher_of_windows_finds_a_python(windows, ran, monkeypatch):
     known = {"python": "C:\\python.exe", "py": "C:\\Windows\\py.exe"}
     monkeypatch.setattr(install, "find_program", lambda name: known.get(name))
-    assert list(install._candidates()) == [
-        sys.executable,
-        "C:\\python.exe",
-        "C:\\Python312\\python.exe",
-    ]
+    assert list(install._candidates()) == [sys.executable, "C:\\python.exe", "C:\\Python312\\python.exe"]
     [(command, options)] = ran
     assert command[:2] == ["C:\\Windows\\py.exe", "-3"]
     assert options["creationflags"] == NO_WINDOW
 
 
-def subject(path: Path) -> Subject:
-    return Subject(Home(str(path)), Project(str(path)), 0.0, Settings())
-
-
 def test_the_doctor_says_where_windows_has_a_python3(windows, monkeypatch, tmp_path):
     monkeypatch.setattr(installation, "find_program", lambda name: None)
-    [finding] = installation.check_hook_python(subject(tmp_path))
+    subject = Subject(Home(str(tmp_path)), Project(str(tmp_path)), 0.0, Settings())
+    [finding] = installation.check_hook_python(subject)
     assert finding.code == "python-missing" and "Microsoft Store" in finding.fix
-
-
-def test_temporary_files_of_windows_are_nobodys_project(monkeypatch, tmp_path):
-    monkeypatch.setenv("TEMP", str(tmp_path))
+    monkeypatch.setenv("TEMP", str(tmp_path))  # temporary files are nobody's project
     home = Home(str(tmp_path / "home"))
     assert Project.remembering(str(tmp_path), home).root.startswith(home.projects)

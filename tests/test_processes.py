@@ -33,16 +33,13 @@ def is_gone(pid_file: Path) -> bool:
 
 
 def test_output_and_status(tmp_path: Path) -> None:
-    code = (
-        "import sys, os; print(sys.stdin.read(), os.environ['MARK'], os.getcwd()); sys.exit('no')"
-    )
+    code = "import sys, os; print(sys.stdin.read(), os.environ['MARK'], os.getcwd()); sys.exit('no')"
     ended = run(code, tmp_path, stdin="Which port?\udc80")
     assert (ended.returncode, ended.stderr) == (1, "no\n")
     assert ended.stdout == f"Which port?? seen {tmp_path}\n"
-
-
-def test_long_input_that_is_not_read(tmp_path: Path) -> None:
-    assert run("print('done')", tmp_path, stdin="x" * 1_000_000).stdout == "done\n"
+    assert run("print('done')", tmp_path, stdin="x" * 1_000_000).stdout == "done\n"  # input that is not read
+    with pytest.raises(OSError):
+        run_to_end([str(tmp_path / "none")], {}, str(tmp_path), 1.0)
 
 
 def test_a_slow_program_is_killed(tmp_path: Path) -> None:
@@ -91,10 +88,6 @@ def has_begun(directory: Path) -> bool:
     return all(file.exists() and file.read_text().endswith(" ") for file in files)
 
 
-def is_all_gone(directory: Path) -> bool:
-    return is_gone(directory / "parent") and is_gone(directory / "child")
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without a signal")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", 1)])
 def test_a_signal_ends_the_program_and_its_children(tmp_path: Path, number: int) -> None:
@@ -109,7 +102,7 @@ def test_a_signal_ends_the_program_and_its_children(tmp_path: Path, number: int)
     wait_until(lambda: has_begun(tmp_path))
     asking.send_signal(number)
     assert asking.wait(60) in (128 + number, -number)
-    wait_until(lambda: is_all_gone(tmp_path))  # the system may need a moment
+    wait_until(lambda: is_gone(tmp_path / "parent") and is_gone(tmp_path / "child"))  # the system may need a moment
 
 
 def test_a_process_that_exits_takes_the_programs_of_its_threads_along(tmp_path: Path) -> None:
@@ -118,15 +111,10 @@ def test_a_process_that_exits_takes_the_programs_of_its_threads_along(tmp_path: 
     wait_until(lambda: has_begun(tmp_path))
     kill_running()
     thread.join()
-    wait_until(lambda: is_all_gone(tmp_path))  # the system may need a moment
+    wait_until(lambda: is_gone(tmp_path / "parent") and is_gone(tmp_path / "child"))  # the system may need a moment
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_too_much_output(tmp_path: Path, stream: str) -> None:
     with pytest.raises(TooMuchOutputError):
         run(f"import sys\nwhile True: sys.{stream}.write('x' * 65536)", tmp_path)
-
-
-def test_no_such_program(tmp_path: Path) -> None:
-    with pytest.raises(OSError):
-        run_to_end([str(tmp_path / "none")], {}, str(tmp_path), 1.0)

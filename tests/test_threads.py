@@ -7,10 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.ci import sized
 from tests.memory import DAYS, make_memory
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-RUNS = 3
+RUNS = sized(1, 2, 5)
 
 AT_ONCE = """
 import importlib, sys, threading
@@ -73,7 +74,7 @@ sys.exit("; ".join(failures) or None)
 def run(code: str, *arguments: str, **variables: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], env={**os.environ, **variables}, cwd=REPOSITORY,
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 

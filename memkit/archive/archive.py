@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.agents.claude_code.transcript import TranscriptEntry
 from memkit.archive.file import ArchiveFile
 from memkit.archive.turn import ArchivedTurn, make_archived_turn
+from memkit.conversation.entry import Hide
 from memkit.conversation.turn import Turn
 from memkit.errors import AmbiguousIdError, ArchiveError, ArchiveVersionError
 from memkit.paths import Home, is_plain_name
@@ -47,11 +47,11 @@ class Archive:
         turns: Iterable[tuple[Turn, str]],
         transcript: Path,
         redact: Callable[[str], str],
-        hide: Callable[[TranscriptEntry], TranscriptEntry] | None = None,
+        hide: Hide | None = None,
     ) -> int:
         """Archive turns read from `transcript`, each with the root of its project. All text is redacted.
 
-        `hide` is as for `Transcript`. Return how many turns were new or changed. Durable on return. A
+        `hide` is as for `SessionFile`. Return how many turns were new or changed. Durable on return. A
         session file of a newer memkit is logged and skipped. Raise `ArchiveError`, `TranscriptError`.
         """
         sessions: dict[str, list[tuple[Turn, str]]] = {}

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from memkit.agents.claude_code.exchange import messages_of
-from memkit.agents.claude_code.transcript import TranscriptEntry
+from memkit.agents.exchange import messages_of
+from memkit.conversation.entry import Hide
 from memkit.conversation.turn import INTERRUPTED, Message, Turn
 from memkit.conversation.values import redacted_again
 
@@ -66,11 +66,11 @@ def make_archived_turn(
     root: str,
     transcript: Path,
     redact: Callable[[str], str],
-    hide: Callable[[TranscriptEntry], TranscriptEntry] | None = None,
+    hide: Hide | None = None,
 ) -> ArchivedTurn:
     """Return `turn`, read from `transcript`, for the archive of the project at `root`.
 
-    `hide` is as for `Transcript`. Raise `TranscriptError`.
+    `hide` is as for `SessionFile`. Raise `TranscriptError`.
     """
     apply = bounded(redact)
     return ArchivedTurn(

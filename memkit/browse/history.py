@@ -10,6 +10,7 @@ from html import unescape
 from itertools import dropwhile, islice
 from typing import TYPE_CHECKING, TypedDict
 
+from memkit.agents.known import is_by
 from memkit.errors import JournalError, MemkitError
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.journal import Journal
@@ -31,7 +32,7 @@ class SessionFilters:
 
     `since` is an ISO day, the earliest last day. With `until`, the latest day, a session has only its days in
     that period. `branch` and `file` are those of any turn; `file` is a path relative to the project, or its
-    last parts. `session` is an id or its first characters.
+    last parts. `session` is an id or its first characters, `agent` the name of an agent.
     """
 
     since: str = ""
@@ -39,6 +40,11 @@ class SessionFilters:
     file: str = ""
     until: str = ""
     session: str = ""
+    agent: str = ""
+
+    def includes(self, session: str) -> bool:
+        """Return whether a session with this id may be wanted."""
+        return session.startswith(self.session) and is_by(session, self.agent)
 
 
 def past_sessions(
@@ -74,7 +80,7 @@ class _History:
             known = (
                 self.joined(name, days)
                 for name, days in days_of.items()
-                if name.startswith(self._filters.session)
+                if self._filters.includes(name)
             )
             yield from sorted((one for one in known if one), key=activity, reverse=True)
 
@@ -175,7 +181,7 @@ def open_questions(
             session = heading.pairs["session"]
             ended.add(session)
             is_later = filters.until and day[:10] > filters.until
-            if is_later or not session.startswith(filters.session):
+            if is_later or not filters.includes(session):
                 continue
             if not _is_wanted(content, heading.pairs.get("branch", ""), turns, filters):
                 continue

@@ -1,4 +1,4 @@
-"""Find a session by what was said in it, and where Claude Code can resume it.
+"""Find a session by what was said in it, and where its agent can resume it.
 
 Claude Code finds a session by its title, or by its id in the directory in which it began.
 """
@@ -15,8 +15,8 @@ from shlex import quote
 from typing import Any
 
 from memkit import anchors
-from memkit.agents.claude_code.files import FIRST_ENTRIES
-from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.known import agent_of, open_transcript
+from memkit.agents.sources import FIRST_ENTRIES
 from memkit.browse.names import find_entry
 from memkit.browse.transcript import locate
 from memkit.errors import MemkitError, NotFoundError
@@ -30,10 +30,7 @@ from memkit.search.results import Answer
 MOST_RESULTS = 20
 """The number of results to look for sessions in."""
 
-_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""The id of a session of Claude Code. It becomes an argument, so nothing else is accepted."""
-
-_NAME = re.compile(r"[0-9a-f][0-9a-f-]{3,}")
+_NAME = re.compile(r"(?:[0-9a-f][0-9a-f-]{3,}|[a-z]{3}_[0-9A-Za-z]+)(?:@[a-z-]+)?")
 _TIME = re.compile(r"\A\d\d:\d\d ")
 
 
@@ -49,7 +46,7 @@ class FoundSession:
 
 @dataclass(frozen=True, slots=True)
 class Resumable:
-    """A session that Claude Code can resume: its full id, and the directory in which it began."""
+    """A session that its agent can resume: its full id, and the directory in which it began."""
 
     id: str
     directory: str
@@ -62,7 +59,7 @@ class Resumable:
     @property
     def arguments(self) -> tuple[str, ...]:
         """The program and its arguments, to run in `directory`."""
-        return "claude", "--resume", self.id
+        return agent_of(self.id).resume_command(self.id)
 
 
 def named_session(journal: Journal, words: Sequence[str]) -> FoundSession | None:
@@ -101,18 +98,20 @@ def resumable(
     `chunks` and `other_projects` are as for `memkit.browse.transcript.locate`.
     """
     shown = f"session {session.id[:8]} cannot be resumed"
-    gone = f"{shown}: Claude Code no longer has its transcript; `memkit show {quote(session.id)}` shows it"
+    agent = agent_of(session.id)
+    how = f"`memkit show {quote(session.id)}` shows it"
+    gone = f"{shown}: {agent.title} no longer has its transcript; {how}"
     if "/" in session.id or os.sep in session.id or session.id.endswith(".jsonl"):
-        raise NotFoundError(f"{shown}: that is not a Claude Code session ID")
+        raise NotFoundError(f"{shown}: that is not a {agent.title} session ID")
     project = Project(session.root, home)
     try:
         original = locate(home, project, session.id, None, chunks, other_projects=other_projects)
     except NotFoundError as error:
         raise NotFoundError(gone) from error
-    if original.archive is not None:
+    if original.archive is not None or agent_of(original.session) is not agent:
         raise NotFoundError(gone)
-    if not _ID.fullmatch(original.session):
-        raise NotFoundError(f"{shown}: {original.session!r} is not a Claude Code session ID")
+    if not agent_of(original.session).resume_command(original.session):
+        raise NotFoundError(f"{shown}: {original.session!r} is not a {agent.title} session ID")
     directory = _directory(original.path)
     if not directory:
         raise MemkitError(f"{shown}: {original.path} does not name its directory")
@@ -136,6 +135,7 @@ def as_dict(session: FoundSession, way: Resumable | None, problem: str) -> dict[
 
 def _directory(transcript: Path) -> str:
     """Return where a session began, by its folder's name: its first entries can be from elsewhere."""
-    found = [entry.cwd for entry in islice(Transcript(transcript), FIRST_ENTRIES) if os.path.isabs(entry.cwd)]
+    first = islice(open_transcript(transcript), FIRST_ENTRIES)
+    found = [entry.cwd for entry in first if os.path.isabs(entry.cwd)]
     named = (one for one in found if re.sub(r"[^A-Za-z0-9]", "-", one) == transcript.parent.name)
     return next(named, found[0] if found else "")

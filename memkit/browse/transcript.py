@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TypedDict
 
 from memkit import anchors
-from memkit.agents.claude_code.exchange import message_of
 from memkit.agents.claude_code.files import transcripts_directory
-from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.exchange import message_of
+from memkit.agents.known import is_there, open_transcript, session_at, status_of
+from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.browse.names import find_entry
@@ -75,7 +75,7 @@ class Original:
         if self.archive is not None:
             yield from self.archive.turns(self.session)
             return
-        for turn in read_turns(Transcript(self.path)):
+        for turn in read_turns(open_transcript(self.path)):
             if not _is_gone(turn, self.forgotten):
                 yield turn
 
@@ -152,12 +152,13 @@ def find_transcript(home: Home, session: str) -> Path | None:
         for state in Sessions(home)
         if state.transcript and anchors.safe(state.id).startswith(session)
     }
-    found = {path for path in seen if path.is_file()}
+    found = {path for path in seen if is_there(path)}
     if not found and "/" not in session and transcripts_directory().is_dir():
         found = set(transcripts_directory().glob(f"*/{glob.escape(session)}*.jsonl"))
-    found = {path for path in found if path.stem == session} or found
-    if len({path.stem for path in found}) > 1:
-        shown = ", ".join(sorted(path.stem for path in found)[:5])
+    names = {path: session_at(path) for path in found}
+    found = {path for path in found if names[path] == session} or found
+    if len({names[path] for path in found}) > 1:
+        shown = ", ".join(sorted(names.values())[:5])
         raise AmbiguousIdError(f"{session!r} matches several sessions: {shown}")
     return min(found) if found else None
 
@@ -168,16 +169,16 @@ def find_original(home: Home, session: str) -> Original | None:
     Raise `AmbiguousIdError`, `DamagedFileError`.
     """
     path = find_transcript(home, session)
-    if path is not None:
-        return original_at(home, path)
     archive = Archive(home)
+    if path is not None and (session_at(path) == session or not archive.path(session).is_file()):
+        return original_at(home, path)
     found = archive.find(session)
     return Original(found, archive.path(found), archive) if found is not None else None
 
 
 def original_at(home: Home, path: Path) -> Original:
     """Return the session whose transcript is the file at `path`. Raise `DamagedFileError`."""
-    return Original(path.stem, path, forgotten=Tombstones(home).forgotten())
+    return Original(session_at(path), path, forgotten=Tombstones(home).forgotten())
 
 
 def locate(
@@ -202,7 +203,7 @@ def locate(
         session = _session_of(turn, project, chunks)
     if session is None:
         original = _latest(home, project, chunks)
-    elif is_path and Path(session).is_file():
+    elif is_path and is_there(Path(session)):
         original = original_at(home, Path(session))
     else:
         name = Path(session).stem if is_path else session
@@ -211,8 +212,8 @@ def locate(
             raise NotFoundError(
                 f"no such transcript: {session}"
                 if is_path
-                else f"no transcript of session {session!r} on this machine (Claude Code deletes them after "
-                "cleanupPeriodDays, by default 30), and none in memkit's archive"
+                else f"no transcript of session {session!r} on this machine (agents delete old ones; "
+                "Claude Code after cleanupPeriodDays, by default 30), and none in memkit's archive"
             )
         original = found
     if not other_projects and not _belongs_to(home, project, original.session, chunks):
@@ -234,10 +235,10 @@ def _latest(home: Home, project: Project, chunks: Callable[[], Sequence[Chunk]])
     own = [
         Path(state.transcript)
         for state in Sessions(home)
-        if state.project == project.root and Path(state.transcript).is_file()
+        if state.project == project.root and is_there(Path(state.transcript))
     ]
     if own:
-        return original_at(home, max(own, key=lambda path: path.stat().st_mtime))
+        return original_at(home, max(own, key=lambda path: status_of(path).modified))
     # Only the memory knows the project of an imported session, or of one whose transcript is gone.
     for session in dict.fromkeys(chunk.session for chunk in reversed(chunks())):
         if found := find_original(home, session):
@@ -308,13 +309,13 @@ def read_messages(
 
     Leave out turns that are `forgotten`, and turns with an open `<private>`. Raise `TranscriptError`.
     """
-    turns = iter(read_turns(Transcript(path)))
+    turns = iter(read_turns(open_transcript(path)))
     current: Turn | None = None
     upcoming = next(turns, None)
     is_gone = False
     names: dict[str, tuple[str, str]] = {}
     seen: set[str] = set()
-    for entry in Transcript(path):
+    for entry in open_transcript(path):
         if entry.uuid in seen or entry.is_progress:
             continue
         if entry.uuid:

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from memkit import anchors
-from memkit.agents.claude_code.omitted import EXCLUDED, Hidden
-from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.known import is_there, open_transcript, session_at, status_of
+from memkit.agents.omitted import EXCLUDED, Hidden
+from memkit.agents.session_file import SessionFile
+from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
 from memkit.capture.sessions import LiveSessions, Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
@@ -207,8 +208,8 @@ class Capture:
 
         If another project owns the session, the checkpoint stays: that project still has to read on.
         """
-        session = self.sessions.load(path.stem)
-        if session.transcript not in ("", str(path)):
+        session = self.sessions.load(session_at(path))
+        if session.transcript not in ("", str(path)) and is_there(Path(session.transcript)):
             # The session's own transcript is elsewhere, so only anchors prevent duplicate turns.
             return self._read(Session("", str(path)), project, is_wanted, progress)
         session.transcript = str(path)
@@ -245,7 +246,7 @@ class Capture:
     ) -> CaptureOutcome:
         """Unless `moves`, read from the start and keep the checkpoint. `is_live` turns wait for a summary."""
         path = Path(session.transcript)
-        transcript = self._transcript(session) if moves else Transcript(path, 0, self._hidden)
+        transcript = self._transcript(session) if moves else open_transcript(path, 0, self._hidden)
         outcome = CaptureOutcome()
         for batch in _batches(read_turns(transcript)):
             outcome.add(self._write(session, project, batch, is_wanted, is_live=is_live, moves=moves))
@@ -347,7 +348,7 @@ class Capture:
             return []
         off = project.off_periods()
         hide = Hidden(self.settings.capture.exclude)
-        for earlier in read_turns(Transcript(Path(session.transcript), 0, hide)):
+        for earlier in read_turns(open_transcript(Path(session.transcript), 0, hide)):
             if self._is_left_out_in_part(earlier, project, off):
                 logger.info("session %s: skipped a summary of turns that are left out", session.id)
                 return []
@@ -409,17 +410,17 @@ class Capture:
             except NewerFileError as error:  # only the summary is lost; the turns are written
                 logger.warning("%s", error)
 
-    def _transcript(self, session: Session) -> Transcript:
+    def _transcript(self, session: Session) -> SessionFile:
         path = Path(session.transcript)
-        if session.offset and path.is_file() and not self._is_at_checkpoint(path, session):
+        if session.offset and is_there(path) and not self._is_at_checkpoint(path, session):
             session.read_again()
-        return Transcript(path, session.offset, self._hidden)
+        return open_transcript(path, session.offset, self._hidden)
 
     def _is_at_checkpoint(self, path: Path, session: Session) -> bool:
-        size = path.stat().st_size
+        size = status_of(path).size
         if size <= session.offset or not session.recent:
             return size >= session.offset
-        first = next(iter(Transcript(path, session.offset)), None)
+        first = next(iter(open_transcript(path, session.offset)), None)
         if first is None or first.start != session.offset:
             return False
         if not (first.prompt_id or first.uuid):

@@ -17,16 +17,10 @@ from datetime import date
 from pathlib import Path
 
 from memkit import anchors
-from memkit.agents.claude_code.files import (
-    SESSION_PREFIX,
-    Source,
-    TypedPrompt,
-    is_likely_project,
-    project_of,
-    read_history,
-)
-from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.claude_code.files import SESSION_PREFIX, TypedPrompt, read_history
+from memkit.agents.known import open_transcript
+from memkit.agents.sources import Source, is_likely_project, project_of
+from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture, CaptureOutcome
 from memkit.capture.sessions import Sessions
@@ -218,7 +212,7 @@ def preview_import(selection: ImportSelection, progress: BytesRead) -> ImportPre
     read = 0
     for source in selection.wanted:
         project = selection.project(source)
-        transcript = Transcript(source.path)
+        transcript = open_transcript(source.path)
         turns = 0
         try:
             for turn in read_turns(transcript) if not project.is_off else ():

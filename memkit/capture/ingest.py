@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
 from memkit import anchors
-from memkit.agents.claude_code.omitted import asks_memory
+from memkit.agents.known import REPORTED
+from memkit.agents.omitted import asks_memory
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, bounded
 from memkit.capture.capture import Capture
@@ -23,9 +24,6 @@ from memkit.paths import Home
 from memkit.privacy.redact import leaves_open, without_private
 from memkit.projects.project import Project
 from memkit.settings.load import Settings
-
-PREFIX = "agent-"
-"""Prefix of these sessions' ids, so that none is the id of a Claude Code session."""
 
 ROLES = ("user", "assistant", "tool")
 
@@ -71,7 +69,7 @@ def ingest(home: Home, project: Project, settings: Settings, event: Event) -> In
     time = (event.time or datetime.now(timezone.utc)).astimezone(timezone.utc)
     capture = Capture(home, settings)
     _check(event, capture, time)
-    session = capture.sessions.load(f"{PREFIX}{event.session}")
+    session = capture.sessions.load(f"{REPORTED}{event.session}")
     if session.project and Project.at_root(session.project, home).root != project.root:
         raise MemkitError(f"the session {event.session} is one of another project; give it another name")
     # The text may be new to Claude Code's provider, so only a provider that the user chose may summarize it.

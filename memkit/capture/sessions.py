@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memkit.agents.known import status_of
 from memkit.errors import NewerFileError
 from memkit.files import make_private_directory, write_durably
 from memkit.journal.day_writes import Growing
@@ -124,7 +125,7 @@ class Session:
     def has_unread_transcript(self) -> bool:
         """Whether the transcript has grown since it was last read, as it does if Claude Code crashes."""
         try:
-            return os.path.getsize(self.transcript) > self.size
+            return status_of(Path(self.transcript)).size > self.size
         except OSError:
             return False
 

@@ -221,6 +221,21 @@ def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
     return decorate
 
 
+class AgentName(click.ParamType[str]):
+    """The name of an agent whose sessions memkit reads, or ""."""
+
+    name = "name"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name. Fail for another one."""
+        from memkit.agents.known import AGENTS
+
+        names = [one.name for one in AGENTS]
+        if value and value not in names:
+            self.fail(f"{value!r} is not an agent; use {', '.join(names)}", param, ctx)
+        return value
+
+
 def day_named(text: str | None) -> date | None:
     """Return the day that an option names, or None if it was not given. Raise `MemkitError`."""
     if not text:

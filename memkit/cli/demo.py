@@ -15,6 +15,7 @@ from textwrap import fill, indent, wrap
 from typing import Any
 
 from memkit.cli.context import Context, command
+from memkit.cli.importing import found_sessions, new_sessions, select
 from memkit.cli.output import echo, short_path
 from memkit.cli.screen import width
 from memkit.errors import MemkitError
@@ -31,7 +32,8 @@ BUNDLED_ROOT = "/home/you/shop"
 def demo_command(context: Context) -> None:
     """Try memkit: remember a bundled session, search it, and open the result.
 
-    Everything happens in a temporary directory, which is deleted at the end.
+    Everything happens in a temporary directory, which is deleted at the end. Then memkit counts the sessions
+    that you could import.
 
     \b
       memkit demo
@@ -40,6 +42,11 @@ def demo_command(context: Context) -> None:
         result = _run(context, directory)
     if context.as_json:
         context.print_json(result)
+        return
+    if found := found_sessions(new_sessions(context, select(context, everything=True))):
+        echo("\nYour own sessions", bold=True)
+        for line in (*found, "`memkit import --all` keeps them and makes them searchable."):
+            echo(indent(fill(line, width() - 3), "   "))
 
 
 @contextmanager
@@ -63,7 +70,7 @@ def _temporary_directory(real: Home) -> Iterator[Path]:
 def _run(context: Context, directory: Path) -> dict[str, Any]:
     from msgspec.structs import replace
 
-    from memkit.agents.claude_code.files import find_sources
+    from memkit.agents.sources import find_sources
     from memkit.capture.importer import Importer, ImportSelection
     from memkit.memory import Memory
     from memkit.settings import ServiceSettings, load

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
@@ -21,6 +23,7 @@ from memkit.projects.project import Project
 from memkit.text import plural
 
 if TYPE_CHECKING:
+    from memkit.agents.sources import Source
     from memkit.capture.capture import CaptureOutcome
     from memkit.capture.importer import Importer, ImportPreview, ImportReport, ImportSelection
     from memkit.llm.calls import Plan
@@ -40,11 +43,11 @@ def import_command(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Import existing Claude Code sessions.
+    """Import existing sessions of Claude Code and of other coding agents.
 
-    Without FILE or DIR, import the sessions of this project that Claude Code still has, and the prompts of
-    sessions that it has deleted. Each session goes to its own project. With FILE or DIR, --project imports
-    all sessions into one project; without it, memkit shows the other projects and asks first.
+    Without FILE or DIR, import the sessions of this project that these agents still have, and the prompts of
+    sessions that Claude Code has deleted. Each session goes to its own project. With FILE or DIR, --project
+    imports all sessions into one project; without it, memkit shows the other projects and asks first.
     Importing twice changes nothing. An interrupted import continues where it stopped.
 
     \b
@@ -59,8 +62,11 @@ def import_command(
         raise click.UsageError("--all cannot be combined with FILE or --project")
     context.stay_in_project(leaves=everything or bool(paths))
     selection = select(context, paths, everything=everything, since=day_named(since))
+    if everything:
+        for line in found_sessions(selection.sources):
+            context.say(line)
     if paths and not selection.sources:
-        raise NotFoundError(f"there are no transcripts (.jsonl) in {', '.join(paths)}")
+        raise NotFoundError(f"there are no sessions in {', '.join(paths)}")
     if dry_run:
         from memkit.capture.importer import preview_import
 
@@ -73,6 +79,37 @@ def import_command(
     report, roots = run_import(context, selection)
     _print_report(context, report, roots, by_file=bool(paths))
     context.check(report.problems, f"{plural(len(report.problems), 'step')} failed")
+
+
+def new_sessions(context: Context, selection: ImportSelection) -> list[Source]:
+    """Return the sessions that memkit does not know. Those of sub-agents have no turns, and so no time."""
+    from memkit.agents.known import session_at
+    from memkit.capture.sessions import Sessions
+
+    known = Sessions(context.home)
+    return [one for one in selection.sources if one.time and not known.knows(session_at(one.path))]
+
+
+def found_sessions(sources: Iterable[Source]) -> list[str]:
+    """Return a line for each agent: how many sessions it has, and for Claude Code when the oldest goes."""
+    from memkit.agents.claude_code.installation import kept_days
+    from memkit.agents.known import AGENTS, CLAUDE_CODE, agent_at
+
+    by_agent: dict[str, list[Source]] = {}
+    for source in sources:
+        if source.time:  # else it has no turns, or cannot be read
+            by_agent.setdefault(agent_at(source.path).title, []).append(source)
+    lines = []
+    for title in (agent.title for agent in AGENTS if agent.title in by_agent):
+        found = by_agent[title]
+        begun = date.fromtimestamp(min(one.time for one in found))
+        line = f"{title}: {plural(len(found), 'session')}, the oldest from {begun}"
+        if title == CLAUDE_CODE.title:
+            age = (time.time() - min(one.modified for one in found) / 1e9) / 86400
+            left = max(0, math.ceil(kept_days() - age))
+            line += f"; Claude Code deletes the next one in {plural(left, 'day')}"
+        lines.append(line)
+    return lines
 
 
 def _asked_for_others(context: Context, selection: ImportSelection, yes: bool) -> ImportSelection:
@@ -112,22 +149,23 @@ def select(
     everything: bool = False,
     since: date | None = None,
 ) -> ImportSelection:
-    """Select what to import: `paths`, else Claude Code's sessions of the project, or of `everything`."""
-    from memkit.agents.claude_code import files
+    """Select what to import: `paths`, else the agents' sessions of the project, or of `everything`."""
+    from memkit.agents.claude_code.files import history_file
+    from memkit.agents.known import AGENTS
+    from memkit.agents.sources import find_sources, project_of, sources_of
     from memkit.capture.importer import ImportSelection
 
     home, project = context.home, context.project
     if paths:
         into = project if context.names_project else None
-        sources = files.find_sources(map(Path, paths))
+        sources = find_sources(map(Path, paths))
         return ImportSelection(home, sources, project, into=into, since=since, is_named=True)
-    transcripts = files.transcripts_directory()
-    sources = files.find_sources([transcripts] if transcripts.is_dir() else [])
+    sources = sources_of(path for agent in AGENTS for path in agent.transcripts())
     if not everything:
-        sources = [source for source in sources if files.project_of(source.cwd, home) == project]
+        sources = [source for source in sources if project_of(source.cwd, home) == project]
     only = None if everything else project
     return ImportSelection(
-        home, sources, project, since=since, history=files.history_file(), only=only
+        home, sources, project, since=since, history=history_file(), only=only
     )
 
 

@@ -37,6 +37,16 @@ NAME_COLUMNS = 16
 # Safe text
 
 
+def other_agent(session: str) -> str:
+    """Return the title of the agent of a session by its ID; "" for Claude Code's."""
+    if "@" not in session:  # the agents take long to import
+        return ""
+    from memkit.agents.known import CLAUDE_CODE, agent_of
+
+    agent = agent_of(session)
+    return "" if agent is CLAUDE_CODE else agent.title
+
+
 def plain(text: str) -> str:
     """Return `text` without colors, control characters, and bidi controls; newlines and tabs stay."""
     return _UNSAFE.sub("\ufffd", click.unstyle(text.replace("\r\n", "\n")))

@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from memkit.cli.context import Context, command, day_named, path_named
-from memkit.cli.output import echo, plain, styled
+from memkit.cli.context import AgentName, Context, command, day_named, path_named
+from memkit.cli.output import echo, other_agent, plain, styled
 from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, link, pad, width
 from memkit.errors import MemkitError
 from memkit.hook.notices import untrusted_team
@@ -68,7 +68,7 @@ def _show_heading(hits: list[tuple[Result, Excerpt]], root: str, columns: int) -
         return
     is_repeated = any(one.title == excerpt.session for _, one in hits)
     words = project + ("" if is_repeated else excerpt.session)
-    session = f"session {plain(chunk.session)[:ID_CHARACTERS]}"
+    session = f"{other_agent(chunk.session)} session {plain(chunk.session)[:ID_CHARACTERS]}".lstrip()
     day = plain(chunk.date)
     title = pad(plain(words), columns - len(day) - len(session) - 4)
     click.echo(f"{styled(f'{day}  {title}', bold=True)}  {styled(session, dim=True)}")
@@ -198,6 +198,7 @@ class _Kind(click.Choice[str]):
     "--session", default="", metavar="ID", help="Only this session; the start of its ID is enough."
 )
 @click.option("--branch", default="", help="Only this git branch.")
+@click.option("--agent", type=AgentName(), default="", help="Only sessions of this agent.")
 @click.option("--kind", type=_Kind(KINDS), default=None, help="A decision is of kind summary or fact.")
 @click.option("--path", default="", help="Only this memory file, directory, or pattern.")
 @click.option("--all-projects", is_flag=True, help="Search the memories of all projects.")
@@ -231,6 +232,7 @@ def search_command(
     kind: str | None,
     session: str,
     branch: str,
+    agent: str,
     path: str,
     full: bool,
     **options: Any,
@@ -259,7 +261,8 @@ def search_command(
     options["minimum"] = 0.0 if everything else options["minimum"]
     options["file"] = path_named(os.path.abspath(file), context.project.root) if file else ""
     options["excerpts"] = is_short = not (full or options["explain"] or options["budget"] or context.as_json)
-    options["filters"] = Filters(day_named(since), day_named(until), session, branch, kind or "", path)
+    days = day_named(since), day_named(until)
+    options["filters"] = Filters(*days, session, branch, kind or "", path, agent)
     memory = context.memory()
     if batch is not None:
         client = memory.search_client(all_projects, mode or "")
@@ -287,7 +290,7 @@ def search_command(
         return
     if not answer.results:
         narrowing = {"since": since, "until": until, "session": session, "branch": branch}
-        narrowing |= {"kind": kind, "path": path, "min-relevance": options["minimum"]}
+        narrowing |= {"agent": agent, "kind": kind, "path": path, "min-relevance": options["minimum"]}
         _say_nothing(answer, context, narrowing, all_projects=all_projects)
         return
     (show_short if is_short else show_full)(answer, root)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, iso_day_named, path_named
-from memkit.cli.output import NAME_COLUMNS, column, echo, lines_between, plain, styled
+from memkit.cli.context import AgentName, Context, command, iso_day_named, path_named
+from memkit.cli.output import NAME_COLUMNS, column, echo, lines_between, other_agent, plain, styled
 from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, pad, width
 from memkit.errors import MemkitError, NotFoundError
 from memkit.processes import find_program
@@ -119,13 +119,14 @@ _WIDE = 116
 @click.option(
     "--file", default="", metavar="PATH", help="Only sessions that read or edited this file."
 )
+@click.option("--agent", type=AgentName(), default="", help="Only sessions of this agent.")
 @click.option("--all-projects", is_flag=True, help="List the sessions of all projects.")
 @click.option(
     "-n", "count", type=click.IntRange(1), default=DEFAULT_COUNT, show_default=True,
     help="Number of sessions.",
 )  # fmt: skip
 def sessions_command(
-    context: Context, since: str | None, branch: str, file: str, all_projects: bool, count: int
+    context: Context, since: str | None, branch: str, file: str, agent: str, all_projects: bool, count: int
 ) -> None:
     """List sessions, newest first: date, time, title, outcome, turns, branch, ID.
 
@@ -137,7 +138,7 @@ def sessions_command(
     """
     list_sessions(
         context, count, since=iso_day_named(since), branch=branch, all_projects=all_projects,
-        file=path_named(file, context.project.root),
+        file=path_named(file, context.project.root), agent=agent,
     )  # fmt: skip
 
 
@@ -148,22 +149,23 @@ def list_sessions(
     since: str = "",
     branch: str = "",
     file: str = "",
+    agent: str = "",
     all_projects: bool = False,
 ) -> None:
     """Print the newest sessions. `since` is an ISO day, `file` a path as memory shows it."""
     found = context.memory().sessions(
-        since=since, branch=branch, file=file, all_projects=all_projects
+        since=since, branch=branch, file=file, all_projects=all_projects, agent=agent
     )
     shown = list(islice(found, count + 1))
     lines = session_rows(shown[:count], all_projects) if shown else []
     if not shown:
-        is_filtered = bool(since or branch or file)
+        is_filtered = bool(since or branch or file or agent)
         where = "any project" if all_projects else context.project.root
         is_limited = not all_projects and context.may_leave_project
         elsewhere = " --all-projects lists those of all projects." * is_limited
         lines = [plain(f"No {'such ' * is_filtered}session in {where}.{elsewhere}")]
     if len(shown) > count:
-        given = {"--since": since, "--branch": branch, "--file": file}
+        given = {"--since": since, "--branch": branch, "--file": file, "--agent": agent}
         options = [f" {name} {shlex.quote(plain(value))}" for name, value in given.items() if value]
         options += [" --all-projects"] * all_projects
         lines.append(styled(f"Older ones: memkit sessions{''.join(options)} -n {count * 4}", dim=True))
@@ -203,6 +205,8 @@ def _short_branch(branch: str) -> str:
 
 def _title(session: PastSession, columns: int, *, with_outcome: bool) -> str:
     title, outcome = _words(session.title), _words(session.outcome)
+    if agent := other_agent(session.id):
+        title = f"{agent}: {title}"
     if not with_outcome or not outcome or outcome == title or columns < _LEAST_TITLE + _LEAST_OUTCOME:
         return styled(pad(title, columns), bold=True)
     shown = fit(title, max(_LEAST_TITLE, columns - 3 - cells(fit(outcome, columns))))

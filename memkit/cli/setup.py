@@ -288,16 +288,16 @@ def _summaries(context: Context, questions: _Questions) -> str:
 
 
 def _import(context: Context, questions: _Questions) -> str:
-    from memkit.capture.sessions import Sessions
-    from memkit.cli.importing import run_import, select
+    from memkit.cli.importing import found_sessions, new_sessions, run_import, select
 
     selection = select(context, everything=True)
-    known = Sessions(context.home)
-    new = [source for source in selection.sources if not known.knows(source.path.stem)]
+    new = new_sessions(context, selection)
     if not new:
         return "no sessions left to import"
     size = f"{plural(len(new), 'session')}, {format_size(sum(source.size for source in new))}"
-    question = f"Import the sessions that Claude Code has kept ({size})?"
+    for line in found_sessions(new):
+        context.say(line)
+    question = f"Import these sessions ({size})?"
     questions.ask("import", question, f"; `memkit import --all` does it later ({size})")
     report, roots = run_import(context, selection)
     if report.problems:

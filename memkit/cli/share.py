@@ -60,7 +60,10 @@ def unshare_command(context: Context, ids: tuple[str, ...], dry_run: bool) -> No
     \b
       memkit unshare 82c57f55
     """
-    report = context.memory().unshare(*ids, dry_run=dry_run)
+    memory = context.memory()
+    report = memory.unshare(*ids, dry_run=dry_run)
+    if not dry_run:
+        memory.index_soon()
     if context.as_json:
         context.print_json({"removed": not dry_run, **report.as_dict()})
         return
@@ -70,5 +73,3 @@ def unshare_command(context: Context, ids: tuple[str, ...], dry_run: bool) -> No
     echo(f"{count} {'to be removed' if dry_run else 'removed from the working tree'}.")
     if report.committed:
         echo("Git's history keeps them: commit the removal, and change any secret that was in them.", width())
-    if not dry_run:
-        context.memory().index_soon()

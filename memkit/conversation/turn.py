@@ -194,10 +194,11 @@ def turn_id(session: str, prompt_id: str, uuid: str, fallback: str) -> str:
     It comes from the prompt's id, or in old transcripts from the entry's uuid. A resumed session repeats
     both, so a repeated turn keeps its id. A fork can rewrite the prompts' ids (2.1.330); `read_turns` looks
     up the former ones. A command after `!` that has the id of an earlier prompt (Claude Code 2.1.197) gets
-    its own from the uuid. Ids that are not UUIDs are unique in their session.
+    its own from the uuid. Ids that are not UUIDs are unique in their session, and so are those of other
+    agents (`ID@AGENT`): no file of theirs can replace a turn of Claude Code.
     """
     key = prompt_id or uuid
-    if not _UUID.match(key):
+    if not _UUID.match(key) or "@" in session:
         key = f"{session}\0{key or fallback}"
     return hashlib.sha256(key.encode()).hexdigest()[:8]
 

@@ -63,7 +63,9 @@ def redacted_result(command: str, result: str, redact: Callable[[str], str]) -> 
         return redact(result)
     line = f"$ {' '.join(command.split())}\n"
     shown = redact(line + result)
-    return shown.removeprefix(line) if shown.startswith(line) else redact(result)
+    if not shown.startswith(line) and shown.count("\n") != result.count("\n") + 1:
+        return redact(result)
+    return shown.partition("\n")[2]  # the command can hold a secret too
 
 
 def redacted_again(message: Message, redact: Callable[[str], str]) -> Message:

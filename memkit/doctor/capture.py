@@ -15,7 +15,7 @@ from memkit import anchors, environment
 from memkit.agents.claude_code.files import TranscriptFile, session_transcripts
 from memkit.agents.claude_code.installation import kept_days
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
 from memkit.archive.file import turn_ids
 from memkit.capture.capture import Capture

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 
 COMMANDS = {
-    "search": "-k --budget --mode --since --until --session --branch --kind --path --file --min-relevance "
-    "--all --explain --full",
+    "search": "-k --budget --mode --since --until --session --branch --agent --kind --path --file "
+    "--min-relevance --all --explain --full",
     "expand": "",
     "cite": "--context",
     "transcript": "--turn --context",
     "show": "",
-    "sessions": "-n --since --branch --file",
+    "sessions": "-n --since --branch --agent --file",
     "resume": "",
     "timeline": "--children --search --events --depth --limit --after",
     "why": "-n",

@@ -253,6 +253,7 @@ _FORMS = (
     Form("token", ("0/1", "1/1", "2/1"), r"[0-2]" + _ALONE + r"/1\d{14,15}(?:/1\d{14,15})?:[0-9a-f]{32}(?!\w)", (0,)),
     Form("twilio-key", tuple("SK" + digit for digit in HEX), r"SK" + _AT_START.replace("{0}", "SK") + r"[0-9a-f]{32}(?![A-Za-z0-9])", (0,)),
     Form("webhook", ("://hooks.zapier.com/",), r"https?://hooks\.zapier\.com/hooks/catch/[\w/]{8,80}"),
+    Form("webhook", ("://hc-ping.com/", "://maker.ifttt.com/"), r"(https?://(?:hc-ping\.com/|maker\.ifttt\.com/[\w/]{1,80}/key/))[\w-]{20,80}"),
     Form("webhook", (".webhook.office.com/",), r"https?://[\w-]{1,60}\.webhook\.office\.com/[\w@/-]{40,400}"),
     Form("password-hash", ("$2$", "$2a$", "$2b$", "$2x$", "$2y$", "$P$", "$H$"), r"\$(?:2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}|[PH]\$[B-H9][A-Za-z0-9./]{30})", (0,)),
     Form("password-hash", _CRYPT, r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|P|H)\$[\w./,=$+-]{20,400}", (0,)),

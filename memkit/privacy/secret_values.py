@@ -7,6 +7,7 @@ rules of their own, because their values need not look like secrets.
 
 from __future__ import annotations
 
+import heapq
 import math
 import re
 from bisect import bisect
@@ -34,7 +35,7 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom securestring salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin"
+    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
@@ -46,13 +47,13 @@ _FOREIGN = (
 _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
     |(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
     |_pat(?![a-z])|(?<=root)pw|(?<=bind)pw|(?<=db)pw(?![a-z])|credential|authorization|authtok|masterauth|dockerconfigjson
-    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|securestring|totp|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
+    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|(?<=option[ ])key(?=[ ]')|key(?=[ ]content)|securestring|totp|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
     |(?P<key>(?<!user\.signing)key(?![a-z]))
     |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
     |(?P<phrase>(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
-    |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|jeton|identifiants|credenziali|usuario|benutzer)
-    |(?P<place>(?<![\w/.-])(?:root|admin)(?![\w-])|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
+    |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|zugang(?![a-z])|jeton|identifiants|credenziali|usuario|benutzer)
+    |(?P<place>(?<![\w/.-])(?:root|admin|account)(?![\w-])|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
 _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
     r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)[_ .-]?\Z"
@@ -69,12 +70,12 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0
         |["'][^<>\n]{0,60}?[ \t](?:\w{1,20}:)?value=(?=["'])
         |(?:["']?[ \t][^<>\n]{1,60}|["'])?/?>(?:\s{0,20}<value>|<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
         |\\{0,3}["'`\]})]{0,3}[ \t]{0,4}(?:\|\||\?\?|or)[ \t]{0,4}(?=["'`]))
-    )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|)"""
+    )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|(?<=(?i:pwd|ord)=)\{(?=[^{}\n]{5,60}\};)|)"""
 _IS_UNIQUE = r"(?i)(?:public|pub|publishable|domain|site|host|peer|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
 
 # Values of a command's option, an SQL statement, or a line of configuration. Group 1 stays, the
 # last group goes. The first word of the entry must be in the text, in lower case.
-_TOOL = r"(\b(?:{0})\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)([^\s\"'$<>|]{{6,200}})"
+_TOOL = r"(\b(?:{0})\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)((?<=[\"'])[^\"'$<>\n./]{{6,60}}(?=[\"'])|[^\s\"'$<>|]{{6,200}})"
 _ATTACHED = _TOOL.format(r"(?:mysql|mariadb|sshpass|7z|(?:un)?rar)[\w-]{0,10}", r"-h?p(?!:)")
 _APART = _TOOL.format(r"login|redis-cli|(?:un)?zip|ldap\w{3,10}|openssl|plink|pscp|psftp|putty|sshpass|mongo\w{0,10}|cqlsh|curl|smtp\w{0,10}|useradd|rsync", r"-(?:p|a|P|w|k|K|pw)[ \t]{1,4}")
 _USER = r"[\"']?[^\s:\"'$/]{1,64}:)([^\s\"'$/][^\s\"'$]{5,200})"
@@ -83,11 +84,12 @@ _PGPASS = r"((?:\A|\n|echo [\"'])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w
 _SQL_WORDS = "create|identified|alter|set|grant|attach|update|select|insert|with|role|user|login|encrypted"
 _SQL = rf"((?i:\b(?:{_SQL_WORDS})\b[^\n;]{{0,200}}?(?:\b(?:by|as|password|secret|for[ ][^\n;=]{{1,80}}=))[ (=]{{0,4}}(?:password[ (]{{1,3}})?N?)['\"])([^\s'\"$<][^\s'\"<]{{5,200}})(?=['\"])"
 # The last quoted argument of a call that signs, encrypts, or logs in.
+_LOGS_IN = r"(?i)auth\w*[ ]?[=:]?[ ]?\(|log_?in\("
 _LOGIN_CALL = r"(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user|pdo)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?"
-_CALL = r"((?i:" + _LOGIN_CALL + r"|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$][^\s\"']{7,400})(?=[\"'])"
-_A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|[a-z0-9]{8,12}(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
+_CALL = r"((?i:" + _LOGIN_CALL + r"|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$][^\s\"']{7,400}|(?:[a-z]{4}[ ]){3}[a-z]{4})(?=[\"'])"
+_A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|(?:[a-z0-9]{8,16}|[A-Z0-9]{8,16}|\d{6,7})(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
-_CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
+_CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-]|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|[A-Z2-7]{16,64}"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)(" + _BASE32 + r")(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
@@ -118,7 +120,7 @@ _OPTIONS = (
     ("send ", r"(\bsend[ ](?:--[ ])?\")(?P<judged>[^\s\"\\]{6,200})(?=\\[rn]\")"),  # expect
     (".tochararray()", r"(\")(?P<judged>[^\s\"]{8,200})(?=\"\.toCharArray\(\))"),
     *((word, r"(?i)((?:password|authentication|credential)\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})") for word in ("password(", "passwordauthentication(", "credential(")),
-    *((f"random_{thing}", r"(\brandom_\w{6,8}\b(?:[^\n]{0,200}\n\s{0,40}){1,20}?\"result\":[ ]\")([^\s\"]{8,200})") for thing in ("password", "string")),
+    *((f"random_{thing}", r"(\brandom_\w{6,8}\b(?:[^\n]{0,200}\n){1,20}?[ \t]{0,40}\"result\":\s{0,2}\")([^\s\"]{8,200})") for thing in ("password", "string")),
     (" / ", r"((?:\A|\n)[ \t]{0,8}(?:[*•-][ ])?[\w() -]{2,40}:[ ][\w.@+-]{2,60}[ ]/[ ])(?P<judged>(?=\S{0,60}(?:[!#$%&*+?^~]|[a-z][A-Z0-9]{1,9}[a-z]))[^\s/]{8,60})(?=\s|\Z)"),
     *((user + sign, r"(\b(?:admin|root)(?:[ ]/[ ]|:))(?P<judged>[^\s/:]{8,60})(?=\s|\Z)") for user in ("admin", "root") for sign in (" / ", ":")),
     *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}/)(?P<judged>[\w.-]{20,400})") for word in "reset/ reset-password/ invite/ verify/ confirm/ activate/ magic/ magic-link/".split()),
@@ -130,7 +132,8 @@ _OPTIONS = (
     (":*:", _PGPASS),
     *((f":{port}", _PGPASS) for port in ("543", "643", "654")),
     ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
-    *((word + sign + "code", _CODE) for word in ("recovery", "backup") for sign in " _-"),
+    *((word + sign + "code", _CODE) for word in ("recovery", "backup", "scratch", "emergency", "rescue", "one-time", "2fa") for sign in " _-"),
+    *((word, _CODE) for word in ("wiederherstellungscode", "notfallcode", "herstelcode", "códigos de", "codes de", "codigos de", "codici di", "коды восстановления", "резервные коды", "コード", "恢复代码", "恢复码", "备用码", "备用代码", "备用验证码")),
     *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
@@ -143,6 +146,8 @@ _OPTIONS = (
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
     *((word, r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)") for word in ('result"', "result =", "result  ")),
+    ("'[redacted", r"([\"'])(?P<judged>[^\s\"']{16,200})(?=[\"'] [!=]= [\"']\[redacted)"),
+    *((kind + " answer", r"((?i:secret|security)[ ]answer(?:[ ]is|[ ]?[:=])[ ][\"']?)((?=[A-Z\d])[^\s\"'.]{4,60})") for kind in ("secret", "security")),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
     *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
 )  # fmt: skip
@@ -151,6 +156,7 @@ _COOKIE_VALUE = r"([\w.-]{1,60}=)([^\s;,\"'\\]{16,2000})"
 
 # A value ends at its quote, at a space, or at a character that no unquoted value contains.
 _INSIDE = {
+    "{": r"[^\n}]",
     '"': r'(?:[^\s"\\]|\\[^\s])',
     "'": r"(?:[^\s'\\]|\\[^\s])",
     "`": r"(?:[^\s`\\]|\\[^\s])",
@@ -163,7 +169,7 @@ _INSIDE = {
 }  # fmt: skip
 
 _MARK = r"\[redacted:[a-z-]+\]"
-_NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|\[[\w -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
+_NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|[*][a-z_]\w*\Z|\[[\w -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
     |(?:[a-z]{2,9}:)?(?:[0-9a-f]{2}:){3,}[0-9a-f]{2}\Z
     |(?:https?|file|env|vault|op|arn|npm|workspace|sha\d{1,3}|md5|ssm)[:]
     |your|my[-_]|redacted|example|placeholder|changeme|insert|replace
@@ -191,6 +197,20 @@ _MADE_UP = (
     r"|[A-Z][a-z]{3,11}[-.]\d{2,4}[!?$*]|[A-Z][a-z]{5,11}\d|[a-z]{4,20}[!@#$&*]\d{1,4}|[a-z]{3,12}-[a-z]{3,12}-\d{2,6}"
 )
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
+# What stands where a password would, and is none: types, states, labels, words that join others, and names of algorithms.
+_NO_CHOICE = frozenset((
+    "string str text bytes bytea byte char varchar boolean bool number integer object array buffer optional option required nullable null none nil true false undefined unknown any void never default value values "
+    "empty blank hidden masked redacted removed omitted sensitive insensitive encrypted hashed encoded decoded plain plaintext plain-text invalid valid incorrect correct wrong missing expired disabled enabled inactive active locked "
+    "changed unchanged stored generated random provided supplied given unset yes no pass passed fail failed failure error ok okay success test testing example sample placeholder dummy changeme changeit secret admin root user username email login "
+    "only based protected free less specific level side time date term lived proof safe case read write multi single factor auth basic bearer digest include omit same origin origin-only your enter must should please type input form field prompt "
+    "label hint here there obligatoria obligatorio pflicht pflichtfeld vergessen requis ändern erforderlich "
+    "tests suite lint build unlock lock forgot confirm reset change show hide view store storage manager service server client config settings policy hash hashing encoder validator strength length min max chars characters digits html json yaml"
+).split())  # fmt: skip
+_JOINS = frozenset("this that with from into when then than out up to of by in on at off end non pre built hard soft well self long short one the only old new current".split())
+_ALGORITHM = r"(?i).*x{4}|(?:base|utf|latin|rfc|iso|oauth|sha|md|aes|rsa|hs|rs|es|ed|argon|pbkdf|bcrypt|scrypt|hmac|ipv|http|python|node|php|java|win|x|v|ntlm|pkcs|tls|ssl|fido|saml|i18n|k8s|log4j|step|level|error|option|type|test|user|page|field|param|arg|var|line|chapter|version|part)[-_ ]?\d"
+_CHOSEN = r"[^\W_](?:[^\s\"'`<>|,;:=@/\\(){}\[\]“”「」『』，。；：]|(?<!^)[@;](?=\w)){3,38}[^\s\"'`<>|,;:=@/\\(){}\[\].“”「」『』，。；：…]"
+_FILE = r"(?i)\.(?:[jt]sx?|py|md|go|rs|rb|java|ya?ml|json|toml|te?xt|html?|s?css|vue|sh|[ch]|cc|cpp|cs|kt|php|sql|xml|csv|lock|cfg|conf|ini|env|log|pem|key|crt|pub|png|svg|jpe?g|gif|pdf|zip|gz|tar|exe|dll|so|db|kdbx?|jks|p12|pfx|gpg|asc|bak|tf|swift|lua|exs?|proto|com|org|net|io|dev|app|de|eu|local|internal)\Z"
+_PASSWORD_KEY = r"(?i)(?:pass(?:w(?:or)?[dt]|wort|word|phrase|code|e)?|pwd|pw|psk|psw|mdp|kennwort|senha|contrase(?:ñ|n)a|clave|wachtwoord|heslo|parola|salasana|adgangskode|passe)s?[_-]?\d{0,2}"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
@@ -200,11 +220,11 @@ def assigned(text: str, lowered: str, places: Places) -> list[tuple[int, int]]:
     spans = [*_option_values(text, places), *_cookie_values(text, places)]
     positions = sorted({at for stem in places if stem in _stems() for at in places[stem]})
     if positions:
-        names = _names(lowered, positions)
+        names = [name for name in _names(lowered, positions) if name[0] != "pass" or not _compiled(_NO_PASS).search(text, max(0, name.start() - 5), name.start())]
         quiet = {name.start() for name in names if name.lastgroup in _QUIET}
         lines = _lines(text, [at for at in positions if at not in quiet])
         spans += [*_named_values(text, lowered, names), *_table_cells(text, lines), *_values_below(text, names, lines)]
-        spans += [*_passphrases(text, names), *_spoken_values(text, lowered, names)]
+        spans += [*_passphrases(text, names), *_spoken_values(text, lowered, names), *_pairs(text, names)]
     return [*spans, *_again(text, spans)]
 
 
@@ -231,10 +251,11 @@ _LISTS = (
     r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys)|\bls\b"
     r"|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 )
-_MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
+_MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
+_PRINTS_CODE = r"\boathtool\b|\b(?:get|show|item|accounts)\b[^|;]*(?:\b(?:totp|otp)\b|\baccounts code\b)"
 _CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
 _CHAT = r"(?:[\w.-]{2,20}:|[QA]:|<[\w.-]{2,20}>) (?=\S)"
-_BARE = r"(?:" + _CHAT + r")?[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{8,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
+_BARE = r"(?:" + _CHAT + r")?[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{6,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n|[ #›!]{0,8}(?i:warning|note|info|hint)\b[^\n]{0,200}\n|[\w.@-]{2,7}\n){0,3}"
 _NOT_PRINTED = r"[\w.]+[(\[]|.*[/=]|\d+→|[^@]+@[\w.-]+\.\w+\Z|[\w.*-]+:(?:\d{2,5}|\*):"
 
@@ -242,7 +263,7 @@ _NOT_PRINTED = r"[\w.]+[(\[]|.*[/=]|\d+→|[^@]+@[\w.-]+\.\w+\Z|[\w.*-]+:(?:\d{2
 def prints_secret(command: str) -> bool:
     """Return whether the words of a shell command or an expression show that it can print a secret."""
     command = command[:MAX_LINE]
-    if _compiled(_MAKES).search(command):
+    if _compiled(_MAKES).search(command) or _compiled(_PRINTS_CODE).search(command):
         return True
     return _compiled(_THING).search(command) is not None and not _compiled(_LISTS).search(command)
 
@@ -273,8 +294,8 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
         while below:
             value = below[1]
-            is_printed = is_sure and _looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)
-            if not value.isdigit() and (_shape(value) >= (1 if is_sure else 2 if line.endswith("?") else 3) or (is_printed and not _is_name(value))):
+            is_printed = is_sure and ((_looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)) or (bool(command) and _chosen(value) > 1))
+            if _compiled(_PRINTS_CODE).search(command) if value.isdigit() else (_shape(value) >= (1 if is_sure else 2 if line.endswith("?") else 3) or (is_printed and (not _is_name(value) or _chosen(value) > 1))):
                 yield below.span(1)
             done = below.end()
             below = _compiled(_BARE).match(text, below.end()) if printed else None
@@ -323,7 +344,7 @@ def _option_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
             stop = min(len(text), end if end >= 0 else at + MAX_LINE)
             for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
                 value = match.group(2)
-                if _is_option_secret(value) and (match.lastgroup is None or _shape(value)):
+                if _is_option_secret(value) and (match.lastgroup is None or _shape(value) or " " in value or _chosen(value) > (2 if _compiled(_LOGS_IN).search(match[1]) is None else 1)):
                     yield match.end(1), match.end()
                     stop = max(stop, match.end())
 
@@ -343,10 +364,36 @@ def _named_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[
             continue
         if name.lastgroup == "key" and not _compiled(_OPENS).search(lowered, max(0, position - 16), position):
             continue
-        value = _value(text, name)
+        value = _value(text, name) or (_setting(text, name) if name[0] != "token" and name.lastgroup == "strong" and next_sign < name.end() + 24 else None)
         if value is not None:
             yield value
             done = value[1]
+
+
+def _chosen(value: str) -> int:
+    """Return how much `value` looks like a password that somebody made up, next to a name for passwords.
+
+    1: a word, 2: two joined words, 3: more words, or capitals, digits, and signs inside. 0: a word of prose or code.
+    """
+    if len(value) > 9 and _kinds(value) == 3 and _compiled(r"[^\s\"'/(){}]*[<>;,:][^\s\"'/(){}]*").fullmatch(value) and not _words(value):
+        return 3
+    if _compiled(_CHOSEN).fullmatch(value) is None or _compiled(_NOT_SECRET).match(value) or _compiled(_ALGORITHM).match(value):
+        return 0
+    lowered = value.lower()
+    parts = [part for part in _compiled(r"[\W\d_]+").split(lowered) if part]
+    if not parts or not _NO_CHOICE.isdisjoint((lowered, *parts)) or (value.islower() and len(parts) < 4 and not _JOINS.isdisjoint((parts[0], parts[-1], ))) or "to" in parts[1:-1]:
+        return 0
+    if any(name.lastgroup not in ("weak", "code", "phrase") for name in _compiled(_NAME).finditer(lowered)) or _compiled(_foreign_names()).search(lowered) or _compiled(_FILE).search(value):
+        return 0
+    if value.isalpha():
+        return int(value[1:].islower())
+    if _compiled(r"(?!(?=.*\d.*\d)[A-Z\d]{8,}\Z)[A-Z_\d]+|[0-9a-f]{6,40}|(?:\d+[a-z]{1,2})+|[a-z]+(?:_[a-z\d]+)+|[a-z]+\d{0,3}|v?\d[\d.-]*\w?|[A-Z][\w]*(?:\.[A-Z]\w*)+|[a-z]\w*(?:\.[a-zA-Z]\w*)").fullmatch(value):
+        return 1 + value[-1].isdigit() if value.isalnum() and value.islower() else 0
+    if any(sign in value for sign in "!#$%&*+?~^@;") or any(map(str.isdigit, value)):
+        return 3
+    if len(parts) > 2 or "." not in value:
+        return 3 - (len(parts) == 2 and value.islower())
+    return 2 * (len(parts[-1]) > 4 and value[0].isupper() and parts[-1] in value)
 
 
 def _is_option_secret(value: str) -> bool:
@@ -391,9 +438,43 @@ def _value(text: str, name: Match[str]) -> tuple[int, int] | None:
         is_secret = is_secret and (sign[-1] != "[" or is_random(value))
         if not is_closed and _compiled(r"[A-Z][a-z]").match(behind.group("suffix")):
             is_secret = is_secret and (_kinds(value) == 3 or is_random(value) or not value.isalnum())
+    if quote and text[end : end + 1] == " " and not _shape(value):
+        return None  # the first word of a label
     if is_secret and is_cut:
         end = _compiled(_INSIDE[inside] + "*").match(text, end).end()  # type: ignore[union-attr]
     return (start, end) if is_secret else None
+
+
+def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
+    """Return the span of a password in a setting: there it can be a word, and in quotes a few words."""
+    behind = _compiled(_BEHIND).match(text, name.end())
+    if behind is None or behind["pair"] is not None:
+        return None
+    key, quote, start = text[name.start() : behind.end("suffix")], behind["quote"], behind.end()
+    sign = (behind["given"] or behind["passed"]).strip()
+    is_variable = key.isupper() and sign == "="
+    if _compiled(_PASSWORD_KEY).fullmatch(key) is None and not (is_variable and key.endswith(("SECRET", "SECRET_KEY"))):
+        return None
+    line = text.rfind("\n", max(0, name.start() - REACH), name.start()) + 1
+    if quote or sign.endswith(">"):
+        end = text.find(quote or "<", start, start + 64)
+        value = text[start : max(start, end)]
+        is_setting = behind["given"] is not None or not quote or (key.isupper() and sign[-1:] == "," and not value.islower())
+        has_digit = any(map(str.isdigit, value))
+        if " " in value and (has_digit or key.isupper() or key in ("psk", "passphrase") or text[name.start() - 1] == "_"):
+            words = _compiled(r"[^\W\d_]+").findall(value.lower())
+            is_label = not value[0].islower() or not (_NO_CHOICE | (_JOINS if has_digit else set())).isdisjoint(words) or _compiled(_NAME).search(value) or "\n" in value
+            return (start, end) if is_setting and len(words) > 1 and not is_label else None
+    else:
+        found = _compiled(r"[^\s\"'`,;<>(){}\[\]&]{5,64}").match(text, start)
+        value, end = (found[0], found.end()) if found else ("", start)
+        is_alone = _compiled(r"[ \t]*(?:\n|\Z)").match(text, end) is not None and _compiled(r"[ \t-]*[\w.\[-]*\Z").match(text, line, name.start())
+        is_data = text[max(0, line - 99) : line].rstrip()[-1:] not in tuple("{(,;") and key != "PASS"
+        is_word = sign == "=" and text[start - 1] == " " and not value[:1].isupper()
+        is_variable = is_variable or (sign == "=" and text[start - 1] == "=" and _chosen(value) > 1)
+        is_setting = (is_variable and text[end : end + 1] not in ("(", "[", ".")) or bool(is_alone and is_data and not is_word)
+    lowest = 3 if key == "pass" and line == name.start() and not quote else 1
+    return (start, end) if is_setting and _chosen(value) >= lowest else None
 
 
 def _is_no_value(name: str, suffix: str, value: str, is_quoted: bool) -> bool:
@@ -485,13 +566,14 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
     done = 0
     no_code = _compiled(r"[^\n=(]*\n|(?i:copy) ")
     # Its first character is one of a set, for which the search skips ahead.
-    has_cells = _compiled(r"[ |│\t;,cC](?:(?<=\S[|│\t;,])|(?<=\S )[ |│\t;,]|(?<=[cC])(?i:opy))")
+    has_cells = _compiled(r"[ |│\t;,:cC](?:(?<=\S[|│\t;,])|(?<=\w:)(?=\w)|(?<=\S )[ |│\t;,]|(?<=[cC])(?i:opy))")
     for start, end in headings:
         if start < done or text[end : end + 1] != "\n" or not no_code.match(text, start) or not has_cells.search(text, start, end):
             continue
         columns, delimiter, count = _secret_columns(text[start:end])
         if not columns:
             continue
+        cells_of: dict[int, list[tuple[int, int, str]]] = {}
         for _ in range(MAX_ROWS):
             start = end + 1
             end = text.find("\n", start, start + MAX_LINE)
@@ -501,32 +583,37 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
             if len(cells) == count or (not delimiter and len(cells) > 1):
                 for position, cell in cells:
                     value = cell.strip(" \t\r*`\"'")
-                    if position[0] in columns and " " not in value and _shape(value) > 1:
+                    if position[0] in columns and " " not in value:
                         begin = start + position[1] + cell.index(value)
-                        yield begin, begin + len(value)
-                        done = end
+                        cells_of.setdefault(position[0], []).append((begin, begin + len(value), value))
             elif not row or row.strip("-+| \t─┼├┤"):
                 break
             if end >= len(text):
                 break
         done = max(done, start)
+        for column, values in cells_of.items():
+            # Where one cell is a secret, the others are too.
+            is_sure = any(_shape(value) > 1 or (columns.get(column, True) and _chosen(value) > 2) for _, _, value in values)
+            yield from ((begin, stop) for begin, stop, value in values if _shape(value) > 1 or (is_sure and _chosen(value)))
 
 
-def _secret_columns(line: str) -> tuple[set[int], str, int]:
-    """Return which columns of a heading hold secrets, what parts them ("" for alignment), and how many there are."""
+def _secret_columns(line: str) -> tuple[dict[int, bool], str, int]:
+    """Return which columns of a heading hold secrets and whether they are called just that, what parts them ("" for alignment), and how many there are."""
     copied = _compiled(r"(?i)copy [\w.\"]+ \(([^()]{1,400})\) from stdin;").fullmatch(line) if "(" in line else None
-    if copied:
-        line = copied[1].replace(", ", "\t")
+    selected = _compiled(r"(?i)[\w=#> -]*\bselect ([\w, ]{3,200}) from [^\n]*").fullmatch(line) if "elect" in line or "ELECT" in line else None
+    if copied or selected:
+        line = copied[1].replace(", ", "\t") if copied else re.sub(", ?", "|", selected[1])  # type: ignore[index]
     if "=" in line or "(" in line or len(line) > MAX_LINE:
-        return set(), "", 0
+        return {}, "", 0
     if _compiled(r"\d\.\d").search(line):
-        return set(), "", 0
+        return {}, "", 0
     line = line.replace("│", "|").lstrip("#")
-    delimiter = next((one for one in "|\t;," if one in line), "")
+    delimiter = next((one for one in "|\t;," if one in line), ":" if _compiled(r"#?[ ]?[\w-]{2,20}(?::[\w-]{2,20}){1,4}").fullmatch(line) else "")
     cells = _cells(line, delimiter)
     if len(cells) < 2 or max(len(cell) for _, cell in cells) >= 60:
-        return set(), "", 0
-    return {at[0] for at, cell in cells if _compiled(_HEADING).fullmatch(cell)}, delimiter, len(cells)
+        return {}, "", 0
+    columns = {at[0]: _compiled(_PASSWORD_KEY).fullmatch(cell.strip(" \t*`\"'")) is not None for at, cell in cells if _compiled(_HEADING).fullmatch(cell)}
+    return columns, delimiter, len(cells)
 
 
 def _cells(line: str, delimiter: str) -> list[tuple[tuple[int, int], str]]:
@@ -543,8 +630,15 @@ def _cells(line: str, delimiter: str) -> list[tuple[tuple[int, int], str]]:
 _END = r" \t-\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\"'`<>|,;=，。；：、”」』\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
 _CANDIDATE = (
     rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{6}})(?:[^{_END}\d]{{0,60}}\d[^{_END}&]{{0,300}}(?:&(?![\w-]{{1,30}}=)[^{_END}&]{{0,300}})*|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}&]|&(?![\w-]{{1,30}}=)|=[\w\"'])={{0,2}}"
-    r"|(?<![\w.,:/#+-])\d{4,24}(?![\w.,:/%+-]*\w|→)"
+    r"|(?<![\w.,:/#+-])(?:\d{3} \d{3}|\d{4,24})(?![\w.,:/%+-]*\w|→)"
 )
+# A word with a sign, a digit, or a capital inside; what ends its line and holds letters, digits, and signs.
+_MAY_BE_CHOSEN = (
+    rf"(?<![^{_END}“「『:：→(\[])(?:(?<=: )(?=\S{{0,30}}[<>;,:])(?=\S{{0,30}}\d)(?=\S{{0,30}}[A-Z])(?=\S{{0,30}}[a-z])[^\s\"'/]{{8,40}}(?=\n|\Z)"
+    rf"|(?=[^{_END}]{{0,30}}(?:[^\W\d]\d|\d[^\W\d]|[^\W_][-_.!#$%&*+~^?@;][^\W_]))[^\W_][^{_END}]{{4,40}}(?![^{_END}]))"
+)
+_NO_PASS = r"(?:--- |✅ |✓ |(?i:\b(?:by|com|sur|tres|over|under)))\Z"
+_PASSES = r"pass[.,;!|)*}\n]|[soyl] pass |(?:first|second|third|next|last|single|one|each|final|\w-?up|\d) pass\b|pass (?:rate|through|over|count)"
 # A word that can hold a candidate has a digit, many letters, or capitals.
 _TELLS = (b"0", b"a" * 12, b"aAA", b"AAA", b"aaaa-aaaa-")
 _CLASSES = bytes.maketrans(
@@ -562,10 +656,12 @@ _QUIET = ("weak", "place", "code", "talk")
 
 # Points of the words that name a secret. They are added to those of the evidence and of the shape.
 _NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1, "phrase": 0}
-_CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock)[ -]\Z"
+_CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|two[- ]factor|reset|sign[- ]?in|authenticat\w{2,4}|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock)[ -]\Z"
 
-_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|use|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
-# What stands between a name and a value (gap), before the name, or between a value and a name behind it (as).
+_OF_CODES = r"[ ](?:d['’]|de |di |de la |du )(?:l['’])?(?:acc|ac[cè]|verif|vérif|segur|sécur|sicur|confirm|puerta|porta|porte|entr|alarm|desbloq|sms)"
+
+_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|uses?|nutzt|usa|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
+# What stands between a name and a value (gap; made, if people make such values up), before the name, or between a value and a name behind it (as).
 _EVIDENCE = (
     ("gap", r"\A[\s\"'`*(\[{“「『]{0,40}(?:default[ ])?\Z", 2),
     ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}(?:[ ]string(?:\(\d{1,4}\))?)?[\s\"'`*(“「『:$>]{0,4}\Z", 3),
@@ -575,11 +671,16 @@ _EVIDENCE = (
     ("gap", r"--(?:body|value|data)[ =][\"']?\Z|<<<[ ]{0,3}[\"']?\Z|\A[ ][05789][ ]\Z|\.(?:fill|type|send_?keys|setvalue|fill_in)\([\"']\Z", 4),
     ("gap", r"<\((?:echo|printf)[ ][\"']?\Z", 7),
     ("gap", r"\A[\"'`]?(?:,[ ]?|[ ]?/[ ]?)[\"'`]?\Z|[\w\"'`][ ]?/[ ][\"'`]?\Z", 3),
+    ("behind", r"\A[\"'`]?[ ]to[ ]", 2),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
     ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
     ("gap", r"\b(?:with[ ][\w.@+-]{2,40}[ ](?:and|/)|as[ ][\w.@-]{2,30}[ ]with)[ ]\Z", 3),
     ("gap", r"[.!?][\s\"']", -1),
-    ("gap", r"\A[_.-]\w", -4),
+    ("gap", r"\A[_.?&/-](?:\w|\Z)", -4),
+    ("made", r"(?:@|\?\w|://)\S*\Z|\b(?:must|should|shall|can|may|cannot|muss|soll|debe|doit|needs? to|has to)\b", -6),
+    ("gap", r"\A[ _-]?(?:encod|polic|hash|field|reset|manager|strength|length|rule|input|prompt|form|valid|check|stor(?:e|age)\b|file|env|var|setting|option|flag|param|type|generat|algorithm|auth|protect|page|flow|grant|requirement|history|expir|column|handl|provider|backend|servic|util|helper|component|modul|schema|model|class|function|method|endpoint|route|support|login|count|digit|rotation|change\b|update\b)", -3),
+    ("made", r"\A[ ]from[ ][\"'`]?\Z|\A[ ]content[ ]+:[ ]\Z|\A\s[-:]?\w{0,20}\s?[\"'`]\Z|\A[ ]{2,}\Z|\A[ ]{0,3}\t[ \t]*\Z", 2),
+    ("made", r"\A[ ]-(?:string|value|secret|pw?|pass\w*)[ ][\"']?\Z|\A[\"'`)]?\?[ ]\Z", 3),
     ("gap", r"[{}\[\]<>\\].*\w", -1),
     ("gap", r"\).*\w", -1),
     ("gap", r".{60}", -1),
@@ -587,6 +688,7 @@ _EVIDENCE = (
     ("gap", r";base64,\Z|enc\[|\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
     ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z|\A[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?\Z", 3),
     ("before", r"[?&]\Z", 1),
+    ("before", r"\b(?:get|show|find|read)[ -](?:[a-z]+-)?\Z", -3),
     ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
     ("as", "", -2),
     ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,2}\Z", 6),
@@ -596,11 +698,11 @@ _EVIDENCE = (
 
 
 # Between a line that names a secret and the value on the next one.
-_NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?(?:[>+|*#-]{1,3}[ \t]|\d{1,6}[→:)\t|]|=>|<\w{1,12}>|string\(\d{1,3}\)|[ \t])*[\"'`]{0,3}\Z"
+_NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?(?:[>+|*#-]{1,3}[ \t]|\d{1,6}[→:)\t|]|=>|<\w{1,12}>|string\(\d{1,3}\)|\[[\w :.-]{2,30}\][ \t]|[ \t])*[\"'`]{0,3}\Z"
 _LINE_AND_NEXT = r"[^\n]*(?:\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?[^\n]*)?"
 _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
 # Names whose value can be digits alone.
-_IS_PASSWORD = r"pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
+_IS_PASSWORD = r"key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
 _OF_DIGITS = r".*(?:pin|puk|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
 
 
@@ -608,24 +710,44 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
     """Yield each value that looks like a secret and for which there is enough evidence around it."""
     last = done = 0
     starts = [name.start() for name in names]
-    for start, end in _candidates(text, names):
+    for start, end, may_be_chosen in _candidates(text, lowered, names):
         if start < done:
             continue
         last = bisect(starts, start - 1, last)
         before = start
         start, end = _trimmed(text, start, end)
         shape = _shape(text[start:end])
+        if not shape and may_be_chosen:
+            is_apart = text[start - 1 : start] in tuple("\"'`“„「") or _compiled(r"[ ]?(?:\n|\Z)").match(text, end)
+            shape = (_chosen(text[start:end]) > (1 if is_apart else 2)) * (1 + (_kinds(text[start:end]) == 3))
         if not shape:
             continue
         around = [name for name in names[max(0, last - 4) : last + 2] if start - 2 * REACH < name.start() < start or end <= name.start() < end + REACH]
-        is_made_up = _compiled(_MADE_UP).fullmatch(text, start, end) is not None
+        is_made_up = may_be_chosen or _compiled(_MADE_UP).fullmatch(text, start, end) is not None
         if any(_points(lowered, name, before, start, end, is_made_up=is_made_up) + shape >= THRESHOLD for name in around):
             yield start, end
             done = end
 
 
-def _candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
-    """Yield what can be a value near one of the `names`."""
+def _candidates(text: str, lowered: str, names: list[Match[str]]) -> Iterator[tuple[int, int, bool]]:
+    """Yield what can be a value near one of the `names`, and whether only a name for passwords makes it one."""
+    passwords = [name for name in names if name.lastgroup in ("strong", None) and name[0] != "token" and _compiled(_IS_PASSWORD).match(lowered, name.start())]
+    passwords = [name for name in passwords if name[0] != "pass" or not _compiled(_PASSES).search(lowered, max(0, name.start() - 12), name.end() + 9)]
+    random = ((*span, False) for span in _random_candidates(text, names))
+    yield from heapq.merge(_chosen_candidates(text, passwords), random) if passwords else random
+
+
+def _chosen_candidates(text: str, passwords: list[Match[str]]) -> Iterator[tuple[int, int, bool]]:
+    done = 0
+    for name in passwords:
+        for value in _compiled(_MAY_BE_CHOSEN).finditer(text, max(done, name.start() - REACH), name.end() + REACH + 40):
+            if value.end() < name.end() + REACH + 40:  # otherwise it can be cut
+                yield (*value.span(), True)
+                done = value.end()
+        done = max(done, name.end() + REACH)
+
+
+def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     classes = text.encode("ascii", "replace").translate(_CLASSES) + b" "
     for low, high in _near(text, names):
         words = {}
@@ -636,17 +758,41 @@ def _candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]
                 words[classes.rfind(b" ", low, at) + 1 or low] = end
                 at = classes.find(tell, end, high)
         for start, end in sorted(words.items()):
-            if end - start >= 6 or _compiled(r"\W{0,3}[0-9]{4}").match(text, start):
-                yield from (value.span() for value in _compiled(_CANDIDATE).finditer(text, start, end + 2) if value.start() < end)
+            if end - start >= 6 or _compiled(r"\W{0,3}[0-9]{3}(?:[0-9]|[ ][0-9]{3}(?![0-9]))").match(text, start):
+                yield from (value.span() for value in _compiled(_CANDIDATE).finditer(text, start, end + (5 if end - start == 3 else 2)) if value.start() < end)
 
 
-_WORDS = r"(W(?:[ ._-]W){3,23}|(?<=[\"'`])W(?:[_-]W){2}(?=[\"'`]))".replace("W", r"[^\W\d_A-Z]{3,12}")
+_NAMED_USER = r"[\"'`*]{0,3}(?P<user>[\w.+-]{2,40}(?:@[\w.-]{3,40})?)[\"'`*]{0,3}"
+_PAIR = (
+    r"[^\n]{0,40}?(?:[:(=→＝：]|\b(?:with|as|is|are|use|mit|als|ist|con|como|com|avec|par))[ ]?" + _NAMED_USER
+    + r"(?P<sign>:|[ ]?/[ ]|[ ]?[,|][ ]|[ ](?:and|und|y|et|e|with|mit|con|avec)[ ])[\"'`*]{0,3}(?P<value>[^\s\"'`<>|,()]{5,40}?)[\"'`*]{0,3}(?=[.,;!)]?(?:\s|\Z))"
+)
+
+
+def _pairs(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
+    """Yield the second of a user and a password behind a word that announces both."""
+    for name in names:
+        is_announced = name.lastgroup in ("talk", "place") and name[0] not in ("root", "admin")
+        is_announced = is_announced or name[0].startswith(("passw", "pw", "cred"))
+        pair = _compiled(_PAIR).match(text, name.end()) if is_announced else None
+        if pair is None or pair["user"].isdigit() or not _NO_CHOICE.isdisjoint({pair["user"]} - {"root", "admin", "user", "test", "username"}):
+            continue
+        value, sign = pair["value"], pair["sign"].strip()
+        is_user = "@" in pair["user"] or text[pair.start("value") - 1] == "`"
+        is_sure = is_user if sign == "/" else sign == ":" and not value.islower()
+        lowest = 1 if is_sure else 2 if sign == "/" else 3
+        if _chosen(value) >= lowest or _shape(value) > 2:
+            yield pair.span("value")
+
+
+_WORDS = r"(W(?:[ ._-]W){3,23}|(?<=[\"'`])W(?:[ _-]W){2}(?=[\"'`]))".replace("W", r"[^\W\d_A-Z]{3,12}")
 _PHRASE = (
     r"[^\n]{0,60}?(?:"
     + _IS
     + r"[\s\"'`“「*]{0,5}|(?<=phrase)(?:[\"'`]?[ ]|>)|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)" + _WORDS + r"(?=[\"'`”」,;!?<]|\.(?:\s|\Z)|[ ]?\n|\Z)"
 )
 _QUOTED_WORDS = r"[^\n\"'`“「]{0,60}[\"'`“「]{1,3}" + _WORDS + r"(?=[\"'`”」])"
+_QUOTED_CHOICE = r"\w{0,6}[ ](?:is[ ]|=[ ])?[\"“'`](?=[^\n\"”'`]{0,30}\d)(?=\S{1,20}[ ])([^\W_][^\n\"”'`]{5,30})[\"”'`]"
 _APP_PASSWORD = r"(?<![\w-])((?:[a-z]{4}[ -]){3}[a-z]{4})(?![\w-]| \w)"
 _PHRASED = r"pass[_ -]?phrase|frase|.*(?:phrase|mnemonic|seed)|passw"
 _FUNCTION_WORDS = frozenset((
@@ -666,13 +812,14 @@ def _passphrases(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
             continue
         end = name.end()
         if name[0].startswith("passw"):
-            found = _compiled(_QUOTED_WORDS).match(text, end) or _compiled(_APP_PASSWORD).search(text, end, end + REACH)
+            found = _compiled(_QUOTED_WORDS).match(text, end) or _compiled(_QUOTED_CHOICE).match(text, end) or _compiled(_APP_PASSWORD).search(text, end, end + REACH)
         else:
             found = _compiled(_PHRASE).match(text, end)
         if found is None or (found.re.pattern == _APP_PASSWORD and len(_words(found[1])) > 2):
             continue
         words = re.split("[ ._-]", found[1])
-        if not _FUNCTION_WORDS.intersection(words) and (name.lastgroup != "phrase" or "phrase" in name[0] or len(words) >= 12):
+        is_prose = found.re.pattern == _QUOTED_CHOICE and not (_NO_CHOICE | _JOINS).isdisjoint(re.split(r"\W+", found[1].lower()))
+        if not is_prose and not _FUNCTION_WORDS.intersection(words) and (name.lastgroup != "phrase" or "phrase" in name[0] or len(words) >= 12):
             yield found.span(1)
             done = found.end()
 
@@ -715,7 +862,7 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
     points = _NAME_POINTS[kind]
     before = lowered[max(0, at - 30) : at]
     name_end = _compiled(r"[a-z\xdf-\u024f\u0370-\u04ff]{0,20}").match(lowered, name.end()).end()  # type: ignore[union-attr]
-    if lowered[start:end].isdigit() and not _compiled(_OF_DIGITS).fullmatch(lowered[at:name_end]):
+    if lowered[start:end].replace(" ", "").isdigit() and not _compiled(_OF_DIGITS).fullmatch(lowered[at:name_end]):
         return -THRESHOLD
     if is_made_up and not _compiled(_IS_PASSWORD).match(lowered, at):
         return -THRESHOLD
@@ -724,9 +871,9 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
     if kind == "key":
         points += (_compiled(_OPENS).search(before) is not None) - 5 * (_compiled(_IS_UNIQUE).search(before) is not None)
     if kind == "code":
-        if not _compiled(r"\d+|(?:[a-z0-9]{4,6}-)+[a-z0-9]{4,6}").fullmatch(lowered, start, end):
+        if not _compiled(r"\d+|\d{3} \d{3}|(?:[a-z0-9]{4,6}-)+[a-z0-9]{4,6}").fullmatch(lowered, start, end):
             return -THRESHOLD
-        points += 2 * (_compiled(_CODES).search(before) is not None)
+        points += 2 * (_compiled(_CODES).search(before) is not None or _compiled(_OF_CODES).match(lowered, name_end) is not None)
     if at >= start:
         places = {"as": lowered[end:at]}
         if "\n" in places["as"]:
@@ -742,18 +889,20 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
             if not gap.rstrip().endswith((":", "=", ">", "：", "。")) and not (is_alone and _compiled(_AS_HEADING).fullmatch(gap)):
                 return -THRESHOLD
             points += is_alone
+            if is_made_up and gap.rstrip()[-1:] not in (":", "=", ">", "：", "。", "?"):
+                return -THRESHOLD
         if len(gap) > REACH:
             return -THRESHOLD
         if kind == "key" and points < 3 and not lowered[start:end].strip(HEX) and not _compiled("[:=]").search(gap):
             return -THRESHOLD
-        places = {"gap": gap, "before": before, "behind": lowered[end : end + 40]}
+        places = {"gap": gap, "before": before, "behind": lowered[end : end + 40], **({"made": gap} if is_made_up else {})}
     rows = (row for row in _EVIDENCE if row[0] in places)
     return points + sum(worth for place, pattern, worth in rows if _compiled(pattern).search(places[place]))
 
 
 def _shape(value: str) -> int:
     """Return how much a value looks like a secret, from 0 (a name, a path, a version, …) to 4 points."""
-    if value.isdigit():
+    if value.isdigit() or _compiled(r"\d{3} \d{3}").fullmatch(value):
         return int(len(value) >= 4)
     if value.isalpha() and not is_random(value):
         return 0

@@ -65,9 +65,11 @@ class OverviewReader:
         self._timelines: dict[str, Timeline] = {}
         self._since = period.since.isoformat() if period and period.since else ""
         self._until = period.until.isoformat() if period and period.until else ""
-        branch, session = request.filters.branch, request.filters.session
-        self._wanted = history.SessionFilters(self._since, branch, until=self._until, session=session)
-        self._is_narrowed = bool(branch or session)
+        given = request.filters
+        self._wanted = history.SessionFilters(
+            self._since, given.branch, until=self._until, session=given.session, agent=given.agent
+        )
+        self._is_narrowed = bool(given.branch or given.session or given.agent)
 
     def _timeline(self, project: Project) -> Timeline:
         if project.root not in self._timelines:

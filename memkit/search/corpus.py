@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from memkit.agents.known import is_by
 from memkit.index.chunk import BULLETS, SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.lexical import LexicalIndex, LexicalMatch, ReadingOrder
 from memkit.index.segment import DTYPE, NAMED
@@ -264,6 +265,8 @@ def mask(filters: Filters, corpus: Corpus) -> NDArray[np.bool_]:
         allowed &= (days <= filters.until.toordinal()) & (days > 0)
     if filters.session:
         allowed &= corpus.where("session", lambda name: name.startswith(filters.session))
+    if filters.agent:
+        allowed &= corpus.where("session", lambda name: is_by(name, filters.agent))
     if filters.branch:
         allowed &= corpus.where("branch", lambda name: name == filters.branch)
     if filters.kind:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.agents.claude_code.omitted import asks_memory
+from memkit.agents.omitted import asks_memory
 from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescriptorsError
 from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
 from memkit.index.catalog import also_searched, project_names

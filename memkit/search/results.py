@@ -55,7 +55,7 @@ class Filters:
 
     `since` and `until` are days, both inclusive; a chunk without a date meets neither. `session` is
     an id or its first characters. `path` is a file or directory as in `source`, or a pattern such as
-    `docs/*.md`.
+    `docs/*.md`. `agent` is the name of an agent.
     """
 
     since: date | None = None
@@ -64,6 +64,7 @@ class Filters:
     branch: str = ""
     kind: str = ""
     path: str = ""
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

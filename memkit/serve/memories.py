@@ -101,6 +101,7 @@ async def search(
     branch: Filter = "",
     kind: Filter = "",
     path: Filter = "",
+    agent: Filter = "",
     file: File = "",
     minimum: Annotated[float | None, Query(ge=0, le=1, description="Least relevance of an entry")] = None,
     all_projects: AllProjects = False,
@@ -115,7 +116,7 @@ async def search(
     """
 
     def find(memory: Memory) -> Response:
-        filters = Filters(day_named(since), day_named(until), session, branch, kind, path)
+        filters = Filters(day_named(since), day_named(until), session, branch, kind, path, agent)
         answer = memory.search(
             query, limit, all_projects=all_projects, filters=filters, file=file, minimum=minimum,
             explain=details, excerpts=details,

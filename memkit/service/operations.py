@@ -24,7 +24,7 @@ import psutil
 
 import memkit
 from memkit.agents.claude_code.agents import starting_task
-from memkit.agents.claude_code.omitted import asks_memory
+from memkit.agents.omitted import asks_memory
 from memkit.agents.tools import SHELL
 from memkit.capture.sessions import LiveSessions
 from memkit.errors import MemkitError, NewerFileError

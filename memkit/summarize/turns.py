@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memkit.agents.claude_code.omitted import asks_memory
+from memkit.agents.omitted import asks_memory
 from memkit.agents.tools import role_of
 from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile, heading_title

@@ -60,17 +60,6 @@ def test_a_turn_of_several_chunks_is_whole(memory: Memory) -> None:
             assert (again["start_line"], again["end_line"]) == (section["start_line"], section["end_line"])
 
 
-def test_as_json(memory: Memory) -> None:
-    memory.write("2026-11-20.md", day("2026-11-20", ("Which port?", "The gateway: 7443.")))
-    value = found(memory, "gateway")
-    assert list(value) == [
-        "id", "root", "path", "start_line", "end_line", "source", "heading", "breadcrumb", "kind", "date",
-        "session", "branch", "turns", "citations", "transcript", "archived", "missing", "content",
-    ]  # fmt: skip
-    assert value["transcript"] is None
-    assert value["session"] == "5e550001"
-
-
 @pytest.mark.parametrize("title", ["Same", "A " * 150 + "long title", "Title  with\tblanks `x`"])
 def test_sections_of_one_name_are_told_apart(memory: Memory, title: str) -> None:
     parts = [f"## {title}\n\n" + f"word{n} " * 30 for n in range(3)]
@@ -86,19 +75,16 @@ def test_subsections_belong_to_the_section(memory: Memory) -> None:
     memory.write("notes.md", text)
     assert found(memory, "outer text")["content"] == text.partition("\n\n# Next")[0].rstrip()
     assert found(memory, "inner words")["content"] == inner.rstrip()
-
-
-def test_text_before_the_first_heading(memory: Memory) -> None:
     memory.write("notes.md", "\n\n" + "preamble " * 30 + "\n\n# First\n\n" + "first " * 40)
-    section = found(memory, "preamble")
-    assert section["content"].strip() == ("preamble " * 30).strip()
-
-
-def test_a_chunk_of_several_short_sections_is_whole(memory: Memory) -> None:
+    assert found(memory, "preamble")["content"].strip() == ("preamble " * 30).strip()
     memory.write("notes.md", "# One\n\nabout apples\n\n# Two\n\nabout pears\n")
     section = found(memory, "pears")
     assert section["content"] == "# One\n\nabout apples\n\n# Two\n\nabout pears"
     assert section["content"] == memory.search("pears").results[0].chunk.content.strip()
+    assert list(section) == [
+        "id", "root", "path", "start_line", "end_line", "source", "heading", "breadcrumb", "kind", "date",
+        "session", "branch", "turns", "citations", "transcript", "archived", "missing", "content",
+    ]  # fmt: skip
 
 
 def test_any_file_shape_keeps_the_chunk(memory: Memory) -> None:
@@ -126,36 +112,26 @@ def test_shortened_ids_are_accepted(memory: Memory) -> None:
         expand(memory, "nonsense")
 
 
-class TestAfterAChange:
-    """The file is not what it was when it was indexed."""
+def changed(memory: Memory, text: str) -> Section:
+    """A section of a file that is not what it was when it was indexed."""
+    parts = [f"# Part {n}\n\n" + f"word{n} " * 30 + "\n" for n in range(3)]
+    memory.write("notes.md", "\n".join(parts))
+    memory.sync()
+    id_ = memory.search("word1").results[0].id
+    memory.write("notes.md", text.replace("PARTS", "\n".join(parts)))
+    return expand(memory, id_)
 
-    def section(self, memory: Memory, text: str) -> dict[str, Any]:
-        parts = [f"# Part {n}\n\n" + f"word{n} " * 30 + "\n" for n in range(3)]
-        memory.write("notes.md", "\n".join(parts))
-        memory.sync()
-        id_ = memory.search("word1").results[0].id
-        memory.write("notes.md", text.replace("PARTS", "\n".join(parts)))
-        return expand(memory, id_)
 
-    @pytest.mark.parametrize("before", ["# New\n\n" + "new\n" * 300, ""])
-    def test_the_section_is_found_where_it_is_now(self, memory: Memory, before: str) -> None:
-        section = self.section(memory, before + "PARTS")
-        assert section["content"] == "# Part 1\n\n" + ("word1 " * 30).rstrip()
-
-    def test_the_current_text_is_shown(self, memory: Memory) -> None:
-        section = self.section(memory, "# Part 1\n\nrewritten\n\n# Part 2\n")
-        assert section["content"] == "# Part 1\n\nrewritten"
-
-    def test_a_section_that_is_gone(self, memory: Memory) -> None:
-        with pytest.raises(NotFoundError, match=r"notes\.md has changed .*'Part 1'"):
-            self.section(memory, "# Part 0\n\nno more\n")
-
-    def test_a_deleted_file(self, memory: Memory) -> None:
-        memory.write("notes.md", "# A\n\n" + "word " * 30)
-        memory.sync()
-        memory.path("notes.md").unlink()
-        with pytest.raises(NotFoundError, match=r"notes\.md cannot be read"):
-            expand(memory, memory.snapshot.id(0))
+def test_after_a_change_the_current_text_is_shown_where_it_is(memory: Memory) -> None:
+    for before in ("# New\n\n" + "new\n" * 300, ""):
+        assert changed(memory, before + "PARTS")["content"] == "# Part 1\n\n" + ("word1 " * 30).rstrip()
+    assert changed(memory, "# Part 1\n\nrewritten\n\n# Part 2\n")["content"] == "# Part 1\n\nrewritten"
+    with pytest.raises(NotFoundError, match=r"notes\.md has changed .*'Part 1'"):
+        changed(memory, "# Part 0\n\nno more\n")
+    memory.sync()
+    memory.path("notes.md").unlink()
+    with pytest.raises(NotFoundError, match=r"notes\.md cannot be read"):
+        expand(memory, memory.snapshot.id(0))
 
 
 def test_a_file_outside_the_project(memory: Memory, tmp_path: Path) -> None:

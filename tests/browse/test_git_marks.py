@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from datetime import datetime
@@ -13,17 +14,10 @@ import pytest
 
 from memkit.browse import git_marks
 from memkit.browse.git_marks import EntryText, GitMarks, find_marks, named_commits, named_files
+from tests.builders import git
 
 AMPLE = 60.0
 """Seconds for git: these tests are about what it says, not how fast."""
-
-
-def git(directory: Path, *arguments: str, day: str = "2026-11-01") -> str:
-    date = {"GIT_COMMITTER_DATE": f"{day}T12:00:00", "GIT_AUTHOR_DATE": f"{day}T12:00:00"}
-    settings = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "protocol.file.allow=always"]
-    command = ["git", "-C", str(directory), *settings, *arguments]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **date})
-    return done.stdout.strip()
 
 
 def commit(directory: Path, day: str, **files: str | None) -> str:
@@ -40,13 +34,17 @@ def commit(directory: Path, day: str, **files: str | None) -> str:
     return git(directory, "rev-parse", "HEAD")
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    root = tmp_path.resolve() / "project"
-    root.mkdir()
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("template")
     git(root, "init", "-qb", "main")
     commit(root, "2026-11-01", deploy__gateway_yaml="1", src__a_py="1", old_py="1")
     return root
+
+
+@pytest.fixture
+def repository(tmp_path: Path, template: Path) -> Path:
+    return shutil.copytree(template, tmp_path.resolve() / "project", symlinks=True)
 
 
 def mark(
@@ -142,9 +140,7 @@ def test_what_git_itself_leaves_out_or_converts_has_no_mark(repository: Path) ->
     assert not mark(repository, "old.py")
 
 
-def test_a_history_that_git_could_not_give_is_asked_for_again(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_history_that_failed_is_asked_for_again(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(repository, "2026-11-21", src__a_py="2")
     with monkeypatch.context() as patch:
         patch.setattr(git_marks, "_HISTORY_BYTES", 1)
@@ -244,9 +240,7 @@ def test_no_git(repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert mark(repository, "text", branch="gone").gone_branch == "gone"  # read from files
 
 
-def test_a_git_that_does_not_end(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_git_that_does_not_end(repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake = tmp_path / "bin" / "git"
     fake.parent.mkdir()
     os.mkfifo(tmp_path / "pipe")
@@ -265,39 +259,23 @@ def test_a_git_that_does_not_end(
 
 
 HOSTILE = [
-    "--output=pwned.txt",
-    "-Opwned.txt",
-    ":(exclude)src/a.py",
-    ":!src/a.py",
-    ":/src/a.py",
-    "../outside.txt",
-    "src/../../outside.txt",
-    "/etc/passwd.txt",
-    "$(touch pwned).txt",
-    "`touch pwned`.txt",
-    "; touch pwned.txt",
-    "a\x00b.txt",
-    "a\nb.txt",
-    "*.py",
-    "src/[a].py",
-    ".git/config.txt",
-    "~/x.txt",
-    "x" * 5000 + ".txt",
-    "@{-1}.txt",
-    "\ud800.txt",
-]
+    "--output=pwned.txt", "-Opwned.txt", ":(exclude)src/a.py", ":!src/a.py", ":/src/a.py", "../outside.txt",
+    "src/../../outside.txt", "/etc/passwd.txt", "$(touch pwned).txt", "`touch pwned`.txt",
+    "; touch pwned.txt", "a\x00b.txt", "a\nb.txt", "*.py", "src/[a].py", ".git/config.txt", "~/x.txt",
+    "x" * 5000 + ".txt", "@{-1}.txt", "\ud800.txt",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_are_data(repository: Path, name: str) -> None:
+def test_hostile_names_are_data(repository: Path) -> None:
     commit(repository, "2026-11-21", src__a_py="2")
     before = sorted(path for path in repository.rglob("*") if ".git" not in path.parts)
-    turn = f"### 11:00 x\n**Did** Edit {name} · Edit src/a.py · Read {name}\n\n**Answered** {name} `{name}`"
-    found = mark(repository, turn, time="11:00", branch=name)
-    assert found.changed in ({}, {"src/a.py": 1}) and not found.deleted
-    found = mark(repository, f"{name} and src/a.py", branch="main")
-    assert found.changed == {"src/a.py": 1}
-    assert sorted(path for path in repository.rglob("*") if ".git" not in path.parts) == before
+    for name in HOSTILE:
+        turn = f"### 11:00 x\n**Did** Edit {name} · Edit src/a.py · Read {name}\n\n**Answered** {name} `{name}`"
+        found = mark(repository, turn, time="11:00", branch=name)
+        assert found.changed in ({}, {"src/a.py": 1}) and not found.deleted, name
+        found = mark(repository, f"{name} and src/a.py", branch="main")
+        assert found.changed == {"src/a.py": 1}, name
+        assert sorted(path for path in repository.rglob("*") if ".git" not in path.parts) == before, name
 
 
 def test_paths_stay_inside(repository: Path) -> None:
@@ -345,7 +323,7 @@ def test_a_repository_cannot_run_a_program(repository: Path, tmp_path: Path) -> 
     assert not (tmp_path / "pwned").exists()
 
 
-def test_the_environment_does_not_lead_elsewhere(
+def test_the_environment_is_ignored(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(repository, "2026-11-21", src__a_py="2")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +46,11 @@ def conversation() -> list[dict[str, Any]]:
     call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make all"}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "built", "is_error": True}
     return [
-        prompt(1, "first question", 1),
-        said(2, "first answer"),
-        prompt(3, "second question", 2),
-        line(4, "assistant", [call]),
-        line(5, "user", [result]),
-        line(6, "user", "a note of the client", isMeta=True),
-        said(7, "second answer"),
-        prompt(8, "third question", 3),
-        said(9, "third answer"),
-    ]
+        prompt(1, "first question", 1), said(2, "first answer"), prompt(3, "second question", 2),
+        line(4, "assistant", [call]), line(5, "user", [result]),
+        line(6, "user", "a note of the client", isMeta=True), said(7, "second answer"),
+        prompt(8, "third question", 3), said(9, "third answer"),
+    ]  # fmt: skip
 
 
 def write(path: Path, lines: list[dict[str, Any]]) -> Path:
@@ -90,10 +84,16 @@ ALL = ["first question", "first answer", "second question", "Bash", "built", "se
 def test_everything_in_order(transcript: Path) -> None:
     messages = list(read_messages(transcript, unchanged))
     assert said(messages) == ALL
-    assert [message.role for message in messages] == [
-        "user", "assistant", "user", "assistant", "tool", "assistant", "user", "assistant",
-    ]  # fmt: skip
+    roles = ["user", "assistant", "user", "assistant", "tool", "assistant", "user", "assistant"]
+    assert [message.role for message in messages] == roles
     assert len({message.turn for message in messages}) == 3
+    call, result = [m.as_dict() for m in messages[3:5]]
+    assert call["tools"] == [{"name": "Bash", "input": {"command": "make all"}}]
+    assert result["tools"] == [{"name": "Bash", "result": "built", "is_error": True}]
+    assert result["time"] == "2026-11-20T10:00:05+00:00"
+    assert list(call) == ["role", "time", "turn", "text", "tools"]
+    with pytest.raises(TranscriptError, match=r"gone\.jsonl"):
+        list(read_messages(transcript.with_name("gone.jsonl"), unchanged))
 
 
 def test_entries_that_a_resume_repeats_are_shown_once(transcript: Path) -> None:
@@ -104,34 +104,18 @@ def test_entries_that_a_resume_repeats_are_shown_once(transcript: Path) -> None:
     assert said(around(read_messages(transcript, unchanged), second.id, 0)) == ALL[2:6]
 
 
-def test_as_json(transcript: Path) -> None:
-    call, result = [m.as_dict() for m in list(read_messages(transcript, unchanged))[3:5]]
-    assert call["tools"] == [{"name": "Bash", "input": {"command": "make all"}}]
-    assert result["tools"] == [{"name": "Bash", "result": "built", "is_error": True}]
-    assert result["time"] == "2026-11-20T10:00:05+00:00"
-    assert list(call) == ["role", "time", "turn", "text", "tools"]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["ID", "20000002-1111-4222-8333-444455556666", "2000", "00000003-aaaa", "00000003"],
-)
-def test_a_turn_by_any_of_its_names(transcript: Path, name: str) -> None:
+def test_a_turn_by_any_of_its_names(transcript: Path) -> None:
     wanted = find_turn(transcript, "20000002")
     assert wanted.prompt == "second question"
-    assert find_turn(transcript, wanted.id if name == "ID" else name).id == wanted.id
-
-
-def test_a_turn_that_is_not_there(transcript: Path) -> None:
+    for name in (wanted.id, "20000002-1111-4222-8333-444455556666", "2000", "00000003-aaaa", "00000003"):
+        assert find_turn(transcript, name).id == wanted.id
     with pytest.raises(NotFoundError, match="no turn 'ffff'"):
         find_turn(transcript, "ffff")
     with pytest.raises(AmbiguousIdError, match="matches several"):
         find_turn(transcript, "0000000")
 
 
-@pytest.mark.parametrize(
-    ("context", "expected"), [(0, ALL[2:6]), (1, ALL[1:7]), (2, ALL[:8]), (100, ALL)]
-)
+@pytest.mark.parametrize(("context", "expected"), [(0, ALL[2:6]), (1, ALL[1:7]), (2, ALL[:8]), (100, ALL)])
 def test_around_a_turn(transcript: Path, context: int, expected: list[str]) -> None:
     turn = find_turn(transcript, "20000002")
     assert said(around(read_messages(transcript, unchanged), turn.id, context)) == expected
@@ -163,52 +147,23 @@ def test_secrets_are_redacted(transcript: Path) -> None:
     assert "deploy/gateway.yaml" in text
 
 
-def test_a_transcript_that_is_gone(tmp_path: Path) -> None:
-    with pytest.raises(TranscriptError, match=r"gone\.jsonl"):
-        list(read_messages(tmp_path / "gone.jsonl", unchanged))
-
-
-class TestFinding:
+def test_finding_a_transcript(transcript: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where memkit saw the session, then where the client keeps its transcripts."""
-
-    @pytest.fixture
-    def home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-        monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
-        return Home(str(tmp_path / "home"))
-
-    @pytest.fixture
-    def remember(self, home: Home) -> Callable[[str, Path], None]:
-        def save(session: str, path: Path) -> None:
-            Sessions(home).save(Session(session, str(path)))
-
-        return save
-
-    def test_a_transcript_in_claude_codes_folder_is_found(self, home: Home, transcript: Path) -> None:
-        for name in (SESSION, SESSION[:8], SESSION[:1]):
-            assert find_transcript(home, name) == transcript
-
-    def test_a_transcript_is_found_where_it_was_seen(
-        self, home: Home, tmp_path: Path, remember: Callable[[str, Path], None]
-    ) -> None:
-        path = write(tmp_path / "elsewhere" / f"{SESSION}.jsonl", conversation())
-        remember(SESSION, path)
-        assert find_transcript(home, SESSION[:8]) == path
-
-    def test_a_transcript_that_moved_is_found(
-        self, home: Home, transcript: Path, remember: Callable[[str, Path], None]
-    ) -> None:
-        remember(SESSION, transcript.with_name("old.jsonl"))
-        assert find_transcript(home, SESSION) == transcript
-
-    @pytest.mark.parametrize("name", ["0" * 8, "*", "?", "[a-z]", "../", "/", "é"])
-    def test_not_there(self, home: Home, transcript: Path, name: str) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "nowhere"))
+    home = Home(str(tmp_path / "home"))
+    assert find_transcript(home, SESSION) is None
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    for name in (SESSION, SESSION[:8], SESSION[:1]):
+        assert find_transcript(home, name) == transcript
+    for name in ("0" * 8, "*", "?", "[a-z]", "../", "/", "é"):
         assert find_transcript(home, name) is None
-
-    def test_ambiguous(self, home: Home, transcript: Path) -> None:
-        write(transcript.with_name("fd0affff.jsonl"), conversation())
-        with pytest.raises(AmbiguousIdError, match="matches several"):
-            find_transcript(home, "fd0a")
-        assert find_transcript(home, SESSION) == transcript
-
-    def test_without_claude_codes_folder_nothing_is_found(self, home: Home) -> None:
-        assert find_transcript(home, SESSION) is None
+    Sessions(home).save(Session(SESSION, str(transcript.with_name("old.jsonl"))))  # it moved
+    assert find_transcript(home, SESSION) == transcript
+    other = write(transcript.with_name("fd0affff.jsonl"), conversation())
+    with pytest.raises(AmbiguousIdError, match="matches several"):
+        find_transcript(home, "fd0a")
+    assert find_transcript(home, SESSION) == transcript
+    other.unlink()
+    elsewhere = write(tmp_path / "elsewhere" / f"{SESSION}.jsonl", conversation())
+    Sessions(home).save(Session(SESSION, str(elsewhere)))
+    assert find_transcript(home, SESSION[:8]) == elsewhere

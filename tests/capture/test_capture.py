@@ -11,22 +11,12 @@ import pytest
 from memkit.capture import capture as capture_module
 from memkit.capture.capture import Capture, TranscriptBehind
 from memkit.capture.sessions import Sessions
-from memkit.ipc import unindexed
 from memkit.journal.journal import Journal
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage
 
 PROMPT_ID = "6b1f0a52-99f1-4f0e-8a51-3f1f1a2b3c4d"
-
-
-def test_stop_writes_the_turn_and_marks_the_project(stage: Stage) -> None:
-    Lines().prompt("Which port?", PROMPT_ID).answer("7443.").write(stage.root)
-    stage.handle("Stop", prompt_id=PROMPT_ID)
-    assert stage.journal.count("**Answered** 7443.") == 1
-    assert unindexed.roots(stage.home) == [stage.project.root]
-    stage.handle("Stop", prompt_id=PROMPT_ID)
-    assert stage.journal.count("### ") == 1
 
 
 @pytest.mark.parametrize("later", ["Stop", "PreCompact", "SessionEnd", "next turn", "next session", "reconcile"])
@@ -112,15 +102,6 @@ def test_no_secret_reaches_the_journal(stage: Stage) -> None:
     assert stage.journal.count("[redacted:github-token]") >= 4
 
 
-def test_off_means_off(stage: Stage) -> None:
-    Lines().prompt("One", PROMPT_ID).answer("1").write(stage.root)
-    marker = Path(stage.project.root) / ".memkit" / "off"
-    marker.parent.mkdir()
-    marker.touch()
-    stage.handle("Stop", prompt_id=PROMPT_ID)
-    assert stage.journal == ""
-
-
 def test_a_project_that_is_gone_is_remembered_in_the_home(stage: Stage) -> None:
     Lines().prompt("One", PROMPT_ID).answer("1").write(stage.root)
     stage.handle("Stop", prompt_id=PROMPT_ID, project=str(stage.root / "gone"))
@@ -128,12 +109,8 @@ def test_a_project_that_is_gone_is_remembered_in_the_home(stage: Stage) -> None:
     assert "**Answered** 1" in found.read_text()
 
 
-@pytest.mark.parametrize(
-    "place", ["mark", "save 1", "journal before", "journal after", "save 2", "save 3"]
-)
-def test_killed_at_each_step_and_run_again(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+@pytest.mark.parametrize("place", ["mark", "save 1", "journal before", "journal after", "save 2", "save 3"])
+def test_killed_at_each_step_and_run_again(stage: Stage, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """A turn that grows, with a failure at one step of either write: in the end it stands there once, whole."""
 
     class Killed(BaseException):

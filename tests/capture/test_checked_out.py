@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,16 +16,8 @@ from memkit.projects.git_files import SHORT_HASH, Head, head
 from memkit.projects.project import Project
 from memkit.settings import ChunkingSettings
 from memkit.settings.load import Settings
-from tests.builders import SESSION, Lines, entries
+from tests.builders import SESSION, Lines, entries, git
 from tests.capture.stage import Stage, prompt_id
-
-
-def git(directory: Path, *arguments: str) -> str:
-    settings = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]
-    done = subprocess.run(
-        ["git", "-C", str(directory), *settings, *arguments], check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
 
 
 @pytest.fixture
@@ -44,21 +35,26 @@ def at(directory: Path) -> Head:
     return Head(branch, git(directory, "rev-parse", "HEAD")[:SHORT_HASH])
 
 
-def test_a_branch(repository: Path) -> None:
+def test_a_branch(repository: Path, tmp_path: Path) -> None:
     (repository / "src").mkdir()
     assert head(repository / "src") == at(repository) == Head("main", at(repository).commit)
+    git(repository, "branch", "main2")  # a name that begins like it
     git(repository, "checkout", "-q", "-b", "feature/gw")
     git(repository, "commit", "-q", "--allow-empty", "-m", "two")
-    assert head(str(repository)) == at(repository)
-    assert head(str(repository)).branch == "feature/gw"
-
-
-def test_references_that_are_packed(repository: Path) -> None:
-    git(repository, "branch", "main2")  # a name that begins like it
-    git(repository, "commit", "-q", "--allow-empty", "-m", "two")
+    assert head(str(repository)) == at(repository) == Head("feature/gw", at(repository).commit)
     git(repository, "pack-refs", "--all")
     assert not (repository / ".git" / "refs" / "heads" / "main").exists()
-    assert head(str(repository)) == at(repository)
+    for name in ("main", "feature/gw"):
+        git(repository, "checkout", "-q", name)
+        assert head(str(repository)) == at(repository)
+    git(repository, "checkout", "-q", "--detach")
+    assert head(str(repository)) == at(repository) == Head("", at(repository).commit)
+    git(repository, "checkout", "-q", "-b", "broken")
+    (repository / ".git" / "refs" / "heads" / "broken").write_text("the password is hunter2")
+    assert head(str(repository)) == Head("broken", "")  # no hash, no commit
+    assert head(str(tmp_path)) == head(str(tmp_path / "gone")) == Head()
+    git(tmp_path, "init", "-q")
+    assert head(str(tmp_path)) == Head("main", "")
 
 
 def test_a_linked_worktree_has_its_own(repository: Path, tmp_path: Path) -> None:
@@ -70,20 +66,6 @@ def test_a_linked_worktree_has_its_own(repository: Path, tmp_path: Path) -> None
     assert head(str(linked)) == at(linked)
 
 
-def test_a_commit_without_branch(repository: Path) -> None:
-    git(repository, "checkout", "-q", "--detach")
-    assert head(str(repository)) == at(repository) == Head("", at(repository).commit)
-
-
-def test_a_branch_without_commit(tmp_path: Path) -> None:
-    git(tmp_path, "init", "-q")
-    assert head(str(tmp_path)) == Head("main", "")
-
-
-def test_no_repository(tmp_path: Path) -> None:
-    assert head(str(tmp_path)) == head(str(tmp_path / "gone")) == Head()
-
-
 @pytest.mark.parametrize(
     "said",
     ["", "ref:", "ref: refs/heads/../../secret", "ref: /etc/hostname", "ref: secret", "x" * 40, "ref: refs/a\0b"],
@@ -92,11 +74,6 @@ def test_a_damaged_head_leads_nowhere(repository: Path, said: str) -> None:
     (repository / ".git" / "secret").write_text("a" * 40)
     (repository / ".git" / "HEAD").write_text(said)
     assert head(str(repository)) == Head()
-
-
-def test_an_invalid_hash_is_not_a_commit(repository: Path) -> None:
-    (repository / ".git" / "refs" / "heads" / "main").write_text("the password is hunter2")
-    assert head(str(repository)) == Head("main", "")
 
 
 def play(stage: Stage) -> Lines:
@@ -116,15 +93,10 @@ def test_each_turn_has_its_branch(stage: Stage) -> None:
     found = [anchors.parse(line) for line in stage.journal.splitlines() if line.startswith("##")]
     assert [pairs.get("branch") for pairs in found] == ["main", "main", "feature/gw", "main"]
     (day,) = stage.days
-    chunks = chunk_markdown(day, source="2026-03-04.md", source_hash="", options=ChunkingSettings())
-    assert [chunk.branch for chunk in chunks if chunk.kind == "turn"] == ["main", "feature/gw", "main"]
-
-
-def test_a_turn_without_a_branch_has_that_of_its_session(stage: Stage) -> None:
-    play(stage)
-    day = stage.journal.replace(" branch:feature/gw -->", " -->")
-    chunks = chunk_markdown(day, source="2026-03-04.md", source_hash="", options=ChunkingSettings())
-    assert [chunk.branch for chunk in chunks if chunk.kind == "turn"] == ["main"] * 3
+    # A turn without a branch has that of its session.
+    for text, second in ((day, "feature/gw"), (day.replace(" branch:feature/gw -->", " -->"), "main")):
+        chunks = chunk_markdown(text, source="2026-03-04.md", source_hash="", options=ChunkingSettings())
+        assert [chunk.branch for chunk in chunks if chunk.kind == "turn"] == ["main", second, "main"]
 
 
 def test_import_makes_the_same_days_and_knows_no_commits(stage: Stage, tmp_path: Path) -> None:
@@ -138,18 +110,10 @@ def test_import_makes_the_same_days_and_knows_no_commits(stage: Stage, tmp_path:
     Capture(home, Settings()).import_file(stage.transcript, other)
     assert [entries(path.read_text()) for path in sorted(Path(other.memory).glob("*.md"))] == stage.days
     imported = Archive(home).turns(SESSION)
-    assert [replace(turn, commit="", project="") for turn in live] == [
-        replace(turn, project="") for turn in imported
-    ]
-
-
-def test_an_import_takes_no_commit_away(stage: Stage) -> None:
-    play(stage)
-    path = Archive(stage.home).path(SESSION)
-    before, days = path.read_bytes(), stage.days
-    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
-    assert path.read_bytes() == before
-    assert stage.days == days
+    assert [replace(turn, commit="", project="") for turn in live] == [replace(turn, project="") for turn in imported]
+    days = stage.days
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)  # takes no commit away
+    assert (Archive(stage.home).turns(SESSION), stage.days) == (live, days)
 
 
 def test_an_edited_turn_is_not_given_a_branch(stage: Stage) -> None:

@@ -11,6 +11,7 @@ from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.journal.journal import Journal
 from memkit.journal.turn_parts import COMPACTION_TITLE
+from memkit.settings import CaptureSettings
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
 from tests.capture.stage import NOW, Stage, prompt_id
@@ -68,12 +69,8 @@ def test_it_is_a_section_of_the_session(tmp_path: Path) -> None:
 @pytest.mark.parametrize("first", ["Move the gateway. #skip", "<private>Move it.", "Move <private>it</private> now."])
 def test_it_is_left_out_with_anything_private(tmp_path: Path, first: str) -> None:
     assert COMPACTION_TITLE not in Session(tmp_path, first).end()
-
-
-def test_it_is_left_out_with_an_excluded_file(tmp_path: Path) -> None:
-    from memkit.settings import CaptureSettings
-
     settings = Settings(capture=CaptureSettings(exclude=("secret/",)))
-    text = Session(tmp_path, settings=settings).end()
+    (tmp_path / "excluded").mkdir()
+    text = Session(tmp_path / "excluded", settings=settings).end()
     assert "Done." in text
     assert COMPACTION_TITLE not in text

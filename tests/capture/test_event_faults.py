@@ -35,9 +35,7 @@ def flow(stage: Stage, run: Callable[..., None]) -> None:
 FLOW = [("One", "1"), ("Two", "2, late"), ("Three", "3")]
 
 
-def test_killed_at_every_write_of_a_whole_flow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_at_every_write_of_a_whole_flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill before and after each file that reaches the disk, each event run again: always the same."""
 
     class Killed(BaseException):
@@ -77,9 +75,7 @@ def test_killed_at_every_write_of_a_whole_flow(
 
 
 @pytest.mark.parametrize("kill", range(1, 12))
-def test_killed_while_a_turn_is_written_that_then_goes_on(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, kill: int
-) -> None:
+def test_killed_while_a_turn_grows(stage: Stage, monkeypatch: pytest.MonkeyPatch, kill: int) -> None:
     """What was written before the kill is known for memkit's own, and completed by the next event."""
 
     class Killed(BaseException):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from memkit.capture.capture import BATCH_TURNS, Capture, TranscriptBehind
@@ -86,12 +84,6 @@ def test_another_transcript_in_the_place_of_the_old_one(stage: Stage, smaller: b
     assert stage.turns == [*((f"Old {number}", "o") for number in range(5)), ("New", "n")]
 
 
-def test_text_that_no_file_can_hold(stage: Stage) -> None:
-    stage.write(Lines().prompt("half \ud83d and \udcff", prompt_id(1)).answer("answer \udce9 \ud800"))
-    stage.handle("Stop", prompt_id=prompt_id(1))
-    assert stage.turns == [("half ? and ?", "answer ? ?")]
-
-
 @pytest.mark.parametrize("count", [2, BATCH_TURNS, 2 * BATCH_TURNS + 3])
 def test_an_import_completes_a_turn_that_was_written_half(stage: Stage, count: int) -> None:
     lines = Lines()
@@ -129,17 +121,6 @@ def test_one_bad_session_does_not_stop_another_from_being_caught_up(stage: Stage
     (stage.root / "bbbb.jsonl" / "x").write_text("x" * 100)
     stage.handle("SessionStart", session="dddd", transcript=str(stage.root / "dddd.jsonl"))
     assert stage.turns == [("Q cccc", "a")]
-
-
-def test_events_out_of_order(stage: Stage) -> None:
-    lines = Lines()
-    for number in (1, 2, 3):
-        lines.prompt(f"Q{number}", prompt_id(number)).answer(f"a{number}")
-    stage.write(lines)
-    for order in itertools.permutations((1, 2, 3)):
-        for number in order:
-            stage.handle("Stop", prompt_id=prompt_id(number))
-    assert stage.turns == [("Q1", "a1"), ("Q2", "a2"), ("Q3", "a3")]
 
 
 def test_a_skipped_turn_is_stored_nowhere(stage: Stage) -> None:

@@ -131,12 +131,6 @@ def test_secrets_are_redacted_before_the_first_write(tmp_path: Path) -> None:
     assert "dugong" not in shown
 
 
-def test_messages_without_a_prompt(memory: Memory) -> None:
-    first = say(memory, "assistant", "Good morning.")
-    assert say(memory, "assistant", "It rains.", 1).turn == first.turn
-    assert "It rains." in text_of(memory)
-
-
 def test_no_provider_that_was_not_chosen_summarizes_them(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     from memkit import login
 
@@ -154,18 +148,6 @@ def test_a_moved_project_keeps_its_sessions(tmp_path: Path, memory: Memory) -> N
     assert say(moved, "assistant", "Take 7444.", 1).turn == turn
 
 
-def test_a_name_that_is_a_secret_is_not_written(memory: Memory) -> None:
-    with pytest.raises(MemkitError, match="looks like a secret"):
-        say(memory, "user", "One?", session="ghp_" + "a1B2c3D4e5F6" * 3)
-
-
-def test_no_message_is_from_the_future(memory: Memory) -> None:
-    soon = datetime.now(timezone.utc) + timedelta(hours=1)
-    assert memory.ingest("s", "user", "One?", time=soon).is_new
-    with pytest.raises(MemkitError, match="future"):
-        memory.ingest("s", "user", "Two?", time=soon + timedelta(days=2))
-
-
 def test_a_long_turn_goes_on_in_another(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ingest, "MOST_MESSAGES", 3)
     said = [say(memory, "user", "Go on.")]
@@ -178,18 +160,23 @@ def test_a_long_turn_goes_on_in_another(memory: Memory, monkeypatch: pytest.Monk
     assert [one.tools[0].result for one in exchange.messages] == ["result 3", "result 4", "result 5"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_messages_that_are_none(memory: Memory) -> None:
+    for arguments, said in (
         (("system", "a"), "no role"),
         (("user", "  "), "no text"),
         (("tool", "a"), "name the tool"),
         (("user", "a", 0, "s", "Bash"), "name the tool"),
-    ],
-)
-def test_messages_that_are_none(memory: Memory, arguments: tuple[str, str], said: str) -> None:
-    with pytest.raises(MemkitError, match=said):
-        say(memory, *arguments)
+        (("user", "One?", 0, "ghp_" + "a1B2c3D4e5F6" * 3), "looks like a secret"),
+    ):
+        with pytest.raises(MemkitError, match=said):
+            say(memory, *arguments)  # type: ignore[arg-type]
+    soon = datetime.now(timezone.utc) + timedelta(hours=1)
+    assert memory.ingest("s", "user", "One?", time=soon).is_new
+    with pytest.raises(MemkitError, match="future"):
+        memory.ingest("s", "user", "Two?", time=soon + timedelta(days=2))
+    first = say(memory, "assistant", "Good morning.", session="no-prompt")
+    assert say(memory, "assistant", "It rains.", 1, session="no-prompt").turn == first.turn
+    assert "It rains." in text_of(memory)
 
 
 def test_where_nothing_is_kept(tmp_path: Path) -> None:

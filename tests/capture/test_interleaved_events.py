@@ -25,9 +25,7 @@ steps = st.lists(st.sampled_from(STEPS), max_size=20)
 @example(steps=["prompt", "work", "compact", "late", "answer"], end="SessionEnd")
 @example(steps=["prompt", "late", "answer", "late", "show", "late"], end="SessionStart")
 @example(steps=["prompt", "answer", "show", "stop", "prompt", "show", "late", "half"], end="catch up")
-def test_every_turn_is_written_once_and_whole(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[str], end: str
-) -> None:
+def test_turns_once_and_whole(tmp_path_factory: pytest.TempPathFactory, steps: list[str], end: str) -> None:
     stage = Stage(tmp_path_factory.mktemp("s").resolve())
     lines = Lines()
     number = shown = 0

@@ -33,19 +33,9 @@ def test_a_client_that_is_gone(tmp_path: Path) -> None:
     assert list(live.directory.iterdir()) == []
     live.begin("two", "/project", client.pid)
     assert list(live) == []
-
-
-def test_another_process_with_the_same_id(tmp_path: Path) -> None:
-    live = LiveSessions(Home(str(tmp_path)))
     live.begin("one", "/project", os.getpid())
     (path,) = live.directory.iterdir()
-    path.write_text(path.read_text().replace('"created": ', '"created": 1'))
-    assert list(live) == []
-
-
-def test_damaged_notes_are_forgotten(tmp_path: Path) -> None:
-    live = LiveSessions(Home(str(tmp_path)))
-    live.directory.mkdir(parents=True)
+    path.write_text(path.read_text().replace('"created": ', '"created": 1'))  # another process with its ID
     for number, text in enumerate(["", "[]", '{"session": 1}', "{}"]):
         (live.directory / f"{number}.json").write_text(text)
     assert list(live) == []

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.doctor.capture import lost_turns
@@ -18,7 +17,7 @@ from memkit.journal.journal import Journal
 from memkit.projects.project import Project
 from memkit.settings import MemorySettings
 from memkit.settings.load import Settings
-from tests.builders import Lines
+from tests.builders import Lines, git
 from tests.capture.places import RECORDED
 from tests.capture.stage import Stage, prompt_id
 
@@ -77,26 +76,22 @@ def test_what_git_threw_away_is_lost_and_what_it_has_is_not(stage: Stage) -> Non
     root = Path(stage.project.root)
     settings = Settings(memory=MemorySettings(shared=True))
 
-    def git(*arguments: str) -> None:
-        names = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        subprocess.run(["git", *names, *arguments], cwd=root, check=True, capture_output=True)
-
     def lost() -> list[str]:
         return [turn.prompt for turn in lost_turns(stage.home, Project(stage.project.root), settings)]
 
-    git("init", "-b", "main")
+    git(root, "init", "-b", "main")
     lines = Lines()
     for number, name in enumerate(("Committed", "Deleted", "Thrown away")):
         lines.prompt(name, prompt_id(number)).call("Bash", f"t{number}", command="make").result(f"t{number}", "ok")
         stage.write(lines.answer(f"{name}."))
         Capture(stage.home, settings).import_file(stage.transcript, stage.project)
         if number < 2:
-            git("add", "-f", ".memkit/memory")
-            git("commit", "-m", name)
+            git(root, "add", "-f", ".memkit/memory")
+            git(root, "commit", "-m", name)
     whole = stage.journal
-    git("checkout", "HEAD~1", "--", ".memkit/memory")  # the second turn is in git, the third nowhere
+    git(root, "checkout", "HEAD~1", "--", ".memkit/memory")  # the second turn is in git, the third nowhere
     assert lost() == []  # the user may have removed it
-    git("reset", "--hard")
+    git(root, "reset", "--hard")
     assert lost() == ["Thrown away"]
     turns = lost_turns(stage.home, stage.project, settings)
     Capture(stage.home, settings).import_turns(turns, stage.project)
@@ -121,9 +116,7 @@ def test_copies_of_a_day_do_not_count(stage: Stage) -> None:
     assert day.read_text() == text
 
 
-def test_without_an_answer_of_git_nothing_counts_as_lost(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_an_answer_of_git_nothing_is_lost(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     live(stage)
     for day in Journal(stage.project).days():
         Journal(stage.project).path(day).unlink()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memkit.agents.claude_code.omitted import asks_memory
+from memkit.agents.omitted import asks_memory
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.hook.entries import prompt_hint

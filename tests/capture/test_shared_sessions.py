@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.agents.claude_code.files import find_sources
+from memkit.agents.sources import find_sources
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.importer import Importer, ImportSelection
@@ -81,9 +81,7 @@ def test_a_turn_that_is_imported_while_it_grows_grows_in_each_project(stage: Sta
     for said in ("", "Half.", "Whole."):
         stage.write(lines.answer(said) if said else lines)
         for project in projects:
-            Capture(stage.home, Settings()).import_file(
-                stage.transcript, project
-            )
+            Capture(stage.home, Settings()).import_file(stage.transcript, project)
     for project in projects:
         (day,) = Journal(project).days()
         text = Journal(project).path(day).read_text()
@@ -91,9 +89,7 @@ def test_a_turn_that_is_imported_while_it_grows_grows_in_each_project(stage: Sta
         assert len(turns_in(project)) == 1
 
 
-def test_a_live_session_keeps_its_place_while_it_is_imported_elsewhere(
-    stage: Stage, others: list[Project]
-) -> None:
+def test_a_live_session_keeps_its_place_during_an_import(stage: Stage, others: list[Project]) -> None:
     lines = Lines().prompt("One", prompt_id(1)).call("Bash", "t", command="make")
     stage.write(lines)
     stage.handle("PreCompact")
@@ -111,16 +107,12 @@ def test_a_live_session_keeps_its_place_while_it_is_imported_elsewhere(
     assert [answer for _, answer in stage.turns] == ["The answer.", "a2", "a3", "a4", "a5"]
 
 
-def test_what_a_person_took_out_of_one_project_stays_out_of_that_one(
-    stage: Stage, others: list[Project]
-) -> None:
+def test_what_a_person_took_out_of_a_project_stays_out(stage: Stage, others: list[Project]) -> None:
     stage.write(Lines().prompt("One", prompt_id(1)).answer("1"))
     projects = [stage.project, others[0]]
     for _ in range(2):
         for project in projects:
-            Capture(stage.home, Settings()).import_file(
-                stage.transcript, project
-            )
+            Capture(stage.home, Settings()).import_file(stage.transcript, project)
         for path in Path(stage.project.memory).glob("*.md"):
             path.write_text("# 2026-03-04\n")
     assert [len(turns_in(project)) for project in projects] == [0, 1]

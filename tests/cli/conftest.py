@@ -69,15 +69,17 @@ def lexical_memory(root: Path, files: Mapping[str, str] | None = None) -> Memory
     return memory
 
 
+def holders(word: str, *directories: str) -> list[Path]:
+    """The files below `directories` that hold `word` in any case."""
+    files = [path for one in directories for path in Path(one).rglob("*") if path.is_file()]
+    return [path for path in files if word.lower().encode() in path.read_bytes().lower()]
+
+
 @pytest.fixture(scope="session")
-def read_only(
-    tmp_path_factory: pytest.TempPathFactory, model_home: Home, real_embedder: Embedder
-) -> Memory:
+def read_only(tmp_path_factory: pytest.TempPathFactory, model_home: Home, real_embedder: Embedder) -> Memory:
     """Three days of memory, indexed with the real model. Not to be changed."""
     root = tmp_path_factory.mktemp("remembered")
-    memory = make_memory(
-        root, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
-    )
+    memory = make_memory(root, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models)
     memory.sync()
     return memory
 
@@ -93,9 +95,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
 @pytest.fixture
 def fresh(tmp_path: Path, model_home: Home, real_embedder: Embedder) -> Memory:
     """The same, not indexed yet, for a test to change."""
-    return make_memory(
-        tmp_path, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
-    )
+    return make_memory(tmp_path, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models)
 
 
 @pytest.fixture(autouse=True)
@@ -148,34 +148,19 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 def spawn() -> Run:
     """Runs a command in a process of its own."""
 
-    def run_there(
-        memory: Memory, *arguments: str, stdin: bytes = b"", **variables: str
-    ) -> Outcome:
+    def run_there(memory: Memory, *arguments: str, stdin: bytes = b"", **variables: str) -> Outcome:
         done = subprocess.run(
-            [sys.executable, "-m", "memkit", *arguments],
-            cwd=memory.project.root,
-            env=environment(memory, **variables),
-            input=stdin,
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
-        return Outcome(
-            done.returncode,
-            done.stdout.decode("utf-8", "surrogateescape"),
-            done.stderr.decode("utf-8", "surrogateescape"),
-        )
+            [sys.executable, "-m", "memkit", *arguments], cwd=memory.project.root, env=environment(memory, **variables),
+            input=stdin, capture_output=True, timeout=120, check=False,
+        )  # fmt: skip
+        output, errors = (one.decode("utf-8", "surrogateescape") for one in (done.stdout, done.stderr))
+        return Outcome(done.returncode, output, errors)
 
     return run_there
 
 
 def environment(memory: Memory, **variables: str) -> dict[str, str]:
-    return {
-        **os.environ,
-        "MEMKIT_HOME": memory.home.root,
-        "PYTHONPATH": str(REPOSITORY),
-        **variables,
-    }
+    return {**os.environ, "MEMKIT_HOME": memory.home.root, "PYTHONPATH": str(REPOSITORY), **variables}
 
 
 def on_terminal(

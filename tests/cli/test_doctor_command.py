@@ -6,7 +6,6 @@ import logging
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -72,16 +71,6 @@ def test_deep_checks_on_demand(run: Run, fresh: Memory) -> None:
         assert ("archive-damaged" in [one["code"] for one in found["findings"]]) is is_deep
 
 
-def test_the_last_event_of_each_project(run: Run, fresh: Memory) -> None:
-    from memkit.ipc import spool
-
-    Path(fresh.home.root).chmod(0o700)
-    event = {"event": "UserPromptSubmit", "session": "s", "project": "/pro\x1bject"}
-    spool.put(fresh.home, {**event, "time": time.time() - 7300})
-    assert "last hook event in /pro\ufffdject: 2 hours ago" in run(fresh, "doctor").output
-    assert list(run(fresh, "doctor", "--json").json["last_events"]) == ["/pro\x1bject"]
-
-
 def test_the_log_is_bounded_and_private(home: Home) -> None:
     log_to_file(home)
     logger = logging.getLogger("memkit.test")
@@ -118,18 +107,12 @@ def test_following(fresh: Memory) -> None:
     log.parent.mkdir()
     log.write_text("before\n")
     following = subprocess.Popen(
-        [sys.executable, "-u", "-m", "memkit", "logs", "--follow"],
-        cwd=fresh.project.root,
-        env=environment(fresh),
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+        [sys.executable, "-u", "-m", "memkit", "logs", "--follow"], cwd=fresh.project.root,
+        env=environment(fresh), stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert following.stdout is not None
     try:
-        assert [following.stdout.readline() for _ in range(2)] == [
-            "==> memkit.log <==\n",
-            "before\n",
-        ]
+        assert [following.stdout.readline() for _ in range(2)] == ["==> memkit.log <==\n", "before\n"]
 
         def expect(text: str) -> None:
             assert following.stdout is not None

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -78,56 +77,19 @@ class TestExpand:
         assert turn is not None
         assert "(its transcript is no longer on this machine)" in found.output
 
-    def test_long_lines(self, run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-        fresh.write("n.md", f"# Yaks\n\n{'A yak grazes on the high meadow. ' * 8}\n\n    code  stays\n")
-        identifier = run(fresh, "search", "--json", "yak").json["results"][0]["id"]
-        assert max(map(len, run(fresh, "expand", identifier).output.splitlines())) > 200
-        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-        shown = run(fresh, "expand", identifier).output.splitlines()
-        assert max(len(line) for line in shown if "/" not in line) <= 80
-        assert "    code  stays" in shown
-
-    def test_an_unknown_turn(self, run: Run, read_only: Memory) -> None:
-        complaint = run(read_only, "transcript", "--turn", "00000000").complaint
-        assert f"no turn '00000000' in the memory of {read_only.project.root}; give its session, or search" in complaint
-
-    def test_several_as_json(self, run: Run, read_only: Memory) -> None:
-        results = run(read_only, "search", "--json", "the service").json["results"]
-        ids = [result["id"] for result in results[:3]]
-        sections = run(read_only, "expand", "--json", *ids).json["sections"]
-        assert [section["id"] for section in sections] == ids
-        assert all(section["transcript"] is None for section in sections)
-
-    @pytest.mark.parametrize("identifier", ["zz", "", "0" * 64, "é"])
-    def test_not_there(self, run: Run, read_only: Memory, identifier: str) -> None:
-        complaint = run(read_only, "expand", identifier).complaint
+    def test_not_there(self, run: Run, read_only: Memory, fresh: Memory) -> None:
         hint = "`memkit search` prints IDs, and finds text that has changed since"
-        assert complaint == f"memkit: nothing in this project has the ID {identifier!r}; {hint}"
-
-    def test_ambiguous(self, run: Run, fresh: Memory) -> None:
-        fresh.write("n.md", "".join(f"# S{n}\n\n{'word ' * 30}{n}\n\n" for n in range(16)))
-        fresh.sync()
-        starts = [fresh.snapshot.id(n)[0] for n in range(len(fresh.snapshot))]
-        complaint = run(fresh, "expand", max(starts, key=starts.count)).complaint
-        assert f"matches {max(map(starts.count, starts))} entries: " in complaint
-
-    def test_no_index(self, run: Run, fresh: Memory) -> None:
+        for identifier in ("zz", "", "0" * 64, "é"):
+            complaint = run(read_only, "expand", identifier).complaint
+            assert complaint == f"memkit: nothing in this project has the ID {identifier!r}; {hint}"
         assert "has no index yet" in run(fresh, "expand", "0").complaint
-
-    def test_leads_to_the_transcript(self, run: Run, shared: Memory) -> None:
-        identifier = run(shared, "search", "--json", "second").json["results"][0]["id"]
-        section = run(shared, "expand", "--json", identifier).json["sections"][0]
-        assert section["transcript"].endswith(f"{SESSION}.jsonl")
-        assert section["session"] == SESSION
-        found = run(shared, "transcript", "--turn", section["turns"][0], "--json").json
-        assert found["turn"] == section["turns"][0]
 
 
 class TestTranscript:
     """The original exchange."""
 
     @pytest.mark.parametrize("name", [SESSION, SESSION[:8], "PATH"])
-    def test_whole(self, run: Run, shared: Memory, name: str) -> None:
+    def test_whole(self, run: Run, shared: Memory, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         path = transcript_of(shared)
         arguments = [str(path) if name == "PATH" else name]
         found = run(shared, "transcript", *arguments)
@@ -144,6 +106,8 @@ class TestTranscript:
         ]  # fmt: skip
         assert (value["session"], value["turn"], len(value["messages"])) == (SESSION, None, 8)
         assert KEY not in json.dumps(value)
+        monkeypatch.setenv("MEMKIT_CAPTURE_REDACT", "th[a-z]rd answer")
+        assert "third answer" not in run(shared, "transcript", *arguments).output
 
     def test_begins_at_the_turn_and_marks_it(self, run: Run, shared: Memory) -> None:
         lines = run(shared, "transcript", SESSION, "--turn", "20000002").output.splitlines()
@@ -163,25 +127,20 @@ class TestTranscript:
         found = run(imported, "transcript", "--turn", session["turns"][1], "--json").json
         assert (found["session"], found["turn"]) == (SESSION, session["turns"][1])
 
-    @pytest.mark.parametrize(
-        ("arguments", "said"),
-        [
+    def test_not_there(self, run: Run, shared: Memory) -> None:
+        for arguments, said in (
             (["00000000"], "no transcript of session '00000000'"),
             (["/no/such.jsonl"], "no such transcript: /no/such.jsonl"),
             (["no.jsonl"], "no such transcript: no.jsonl"),
-            (["--turn", "ffffffff"], "no turn 'ffffffff' in the memory"),
+            (["--turn", "ffffffff"], f"no turn 'ffffffff' in the memory of {shared.project.root}; give its session, or search"),
             ([SESSION, "--turn", "ffffffff"], "has no turn 'ffffffff'"),
             ([SESSION, "--turn", "0000000"], "matches several turns"),
             ([""], "no transcript of session"),
-        ],
-    )
-    def test_not_there(self, run: Run, shared: Memory, arguments: list[str], said: str) -> None:
-        assert said in run(shared, "transcript", *arguments).complaint
+        ):
+            assert said in run(shared, "transcript", *arguments).complaint
 
     @pytest.mark.parametrize("name", [SESSION, SESSION[:8], "PATH"])
-    def test_gone_but_archived(
-        self, run: Run, imported: Memory, tmp_path: Path, name: str
-    ) -> None:
+    def test_gone_but_archived(self, run: Run, imported: Memory, tmp_path: Path, name: str) -> None:
         path = transcript_of(imported)
         arguments = [str(path) if name == "PATH" else name]
         whole = run(imported, "transcript", *arguments).output
@@ -195,18 +154,18 @@ class TestTranscript:
             **one, "transcript": None, "archived": True,
         }  # fmt: skip
         assert "has no turn" in run(imported, "transcript", SESSION, "--turn", "ffff").complaint
+        size = run(imported, "status", "--json").json["archive"]
+        (archive,) = Path(imported.home.archive).iterdir()
+        assert size == {"enabled": True, "sessions": 1, "bytes": archive.stat().st_size}
+        archive.unlink()
+        gone = "no such transcript" if name == "PATH" else "no transcript of session"
+        assert gone in run(imported, "transcript", *arguments).complaint
 
-    def test_status_tells_the_size(self, run: Run, shared: Memory) -> None:
-        size = run(shared, "status", "--json").json["archive"]
-        (path,) = Path(shared.home.archive).iterdir()
-        assert size == {"enabled": True, "sessions": 1, "bytes": path.stat().st_size}
-        assert "archive    1 session, " in run(shared, "status").output
-
-    def test_expand_of_an_archived_session(
-        self, run: Run, imported: Memory, tmp_path: Path
-    ) -> None:
-        transcript_of(imported).unlink()
+    def test_expand_of_an_archived_session(self, run: Run, imported: Memory, tmp_path: Path) -> None:
         identifier = run(imported, "search", "--json", "second").json["results"][0]["id"]
+        section = run(imported, "expand", "--json", identifier).json["sections"][0]
+        assert (section["transcript"], section["session"]) == (str(transcript_of(imported)), SESSION)
+        transcript_of(imported).unlink()
         section = run(imported, "expand", "--json", identifier).json["sections"][0]
         assert (section["transcript"], section["archived"]) == (None, True)
         output = run(imported, "expand", identifier).output
@@ -250,58 +209,27 @@ class TestTranscript:
         assert archive.damaged(SESSION) == 0
         assert archive.turns(SESSION) == turns
 
-    def test_gone(self, run: Run, imported: Memory, tmp_path: Path) -> None:
-        transcript_of(imported).unlink()
-        shutil.rmtree(imported.home.archive)
-        assert "no transcript of session" in run(imported, "transcript", SESSION).complaint
-        assert "no such transcript" in run(imported, "transcript", f"/x/{SESSION}.jsonl").complaint
-
-    def test_long_output_is_cut_for_people_only(
-        self, run: Run, fresh: Memory, tmp_path: Path
-    ) -> None:
+    def test_long_output_is_cut_for_people_only(self, run: Run, fresh: Memory, tmp_path: Path) -> None:
         result = {"type": "tool_result", "tool_use_id": "t", "content": "x" * 9000}
         path = write(tmp_path / "long.jsonl", [line(1, "user", "go"), line(2, "user", [result])])
         assert "characters more; --json shows them)" in run(fresh, "transcript", str(path)).output
         messages = run(fresh, "transcript", str(path), "--json").json["messages"]
         assert messages[1]["tools"][0]["result"] == "x" * 9000
 
-    def test_own_patterns_are_redacted(
-        self, run: Run, shared: Memory, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("MEMKIT_CAPTURE_REDACT", "th[a-z]rd answer")
-        assert "third answer" not in run(shared, "transcript", SESSION).output
-
 
 class TestImport:
     """Existing transcripts."""
-
-    def test_importing_twice_is_the_same_as_once(self, run: Run, imported: Memory, tmp_path: Path) -> None:
-        days = {path: path.read_bytes() for path in Path(imported.project.memory).iterdir()}
-        assert len(days) == 1
-        value = run(imported, "import", "--json", str(tmp_path / "claude")).json
-        assert (value["turns"], value["written"]) == (3, 0)
-        assert value["projects"] == [imported.project.root]
-        assert {p: p.read_bytes() for p in Path(imported.project.memory).iterdir()} == days
 
     def test_a_file(self, run: Run, fresh: Memory, tmp_path: Path) -> None:
         path = write(tmp_path / "one.jsonl", conversation())
         found = run(fresh, "import", str(path))
         assert found.output.startswith(f"{path.name}: 3 turns, 3 new\n3 turns of 1 transcript, 3 new.\n")
         assert f"Remembered in {fresh.project.root}" in found.output
-
-    @pytest.mark.parametrize(
-        ("path", "said"),
-        [("/no/such/place", "no such file or directory: /no/such/place"), (".", "no transcripts")],
-    )
-    def test_nothing_there(self, run: Run, fresh: Memory, path: str, said: str) -> None:
-        assert said in run(fresh, "import", path).complaint
-
-    def test_a_file_that_is_none(self, run: Run, fresh: Memory, tmp_path: Path) -> None:
-        path = tmp_path / "picture.jsonl"
         path.write_bytes(b"\x89PNG\r\n\x00\xff{}\n[]\n5\n")
         found = run(fresh, "import", str(path))
-        assert found.status == 0
-        assert "no turns (lines skipped: " in found.output
+        assert (found.status, "no turns (lines skipped: " in found.output) == (0, True)
+        assert "no such file or directory: /no/such/place" in run(fresh, "import", "/no/such/place").complaint
+        assert "no sessions" in run(fresh, "import", ".").complaint
 
 
 class TestConfig:
@@ -325,59 +253,37 @@ class TestConfig:
         assert value["search.k"]["value"] == 9
         assert value["memory.exclude"]["origin"] == "default"
 
-    def test_get_and_set(self, run: Run, fresh: Memory) -> None:
+    def test_get_and_set(self, run: Run, fresh: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         found = run(fresh, "config", "set", "memory.exclude", "drafts/,*.tmp.md")
         place = fresh.home.config_file
         assert found.output == f'memory.exclude = ["drafts/", "*.tmp.md"] in {place}\n'
         assert run(fresh, "config", "get", "memory.exclude").output == '["drafts/", "*.tmp.md"]\n'
         assert run(fresh, "config", "get", "search.k", "--json").json == {"key": "search.k", "value": 5}
         assert run(fresh, "config", "path").output == f"{place}\n"
-
-    def test_set_tells_the_hooks(self, run: Run, fresh: Memory) -> None:
         run(fresh, "config", "set", "recall.inject", "off")
         assert json.loads(Path(fresh.home.hook_settings).read_text())["inject"] == "off"
-
-    def test_set_what_a_variable_overrides(
-        self, run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("MEMKIT_SEARCH_K", "3")
-        found = run(fresh, "config", "set", "search.k", "7")
-        assert found.output.startswith("search.k = 7 in ")
-        assert found.errors == "memkit: MEMKIT_SEARCH_K is also set and overrides it\n"
-
-    @pytest.mark.parametrize(
-        ("arguments", "status"),
-        [
-            (["get"], 2),
-            (["set", "search.k"], 2),
-            (["list", "search.k"], 2),
-            (["path", "x", "y"], 2),
-            (["unset", "search.k"], 2),
-            (["get", "search.kk"], 1),
-            (["get", "search"], 1),
-            (["set", "search.k", "0"], 1),
-            (["set", "nonsense", "0"], 1),
-        ],
-    )
-    def test_wrong(self, run: Run, fresh: Memory, arguments: list[str], status: int) -> None:
-        found = run(fresh, "config", *arguments)
-        assert found.status == status
-        assert found.output == ""
-        assert not Path(fresh.home.config_file).exists()
-
-    def test_a_home_of_its_own(self, run: Run, fresh: Memory, tmp_path: Path) -> None:
         fresh.home = Home(str(tmp_path / "not" / "there"))
         assert run(fresh, "config", "set", "search.k", "7").status == 0
         assert run(fresh, "config", "get", "search.k").output == "7\n"
+        monkeypatch.setenv("MEMKIT_SEARCH_K", "3")
+        found = run(fresh, "config", "set", "search.k", "8")
+        assert found.errors == "memkit: MEMKIT_SEARCH_K is also set and overrides it\n"
+
+    def test_wrong(self, run: Run, fresh: Memory) -> None:
+        for arguments, status in (
+            ("get", 2), ("set search.k", 2), ("list search.k", 2), ("path x y", 2), ("unset search.k", 2),
+            ("get search.kk", 1), ("get search", 1), ("set search.k 0", 1), ("set nonsense 0", 1),
+        ):  # fmt: skip
+            found = run(fresh, "config", *arguments.split())
+            assert (found.status, found.output) == (status, ""), arguments
+            assert not Path(fresh.home.config_file).exists()
 
 
 class TestInASession:
     """Commands that Claude runs, some of them unprompted, read the memory of one project."""
 
     @pytest.fixture
-    def two(
-        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> tuple[Memory, Memory]:
+    def two(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Memory, Memory]:
         """A project, and another one that is known to the same home."""
         text = "### 09:00 Which {0}? <!-- turn:{0}{0} -->\n**Answered** The {0} is 7443, as was said.\n"
         day = "# 2026-11-18\n\n## 09:00 Work <!-- session:{0}-session -->\n\n" + text
@@ -399,15 +305,12 @@ class TestInASession:
     def test_files_of_others_are_refused(
         self, run: Run, two: tuple[Memory, Memory], in_session: None
     ) -> None:
-        """`test_reading_commands` has the options of all commands."""
+        """`test_recall_command` has the options of all commands."""
         own, other = two
         transcript = Path(other.project.root, "x.jsonl")
         transcript.write_text("{}\n")
-        for arguments in (
-            ("transcript", str(transcript)),
-            ("transcript", "./x.jsonl"),
-        ):
-            assert "only its own project" in run(own, *arguments).complaint, arguments
+        for name in (str(transcript), "./x.jsonl"):
+            assert "only its own project" in run(own, "transcript", name).complaint, name
         assert run(own, "search", "--project", own.project.root, "aaaa").status == 0
 
     def test_ids_of_others_are_unknown(

@@ -85,6 +85,8 @@ def test_json_lines(run: Run, memory: Memory) -> None:
         "text": "**Asked** Which port does the staging gateway use?\n"
         "**Answered** It listens on 7443, 443 is taken.",
     }
+    memory.write("2026-11-22.md", b"# 2026-11-22\n\n\xff \xe2\x80\xa8 line\n")
+    assert json.loads(run(memory, "export", "--format", "jsonl").output.splitlines()[-1])["text"]
     (note,) = [line for line in lines if not line["session"]]
     assert (note["heading"], note["text"]) == ("", "A note of my own.")
 
@@ -124,16 +126,6 @@ def test_the_page_is_self_contained_whatever_the_memory_holds(run: Run, memory: 
     assert "no UTF-8" in elements.text
 
 
-def test_the_table_of_days(run: Run, memory: Memory) -> None:
-    page = run(memory, "export", "--format", "html", "--until", "2026-11-19").output
-    session = "#2026-11-19-5e550002"
-    link = f'<a href="{session}">09:00 Work</a>'
-    assert f'<tr><td><a href="#2026-11-19">2026-11-19</a></td><td>3</td><td>{link}</td></tr>' in page
-    assert f'<article class="session" id="{session[1:]}">' in page
-    assert "2026-11-20" not in page
-    assert page.count("<br />\n<strong>Answered</strong>") == page.count("<strong>Asked</strong>") == 5
-
-
 TWO_STRETCHES = (
     "# 2026-11-23\n\n[Work](#0900-work-was-done) [again](#1100-work-1) [out](#nowhere) [web](https://a.example/#x)\n\n"
     "## 09:00 **Work** was `done`! <!-- session:5e550009 -->\n\n"
@@ -144,6 +136,12 @@ TWO_STRETCHES = (
 
 
 def test_links_lead_to_the_headings_of_the_day(run: Run, memory: Memory) -> None:
+    page = run(memory, "export", "--format", "html", "--until", "2026-11-19").output
+    link = '<a href="#2026-11-19-5e550002">09:00 Work</a>'
+    assert f'<tr><td><a href="#2026-11-19">2026-11-19</a></td><td>3</td><td>{link}</td></tr>' in page
+    assert '<article class="session" id="2026-11-19-5e550002">' in page
+    assert "2026-11-20" not in page
+    assert page.count("<br />\n<strong>Answered</strong>") == page.count("<strong>Asked</strong>") == 5
     memory.write("2026-11-23.md", TWO_STRETCHES)
     page = run(memory, "export", "--format", "html", "--since", "2026-11-23").output
     for title, name in {
@@ -166,17 +164,9 @@ def test_to_a_file(run: Run, memory: Memory, tmp_path: Path) -> None:
     assert target.read_text() == run(memory, "export", "--format", "html").output
     assert "cannot write" in run(memory, "export", "--output", str(tmp_path / "no" / "x")).complaint
     assert [*tmp_path.glob(".*")] == []
-
-
-def test_wrong_usage(run: Run, memory: Memory) -> None:
     assert run(memory, "export", "--json").status == 2
     assert run(memory, "export", "--format", "html", "--with-anchors").status == 2
     assert "no memory of that time" in run(memory, "export", "--until", "2020-01-01").complaint
-
-
-def test_json_lines_hold_any_text(run: Run, memory: Memory) -> None:
-    memory.write("2026-11-22.md", b"# 2026-11-22\n\n\xff \xe2\x80\xa8 line\n")
-    assert json.loads(run(memory, "export", "--format", "jsonl").output.splitlines()[-1])["text"]
 
 
 def test_the_overview_links_to_a_heading_in_any_script(run: Run, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from memkit.privacy.tombstones import Tombstones
 from memkit.projects.project import Project
 from tests.ci import IN_CI
-from tests.cli.conftest import Run, lexical_memory
+from tests.cli.conftest import Run, holders, lexical_memory
 from tests.memory import DAYS, Memory
 
 
@@ -20,11 +20,6 @@ from tests.memory import DAYS, Memory
 def memory(tmp_path: Path) -> Memory:
     """Three days, indexed without a model."""
     return lexical_memory(tmp_path, DAYS)
-
-
-def holders(memory: Memory, word: str) -> list[Path]:
-    files = [*Path(memory.home.root).rglob("*"), *Path(memory.project.root, ".memkit").rglob("*")]
-    return [path for path in files if path.is_file() and word.encode() in path.read_bytes()]
 
 
 def test_forget_by_query(run: Run, memory: Memory) -> None:
@@ -35,49 +30,31 @@ def test_forget_by_query(run: Run, memory: Memory) -> None:
     refused = run(memory, "forget", "--query", "PolicyController", "-k", "1")
     assert refused.status == 1
     assert "no terminal to ask on" in refused.errors
-    assert holders(memory, "PolicyController")
+    assert holders("PolicyController", memory.home.root, memory.project.root)
     done = run(memory, "forget", "--query", "PolicyController", "-k", "1", "--yes", "--json")
     assert done.status == 0
     assert (done.json["removed"], len(done.json["turns"]), done.json["days"]) == (True, 1, ["2026-11-19"])
-    assert holders(memory, "PolicyController") == []
+    assert holders("PolicyController", memory.home.root, memory.project.root) == []
     assert "Priya" in memory.path("2026-11-19.md").read_text()
     assert run(memory, "search", "PolicyController").output.startswith("Nothing found")
     assert Tombstones(memory.home).unfinished() is None
-    if IN_CI:  # reads the whole index in a process of its own
-        assert "index-differs" not in run(memory, "doctor", "--deep", "--json").output
-
-
-def test_forget_days_and_everything(run: Run, memory: Memory) -> None:
-    assert run(memory, "forget", "--until", "2026-11-18", "--yes").output.endswith("Forgotten.\n")
-    assert not memory.path("2026-11-18.md").exists()
-    assert memory.path("2026-11-19.md").exists()
-    memory.write("notes.md", "# Notes\n\nThe rutabaga.\n")
-    run(memory, "forget", "--everything", "--yes")
-    assert list(Path(memory.project.memory).iterdir()) == []
-    assert holders(memory, "rutabaga") + holders(memory, "Priya") == []
-    again = run(memory, "forget", "--everything", "--yes")
-    assert "The memory holds none of that" in again.output
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+    for arguments, said in (
         ((), "name what to forget"),
         (("abc", "--everything"), "give only one of"),
         (("ffffffffffff",), "has the ID 'ffffffffffff'"),
         (("--session", "nobody"), "no session 'nobody' is remembered"),
         (("--query", "xylophone"), "nothing found for that query"),
-    ],
-)
-def test_bad_arguments_are_refused(run: Run, memory: Memory, arguments: tuple[str, ...], said: str) -> None:
-    run(memory, "index")
-    refused = run(memory, "forget", "--yes", *arguments)
-    assert refused.status in (1, 2)
-    assert said in refused.errors
-    assert refused.output == ""
+    ):
+        refused = run(memory, "forget", "--yes", *arguments)
+        assert (refused.status in (1, 2), refused.output, said in refused.errors) == (True, "", True)
+    assert run(memory, "forget", "--until", "2026-11-18", "--yes").output.endswith("Forgotten.\n")
+    assert not memory.path("2026-11-18.md").exists()
+    assert memory.path("2026-11-19.md").exists()
+    if IN_CI:  # reads the whole index in a process of its own
+        assert "index-differs" not in run(memory, "doctor", "--deep", "--json").output
 
 
-def test_remember(run: Run, memory: Memory) -> None:
+def test_remember(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "The gateway moves to 7444.\n\n# No heading\nSay <private>not this</private>."
     made = run(memory, "remember", "-", "--tag", "gateway", "--json", stdin=text.encode())
     assert made.status == 0
@@ -91,10 +68,7 @@ def test_remember(run: Run, memory: Memory) -> None:
     gone = run(memory, "forget", found["id"], "--yes", "--json")
     assert gone.json["notes"] == [made.json["id"]]
     assert not note.exists()
-    assert holders(memory, "7444") == []
-
-
-def test_remember_refuses_bad_text(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert holders("7444", memory.home.root, memory.project.root) == []
     assert "no text to remember" in run(memory, "remember", " \n").complaint
     assert "at most 20,000 characters" in run(memory, "remember", "x" * 20_001).complaint
     run(memory, "off")
@@ -144,6 +118,9 @@ def copy(run: Run, memory: Memory) -> Memory:
 
 
 def test_other_projects_keep_shared_turns(run: Run, memory: Memory, copy: Memory) -> None:
+    by_id = run(memory, "forget", "--query", "Priya", "-k", "1", "--yes").output
+    assert f"  from {copy.project.root}: 1 of them\n" in by_id
+    assert not any("Priya" in path.read_text() for path in Path(copy.project.memory).iterdir())
     shown = run(memory, "forget", "--everything", "--dry-run")
     count = shown.output.count("\n") - 2
     assert f"  {copy.project.root} keeps {count} of them (--everywhere erases them, in a terminal of your own)\n" in shown.output
@@ -154,6 +131,8 @@ def test_other_projects_keep_shared_turns(run: Run, memory: Memory, copy: Memory
     assert not list(Path(memory.project.memory).glob("*.md"))
     assert len(list(Path(copy.project.memory).glob("*.md"))) == len(DAYS)
     assert "PolicyController" in run(copy, "search", "--all", "PolicyController").output
+    again = run(memory, "forget", "--everything", "--yes")
+    assert "The memory holds none of that" in again.output
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -172,9 +151,3 @@ def test_a_second_question_is_about_shared_turns(
     assert asked == [f"Also forget it in {copy.project.root}?"]
     assert list(Path(memory.project.memory).iterdir()) == []
     assert any("PolicyController" in path.read_text() for path in Path(copy.project.memory).iterdir()) != answer
-
-
-def test_an_id_is_erased_from_every_project(run: Run, memory: Memory, copy: Memory) -> None:
-    shown = run(memory, "forget", "--query", "PolicyController", "-k", "1", "--yes").output
-    assert f"  from {copy.project.root}: 1 of them\n" in shown
-    assert not any("PolicyController" in path.read_text() for path in Path(copy.project.memory).iterdir())

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from memkit import __version__
-from memkit.agents.claude_code.files import find_sources
+from memkit.agents.sources import find_sources
 from memkit.capture.importer import Importer, ImportSelection
 from memkit.environment import launcher_path, launcher_text, write_launcher
 from memkit.hook.notices import note_announced
@@ -22,7 +22,6 @@ from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from tests.browse.test_transcript import SESSION, conversation, write
 from tests.builders import Lines, entries
-from tests.ci import only_in_ci
 from tests.cli.conftest import Run, environment, on_terminal
 from tests.memory import Memory
 
@@ -76,9 +75,7 @@ def test_an_import_says_what_came_of_each_new_session(run: Run, fresh: Memory, t
     assert entries(path.read_text()) == entries(earlier)
 
 
-def test_without_arguments_the_sessions_of_the_project(
-    run: Run, fresh: Memory, claude: Path
-) -> None:
+def test_without_arguments_the_sessions_of_the_project(run: Run, fresh: Memory, claude: Path) -> None:
     before = turns(fresh.project)
     found = run(fresh, "import")
     assert (found.status, found.errors) == (0, "")
@@ -93,40 +90,24 @@ def test_without_arguments_the_sessions_of_the_project(
     assert "third answer" in result["content"]
 
 
-def test_all_and_what_is_gone_is_found_again(run: Run, fresh: Memory, claude: Path) -> None:
-    gone = Project.at_root("/no/such/shop", fresh.home)
-    value = run(fresh, "import", "--all", "--json").json
-    assert value["projects"] == sorted([fresh.project.root, gone.root])
-    assert (value["turns"], value["written"], value["history"]["turns"]) == (7, 7, 1)
-    assert turns(gone) == 3
-    results = run(fresh, "search", "--json", "--all-projects", "third question").json["results"]
-    assert {result["project"] for result in results} >= {Path(gone.root).name}
-
-
-def test_dry_run_writes_nothing(run: Run, fresh: Memory, claude: Path) -> None:
+def test_what_an_import_takes_and_a_dry_run(run: Run, fresh: Memory, claude: Path, tmp_path: Path) -> None:
     before = sorted(path for path in claude.parent.rglob("*") if "models" not in path.parts)
     value = run(fresh, "import", "--all", "--dry-run", "--json").json
     assert (value["sessions"], value["turns"], value["typed"], value["days"]) == (2, 7, 1, 3)
     assert value["bytes"]["memory"] > 0
     said = run(fresh, "import", "--dry-run").output
-    assert said.startswith(
-        "1 session, 4 turns, 1 of them prompts from deleted sessions; 2 day files"
-    )
+    assert said.startswith("1 session, 4 turns, 1 of them prompts from deleted sessions; 2 day files")
     after = sorted(path for path in claude.parent.rglob("*") if "models" not in path.parts)
     assert [path for path in after if path not in before and "log" not in path.parts] == []
-
-
-def test_since(run: Run, fresh: Memory, claude: Path) -> None:
     assert run(fresh, "import", "--since", "2026-11-21", "--json").json["turns"] == 0
     assert run(fresh, "import", "--since", "2026-11-20", "--json").json["turns"] == 3
     assert "is not a day" in run(fresh, "import", "--since", "someday").complaint
-
-
-def test_a_project_by_its_path(run: Run, fresh: Memory, claude: Path, tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    assert run(fresh, "import", "--project", str(tmp_path / "other"), "--json").json["turns"] == 0
-    value = run(fresh, "import", str(claude), "--project", str(tmp_path / "other"), "--json").json
-    assert value["projects"] == [str(tmp_path / "other")]
+    (other := tmp_path / "other").mkdir()
+    assert run(fresh, "import", "--project", str(other), "--json").json["turns"] == 0
+    value = run(fresh, "import", str(claude), "--project", str(other), "--json").json
+    assert value["projects"] == [str(other)]
+    for others in (["x.jsonl"], ["--project", "."]):
+        assert run(fresh, "import", "--all", *others).status == 2
 
 
 def test_other_projects_that_a_file_names_are_shown_and_asked_for(
@@ -175,22 +156,6 @@ def test_no_memory_is_made_in_a_place_of_the_system_or_of_keys(
     assert str(keys) in selection.targets
 
 
-def test_a_client_that_was_never_used(run: Run, fresh: Memory) -> None:
-    assert run(fresh, "import", "--all").output == "0 turns of 0 transcripts, 0 new.\n"
-
-
-@pytest.mark.parametrize("others", [["x.jsonl"], ["--project", "."]])
-def test_all_refuses_paths_and_project(run: Run, fresh: Memory, others: list[str]) -> None:
-    assert run(fresh, "import", "--all", *others).status == 2
-
-
-@only_in_ci  # loads Chroma in a process of its own
-def test_a_terminal_shows_rate_and_time_left(fresh: Memory, claude: Path) -> None:
-    shown = on_terminal(fresh, "import", TERM="xterm", COLUMNS="120", MEMKIT_EMBEDDING_PROVIDER="none")
-    assert "reading sessions" in shown
-    assert "kB" in shown
-
-
 class TestSetup:
     """`memkit setup`, with a `claude` that only logs its arguments."""
 
@@ -229,23 +194,16 @@ class TestSetup:
         assert "no sessions left to import" in again
         assert asked.read_text() == before + "--version\nplugin list --json\n"
 
-    def test_each_step_can_be_left_out(
-        self, run: Run, fresh: Memory, claude: Path, asked: Path
-    ) -> None:
+    def test_nothing_changes_without_consent(self, run: Run, fresh: Memory, claude: Path, asked: Path) -> None:
         before = turns(fresh.project)
-        steps = self.steps(run, fresh, "--yes", "--skip", "plugin", "--skip", "import")
-        assert [steps[name]["state"] for name in ("plugin", "import")] == ["skipped", "skipped"]
+        found = run(fresh, "setup")
+        assert (found.status, "no terminal to ask on" in found.output, "2 sessions" in found.output) == (0, True, True)
+        skipped = ("plugin", "import", "launcher")
+        steps = self.steps(run, fresh, "--yes", *(word for name in skipped for word in ("--skip", name)))
+        assert [steps[name]["state"] for name in skipped] == ["skipped"] * 3
+        assert not launcher_path().exists()
         assert "install" not in asked.read_text()
         assert turns(fresh.project) == before
-
-    def test_without_a_terminal_nothing_changes(
-        self, run: Run, fresh: Memory, claude: Path, asked: Path
-    ) -> None:
-        found = run(fresh, "setup")
-        assert found.status == 0
-        assert "no terminal to ask on" in found.output
-        assert "2 sessions" in found.output
-        assert "install" not in asked.read_text()
 
     def test_setup_asks_in_a_terminal(self, fresh: Memory, claude: Path, asked: Path) -> None:
         arguments = ("setup", "--skip", "import")
@@ -255,9 +213,7 @@ class TestSetup:
         assert "launcher  ok" in shown
         assert launcher_path().exists()
 
-    @pytest.mark.parametrize(
-        ("answer", "provider"), [("y", "auto"), ("", "auto"), ("n", "none")], ids=["yes", "default", "no"]
-    )
+    @pytest.mark.parametrize(("answer", "provider"), [("", "auto"), ("n", "none")], ids=["default", "no"])
     def test_only_an_answer_decides_about_summaries(
         self, run: Run, fresh: Memory, claude: Path, asked: Path, answer: str, provider: str
     ) -> None:
@@ -279,23 +235,17 @@ class TestSetup:
         assert again == expected
 
     def test_a_failed_step_does_not_stop_the_others(
-        self, run: Run, fresh: Memory, claude: Path, asked: Path, tmp_path: Path
+        self, run: Run, fresh: Memory, claude: Path, asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "refuses").touch()
         found = run(fresh, "setup", "--yes")
         assert found.status == 1
-        assert (
-            "plugin    failed   `claude plugin install memkit@memkit` failed: no network"
-            in found.output
-        )
+        assert ("plugin    failed   `claude plugin install memkit@memkit` failed: no network" in found.output)
         assert "import    ok" in found.output
-        assert (
-            found.errors == "memkit: these steps failed: plugin; fix what they report, and run `memkit setup` again\n"
-        )
-
-    def test_without_claude_code(
-        self, run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
+        assert found.errors.splitlines() == [
+            "memkit: Claude Code: 2 sessions, the oldest from 2026-11-20; Claude Code deletes the next one in 30 days",
+            "memkit: these steps failed: plugin; fix what they report, and run `memkit setup` again",
+        ]
         monkeypatch.setenv("PATH", str(tmp_path))
         found = run(fresh, "setup", "--yes")
         assert found.status == 1
@@ -315,13 +265,9 @@ class TestSetup:
         written = launcher.stat().st_mtime_ns
         self.steps(run, fresh, "--yes", "--skip", "import")
         assert launcher.stat().st_mtime_ns == written
-
-    def test_an_outdated_launcher_is_replaced(
-        self, run: Run, fresh: Memory, claude: Path, asked: Path
-    ) -> None:
         write_launcher(launcher_text("/no/longer/there", "0"))
-        self.steps(run, fresh)  # without a question: the user has agreed to the first
-        assert "/no/longer/there" not in launcher_path().read_text()
+        self.steps(run, fresh, "--skip", "import")  # without a question: the user has agreed to the first
+        assert "/no/longer/there" not in launcher.read_text()
 
     @pytest.mark.parametrize("kind", ["a file", "a link"])
     def test_a_foreign_file_is_never_overwritten(
@@ -338,10 +284,3 @@ class TestSetup:
         assert steps["launcher"]["state"] == "skipped"
         assert launcher_path().read_text() == "#!/bin/sh\n"
         assert launcher_path().is_symlink() == (kind == "a link")
-
-    def test_no_launcher_without_consent(
-        self, run: Run, fresh: Memory, claude: Path, asked: Path
-    ) -> None:
-        assert self.steps(run, fresh)["launcher"]["state"] == "skipped"
-        assert self.steps(run, fresh, "--yes", "--skip", "launcher")["launcher"]["state"] == "skipped"
-        assert not launcher_path().exists()

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from memkit.index import index_lock
 from memkit.ipc import unindexed
-from tests.cli.conftest import Run, lexical_memory
+from tests.ci import only_in_ci
+from tests.cli.conftest import Run, environment, lexical_memory
 from tests.memory import DAYS, Memory, make_memory
 
 
-def test_index_and_index_again(run: Run, fresh: Memory) -> None:
+def test_index_and_index_again(run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(fresh, "index")
     assert first.errors == ""
     assert first.output == "6 chunks of 3 files: 6 added, 0 deleted, 6 embedded.\n"
@@ -25,22 +33,13 @@ def test_index_and_index_again(run: Run, fresh: Memory) -> None:
     assert (report["root"], report["embedded"]) == (fresh.project.root, 6)
     shutil.rmtree(fresh.home.index)
     assert run(fresh, "index", "--json").json["embedded"] == 6
-
-
-def test_invalid_utf8_is_reported(run: Run, fresh: Memory) -> None:
+    shutil.rmtree(fresh.home.index)
     fresh.write("latin.md", b"# Caf\xe9\n\n" + b"words " * 20)
-    found = run(fresh, "index")
-    assert found.status == 0
-    assert found.errors == (
-        "memkit: .memkit/memory/latin.md: 1 byte not valid UTF-8, read as \ufffd\n"
-    )
-
-
-def test_without_the_model(run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
     found = run(fresh, "index")
     assert found.status == 0
-    assert found.errors == "memkit: 6 chunks not embedded: embedding.provider is none\n"
+    assert "memkit: .memkit/memory/latin.md: 1 byte not valid UTF-8, read as \ufffd\n" in found.errors
+    assert "memkit: 7 chunks not embedded: embedding.provider is none\n" in found.errors
 
 
 class TestPaths:
@@ -54,9 +53,7 @@ class TestPaths:
         (notes / "plain.txt").write_text("not markdown")
         return notes
 
-    def test_a_directory_becomes_a_part_of_the_memory(
-        self, run: Run, fresh: Memory, notes: Path
-    ) -> None:
+    def test_a_directory_becomes_a_part_of_the_memory(self, run: Run, fresh: Memory, notes: Path) -> None:
         assert run(fresh, "index", "notes", "--json").json["files"] == 4
         assert run(fresh, "index", "--json").json["files"] == 4
         result = run(fresh, "search", "--json", "zebra").json["results"][0]
@@ -64,38 +61,10 @@ class TestPaths:
         assert run(fresh, "index", "--drop", "notes", "--json").json["files"] == 3
         found = run(fresh, "search", "--json", "--mode", "lexical", "zebra").json
         assert found["results"] == []
-
-    def test_a_file_outside_of_the_project(self, run: Run, fresh: Memory, tmp_path: Path) -> None:
-        outside = tmp_path / "outside.md"
-        outside.write_text("# Yak\n\n" + "yak words " * 12)
-        assert run(fresh, "index", "--json", str(outside)).json["files"] == 4
-        result = run(fresh, "search", "--json", "yak").json["results"][0]
-        assert result["source"] == str(outside)
-        assert run(fresh, "expand", result["id"]).output.count("yak words") == 12
-        outside.unlink()  # a disk that is not mounted, say
-        assert run(fresh, "index", "--json", "--drop", str(outside)).json["files"] == 3
-
-    def test_a_missing_added_path_comes_back(
-        self, run: Run, fresh: Memory, notes: Path
-    ) -> None:
-        run(fresh, "index", "notes")
-        notes.rename(f"{notes}-away")
-        Path(fresh.project.root, "other").mkdir()
-        assert run(fresh, "index", "other", "--json").json["files"] == 3
-        Path(f"{notes}-away").rename(notes)
-        assert run(fresh, "index", "--json").json["files"] == 4
-
-    def test_no_markdown(self, run: Run, fresh: Memory, notes: Path) -> None:
-        complaint = run(fresh, "index", "notes/plain.txt").complaint
-        assert "notes/plain.txt is not Markdown" in complaint
-        assert run(fresh, "index", "--json").json["files"] == 3
-
-    def test_nothing_there(self, run: Run, fresh: Memory) -> None:
+        dropped = run(fresh, "index", "--drop", "notes").complaint
+        assert dropped == "memkit: notes was not added to this memory; added paths: none"
+        assert "notes/plain.txt is not Markdown" in run(fresh, "index", "notes/plain.txt").complaint
         assert run(fresh, "index", "no/such/path").status == 2
-
-    def test_drop_what_was_not_added(self, run: Run, fresh: Memory) -> None:
-        complaint = run(fresh, "index", "--drop", "notes").complaint
-        assert complaint == "memkit: notes was not added to this memory; added paths: none"
 
     def test_a_damaged_record_drops_nothing(self, run: Run, fresh: Memory, notes: Path) -> None:
         run(fresh, "index", "notes")
@@ -136,42 +105,27 @@ def test_waiting_for_another_process_is_announced(
 class TestStatus:
     """What is remembered, what waits, what failed."""
 
-    def test_before_anything(self, run: Run, fresh: Memory) -> None:
-        for name in DAYS:
-            fresh.path(name).unlink()
-        value = run(fresh, "status", "--json").json
-        assert value["memory"]["days"] == value["memory"]["turns"] == 0
-        assert value["memory"]["first"] is None
-        assert value["index"]["in_step"] is True
-        found = run(fresh, "status")
-        assert (found.status, found.errors) == (0, "")
-        assert "0 days, 0 turns" in found.output
-
     def test_out_of_date_and_up_to_date(self, run: Run, fresh: Memory) -> None:
         value = run(fresh, "status", "--json").json
         assert value["memory"] == {
-            "path": fresh.project.memory,
-            "days": 3,
-            "turns": 6,
-            "notes": 0,
-            "first": "2026-11-18",
+            "path": fresh.project.memory, "days": 3, "turns": 6, "notes": 0, "first": "2026-11-18",
             "last": "2026-11-20",
-        }
+        }  # fmt: skip
         assert value["index"]["in_step"] is False
         assert "out of date until the next search\n" in run(fresh, "status").output
         run(fresh, "index")
         index = run(fresh, "status", "--json").json["index"]
-        assert index == {
-            "files": 3, "chunks": 6, "missing": 0, "in_step": True, "model": "all-MiniLM-L6-v2",
-        }  # fmt: skip
+        assert index == {"files": 3, "chunks": 6, "missing": 0, "in_step": True, "model": "all-MiniLM-L6-v2"}
         assert "up to date" in run(fresh, "status").output
-
-    def test_counts_of_one_are_singular(self, run: Run, fresh: Memory) -> None:
         for name in list(DAYS)[:2]:
             fresh.path(name).unlink()
         run(fresh, "index")
-        assert "1 day, 1 turn, 2026-11-20" in run(fresh, "status").output
-        assert "1 chunk, " in run(fresh, "status").output
+        shown = run(fresh, "status").output
+        assert "1 day, 1 turn, 2026-11-20" in shown and "1 chunk, " in shown
+        fresh.path("2026-11-20.md").unlink()
+        value = run(fresh, "status", "--json").json["memory"]
+        assert (value["days"], value["turns"], value["first"]) == (0, 0, None)
+        assert "0 days, 0 turns" in run(fresh, "status").output
 
     def test_what_failed(self, run: Run, fresh: Memory) -> None:
         failed = Path(fresh.home.spool, "failed")
@@ -211,11 +165,8 @@ def test_off_and_on(run: Run, fresh: Memory) -> None:
         value = run(fresh, "on", "--json").json
         assert value == {"project": fresh.project.root, "memory": "on"}
         assert not marker.exists()
-
-
-def test_off_where_nothing_can_be_written(run: Run, fresh: Memory) -> None:
-    shutil.rmtree(Path(fresh.project.root, ".memkit"))
-    Path(fresh.project.root, ".memkit").write_text("a file")
+    shutil.rmtree(marker.parent)
+    marker.parent.write_text("a file")
     assert ".memkit: " in run(fresh, "off").complaint
 
 
@@ -250,3 +201,105 @@ def test_a_file_in_the_place_of_the_snapshots_is_no_end(run: Run, tmp_path: Path
     snapshots.write_text("no directory")
     assert run(memory, "search", "staging gateway port", "--json").json["results"]
     assert snapshots.is_dir()
+
+
+# `memkit watch`, in a process of its own.
+
+
+GENEROUS_SECONDS = 60.0
+
+
+class Watching:
+    """The running command, and the lines it prints."""
+
+    def __init__(self, memory: Memory, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "memkit", "watch", *arguments], cwd=memory.project.root,
+            env=environment(memory, MEMKIT_EMBEDDING_PROVIDER="none"), stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.output = _lines(self.process.stdout)
+        self.errors = _lines(self.process.stderr)
+
+    def line(self) -> str:
+        return self.output.get(timeout=GENEROUS_SECONDS)
+
+    def error(self, wanted: str) -> str:
+        """The next line on stderr that has `wanted` in it."""
+        while wanted not in (line := self.errors.get(timeout=GENEROUS_SECONDS)):
+            assert line
+        return line
+
+    def end(self, number: int) -> tuple[int, str]:
+        """Stop it; its status, and what else it wrote to stderr."""
+        self.process.send_signal(number)
+        status = self.process.wait(GENEROUS_SECONDS)
+        return status, "".join(iter(self.errors.get, ""))
+
+
+def _lines(stream: IO[str] | None) -> queue.SimpleQueue[str]:
+    assert stream is not None
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        with stream:
+            for line in stream:
+                lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return make_memory(tmp_path, DAYS)
+
+
+@pytest.fixture
+def watch(memory: Memory) -> Iterator[Callable[..., Watching]]:
+    started = []
+
+    def start(*arguments: str) -> Watching:
+        started.append(Watching(memory, *arguments))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.process.kill()
+        each.process.wait()
+
+
+def test_a_line_for_each_change_until_it_is_ended(memory: Memory, watch: Callable[..., Watching]) -> None:
+    watching = watch()
+    assert watching.line() == "6 chunks of 3 files: 6 added, 0 deleted, 0 embedded.\n"
+    assert "watching 1 path of" in watching.error("watching")
+    memory.path("2026-11-20.md").unlink()
+    assert watching.line() == "5 chunks of 2 files: 0 added, 1 deleted, 0 embedded.\n"
+    memory.write("new.md", "# New\n\n" + "zebra " * 30)
+    assert watching.line() == "6 chunks of 3 files: 1 added, 0 deleted, 0 embedded.\n"
+    status, errors = watching.end(signal.SIGINT)
+    assert status == 0
+    assert "Traceback" not in errors
+    assert watching.output.get(timeout=GENEROUS_SECONDS) == ""
+
+
+def test_watch_can_end_during_a_pass(memory: Memory, watch: Callable[..., Watching]) -> None:
+    with index_lock(memory.home, 5.0):
+        watching = watch()
+        watching.error("waiting for another memkit process")
+        status, errors = watching.end(signal.SIGTERM)
+    assert (status, errors) == (0, "")
+
+
+@only_in_ci
+def test_an_error_is_one_line_and_watching_continues(memory: Memory, watch: Callable[..., Watching]) -> None:
+    Path(memory.home.root).mkdir(parents=True)
+    Path(memory.home.index).write_text("in the way")
+    watching = watch()
+    assert watching.error("cannot write the index").startswith("memkit: ")
+    Path(memory.home.index).unlink()
+    memory.write("new.md", "# New\n\n" + "zebra " * 30)
+    assert watching.line() == "7 chunks of 4 files: 7 added, 0 deleted, 0 embedded.\n"
+    status, errors = watching.end(signal.SIGTERM)
+    assert status == 0, errors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from datetime import datetime, timezone
@@ -92,23 +91,6 @@ def test_the_users_own_memory_counts_once(tmp_path: Path) -> None:
     assert full_tally(home, Project.of_user(home)).turns == 1
 
 
-def test_editing(run: Run, memory: Memory, note: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    script = tmp_path / "edit.py"
-    script.write_text(EDITOR)
-    monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
-    assert run(memory, "edit", "today", "--json").json == {"path": str(theirs(memory)), "changed": True}
-    text = theirs(memory).read_text()
-    assert text.startswith(THEIRS.replace("tabs", "spaces")) and text.endswith(MORE)
-
-
-def test_forgetting(run: Run, memory: Memory, note: str) -> None:
-    chunk = run(memory, "search", "quagga likes", "--json").json["results"][0]["id"]
-    assert "a file of your own" in run(memory, "forget", chunk, "--yes").complaint
-    assert run(memory, "forget", note, "--yes").status == 0
-    assert theirs(memory).read_text() == THEIRS + MORE
-    assert run(memory, "search", "7444", "--json").json["results"] == []
-
-
 @pytest.mark.parametrize("what", [["8ad3df7f"], ["--session", "fd0aee29"], ["--since", "2026-11-21"]])
 def test_forgetting_turns(run: Run, memory: Memory, what: list[str]) -> None:
     folder = Path(memory.project.root, "memory")
@@ -128,11 +110,16 @@ def test_forgetting_turns(run: Run, memory: Memory, what: list[str]) -> None:
     assert run(memory, "search", "okapi", "--json").json["results"] == []
 
 
-@pytest.mark.parametrize(("what", "days"), [(["--since", TODAY], len(DAYS)), (["--everything"], 0)])
-def test_forgetting_days(run: Run, memory: Memory, note: str, what: list[str], days: int) -> None:
-    assert run(memory, "forget", *what, "--yes").status == 0
+@pytest.mark.parametrize(
+    ("what", "days"), [(["NOTE"], len(DAYS)), (["--since", TODAY], len(DAYS)), (["--everything"], 0)]
+)
+def test_forgetting(run: Run, memory: Memory, note: str, what: list[str], days: int) -> None:
+    chunk = run(memory, "search", "quagga likes", "--json").json["results"][0]["id"]
+    assert "a file of your own" in run(memory, "forget", chunk, "--yes").complaint
+    assert run(memory, "forget", *(note if word == "NOTE" else word for word in what), "--yes").status == 0
     assert theirs(memory).read_text() == THEIRS + MORE
     assert len(list(Path(memory.project.memory).glob("*.md"))) == days
+    assert run(memory, "search", "7444", "--json").json["results"] == []
 
 
 def test_an_audit_redacts_memkits_sections_only(run: Run, memory: Memory, note: str) -> None:
@@ -153,22 +140,36 @@ def test_an_audit_redacts_memkits_sections_only(run: Run, memory: Memory, note: 
     assert text.startswith(THEIRS) and text.endswith(MORE) and "7444" not in text
 
 
-def test_the_doctor_is_content(run: Run, memory: Memory, note: str) -> None:
-    codes = {one["code"] for one in run(memory, "doctor", "--json").json["findings"]}
-    assert not {code for code in codes if code.startswith("memory-")}
-
-
-def test_back_and_forth(run: Run, memory: Memory, note: str) -> None:
+def test_merging_back_and_forth_editing_and_uninstalling(
+    run: Run, memory: Memory, note: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = make_memory(tmp_path / "other", home=memory.home)
+    merged = run(other, "projects", "merge", memory.project.root, "--remove", "--json").json
+    assert merged["removed"] == len(DAYS) + 1
+    assert theirs(memory).read_text() == THEIRS + MORE
+    text = Path(other.project.memory, f"{TODAY}.md").read_text()
+    assert "7444" in text and "quagga" not in text
+    again = run(memory, "projects", "merge", other.project.root, "--json").json
+    assert again["turns"] == merged["turns"]
+    assert theirs(memory).read_text().startswith(THEIRS + MORE) and "7444" in theirs(memory).read_text()
     for folder in (".memkit/memory", "memory/", ".memkit/memory"):
         assert run(memory, "projects", "folder", folder).status == 0
         assert run(memory, "search", "gateway 7444", "--json").json["results"][0]["id"]
         assert run(memory, "show", note).status == 0
     assert run(memory, "remember", "A second note.", "--json").json["path"] == str(theirs(memory))
-
-
-def test_another_folder_is_refused(run: Run, memory: Memory) -> None:
     assert "not in .git/hooks" in run(memory, "projects", "folder", ".git/hooks").complaint
     assert run(memory, "projects", "folder").status == 2
+    codes = [one["code"] for one in run(memory, "doctor", "--json").json["findings"]]
+    assert not [code for code in codes if code.startswith("memory-")]
+    script = tmp_path / "edit.py"
+    script.write_text(EDITOR)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
+    assert run(memory, "edit", "today", "--json").json == {"path": str(theirs(memory)), "changed": True}
+    assert theirs(memory).read_text().startswith(THEIRS.replace("tabs", "spaces") + MORE)
+    done = run(memory, "uninstall", "--everything", "--yes", "--json").json
+    assert {"path": str(theirs(memory).parent), "reason": "its days may be OpenClaw's, too"} in done["left"]
+    assert not Path(memory.project.root, ".memkit").exists()
+    assert "7444" in theirs(memory).read_text()
 
 
 def test_a_backup_comes_back(run: Run, memory: Memory, note: str, tmp_path: Path) -> None:
@@ -182,14 +183,9 @@ def test_a_backup_comes_back(run: Run, memory: Memory, note: str, tmp_path: Path
     assert run(memory, "restore", backup, "--yes", "--json").json["written"] == 0
     assert Registry.read(memory.home).folders == {memory.project.root: "memory"}
     assert run(memory, "show", note).status == 0
-
-
-def test_a_backup_comes_back_elsewhere(run: Run, memory: Memory, note: str, tmp_path: Path) -> None:
-    backup = str(tmp_path / "b.tar.zst")
-    run(memory, "backup", backup)
+    other = make_memory(tmp_path / "other", home=memory.home)  # from here on elsewhere
     shutil.rmtree(memory.project.root)
     Path(memory.home.projects, "registry.json").unlink()
-    other = make_memory(tmp_path / "other", home=memory.home)
     assert run(other, "restore", backup, "--yes").status == 0  # its directory is gone
     kept = Project.at_root(memory.project.root, memory.home)
     assert "7444" in Path(kept.memory, f"{TODAY}-openclaw.md").read_text()
@@ -199,24 +195,3 @@ def test_a_backup_comes_back_elsewhere(run: Run, memory: Memory, note: str, tmp_
     assert run(other, "restore", backup, "--yes", *moved).status == 0
     assert "7444" in theirs(other).read_text()
     assert run(other, "show", note).status == 0
-
-
-def test_merging(run: Run, memory: Memory, note: str, tmp_path: Path) -> None:
-    other = make_memory(tmp_path / "other", home=memory.home)
-    merged = run(other, "projects", "merge", memory.project.root, "--remove", "--json").json
-    assert merged["removed"] == len(DAYS) + 1
-    assert theirs(memory).read_text() == THEIRS + MORE
-    text = Path(other.project.memory, f"{TODAY}.md").read_text()
-    assert "7444" in text and "quagga" not in text
-    again = run(memory, "projects", "merge", other.project.root, "--json").json
-    assert again["turns"] == merged["turns"]
-    assert theirs(memory).read_text().startswith(THEIRS + MORE) and "7444" in theirs(memory).read_text()
-
-
-def test_uninstalling_leaves_files_of_openclaw(run: Run, memory: Memory, note: str) -> None:
-    done = run(memory, "uninstall", "--everything", "--yes", "--json").json
-    assert done["left"] == [
-        {"path": str(theirs(memory).parent), "reason": "its days may be OpenClaw's, too"}
-    ]
-    assert not Path(memory.project.root, ".memkit").exists()
-    assert re.search("7444", theirs(memory).read_text())

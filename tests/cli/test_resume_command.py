@@ -77,15 +77,15 @@ def test_the_command_is_safe_in_a_shell(run: Run, past: Memory, words: list[str]
     assert not Path(past.project.root, "pwned").exists()
 
 
-def test_go(spawn: Run, past: Memory, client: Path) -> None:
+def test_go(spawn: Run, run: Run, past: Memory, client: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = spawn(past, "resume", "--go", "rotate vault keys")
     assert found.status == 7
     assert client.read_text().splitlines() == [f"{past.project.root}/it's $(touch pwned)", "--resume", LATE]
-
-
-def test_go_without_claude(run: Run, past: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "there is no `claude` on PATH" in run(past, "resume", "--go", LATE).complaint
+    Path(past.project.root, "it's $(touch pwned)").rmdir()
+    assert "is gone" in run(past, "resume", "--go", LATE).complaint
+    assert "no session matches" in run(past, "resume", "zeppelin").complaint
 
 
 def test_claude_cannot_start_another(spawn: Run, past: Memory, client: Path) -> None:
@@ -103,11 +103,6 @@ def test_a_transcript_that_is_gone(run: Run, past: Memory) -> None:
     assert (value["command"], value["directory"], value["others"]) == (None, None, [])
     assert "no longer has its transcript" in value["problem"]
     assert "no longer has its transcript" in run(past, "resume", "--go", GATEWAY[:8]).complaint
-
-
-def test_a_directory_that_is_gone(run: Run, past: Memory) -> None:
-    Path(past.project.root, "it's $(touch pwned)").rmdir()
-    assert "is gone" in run(past, "resume", "--go", LATE).complaint
 
 
 @pytest.mark.parametrize("cwd", ["", "relative", "/tmp/a\nb", "/tmp/a\x1b[2J", "/dev/null", "-x"])
@@ -140,11 +135,6 @@ def test_an_id_that_a_memory_made_up(run: Run, tmp_path: Path, session: str, cli
     assert "claude --resume" not in found.output
     assert run(memory, "resume", "--go", "a0000001").status == 1
     assert not client.exists()
-
-
-def test_nothing_found(run: Run, past: Memory, tmp_path: Path) -> None:
-    assert "no session matches" in run(past, "resume", "zeppelin").complaint
-    assert "no session matches" in run(make_memory(tmp_path / "empty", home=past.home), "resume", "x").complaint
 
 
 def test_all_projects(run: Run, past: Memory, tmp_path: Path) -> None:

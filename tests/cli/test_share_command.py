@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import time
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from memkit.browse import git_marks
-from memkit.hook import notices
+from memkit.maintenance.uninstall import find_owned_files
 from memkit.projects import team_files
 from memkit.projects.team import author_folder
 from tests.cli.conftest import Run, on_terminal
@@ -44,19 +42,16 @@ def test_share_and_unshare(run: Run, alex: Person) -> None:
     assert dry.output.partition("\n\n")[2].strip() == alex.files[0].read_text().strip()
     assert run(alex, "share", name).output == "Nothing new: 1 entry shared already.\n"
     assert run(alex, "share", name, "--json").json["already_shared"] == 1
+    private = alex.note("Ask jo.doe@corp-mail.example.")
+    refused = run(alex, "share", private).complaint
+    assert refused.startswith(f"memkit: not shared: it contains an e-mail address in line 1 of {private}. ")
+    assert "jo.doe" not in refused
     alex.commit("Share")
     assert "to be removed" in run(alex, "unshare", name, "--dry-run").output
     said = run(alex, "unshare", name).output
     assert "1 entry removed from the working tree.\nGit's history keeps them" in said
     assert not alex.files
     assert "shares nothing with the id" in run(alex, "unshare", name).complaint
-
-
-def test_a_refusal_is_one_line(run: Run, alex: Person) -> None:
-    name = alex.note("Ask jo.doe@corp-mail.example.")
-    said = run(alex, "share", name).complaint
-    assert said.startswith(f"memkit: not shared: it contains an e-mail address in line 1 of {name}. ")
-    assert "jo.doe" not in said
 
 
 def test_trust_is_for_a_person_alone(run: Run, alex: Person, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,100 +91,41 @@ def test_results_name_their_author(run: Run, jo: Person) -> None:
 def test_what_is_forgotten_is_no_longer_shared(run: Run, alex: Person) -> None:
     kept = alex.share("Invoices are immutable.")
     name = alex.share("The staging gateway listens on port 7443.")
-    said = run(alex, "forget", name, "--dry-run").output
-    assert "1 shared copy to be removed from the working tree. Git's history keeps" in said
-    found = run(alex, "forget", name, "--yes", "--json").json
-    assert [one["path"] for one in found["team"]] == [str(alex.files[0])]
-    assert "7443" not in alex.files[0].read_text()
-    assert f"origin:{kept}" in alex.files[0].read_text()
-
-
-def test_forget_leaves_the_entries_of_others(run: Run, alex: Person) -> None:
-    name = alex.note("The staging gateway listens on port 7443.")
     other = alex.root / ".memkit" / "team" / "jo-doe-1234" / "2026-11-20.md"
     other.parent.mkdir(parents=True)
     text = f"# 2026-11-20\n\n## Port <!-- shared:0badcafe origin:{name} -->\n\n7443\n"
     other.write_text(text)
-    assert run(alex, "forget", name, "--yes").status == 0
+    said = run(alex, "forget", name, "--dry-run").output
+    assert "1 shared copy to be removed from the working tree. Git's history keeps" in said
+    found = run(alex, "forget", name, "--yes", "--json").json
+    (path,) = [one for one in alex.files if one != other]
+    assert [one["path"] for one in found["team"]] == [str(path)]
+    assert "7443" not in path.read_text()
+    assert f"origin:{kept}" in path.read_text()
     assert run(alex, "forget", "--everything", "--yes").status == 0
-    assert other.read_text() == text
+    assert other.read_text() == text  # of somebody else
 
 
-def test_audit_reads_what_is_shared(run: Run, alex: Person) -> None:
-    path = alex.root / ".memkit" / "team" / "jo-doe-1234" / "2026-11-20.md"
+def test_audit_doctor_backup_and_uninstall_know_the_team(run: Run, alex: Person, tmp_path: Path) -> None:
+    shared = alex.root / ".memkit" / "team"
+    path = shared / "jo-doe-1234" / "2026-11-20.md"
     path.parent.mkdir(parents=True)
     path.write_text("# 2026-11-20\n\n## Key\n\nAKIAIOSFODNN7EXAMPLQ and password = hunter2hunter2\n")
     found = run(alex, "audit", "--json").json["findings"]
     assert {one["place"] for one in found} == {str(path)}
     run(alex, "audit", "--fix")
     assert "hunter2hunter2" in path.read_text()
-
-
-def test_the_doctor_knows_the_team(run: Run, alex: Person) -> None:
-    path = alex.root / ".memkit" / "team" / "jo-doe-1234" / "2026-11-20.md"
-    path.parent.mkdir(parents=True)
     path.write_text("<<<<<<< HEAD\n# 2026-11-20\n=======\n>>>>>>> other\n")
     codes = [one["code"] for one in run(alex, "doctor", "--json").json["findings"]]
     assert {"team-file", "team-not-trusted"} <= set(codes)
     alex.memory.trust_team()
     codes = [one["code"] for one in run(alex, "doctor", "--json").json["findings"]]
     assert "team-not-trusted" not in codes
-
-
-def test_a_backup_leaves_it_to_git_and_an_uninstall_keeps_it(run: Run, alex: Person, tmp_path: Path) -> None:
-    alex.share("The staging gateway listens on port 7443.")
-    alex.memory.trust_team()
     assert run(alex, "backup", str(tmp_path / "backup.tar.zst")).status == 0
-    from memkit.maintenance.uninstall import find_owned_files
-
     own = find_owned_files(alex.home, [alex.memory.project], keep_memory=False, everything=True)
-    shared = alex.root / ".memkit" / "team"
     assert (shared, "it belongs to the repository") in own.kept
     assert shared not in own.removed
     assert alex.root / ".git" / team_files.TOKEN_FILE in own.removed
-
-
-def test_a_session_starts_with_what_is_trusted(alex: Person, jo: Person, tmp_path: Path) -> None:
-    (line,) = [one for one in team_files.newest_lines(jo.home, str(jo.root)).split("\n") if one.startswith("- ")]
-    assert re.match(rf"- {TODAY} alex-kim-[0-9a-f]{{4}} \(commit by Alex Kim\): ", line)
-    assert notices.team_notice(jo.home, jo.memory.project) is None
-    sam = Person.at(tmp_path / "sam", "Sam Roe", alex.root)
-    said = notices.team_notice(sam.home, sam.memory.project)
-    assert said is not None
-    assert "1 person shares a memory" in said
-    assert notices.team_notice(sam.home, sam.memory.project) is None  # once
-    assert notices.team_notice(alex.home, alex.memory.project) is None  # Alex alone shares there
-
-
-def test_a_pull_is_watched(jo: Person, alex: Person) -> None:
-    from memkit.service.watcher import memory_changes
-
-    memory = jo.memory
-    changes = memory_changes(memory.project, memory.home, memory.settings)
-    next(changes)
-    memory.index()
-    alex.share("Invoices are immutable once they are sent.")
-    jo.git("pull", "-q", "origin", "main")
-    next(changes)
-    memory.index()
-    changes.close()
-    assert jo.team("invoices immutable")
-    assert time.strftime("%Y") in jo.team("invoices immutable")[0].team_line
-
-
-def test_a_pointer_names_the_author(jo: Person) -> None:
-    from memkit.pointers.prompts import find_pointers, written_by
-    from memkit.search.ranking import open_searcher
-
-    memory = jo.memory
-    memory.index()
-    searcher = open_searcher(memory.project, memory.home, memory.settings)
-    prompt = "which port does the staging gateway listen on?"
-    (found,) = find_pointers(searcher, prompt, "", set(), written_by(jo.home))
-    assert found.text.startswith("alex-kim-")
-    assert "shared: " in found.text
-    memory.trust_team(is_trusted=False)
-    assert not find_pointers(searcher, prompt, "", set(), written_by(jo.home))
 
 
 def test_trust_asks_on_a_terminal(run: Run, jo: Person) -> None:
@@ -202,10 +138,3 @@ def test_trust_asks_on_a_terminal(run: Run, jo: Person) -> None:
     assert not team_files.is_trusted(jo.home, str(jo.root))
     on_terminal(jo, "projects", "trust", answer="y\n")
     assert team_files.is_trusted(jo.home, str(jo.root))
-
-
-def test_long_lines_of_what_is_shared_fit_on_a_terminal(alex: Person) -> None:
-    name = alex.note("The staging gateway listens on the port that the ingress leaves free. " * 3)
-    shown = on_terminal(alex, "share", name, "--dry-run")
-    lines = [line.rstrip() for line in shown.splitlines()[1:]]
-    assert max(len(line) for line in lines if " " in line) <= 80

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -13,10 +15,11 @@ from hypothesis import strategies as st
 from memkit.cli.output import plain
 from memkit.cli.screen import cells
 from memkit.cli.show import render, with_ids
+from memkit.projects.registry import changing
 from tests.ci import examples
 from tests.cli.conftest import Run
-from tests.cli.fortnight import check_screen, fortnight
-from tests.memory import Memory
+from tests.cli.fortnight import FILES, check_screen, fortnight
+from tests.memory import Memory, make_memory
 
 STYLE = re.compile(r"\x1b\[([0-9;]*)m")
 UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -95,10 +98,8 @@ def test_a_citation_comes_with_its_turn(run: Run, past: Memory) -> None:
     output = run(past, "show", "82c57f55").output
     assert output.startswith("- Decided: orders move in batches of 5,000. (82c57f55)\n\n### 09:05 Review")
     assert "proof: memkit cite 82c57f55" in output
-
-
-def test_a_fact_has_no_turn_of_another_file(run: Run, past: Memory) -> None:
-    assert run(past, "show", "1f0c33aa").output.startswith("- Decided: amounts are integers of cents. (2026-11-10) (1f0c33aa)\n")
+    fact = run(past, "show", "1f0c33aa").output  # has no turn of another file
+    assert fact.startswith("- Decided: amounts are integers of cents. (2026-11-10) (1f0c33aa)\n")
 
 
 @pytest.mark.parametrize("name", ["today", "yesterday"])
@@ -111,34 +112,24 @@ def test_near_days(run: Run, tmp_path: Path, name: str) -> None:
     output = run(memory, "show", name).output
     assert "written by hand" in output
     assert "kept out of git" in output
+    memory.write("2026-11-08.md", "# 2026-11-08\n\n## 09:00 A <!-- session:5e55 -->\n\n### 09:00 B <!-- turn:b1 -->\nx\n")
+    assert run(memory, "show", "5e55", "--json").json["id"] == "5e55"  # exact, so not ambiguous
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
+def test_not_there(run: Run, past: Memory) -> None:
+    for name, said in (
         ("zz", "has no day, session, turn, or result 'zz'; `memkit sessions` and `memkit search` list them"),
-        ("", "has no day, session, turn, or result ''"),
+        ("", "has no day, session, turn, or result ''"), ("2026-01-01", "the nearest day is 2026-11-09"),
         ("2026-11-14", "has no memory of 2026-11-14; the nearest day is 2026-11-13"),
-        ("2026-01-01", "the nearest day is 2026-11-09"),
-        ("2026-13-45", "2026-13-45 is not a day of the calendar"),
         ("tomorrow", f"has no memory of {date.today() + timedelta(days=1)}; the nearest day is 2026-11-20"),
         ("0123456789ab", "'0123456789ab'; `memkit sessions` and `memkit search` list them, also what has changed since"),
-        ("2026-99-99", "2026-99-99 is not a day of the calendar"),
+        ("2026-13-45", "2026-13-45 is not a day of the calendar"), ("a", "matches 19 entries: "),
         ("82c57", "'82c57' matches 2 entries: citation 82c57f55, citation 82c57f56; give more characters"),
-        ("a", "matches 19 entries: "),
         ("../../etc/passwd", "has no day, session, turn, or result '../../etc/passwd'"),
         (".*", "has no day, session, turn, or result '.*'"),
         ("\x1b[31m", "has no day, session, turn, or result '\\x1b[31m'"),
-    ],
-)
-def test_not_there(run: Run, past: Memory, name: str, said: str) -> None:
-    assert said in run(past, "show", name).complaint
-
-
-def test_an_exact_id_is_not_ambiguous(run: Run, tmp_path: Path) -> None:
-    memory = fortnight(tmp_path)
-    memory.write("2026-11-08.md", "# 2026-11-08\n\n## 09:00 A <!-- session:5e55 -->\n\n### 09:00 B <!-- turn:b1 -->\nx\n")
-    assert run(memory, "show", "5e55", "--json").json["id"] == "5e55"
+    ):  # fmt: skip
+        assert said in run(past, "show", name).complaint
 
 
 def test_a_result_of_search(run: Run, read_only: Memory) -> None:
@@ -188,7 +179,105 @@ def test_an_id_at_the_end_of_a_full_line() -> None:
         assert shown.endswith("(82c57f55)")
 
 
-def test_html_is_text() -> None:
-    assert render("use `Map<K>` or Array<string>, <div>x</div>", 80, color=False) == (
-        "use Map<K> or Array<string>, <div>x</div>"
-    )
+# `memkit sessions`: one line for each session, or two on a small screen, newest first.
+
+
+def ids(run: Run, memory: Memory, *arguments: str) -> list[str]:
+    return [one["session"][:8] for one in run(memory, "sessions", "--json", *arguments).json["sessions"]]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_sessions_screen(run: Run, past: Memory, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    found = run(past, "sessions")
+    assert (found.status, found.errors) == (0, "")
+    check_screen(f"sessions-{columns}", found.output)
+    if columns == 80:
+        assert run(past, "transcript").output == found.output
+        assert run(past, "transcript", "--json").json == run(past, "sessions", "--json").json
+    for width in (40, 60, 72, 115, 116, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = run(past, "sessions").output.splitlines()
+        assert len(lines) == (14 if width > 115 else 27)  # one line or two for each of 13 sessions, and a head
+        assert max(map(cells, lines)) <= width
+
+
+def test_over_midnight_is_one_line(run: Run, past: Memory) -> None:
+    found = run(past, "sessions", "--json").json["sessions"]
+    (late,) = [one for one in found if one["session"].startswith("c0ffee00")]
+    assert (late["begins"], late["ends"]) == ("2026-11-11 23:41", "2026-11-12 00:17")
+    assert late["title"] == "Rotate the vault keys by hand once"
+    assert late["turns"] == ["a0000005", "a0000006"]
+    assert late["outcome"].startswith("All four keys are new")
+    assert (late["path"], late["line"]) == (str(past.path("2026-11-11.md")), 3)
+
+
+def test_filters(run: Run, past: Memory) -> None:
+    for words, expected in (
+        ("-n 2", "beef0001 5e55000c"), ("--since 2026-11-20", "beef0001 5e55000c"),
+        ("--since 2026-11-18", "beef0001 5e55000c 5e55000b 5e55000a 5e550009"),
+        ("--branch feature/orders", "beef0001 5e550007"), ("--branch feature/money", "5e550003"), ("--branch feature", ""),
+        ("--file deploy/gateway.yaml", "5e550001"), ("--file ./src/orders/batch.py", "beef0001"),
+        ("--file 0042_orders.sql", "beef0001 5e550007"), ("--file orders.sql", ""), ("--file ../../etc/passwd", ""),
+        ("--file 0042_orders.sql -n 1", "beef0001"), ("--file nightly.yml", "5e550002"),
+        (f"--file {past.project.root}/ci/nightly.yml", "5e550002"),
+    ):  # fmt: skip
+        assert ids(run, past, *words.split()) == expected.split(), words
+
+
+def test_more_than_shown_by_the_same_filters(run: Run, past: Memory) -> None:
+    filters = ["--since", "2026-11-01", "--branch", "feature/orders"]
+    found = run(past, "sessions", *filters, "--all-projects", "-n", "1")
+    hint = "Older ones: memkit sessions --since 2026-11-01 --branch feature/orders --all-projects -n 4"
+    assert found.output.splitlines()[-1] == hint
+
+
+def test_the_hint_quotes_what_was_given(run: Run, tmp_path: Path) -> None:
+    memory = fortnight(tmp_path)
+    for path in memory.path("2026-11-19.md").parent.glob("*.md"):
+        path.write_text(path.read_text().replace("0042_orders.sql", "it's; $(x).sql"))
+    last = run(memory, "sessions", "--file", "it's; $(x).sql", "-n", "1").output.splitlines()[-1]
+    assert shlex.split(last)[2:] == ["memkit", "sessions", "--file", "it's; $(x).sql", "-n", "4"]
+
+
+def test_a_path_that_a_day_shows_cut(run: Run, tmp_path: Path) -> None:
+    memory = fortnight(tmp_path)
+    day = memory.path("2026-11-19.md")
+    day.write_text(day.read_text().replace("Edit src/orders/batch.py", "Edit …/orders/batch.py"))
+    assert ids(run, memory, "--file", "src/orders/batch.py") == ids(run, memory, "--file", "batch.py") == ["beef0001"]
+    assert ids(run, memory, "--file", "src/other/batch.py") == []
+
+
+def test_no_session(run: Run, past: Memory, tmp_path: Path) -> None:
+    empty = make_memory(tmp_path)
+    found = run(empty, "sessions")
+    assert found.output == f"No session in {empty.project.root}. --all-projects lists those of all projects.\n"
+    assert run(empty, "sessions", "--json").json == {"sessions": []}
+    assert run(past, "sessions", "--branch", "x").output.startswith("No such session in ")
+    (tmp_path / "odd").mkdir()
+    text = "# 2026-11-20\n\n## 09:00 ✅ **All pass** &lt;!-- <!-- session:5e550001 -->\n"
+    odd = make_memory(tmp_path / "odd", {"2026-99-99.md": FILES["2026-11-13.md"], "2026-11-20.md": text})  # no such day
+    assert ids(run, odd) == ["5e550001"]
+    assert re.search(r"✅ All pass <!--  +5e550001", run(odd, "sessions").output)
+    assert not list(Path(odd.home.index).rglob("manifest"))  # needs no index
+
+
+def test_all_projects(run: Run, tmp_path: Path) -> None:
+    here = fortnight(tmp_path)
+    other = make_memory(tmp_path / "other", {"2026-11-19.md": FILES["2026-11-09.md"].replace("2026-11-09", "2026-11-19")}, home=here.home)
+    with changing(here.home) as registry:  # which makes it known
+        registry.link(str(tmp_path / "linked"), other.project.root)
+    found = run(here, "sessions", "--all-projects")
+    assert all(re.search("  project +\\S", line) for line in found.output.splitlines()[1::2])
+    assert len(ids(run, here, "--all-projects")) == 14
+    assert len(ids(run, here)) == 13
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_day_is_named_and_the_others_listed(run: Run, tmp_path: Path) -> None:
+    memory = fortnight(tmp_path)
+    memory.path("2026-11-20.md").chmod(0)
+    found = run(memory, "sessions")
+    assert found.status == 0
+    assert "2026-11-20.md" in found.errors
+    assert "5e550009" in found.output

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 
 import pytest
 
 from memkit import llm
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.cli.status import summaries_lines, when_due
 from memkit.llm import UnavailableError
-from memkit.llm.ledger import Ledger
-from memkit.settings import SummarizeSettings
+from memkit.llm.calls import calls_lock
+from memkit.llm.ledger import Call, Ledger
 from memkit.settings.load import Settings
+from memkit.summarize.summarizer import SummaryReport
 from tests.cli.conftest import Outcome, Run, lexical_memory
-from tests.memory import Memory
+from tests.memory import Memory, make_memory
 from tests.summarize.rollup_stage import every_entry
-from tests.summarize.stage import ScriptedProvider, bullet, summary
+from tests.summarize.stage import START, ScriptedProvider, SummaryStage, bullet, summary
 
 
 @pytest.fixture
@@ -42,9 +43,7 @@ def test_off_is_no_error(run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatc
         found = run(fresh, command)
         assert (found.status, found.errors) == (0, "")
     said = run(fresh, "summarize").output
-    assert said.startswith(
-        "No segment is waiting for an extract; `--since DAY` includes older days.\n"
-    )
+    assert said.startswith("No segment is waiting for an extract; `--since DAY` includes older days.\n")
     assert said.endswith("No model writes summaries, because the program `claude` is not found.\n")
     monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "none")
     # No advice against the user's decision: Claude could follow it.
@@ -83,15 +82,9 @@ def test_a_dry_run_reports_and_changes_nothing(run: Run, fresh: Memory, model: S
     plan = summarize(run, fresh, "--dry-run", "--json").json
     assert (plan["segments"], plan["turns"], plan["calls"]) == (3, 6, 1)
     assert plan["left"] == Settings().summarize.daily_tokens
+    assert "there is no terminal to ask on; run it in a terminal of your own" in summarize(run, fresh).errors
     assert (model.tasks, journal(fresh)) == ([], before)
     assert Ledger(fresh.home).calls() == []
-
-
-def test_nobody_is_asked_without_a_terminal(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
-    found = summarize(run, fresh)
-    assert found.status == 1
-    assert found.errors == "memkit: this needs confirmation, but there is no terminal to ask on; run it in a terminal of your own\n"
-    assert model.tasks == []
 
 
 def test_bullets_are_written_found_and_proved(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
@@ -165,25 +158,6 @@ def test_the_budget_is_reported(
     assert "today's budget is used up" in run(fresh, "status").output
 
 
-def test_an_unknown_citation(run: Run, fresh: Memory) -> None:
-    assert "has the citation 'abc'" in run(fresh, "cite", "abc").complaint
-    assert "has the citation ''" in run(fresh, "cite", "").complaint
-
-
-def test_the_status_says_when_summaries_come() -> None:
-    spent = {"calls": 0, "tokens": 0, "usd": 0.0, "cost": "$0"}
-    state = {"on": True, "why_off": "", "unannounced": False, "daily_tokens": 60_000, "today": spent, "month": spent}
-    state |= {"provider": "claude-cli", "waiting": 1, "given_up": 0, "reached": False}
-    lines = summaries_lines(state | {"when": when_due(SummarizeSettings())})
-    said = (
-        "by claude-cli; 1 segment pending; waiting for more, 4 hours or until the day is over; "
-        "`memkit summarize` does it now"
-    )
-    assert lines == {"summaries": said, "spent": "today 0 of 60,000 tokens, $0; this month 0, $0"}
-    assert "30 minutes or until" in when_due(SummarizeSettings(wait_minutes=30))
-    assert when_due(SummarizeSettings(wait_minutes=0)) == ""
-
-
 # The rollup of a period that a person names
 
 
@@ -207,6 +181,10 @@ def test_a_month_that_a_person_asks_for(run: Run, old: Memory, model: ScriptedPr
     )
     plan = run(old, "summarize", "2025-03", "--dry-run", "--json").json
     assert (plan["rollups"], plan["entries"], plan["calls"]) == (["2025-03"], 12, 1)
+    assert run(old, "summarize", "2025-03").status == 1  # nobody to ask
+    budget = run(old, "--set", "summarize.daily_tokens=1000", "summarize", "2025-03", "--yes")
+    assert (budget.status, "Today's budget has only 1,000 tokens left." in budget.output) == (1, True)
+    assert budget.errors.endswith("the rollup of 2025-03 is not made yet; what is there stays\n")
     assert model.tasks == []
     found = run(old, "summarize", "2025-03", "--yes")
     assert (found.status, found.errors) == (0, "")
@@ -223,22 +201,9 @@ def test_a_month_that_a_person_asks_for(run: Run, old: Memory, model: ScriptedPr
     assert [call.purpose for call in Ledger(old.home).calls()] == ["rollup"]
 
 
-def test_a_rollup_needs_agreement_and_a_budget(
+def test_what_has_no_rollup(
     run: Run, old: Memory, model: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model.answer = every_entry
-    assert run(old, "summarize", "2025-03").status == 1  # nobody to ask
-    assert model.tasks == []
-    monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "1000")
-    found = run(old, "summarize", "2025-03", "--yes")
-    assert found.status == 1
-    assert "Today's budget has only 1,000 tokens left." in found.output
-    assert "the daily budget of 1,000 tokens is reached" in found.errors
-    assert found.errors.endswith("the rollup of 2025-03 is not made yet; what is there stays\n")
-    assert model.tasks == []
-
-
-def test_what_has_no_rollup(run: Run, old: Memory, model: ScriptedProvider) -> None:
     said = run(old, "summarize", "2025-06", "--yes").output
     assert said == "2025-06 has 0 entries; a rollup needs 9. `memkit timeline 2025-06` shows it.\n"
     for name in ("2025-03-12", "march", "2025-W60", "\x1b[31m"):
@@ -249,11 +214,78 @@ def test_what_has_no_rollup(run: Run, old: Memory, model: ScriptedProvider) -> N
     assert run(old, "summarize", "2025-03", "--since", "2w").status == 2
     assert "is not over" in run(old, "summarize", "2999").complaint
     assert model.tasks == []
-
-
-def test_a_rollup_without_a_model(run: Run, old: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "none")
     said = run(old, "summarize", "2025-03").output
     assert said.startswith("No model is set up for this, because summarize.provider is none.\n")
     assert "`memkit timeline 2025-03`" in said
     assert run(old, "summarize", "2025-03", "--json").json == {"off": True}
+
+
+# Commands of the summaries where something else happens meanwhile, or text would steer the terminal.
+
+
+ESCAPE = "\x1b]0;owned\x07"  # not what click takes off by itself
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SummaryStage:
+    """A session that waits, a model that answers, and settings that name it."""
+    stage = SummaryStage(tmp_path)
+    stage.add_turn(0, "Which port?", "Port 7443, since 443 is taken.")
+    stage.provider.answer = summary(bullet("The gateway listens on 7443.", [1], "finding"))
+    Path(stage.home.root, "config.toml").write_text('[summarize]\nprovider = "anthropic"\n')
+    monkeypatch.setattr(llm, "find_provider", lambda *_, **__: stage.provider)
+    return stage
+
+
+@pytest.fixture
+def memory(stage: SummaryStage, tmp_path: Path, model_home: object) -> Memory:
+    return make_memory(tmp_path, home=stage.home, models=model_home.models)  # type: ignore[attr-defined]
+
+
+def test_nothing_steers_the_terminal(run: Run, memory: Memory, stage: SummaryStage) -> None:
+    """A repository brings memory with it, and a server the names of its models."""
+    stage.run(60)
+    day = Path(stage.project.memory) / "2026-11-20.md"
+    day.write_text(
+        day.read_text()
+        + f"\n- Found: {ESCAPE}it. <!-- grip:abc{ESCAPE}1 turns:0000{ESCAPE},00000000 -->"
+        + f"\n- Found: {ESCAPE}it. <!-- grip:abc{ESCAPE}2 turns:00000000 -->\n"
+    )
+    call = Call("c", START.timestamp(), "summarize", f"x{ESCAPE}", f"y{ESCAPE}", f"/p{ESCAPE}")
+    Ledger(stage.home).record(call)
+    (waiting,) = SummaryQueue(stage.home)
+    assert waiting.root == stage.project.root
+    for command in (
+        ("cite", f"abc{ESCAPE}1"), ("cite", "abc"), ("cost", "--by", "model"), ("cost", "--by", "project"),
+        ("status",),
+    ):  # fmt: skip
+        shown = run(memory, *command)
+        assert shown.output or shown.errors
+        assert "\x1b" not in shown.output + shown.errors, command
+
+
+def test_a_running_round_is_not_paid_for_twice(
+    run: Run, memory: Memory, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, may_go = threading.Event(), threading.Event()
+    stage.now = START.replace(hour=12)
+
+    def round_of_the_service() -> None:
+        with calls_lock(stage.home):
+            held.set()
+            may_go.wait(60)
+            stage.summarizer.run(SummaryReport(), lambda: False)
+
+    thread = threading.Thread(target=round_of_the_service)
+    thread.start()
+    assert held.wait(60)
+    # The command has made its plan when it asks whether to start.
+    monkeypatch.setattr("memkit.cli.summarize.confirm", lambda question, yes: may_go.set())
+    try:
+        assert run(memory, "summarize").status == 0
+    finally:
+        may_go.set()
+        thread.join(60)
+    assert len(stage.provider.tasks) == 1
+    assert len(stage.bullets) == 1

@@ -1,4 +1,4 @@
-"""`memkit timeline`: from the whole memory down to the original messages, page by page."""
+"""Time on the command line: `memkit timeline`, and questions about time to `memkit search` and `memkit recall`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from pathlib import Path
 
 import pytest
 
+from memkit.cli.overview import show_overview
 from memkit.cli.screen import cells
-from memkit.text import estimate_tokens
+from memkit.search.overview import Line, Overview, PeriodNode, TopicCount
+from memkit.search.results import Answer
+from memkit.topics.compute import refresh
+from memkit.topics.files import derived_path
 from tests.cli.conftest import Run
-from tests.cli.fortnight import ROLLUP, fortnight
+from tests.cli.fortnight import ROLLUP, check_screen, fortnight
 from tests.memory import Memory, make_memory
 from tests.timeline.conftest import FIRST, LAST, archive, day_text
+from tests.topics.subjects import SubjectEmbedder, make_subjects
 
 STAMP = f"{LAST - timedelta(days=(LAST - FIRST).days % 2):%y%m%d}"
 """The newest day of the long memory, as its ids have it."""
 
 
 @pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+def with_rollup(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     """Two weeks, the second one with a rollup. Not to be changed."""
     memory = fortnight(tmp_path_factory.mktemp("fortnight"))
     memory.write("2026-W47.md", ROLLUP)
@@ -37,61 +42,26 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     return memory
 
 
-def test_today_and_show(run: Run, past: Memory) -> None:
-    shown = run(past, "show", "2026-W47").output
+def test_today_and_show(run: Run, with_rollup: Memory) -> None:
+    shown = run(with_rollup, "show", "2026-W47").output
     assert shown.startswith("# 2026-W47 Orders and ports\n")
     assert "- 2026-11-18: 3 sessions, 3 turns" in shown
-    assert "has no memory of" in run(past, "timeline", "today").complaint
+    assert "has no memory of" in run(with_rollup, "timeline", "today").complaint
 
 
-def test_children_only(run: Run, past: Memory) -> None:
-    whole = run(past, "timeline", "2026-W47").output
-    lines = run(past, "timeline", "2026-W47", "--children").output
+def test_children_only_and_any_width(run: Run, with_rollup: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = run(with_rollup, "timeline", "2026-W47").output
+    lines = run(with_rollup, "timeline", "2026-W47", "--children").output
     assert whole.endswith(f"\n\n{lines}")
     assert [line.split()[0] for line in lines.splitlines()[1:]] == [f"2026-11-{day}" for day in range(16, 21)]
-    found = run(past, "timeline", "2026-W47", "--children", "--json").json
+    found = run(with_rollup, "timeline", "2026-W47", "--children", "--json").json
     assert set(found) == {"node", "path", "children", "next"}
     assert found["path"] == ["2026", "2026-11", "2026-W47"]
-
-
-@pytest.mark.parametrize("columns", [40, 50, 60, 80, 120, 200])
-@pytest.mark.parametrize("arguments", ["", "2026-11 --depth 5", "a000000f", "--search port", "2026-W47"])
-def test_any_width(
-    run: Run, past: Memory, monkeypatch: pytest.MonkeyPatch, arguments: str, columns: int
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    lines = run(past, "timeline", *arguments.split()).output.splitlines()
-    assert max(map(cells, lines)) <= columns
-
-
-def test_search_without_a_match(run: Run, past: Memory) -> None:
-    nothing = run(past, "timeline", "2026-W47", "--search", "zebra")
-    assert (nothing.status, nothing.output) == (0, "No turn of 2026-W47 has all of: zebra\n")
-
-
-def test_search_words_are_no_pattern(run: Run, past: Memory) -> None:
-    for words in (".*", "[a-z]+", "%", "$(id)"):
-        assert run(past, "timeline", "--search", words, "--json").json["matches"] == []
-
-
-def test_events(run: Run, long: Memory, past: Memory) -> None:
-    messages = run(long, "timeline", f"a{STAMP}0", "--events", "--limit", "7", "--json").json["events"]
-    assert (len(messages), messages[0]["text"]) == (7, "Why is it slow?")
-    shown = run(long, "timeline", f"a{STAMP}1", "--events", "--limit", "2").output
-    assert "It is warm now." not in shown  # the page ends before
-    assert "characters more)" in shown
-    without = run(past, "timeline", "2026-11-20", "--events")
-    assert without.output.splitlines() == [
-        "The archive has no message of 2026-11-20.",
-        "without an original: a000000f, a0000010, a0000011",
-    ]
-
-
-def test_an_answer_has_a_limit(run: Run, long: Memory) -> None:
-    for arguments in (["2026", "--depth", "5"], ["--search", "cache"], [f"a{STAMP}0", "--events"]):
-        for form in ([], ["--json"]):
-            found = run(long, "timeline", *arguments, "--limit", "100", *form)
-            assert estimate_tokens(found.output) <= 4_400, (arguments, form)
+    for columns in (40, 60, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        for arguments in ("", "2026-11 --depth 5", "a000000f", "--search port", "2026-W47"):
+            lines = run(with_rollup, "timeline", *arguments.split()).output.splitlines()
+            assert max(map(cells, lines)) <= columns, arguments
 
 
 def test_the_line_with_the_next_page_is_a_command(run: Run, long: Memory) -> None:
@@ -111,49 +81,95 @@ def test_the_line_with_the_next_page_is_a_command(run: Run, long: Memory) -> Non
     assert not Path(long.project.root, "here").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--children", "--events"], "give one of"),
-        (["--search", "x", "--events"], "give one of"),
-        (["--search", " "], "needs words"),
-        (["--search", "x", "--depth", "2"], "--depth is for the list"),
-        (["--events", "--depth", "2"], "--depth is for the list"),
-        (["--depth", "6"], "--depth"),
-        (["--depth", "0"], "--depth"),
-        (["--limit", "0"], "--limit"),
-        (["--limit", "101"], "--limit"),
-        (["2026", "2025"], "unexpected extra argument"),
-        (["--output", "x"], "No such option"),
-    ],
-)
-def test_usage(run: Run, past: Memory, arguments: list[str], message: str) -> None:
-    found = run(past, "timeline", *arguments)
-    assert (found.status, found.output) == (2, "")
-    assert message in found.errors
+def test_usage_and_errors(run: Run, with_rollup: Memory, tmp_path: Path) -> None:
+    for words, message in (
+        ("--children --events", "give one of"), ("--search x --events", "give one of"),
+        ("--search x --depth 2", "--depth is for the list"), ("--events --depth 2", "--depth is for the list"),
+        ("--depth 6", "--depth"), ("--depth 0", "--depth"), ("--limit 0", "--limit"), ("--limit 101", "--limit"),
+        ("2026 2025", "unexpected extra argument"), ("--output x", "No such option"),
+    ):  # fmt: skip
+        found = run(with_rollup, "timeline", *words.split())
+        assert (found.status, found.output, message in found.errors) == (2, "", True), words
+    for words, message in (
+        ("2026-03", "no memory of 2026-03; the nearest day is 2026-11-09"), ("2026-W99", "no node '2026-W99'"),
+        ("../../etc/passwd", "no node '../../etc/passwd'"), ("a00000", "matches several turns"),
+        ("--after zzzz", "no node 'zzzz' to go on after"),
+        ("--search port --after zzzz", "nothing 'zzzz' to go on after"),
+        ("--events --after zzzz.1", "nothing 'zzzz.1' to go on after"),
+    ):  # fmt: skip
+        assert message in run(with_rollup, "timeline", *words.split()).complaint
+    for pattern in (".*", "[a-z]+", "%", "$(id)", "zebra"):
+        assert run(with_rollup, "timeline", "--search", pattern).output == f"No turn of the memory has all of: {pattern}\n"
+    empty = make_memory(tmp_path, {})
+    assert run(empty, "timeline").output.endswith("has no memory yet\n")
+    assert run(empty, "timeline", "--events").output == "The archive has no message of this memory.\n"
+
+
+# Questions about time, as `memkit search` and `memkit recall` show their answers.
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("name", "query"),
     [
-        (["2026-03"], "no memory of 2026-03; the nearest day is 2026-11-09"),
-        (["2026-W99"], "no node '2026-W99'"),
-        (["2026-02-30"], "no node '2026-02-30'"),
-        (["../../etc/passwd"], "no node '../../etc/passwd'"),
-        (["a00000"], "matches several turns"),
-        (["--after", "zzzz"], "no node 'zzzz' to go on after"),
-        (["--search", "port", "--after", "zzzz"], "nothing 'zzzz' to go on after"),
-        (["--events", "--after", "zzzz.1"], "nothing 'zzzz.1' to go on after"),
+        ("time-period", "what did we do from 2026-11-16 to 2026-11-18"),
+        ("time-week", "what did we do from 2026-11-16 to 2026-11-22"),
+        ("time-words", "which port did the gateway use on 2026-11-09"),
+        ("time-outside", "ERR_404 on 2026-11-09"),
+        ("time-nothing", "what did we do on 2026-11-14"),
+        ("time-open", "what is left open?"),
     ],
 )
-def test_errors_are_one_line(run: Run, past: Memory, arguments: list[str], message: str) -> None:
-    assert message in run(past, "timeline", *arguments).complaint
+def test_time_screens(run: Run, past: Memory, monkeypatch: pytest.MonkeyPatch, name: str, query: str) -> None:
+    check(run, past, monkeypatch, name, query)
 
 
-def test_an_empty_memory(run: Run, tmp_path: Path) -> None:
-    memory = make_memory(tmp_path, {})
-    assert run(memory, "timeline").output.endswith("has no memory yet\n")
-    assert run(memory, "timeline", "--json").json["children"] == []
-    assert run(memory, "timeline", "--search", "x").output == "No turn of the memory has all of: x\n"
-    assert run(memory, "timeline", "--events").output == "The archive has no message of this memory.\n"
-    assert "has no memory of 2026" in run(memory, "timeline", "2026").complaint
+def check(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch, name: str, query: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    found = run(memory, "search", query)
+    assert (found.status, found.errors) == (0, "")
+    assert max(map(cells, found.output.splitlines())) <= 80
+    check_screen(name, found.output)
+
+
+def test_a_week_with_a_rollup(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = fortnight(tmp_path)
+    memory.write("2026-W47.md", ROLLUP)
+    query = "what did we do from 2026-11-16 to 2026-11-22"
+    check(run, memory, monkeypatch, "time-rollup", query)
+    node = run(memory, "search", "--json", query).json["overview"]["nodes"][0]
+    assert (node["node"], node["title"]) == ("2026-W47", "Orders and ports")
+    shown = run(memory, "show", node["lines"][0]["id"])
+    assert "orders move in batches of 5,000" in shown.output
+    told = run(memory, "recall", "--stdin", stdin=query.encode()).output
+    assert '<entry node="2026-W47">Orders and ports</entry>' in told
+
+
+def test_topics_of_a_month(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is grouped for a question."""
+    monkeypatch.setattr("memkit.embedding.find_embedder", lambda *_: (SubjectEmbedder(), ""))
+    memory = make_subjects(tmp_path)
+    query = "what topics did we work on from 2026-03-01 to 2026-04-30"
+    check(run, memory, monkeypatch, "time-no-topics", query)
+    assert not derived_path(memory.project, memory.home, memory.settings).exists()
+    refresh(memory.project, memory.home, memory.settings)
+    check(run, memory, monkeypatch, "time-topics", query)
+    found = run(memory, "search", "--json", query).json["overview"]["topics"]
+    assert [one["entries"] for one in found] == [8, 8]  # not those of May
+    shown = run(memory, "topics", "show", found[0]["id"], "--json").json
+    assert shown["label"] == found[0]["label"]
+
+
+def test_nodes_and_topics_of_other_projects_name_them(capsys: pytest.CaptureFixture[str]) -> None:
+    roots = ("/a/shop", "/a/bank-office")
+    lines = {root: (Line("2026-11-19", f"Fact of {root} \x1b[31m", "1f0c33ab", "", root, ("82c57f55",)),) for root in roots}
+    nodes = tuple(PeriodNode("2026-W47", root, "Ports", lines[root], omitted=2) for root in roots)
+    topics = tuple(TopicCount("0a1b2c3d", root, "orders", 7, "2026-11-16", "2026-11-20") for root in roots)
+    overview = Overview("topics", nodes=nodes, topics=topics)
+    show_overview(Answer("", "overview", "", 0.0, [], overview=overview), "/a/shop")
+    shown = capsys.readouterr().out.splitlines()
+    heads = [line for line in shown if "memkit timeline 2026-W47" in line]
+    assert [line.split("  ")[0] for line in heads] == ["2026-W47 shop Ports", "2026-W47 bank-office Ports"]
+    assert sum("and 2 more" in line for line in shown) == 2
+    assert [line.split()[:3] for line in shown if "0a1b2c3d" in line] == [["shop", "orders", "7"], ["bank-office", "orders", "7"]]
+    assert max(map(cells, shown)) <= 80
+    assert "\x1b" not in "".join(shown)

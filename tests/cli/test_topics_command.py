@@ -64,20 +64,14 @@ def test_screens(run: Run, grouped: Memory, monkeypatch: pytest.MonkeyPatch, col
         check_screen(f"topics-{shown}-{columns}", found.output)
 
 
-def test_the_first_use_computes_them(run: Run, memory: Memory) -> None:
-    assert not derived_path(memory.project, memory.home, memory.settings).exists()
-    found = run(memory, "topics")
-    assert found.status == 0
-    assert len(found.output.splitlines()) == 1 + 3
-    assert derived_path(memory.project, memory.home, memory.settings).exists()
-
-
-def test_a_memory_that_was_never_indexed(run: Run, tmp_path: Path, memory: Memory) -> None:
+def test_few_entries(run: Run, tmp_path: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(extras, "find_spec", lambda name: None if name == "sklearn" else object())
+        complaint = run(memory, "topics").complaint
+    assert "topics need another package; you can run `" in complaint
+    assert "install 'scikit-learn>=" in complaint
     fresh = make_memory(tmp_path / "fresh", days(8), embedder=SubjectEmbedder())  # type: ignore[arg-type]
-    assert len(listed(run, fresh)) == 3
-
-
-def test_few_entries(run: Run, tmp_path: Path, memory: Memory) -> None:
+    assert len(listed(run, fresh)) == 3  # never indexed before
     few = make_memory(tmp_path / "few", days(1), embedder=SubjectEmbedder())  # type: ignore[arg-type]
     assert run(few, "topics").output == "No topics in 3 entries: a topic needs at least three that are alike.\n"
 
@@ -103,6 +97,11 @@ def test_search_leads_from_words_to_topics(run: Run, grouped: Memory) -> None:
     assert "billing" in found["topics"][0]["label"] + " ".join(found["topics"][0]["words"])
     shown = run(grouped, "topics", "search", "stripe refund").output
     assert found["topics"][0]["id"] in shown
+    path = derived_path(grouped.project, grouped.home, grouped.settings)
+    label = listed(run, grouped)[0]["label"]
+    path.write_text(path.read_text().replace(label, "a\\u001b[2Jb\\u202e"))
+    shown = run(grouped, "topics").output
+    assert "\x1b" not in shown and "\u202e" not in shown  # labels cannot steer the terminal
     assert "No topic has entries on 'zebra'" in run(grouped, "topics", "search", "zebra").output
 
 
@@ -116,27 +115,6 @@ def test_rename_is_redacted_cleaned_and_kept(run: Run, grouped: Memory) -> None:
     assert [(one["label"], one["named"]) for one in shown if one["id"] == name] == [("Kitchen garden", True)]
     run(grouped, "topics", "rename", name, "")
     assert not next(one for one in listed(run, grouped) if one["id"] == name)["named"]
-
-
-def test_show_names_days_entries_and_relations(run: Run, grouped: Memory) -> None:
-    topic = listed(run, grouped)[0]
-    found = run(grouped, "topics", "show", topic["id"], "--json").json
-    assert sum(found["days"].values()) == found["entries"] == sum(found["weeks"].values())
-    assert set(found) >= {"importance", "size", "recency", "centrality", "related", "changes"}
-    entry = found["examples"][0]
-    shown = run(grouped, "show", entry["id"], "--json").json
-    assert entry["title"] in shown["content"]
-
-
-def test_all_projects(run: Run, grouped: Memory, tmp_path: Path) -> None:
-    other = make_memory(tmp_path / "other", days(8), embedder=SubjectEmbedder(), home=grouped.home)  # type: ignore[arg-type]
-    other.sync()
-    found = run(grouped, "topics", "--all-projects", "--json").json
-    assert (len(found["topics"]), found["missing"]) == (3, 1)
-    run(other, "topics")
-    found = run(grouped, "topics", "--all-projects", "--json").json
-    assert {one["project"] for one in found["topics"]} == {grouped.project.root, other.project.root}
-    assert "project" in run(grouped, "topics", "--all-projects").output.splitlines()[0]
 
 
 def test_the_users_own_memory(run: Run, grouped: Memory) -> None:
@@ -182,31 +160,10 @@ def test_a_refresh_has_a_model_name_them(
         assert run(stage.memory, "topics", "rename", name, "", "--json").json["label"] in NAMED
 
 
-def test_without_the_package(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "sklearn" else object())
-    complaint = run(memory, "topics").complaint
-    assert "topics need another package; you can run `" in complaint
-    assert "install 'scikit-learn>=" in complaint
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["x"], ["show"], ["show", "a", "b"], ["rename", "a"], ["search"], ["show", "x", "--all-projects"]],
-)
-def test_wrong_usage(run: Run, grouped: Memory, arguments: list[str]) -> None:
-    assert run(grouped, "topics", *arguments).status == 2
-
-
-def test_an_unknown_topic(run: Run, grouped: Memory) -> None:
+def test_an_unknown_topic_and_wrong_usage(run: Run, grouped: Memory) -> None:
     assert "there is no topic 'zzz'" in run(grouped, "topics", "show", "zzz").complaint
-
-
-def test_labels_cannot_steer_the_terminal(run: Run, grouped: Memory) -> None:
-    path = derived_path(grouped.project, grouped.home, grouped.settings)
-    label = listed(run, grouped)[0]["label"]
-    path.write_text(path.read_text().replace(label, "a\\u001b[2Jb\\u202e"))
-    shown = run(grouped, "topics").output
-    assert "\x1b" not in shown and "\u202e" not in shown
+    for words in ("x", "show", "show a b", "rename a", "search", "show x --all-projects"):
+        assert run(grouped, "topics", *words.split()).status == 2
 
 
 CHILD = """

@@ -9,10 +9,9 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-import click
 import pytest
+import yaml
 
-from memkit.cli import cli
 from memkit.doctor import checks, finding_texts
 from memkit.paths import Home
 from tests.ci import only_in_ci
@@ -25,14 +24,9 @@ REFERENCE = ["docs/reference.py", "--check"]
 def run(arguments: list[str], directory: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "NO_MKDOCS_2_WARNING": "1"}
     return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=directory,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+        [sys.executable, *arguments], cwd=directory, env=environment, capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
 
 
 def test_what_is_generated_is_fresh() -> None:
@@ -56,18 +50,6 @@ def test_what_is_stale_is_named_and_written_again(tmp_path: Path) -> None:
     assert [page for page in fresh if f"docs/{page}" not in done.stderr] == []
     assert run(REFERENCE[:1], tmp_path).returncode == 0
     assert {page: (copies / page).read_text() for page in fresh} == fresh
-
-
-def test_every_option_of_a_command_is_listed() -> None:
-    sections = (DOCUMENTS / "commands.md").read_text(encoding="utf-8").split("\n## `memkit ")
-    context = click.Context(cli)
-    for name in cli.list_commands(context):
-        command = cli.get_command(context, name)
-        assert command is not None
-        (section,) = (section for section in sections if re.match(rf"{name}[ `]", section))
-        options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
-        missing = [one.opts[0] for one in options if not re.search(rf"[` ]{one.opts[0]}[ `,]", section)]
-        assert set(missing) <= {"--project", "--json"}, name
 
 
 def test_it_can_be_built_and_asks_no_foreign_server(tmp_path: Path) -> None:
@@ -106,14 +88,6 @@ def test_other_agents_get_the_same_rules_and_a_release_has_every_page() -> None:
     assert {path.name for path in REPOSITORY.glob("*.md")} <= set(re.findall(r'"(.*?)"', packed))
 
 
-def test_the_comparison_is_dated_and_names_sources_and_weak_points() -> None:
-    text = (DOCUMENTS / "comparison.md").read_text("utf-8")
-    assert re.search(r"\bon \d{1,2} \w+ 20\d\d\b", text)
-    for rival in ("vshulcz/deja-vu", "thedotmack/claude-mem", "zilliztech/memsearch", "code.claude.com/docs/en/memory"):
-        assert rival in text
-    assert "## Weak points" in text
-
-
 def test_links_of_the_front_page_lead_somewhere() -> None:
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", text)
@@ -130,7 +104,15 @@ def test_the_recording_shows_commands_and_loads_nothing() -> None:
     assert re.findall(r"(?:href|url)\W+https?:", text) == []
 
 
-@only_in_ci  # runs seven commands, two of them with the model
+def test_the_quick_start_shows_short_screens() -> None:
+    text = (DOCUMENTS / "index.md").read_text(encoding="utf-8")
+    screens = re.findall(r"```\n\$ memkit (\w+).*\n((?:.+\n)+)```", text)
+    assert [command for command, _ in screens] == ["sessions", "search", "show"]
+    assert [command for command, shown in screens if shown.count("\n") > 8] == []
+    assert "7443" in screens[1][1] and "7443" in screens[2][1]
+
+
+@only_in_ci  # runs fourteen commands, some of them with the model
 def test_the_recording_and_the_screens_are_current(model_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMKIT_TEST_MODELS", model_home.models)
     done = run(["docs/pictures.py", "--check"])
@@ -144,3 +126,29 @@ def test_every_finding_of_the_doctor_is_explained() -> None:
     assert {code for code, _ in explained} == set(finding_texts())
     fixed = set().union(*checks.FIXES.values())
     assert {code for code, star in explained if star} == fixed
+
+
+# docs/compose-server.yaml: only the proxy is reachable, and it needs a token.
+
+
+TEXT = (DOCUMENTS / "compose-server.yaml").read_text()
+COMPOSE = yaml.safe_load(TEXT)
+
+
+def test_the_page_links_the_file_and_sets_its_variables() -> None:
+    page = (DOCUMENTS / "models.md").read_text()
+    assert "](compose-server.yaml)" in page
+    named = set(re.findall(r"MEMKIT_TEAM_\w+", page))
+    assert named == set(re.findall(r"MEMKIT_TEAM_\w+", TEXT)) == {"MEMKIT_TEAM_HOST", "MEMKIT_TEAM_TOKEN"}
+
+
+def test_only_the_proxy_is_reachable_and_checks_the_token() -> None:
+    chroma, proxy = COMPOSE["services"]["chroma"], COMPOSE["services"]["proxy"]
+    assert "ports" not in chroma
+    assert chroma["networks"] == ["inside"]
+    assert COMPOSE["networks"]["inside"]["internal"] is True
+    assert proxy["ports"] == ["443:443"]
+    assert ":?" in proxy["environment"]["TOKEN"]  # without one, nothing starts
+    caddyfile = COMPOSE["configs"]["caddyfile"]["content"].replace("$$", "$")
+    assert '@stranger not header Authorization "Bearer {$TOKEN}"' in caddyfile
+    assert caddyfile.index("respond @stranger") < caddyfile.index("reverse_proxy chroma:8000")

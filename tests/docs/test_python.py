@@ -18,10 +18,6 @@ from tests.topics.subjects import days
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXAMPLES = re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "python.md").read_text(), re.DOTALL)
 
-METHODS = (
-    "index", "search", "expand", "transcript", "remember", "forget", "timeline", "topics", "compact", "watch",
-)  # fmt: skip
-
 CONSUMER = """
 from collections.abc import Iterator
 
@@ -93,11 +89,6 @@ def test_the_examples_run(
     assert "1 " in order and "claude-haiku-4-5" in order
     assert nearest.count("'") == 6  # three IDs
     assert "'ffffffff'" in errors
-
-
-def test_every_method_is_in_the_manual() -> None:
-    used = "".join(EXAMPLES)
-    assert [name for name in METHODS if f"memory.{name}(" not in used] == []
 
 
 def test_a_strict_program(tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ those that some run happens to print.
 from __future__ import annotations
 
 import ast
+import functools
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
 
 from memkit.cli import _LISTED, cli
 from memkit.doctor import finding_texts
@@ -118,19 +119,21 @@ def _is_prose(text: str) -> bool:
     return " " in text.strip() and not (is_code or is_list or is_options)
 
 
-def said() -> Iterator[tuple[str, str]]:
+@functools.cache
+def said() -> list[tuple[str, str]]:
     """Every text that a command, a hook, or the doctor may print, with its place."""
+    found = []
     lines = {line for _, line in _LISTED.values()}  # "Remove memkit from this machine."
     for path in [*sorted(PACKAGE.rglob("*.py")), *sorted((REPOSITORY / "hooks").glob("*.py"))]:
         for number, text in texts(path):
             if _is_prose(text) and text not in lines:
-                yield f"{path.relative_to(REPOSITORY)}:{number}", text
+                found.append((f"{path.relative_to(REPOSITORY)}:{number}", text))
     for code, finding in finding_texts().items():
-        for text in (finding.what, finding.meaning, finding.fix):
-            yield f"findings.toml:{code}", text
+        found += [(f"findings.toml:{code}", text) for text in (finding.what, finding.meaning, finding.fix)]
     for path in sorted((REPOSITORY / "skills").rglob("SKILL.md")):
         for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-            yield f"{path.relative_to(REPOSITORY)}:{number}", line
+            found.append((f"{path.relative_to(REPOSITORY)}:{number}", line))
+    return found
 
 
 def test_no_message_tells_to_agree_to_spend_or_to_delete() -> None:
@@ -152,61 +155,145 @@ def test_they_are_found() -> None:
 
 
 def test_commands_that_delete_or_spend_ask() -> None:
-    others = {"backup", "import", "projects"}  # they ask before they replace a file, write elsewhere, or trust
-    asking = {name for name in cli.list_commands(click.Context(cli)) if name not in others | {"setup"}}
-    with_yes = {name for name in asking if _has_yes(name)}
-    assert with_yes == ASKING
+    others = {"backup", "import", "projects", "setup"}  # they ask before they replace a file, write elsewhere, or trust
+    context = click.Context(cli)
+    commands = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
+    with_yes = {name for name, one in commands.items() if one and any("--yes" in option.opts for option in one.params)}
+    assert with_yes - others == ASKING
 
 
-def _has_yes(name: str) -> bool:
-    command = cli.get_command(click.Context(cli), name)
-    return command is not None and any("--yes" in one.opts for one in command.params)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_dangerous_advice_is_noticed() -> None:
+    for text in (
         "{…} exists; name another file, or pass --yes to replace it",
-        "this needs confirmation; run it again with --yes",
-        "run `memkit setup -y`",
-        "Run `memkit forget --session x --yes`.",
-        "x keeps them (--everywhere also erases them there)",
-        "{…}raise summarize.daily_usd",
-        "the daily budget is reached; raise summarize.daily_tokens",
+        "this needs confirmation; run it again with --yes", "run `memkit setup -y`",
+        "Run `memkit forget --session x --yes`.", "x keeps them (--everywhere also erases them there)",
+        "{…}raise summarize.daily_usd", "the daily budget is reached; raise summarize.daily_tokens",
         "wait for tomorrow, or raise summarize.daily_usd",
-        "`memkit config set summarize.provider auto` turns them on",
-        "run `memkit index --rebuild`",
-        "log in, or choose another summarize.provider",
-        "the key has no credit; top up your account",
-        "it is damaged; delete {…} and run `memkit index`",
-        "Remove the lock, then try again.",
-        "to end this note, delete the lines that are not JSON",
-        "look at it, and remove it",
-        "run `git rm --cached x`",
-        "use `rm -r {…}`",
-        "try `git clean -fd`",
-        "run `memkit forget` to finish it",
-        "raise the limit with `sudo sysctl x`",
+        "`memkit config set summarize.provider auto` turns them on", "run `memkit index --rebuild`",
+        "log in, or choose another summarize.provider", "the key has no credit; top up your account",
+        "it is damaged; delete {…} and run `memkit index`", "Remove the lock, then try again.",
+        "to end this note, delete the lines that are not JSON", "look at it, and remove it",
+        "run `git rm --cached x`", "use `rm -r {…}`", "try `git clean -fd`",
+        "run `memkit forget` to finish it", "raise the limit with `sudo sysctl x`",
         "you can erase it with `memkit uninstall --everything`",
-    ],
-)
-def test_dangerous_advice_is_noticed(text: str) -> None:
-    assert offenses(text)
+    ):  # fmt: skip
+        assert offenses(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Run restore without --yes to change these:",
-        "run it with --yes in a terminal of your own",
+def test_harmless_text_is_not() -> None:
+    for text in (
+        "Run restore without --yes to change these:", "run it with --yes in a terminal of your own",
         "the daily budget is reached; raise summarize.daily_tokens in a terminal of your own",
-        "`memkit config set summarize.provider none` turns them off",
-        "Forget this for good?",
-        "`memkit summarize` does it now",
-        "it was removed; run `memkit index`",
-        "what memkit would delete: nothing",
-        "ask the user to delete it",
-    ],
+        "`memkit config set summarize.provider none` turns them off", "Forget this for good?",
+        "`memkit summarize` does it now", "it was removed; run `memkit index`",
+        "what memkit would delete: nothing", "ask the user to delete it",
+    ):  # fmt: skip
+        assert offenses(text) == []
+
+
+# Every `memkit …` that a page, a help text or a message has people type is one there is.
+
+
+TEXTS = sorted(
+    path
+    for pattern in ("*.md", "docs/*.md", "skills/**/*.md", "memkit/**/*.py", "hooks/*.py")
+    for path in REPOSITORY.glob(pattern)
+    if path.name != "CHANGELOG.md"  # names what was removed
 )
-def test_harmless_text_is_not(text: str) -> None:
-    assert offenses(text) == []
+
+IN_A_LINE = re.compile(r"`(?:bin/)?memkit ([^`]+)`")
+ON_A_LINE = {
+    ".md": re.compile(r"^ {4,}(?:\$ )?(?:bin/)?memkit (.+)$", re.MULTILINE),
+    ".py": re.compile(r"^ {6}memkit (.+)$", re.MULTILINE),  # an example in the help of a command
+}
+ENDS = {"|", ">", "<", "&&", ";"}
+"""What the shell, not memkit, reads."""
+
+HELP = {"-h", "--help", "--version"}
+
+
+def typed(text: str, kind: str = ".md") -> Iterator[list[str]]:
+    """The words after `memkit` in each command of a text, without comments and brackets."""
+    spans = [" ".join(found.split()) for found in IN_A_LINE.findall(text)]
+    for line in spans + ON_A_LINE[kind].findall(text):
+        words = []
+        for word in shlex.split(line, comments=True):
+            if word in ENDS or word.startswith("<<"):
+                break
+            words.append(word.strip("[]").replace("\\", ""))
+        yield [word for word in words if word not in ("…", "OPTIONS", "")]
+
+
+def complaint(words: list[str]) -> str:
+    """What is wrong with a command; "" if nothing is."""
+    command: click.Command = cli
+    rest = list(words)
+    while rest and rest[0] == "--set":  # before the command
+        if len(rest) < 2 or "=" not in rest[1]:
+            return "--set without a value"
+        del rest[:2]
+    while rest and isinstance(command, click.Group) and rest[0] not in HELP and not _stands_for_any(rest[0]):
+        found = command.get_command(click.Context(command), rest[0])
+        if found is None:
+            return f"no command {rest[0]}"
+        command = found
+        del rest[0]
+    options = {
+        name: option
+        for option in command.params
+        if isinstance(option, click.Option)
+        for name in (*option.opts, *option.secondary_opts)
+    }
+    arguments = [one for one in command.params if isinstance(one, click.Argument)]
+    while rest:
+        word = rest.pop(0)
+        if word in HELP or isinstance(command, click.Group):
+            continue
+        if word == "--":  # the rest is no option, however it begins
+            return "" if arguments and arguments[0].nargs < 0 else "nothing takes the words after --"
+        if not word.startswith("-"):
+            if not arguments:
+                return f"{word!r} is one too many"
+            argument = arguments[0] if arguments[0].nargs < 0 else arguments.pop(0)
+            if not _fits(argument, word):
+                return f"no {word!r}"
+        elif word not in options:
+            return f"no option {word}"
+        elif not options[word].is_flag:
+            values, rest = rest[: options[word].nargs], rest[options[word].nargs :]
+            if len(values) < options[word].nargs or not all(_fits(options[word], v) for v in values):
+                return f"no such value for {word}"
+    return ""
+
+
+def _fits(parameter: click.Parameter, word: str) -> bool:
+    kind = parameter.type
+    if not isinstance(kind, click.Choice) or _stands_for_any(word):
+        return True
+    return all(part in kind.choices for part in word.split("|"))
+
+
+def _stands_for_any(word: str) -> bool:
+    """Whether a word is a placeholder: `ID`, `PATH…`, `{something}`."""
+    return word.strip("…").isupper() or word.startswith("{")
+
+
+def test_commands_are_known() -> None:
+    found = [
+        (str(path.relative_to(REPOSITORY)), " ".join(words), complaint(words))
+        for path in TEXTS
+        for words in typed(path.read_text(encoding="utf-8"), path.suffix)
+    ]
+    assert [one for one in found if one[-1]] == []
+    assert len(found) > 200
+
+
+def test_a_wrong_one_is_noticed() -> None:
+    for line, wrong in (
+        ("`memkit search QUERY --all`", ""), ("    memkit transcript --turn 8b52f4fb   # the original", ""),
+        ("`memkit serach x`", "no command serach"),
+        ("    $ memkit search x --everything", "no option --everything"),
+        ("`memkit search x --mode guess`", "no such value for --mode"),
+        ("`memkit service stat`", "no 'stat'"), ("`memkit status now`", "'now' is one too many"),
+    ):  # fmt: skip
+        assert [complaint(words) for words in typed(line)] == [wrong]

@@ -15,7 +15,6 @@ import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from filelock import FileLock
@@ -29,12 +28,9 @@ INSPECTOR = "@modelcontextprotocol/inspector"
 REPOSITORY = Path(__file__).resolve().parents[2]
 API_KEY = "dummy"
 LOGIN = {
-    "accessToken": "sk-ant-oat01-test",
-    "refreshToken": "sk-ant-ort01-test",
-    "expiresAt": 9_999_999_999_999,
-    "scopes": ["user:inference", "user:profile"],
-    "subscriptionType": "max",
-}
+    "accessToken": "sk-ant-oat01-test", "refreshToken": "sk-ant-ort01-test", "expiresAt": 9_999_999_999_999,
+    "scopes": ["user:inference", "user:profile"], "subscriptionType": "max",
+}  # fmt: skip
 """The login of a subscription, as Claude Code stores it."""
 
 
@@ -138,12 +134,7 @@ class ClaudeHome:
     def __enter__(self) -> ClaudeHome:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -181,12 +172,9 @@ class ClaudeHome:
         `repository` (`owner/name`) from GitHub: a plugin installs as users install it.
         """
         lines = [
-            f'[url "file://{directory}"]',
-            f"insteadOf = https://github.com/{repository}.git",
-            f"insteadOf = git@github.com:{repository}.git",
-            "[safe]",
-            "directory = *",
-        ]
+            f'[url "file://{directory}"]', f"insteadOf = https://github.com/{repository}.git",
+            f"insteadOf = git@github.com:{repository}.git", "[safe]", "directory = *",
+        ]  # fmt: skip
         (self.directory / ".gitconfig").write_text("\n".join(lines) + "\n")
 
     def write_settings(self, settings: Mapping[str, Any]) -> None:
@@ -211,19 +199,13 @@ class ClaudeHome:
             raise AssertionError(f"No result from the client:\n{output}") from None
         return result
 
-    def start_prompt(
-        self, prompt: str, *arguments: str, cwd: Path | None = None
-    ) -> subprocess.Popen[bytes]:
+    def start_prompt(self, prompt: str, *arguments: str, cwd: Path | None = None) -> subprocess.Popen[bytes]:
         """The same turn in the background, in a process group of its own; its output is lost."""
         process = subprocess.Popen(
-            self._prompt_command(prompt, *arguments),
-            cwd=cwd or self.project,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            self._prompt_command(prompt, *arguments), cwd=cwd or self.project, env=self.environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True,
-        )
+        )  # fmt: skip
         self._started.append(process)
         return process
 
@@ -233,12 +215,10 @@ class ClaudeHome:
         # The newer default, auto mode, asks the maker's own API about each action.
         options = ["--session-id", session_id, "--permission-mode", "default"]
         session = InteractiveSession(
-            [str(self.claude), *options, *self._plugin_options(), *arguments],
-            session_id=session_id,
-            environment=self.environment,
-            cwd=cwd or self.project,
+            [str(self.claude), *options, *self._plugin_options(), *arguments], session_id=session_id,
+            environment=self.environment, cwd=cwd or self.project,
             socket=self._root / f"tmux-{session_id[:8]}",
-        )
+        )  # fmt: skip
         session.wait_for_input()
         return session
 
@@ -261,17 +241,6 @@ class ClaudeHome:
         """What `claude auth status` prints; it fails if nobody is logged in."""
         return self._run([str(self.claude), "auth", "status"], self.project, 60.0).stdout
 
-    def transcript(self, session_id: str) -> Path:
-        """The transcript of a session."""
-        found = list(self.directory.glob(f".claude/projects/*/{session_id}.jsonl"))
-        assert len(found) == 1, f"Not one transcript of the session {session_id}: {found}"
-        return found[0]
-
-    def subagent_transcripts(self, session_id: str) -> list[Path]:
-        """The transcripts of the sub-agents a session started."""
-        directory = self.transcript(session_id).with_suffix("") / "subagents"
-        return sorted(directory.glob("agent-*.jsonl"))
-
     def _plugin_options(self) -> list[str]:
         return [option for path in self.plugins for option in ("--plugin-dir", str(path))]
 
@@ -280,18 +249,11 @@ class ClaudeHome:
         # The prompt goes last, behind a separator: some options take any number of values.
         return [str(self.claude), "-p", *options, "--", prompt]
 
-    def _run(
-        self, command: Sequence[str], cwd: Path, timeout: float
-    ) -> subprocess.CompletedProcess[str]:
+    def _run(self, command: Sequence[str], cwd: Path, timeout: float) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command,
-            cwd=cwd,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
+            command, cwd=cwd, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=timeout,
-        )
+        )  # fmt: skip
 
 
 def read_transcript(file: Path) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from tests.e2e.waiting import wait_until
 
@@ -23,14 +22,9 @@ class InteractiveSession:
     """
 
     def __init__(
-        self,
-        command: Sequence[str],
-        *,
-        session_id: str,
-        environment: Mapping[str, str],
-        cwd: Path,
+        self, command: Sequence[str], *, session_id: str, environment: Mapping[str, str], cwd: Path,
         socket: Path,
-    ) -> None:
+    ) -> None:  # fmt: skip
         tmux = shutil.which("tmux")
         if tmux is None:
             raise RuntimeError("The interactive e2e tests need tmux.")
@@ -45,12 +39,7 @@ class InteractiveSession:
     def __enter__(self) -> InteractiveSession:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

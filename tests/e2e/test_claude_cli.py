@@ -38,10 +38,7 @@ CALL = [tool(TOOL, **BULLETS)]
 def provider(home: ClaudeHome, timeout: float = 60.0) -> ClaudeCliProvider:
     settings = SummarizeSettings(provider="claude-cli", timeout_seconds=timeout)
     return ClaudeCliProvider(
-        str(home.claude),
-        settings,
-        environ=home.environment,
-        home=Home(str(home.memkit_home)),
+        str(home.claude), settings, environ=home.environment, home=Home(str(home.memkit_home))
     )
 
 
@@ -130,13 +127,6 @@ def test_variables_in_the_settings_of_the_user(api: MessagesApi, claude_home: Cl
     assert request.body.get("output_config", {}).get("effort") in ("low", None)
 
 
-def test_inside_a_session(api: MessagesApi, claude_home: ClaudeHome) -> None:
-    """As when Claude itself runs memkit: the client would refuse to start in its own session."""
-    api.script = lambda request: CALL
-    claude_home.environment |= {"CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "cli"}
-    assert provider(claude_home).ask(TASK).value == BULLETS
-
-
 def test_log_in_of_a_subscription(api: MessagesApi, claude_home: ClaudeHome) -> None:
     api.script = lambda request: CALL
     del claude_home.environment["ANTHROPIC_API_KEY"]
@@ -167,11 +157,7 @@ def test_not_logged_in(api: MessagesApi, claude_home: ClaudeHome) -> None:
             NotConfiguredError,
             "no credit left",
         ),
-        (
-            Failure(400, "invalid_request_error", "prompt is too long: 3 > 2"),
-            ModelError,
-            "too long",
-        ),
+        (Failure(400, "invalid_request_error", "prompt is too long: 3 > 2"), ModelError, "too long"),
         (Truncated([text(PROSE)]), UnavailableError, "unavailable"),
         (Stopped([text("")], "refusal"), RefusedError, "declined"),
         (Stopped([text(PROSE)], "max_tokens"), UnusableReplyError, "cut short"),
@@ -182,42 +168,20 @@ def test_not_logged_in(api: MessagesApi, claude_home: ClaudeHome) -> None:
         ([tool("Bash", command="touch ~/ran")], UnusableReplyError, "no usable answer"),
     ],
     ids=[
-        "429",
-        "529",
-        "500",
-        "401",
-        "404",
-        "no credit",
-        "too long",
-        "truncated stream",
-        "refusal",
-        "cut short",
-        "empty text",
-        "answers the user",
-        "wrong type",
-        "malformed input",
-        "another tool",
+        "429", "529", "500", "401", "404", "no credit", "too long", "truncated stream", "refusal",
+        "cut short", "empty text", "answers the user", "wrong type", "malformed input", "another tool",
     ],
-)
+)  # fmt: skip
 def test_no_answer(
-    api: MessagesApi,
-    claude_home: ClaudeHome,
-    reply: Reply,
-    kind: type[ModelError],
-    said: str,
+    api: MessagesApi, claude_home: ClaudeHome, reply: Reply, kind: type[ModelError], said: str,
     request: pytest.FixtureRequest,
-) -> None:
+) -> None:  # fmt: skip
     """The client makes one request, and on its own goes on with an answer that was cut short or empty."""
     most = {"404": 2, "cut short": 4, "empty text": 2}.get(request.node.callspec.id, 1)
     error = failed(api, claude_home, reply, most)
     assert type(error) is kind
     assert said in str(error)
     assert not (claude_home.directory / "ran").exists()
-
-
-def test_an_empty_list_is_an_answer(api: MessagesApi, claude_home: ClaudeHome) -> None:
-    api.script = lambda request: [tool(TOOL, bullets=[])]
-    assert provider(claude_home).ask(TASK).value == {"bullets": []}
 
 
 def test_no_connection_costs_nothing(claude_home: ClaudeHome) -> None:
@@ -246,14 +210,13 @@ def test_no_answer_in_time(api: MessagesApi, claude_home: ClaudeHome) -> None:
         is_over.set()
 
 
-def test_a_mode_in_the_users_settings_does_not_stop_it(api: MessagesApi, claude_home: ClaudeHome) -> None:
-    """Claude Code refuses `bypassPermissions` to root."""
-    api.script = lambda request: CALL
+def test_neither_a_mode_of_the_user_nor_a_session_around_it_stops_it(api: MessagesApi, claude_home: ClaudeHome) -> None:
+    """Claude Code refuses `bypassPermissions` to root, and to start in its own session. An empty list is an answer."""
+    api.script = lambda request: [tool(TOOL, bullets=[])]
+    claude_home.environment |= {"CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "cli"}
     claude_home.environment.pop("IS_SANDBOX", None)  # with it, root may skip permissions
-    settings = claude_home.directory / ".claude" / "settings.json"
-    settings.parent.mkdir(exist_ok=True)
-    settings.write_text(json.dumps({"permissions": {"defaultMode": "bypassPermissions"}}))
-    assert provider(claude_home).ask(TASK).value == BULLETS
+    claude_home.write_settings({"permissions": {"defaultMode": "bypassPermissions"}})
+    assert provider(claude_home).ask(TASK).value == {"bullets": []}
 
 
 def test_nothing_of_it_outlives_memkit(api: MessagesApi, claude_home: ClaudeHome) -> None:

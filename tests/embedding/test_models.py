@@ -9,14 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.embedding.models import (
-    cut_into_windows,
-    prefixes,
-    rough_tokens,
-    space,
-    tokens_read,
-)
-from memkit.errors import ConfigError
+from memkit.embedding.models import cut_into_windows, prefixes, rough_tokens, space, tokens_read
 from memkit.index.catalog import collection_name
 from memkit.paths import Home
 from memkit.projects.project import Project
@@ -24,9 +17,7 @@ from memkit.settings import EmbeddingSettings, load
 from memkit.settings.load import Settings
 from tests.ci import examples
 
-PROVIDERS = (
-    "local", "multilingual", "sentence-transformers", "openai", "google", "voyage", "ollama", "none",
-)  # fmt: skip
+PROVIDERS = ("local", "multilingual", "sentence-transformers", "openai", "google", "voyage", "ollama", "none")
 
 
 @pytest.mark.parametrize(
@@ -60,23 +51,6 @@ def test_known_models(model: str, query: str, passage: str, tokens: int) -> None
     assert prefixes(model, "", "p") == ("", "p")
 
 
-@pytest.mark.parametrize("model", ["", "all-MiniLM-L6-v2"])
-def test_every_provider_has_a_default_model(model: str) -> None:
-    found = {p: EmbeddingSettings(provider=p, model=model).model for p in PROVIDERS}  # type: ignore[arg-type]
-    assert found == {
-        "local": "all-MiniLM-L6-v2",
-        "multilingual": "multilingual-e5-small",
-        "sentence-transformers": "all-MiniLM-L6-v2",
-        "openai": "text-embedding-3-small",
-        "google": "gemini-embedding-001",
-        "voyage": "voyage-3.5",
-        "ollama": "nomic-embed-text",
-        "none": "all-MiniLM-L6-v2",
-    }
-    assert EmbeddingSettings().model == "all-MiniLM-L6-v2"
-    assert EmbeddingSettings(provider="ollama", model="bge-m3").model == "bge-m3"
-
-
 def test_every_provider_has_a_space(tmp_path: Path) -> None:
     def name(**chosen: str) -> str:
         settings = msgspec.convert(chosen, EmbeddingSettings)
@@ -106,21 +80,6 @@ def test_a_repository_cannot_choose_a_provider(tmp_path: Path) -> None:
     loaded = load.load(home, project)
     assert loaded.settings == Settings()
     assert len(loaded.refused) == 4
-
-
-def test_there_is_no_setting_for_a_key(tmp_path: Path) -> None:
-    home = Home(str(tmp_path))
-    Path(home.config_file).write_text("[embedding]\napi_key = 'sk-x'\n")
-    with pytest.raises(ConfigError, match=r"unknown setting embedding\.api_key"):
-        load.load(home)
-
-
-def test_prefixes_are_set_like_any_setting(tmp_path: Path) -> None:
-    home = Home(str(tmp_path))
-    assert load.save(home, ("embedding", "query_prefix"), "query: ") == "query: "
-    assert load.save(home, ("embedding", "passage_prefix"), "") == ""
-    assert load.load(home).settings.embedding.query_prefix == "query: "
-    assert load.load(home).settings.embedding.passage_prefix == ""
 
 
 @settings(max_examples=examples(100))

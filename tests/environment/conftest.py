@@ -128,9 +128,9 @@ class StandIn:
         digest = hashlib.sha256(Path(address).read_bytes()).hexdigest()
         return f"{requirement} --hash=sha256:{digest}\n"
 
-    def add_fast_tool(self) -> None:
+    def add_fast_tool(self, tool: str = FAST_TOOL) -> None:
         """Put a fast `uv` on PATH that logs its runs; variables can hold it or make it fail."""
-        self.add_program("uv", FAST_TOOL.format(python=sys.executable, counter=str(self.counter)))
+        self.add_program("uv", tool.format(python=sys.executable, counter=str(self.counter)))
 
     def run_by_python(self, answer: str) -> None:
         """Run `bin/memkit` with a Python that reports itself as `answer`."""
@@ -168,14 +168,9 @@ class StandIn:
             names = {"python": self.python, "script": self.script, "directory": self.script.parent}
             command = ["-c", RUN_AS.format(**{name: str(path) for name, path in names.items()})]
         process = subprocess.Popen(
-            [sys.executable, *command, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self.variables(**variables),
-            preexec_fn=_heed_signals,
-        )
+            [sys.executable, *command, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, env=self.variables(**variables), preexec_fn=_heed_signals,
+        )  # fmt: skip
         self.processes.append(process)
         return process
 

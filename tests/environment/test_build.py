@@ -1,19 +1,25 @@
-"""The first use builds the environment once and completely; if it is stopped, nothing remains."""
+"""The first use builds the environment once and completely; if that fails or is stopped, one line says so and nothing remains."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from memkit import environment
+from memkit.environment.build import make_environment
+from memkit.environment.install import EnvironmentBuildError
 from memkit.ipc import spool
 from memkit.paths import Home
 from tests.ci import only_in_ci
+from tests.environment.conftest import StandIn
 
 
 @only_in_ci
@@ -39,49 +45,12 @@ def test_the_first_use_makes_an_environment_with_pip_and_the_second_uses_it(stan
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
 
 
-def test_a_closed_stderr_does_not_stop_the_build(stand_in):
-    stand_in.add_fast_tool()
-    process = stand_in.start_held()
-    process.stderr.close()
-    stand_in.release()
-    assert process.wait(60) == 0
-    assert len(stand_in.environments) == 1
-
-
-def test_a_second_first_use_waits_and_uses_the_same_environment(stand_in):
-    stand_in.add_fast_tool()
-    first = stand_in.start_held()
-    second = stand_in.start("x")
-    assert "waiting" in second.stderr.readline()
-    stand_in.release()
-    assert first.wait(60) == second.wait(60) == 0
-    assert len(stand_in.builds) == len(stand_in.environments) == 1
-    assert json.load(first.stdout)["prefix"] == json.load(second.stdout)["prefix"]
-
-
-def in_a_hurry(stand_in):
-    """Let commands of a session wait a moment only, and report often."""
+def test_a_session_waits_a_while_and_hears_what_is_missing(stand_in):
+    """Claude Code ends a command after two minutes, and nobody saw a line of it."""
     script = stand_in.script.read_text()
     stand_in.script.write_text(script.replace("SESSION_SECONDS = 45.0", "SESSION_SECONDS = 0.5"))
     build = stand_in.root / "memkit" / "environment" / "build.py"
     build.write_text(build.read_text().replace("SIGN_SECONDS = 10.0", "SIGN_SECONDS = 0.1"))
-
-
-def test_the_build_shows_signs_of_life(stand_in):
-    in_a_hurry(stand_in)
-    stand_in.add_fast_tool()
-    first = stand_in.start_held()
-    second = stand_in.start("x")
-    assert "waiting for another process" in second.stderr.readline()
-    for process in (first, second):
-        assert any("still building the environment (" in line for line in process.stderr)
-    stand_in.release()
-    assert first.wait(60) == second.wait(60) == 0
-
-
-def test_a_session_waits_a_while_and_hears_what_is_missing(stand_in):
-    """Claude Code ends a command after two minutes, and nobody saw a line of it."""
-    in_a_hurry(stand_in)
     stand_in.add_fast_tool()
     first = stand_in.start_held()
     for number in range(2):
@@ -92,8 +61,14 @@ def test_a_session_waits_a_while_and_hears_what_is_missing(stand_in):
         "memkit is still building its Python environment (once; about a minute): it cannot search or write yet. "
         "2 events wait for it. Run the same command again in a minute."
     )
+    second = stand_in.start("x")
+    assert "waiting for another process" in second.stderr.readline()
+    for process in (first, second):
+        assert any("still building the environment (" in line for line in process.stderr)
     stand_in.release()
-    assert first.wait(60) == 0
+    assert first.wait(60) == second.wait(60) == 0
+    assert len(stand_in.builds) == len(stand_in.environments) == 1
+    assert json.load(first.stdout)["prefix"] == json.load(second.stdout)["prefix"]
     assert stand_in.run("recall", CLAUDECODE="1").returncode == 0
     assert environment.last_failure(str(stand_in.home)) is None
 
@@ -107,6 +82,12 @@ def test_a_waiting_process_reports_the_failure_of_the_first(stand_in):
     assert first.wait(60) == second.wait(60) == 1
     assert first.stderr.read().splitlines()[-1] == second.stderr.read().splitlines()[-1]
     assert len(stand_in.builds) == 1
+    assert "no such luck" in environment.last_failure(str(stand_in.home)).message
+    process = stand_in.start_held()
+    process.stderr.close()  # does not stop the build
+    stand_in.release()
+    assert process.wait(60) == 0
+    assert environment.last_failure(str(stand_in.home)) is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -165,9 +146,154 @@ def test_older_environments_are_removed_except_the_youngest(stand_in):
     assert stand_in.environments == sorted([made, "youngest", "kind-older"])
 
 
-def test_a_success_clears_the_recorded_failure(stand_in):
+# A failed build: one line with the reason, and no remains.
+
+
+def assert_refused(stand_in, done, *words: str) -> None:
+    """Assert that the last line has `words`, the others are announcements, and nothing is left."""
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert all(line.startswith("memkit: ") for line in lines[:-1]), done.stderr
+    for word in words:
+        assert word in lines[-1]
+    failure = environment.last_failure(str(stand_in.home))
+    assert failure is not None
+    assert failure.message == lines[-1]
+    assert stand_in.environments == ["failed.json"]
+
+
+def test_every_python_is_too_old(stand_in):
+    # A version manager's launcher that finds no such version, and one that is no program at all.
+    stand_in.add_program("python3.13", "#!/bin/sh\nexit 127\n")
+    stand_in.add_program("python3.12", "nothing to run\n")
+    stand_in.run_by_python("3 9 6 1")
+    done = stand_in.run()
+    assert_refused(stand_in, done, "needs Python 3.10 to 3.14; found 3.9.6 (", "MEMKIT_PYTHON")
+    stand_in.run_by_python("3 11 2 0")  # without venv
+    done = stand_in.run()
+    assert_refused(stand_in, done, "cannot make one: install the package python3.11-venv")
+    stand_in.add_fast_tool()  # and uv, where pip has the index, but cannot run
+    assert stand_in.run(PIP_INDEX_URL="http://127.0.0.1:9/").returncode == 0
+
+
+@pytest.mark.parametrize("has_newer", [True, False])
+def test_a_newer_python_on_path_is_used_instead_or_uv_brings_one(stand_in, has_newer):
     stand_in.add_fast_tool()
-    assert stand_in.run(TEST_FAILURE="no such luck").returncode == 1
-    assert "no such luck" in environment.last_failure(str(stand_in.home)).message
+    newer = stand_in.path / "python3.12"
+    if has_newer:
+        newer.symlink_to(sys.executable)
+    stand_in.run_by_python("3 9 6 1")
     assert stand_in.run().returncode == 0
-    assert environment.last_failure(str(stand_in.home)) is None
+    log = (stand_in.home / "log" / "environment.log").read_text()
+    assert f"uv venv --no-project --python {newer if has_newer else '>=3.10,<3.15'} " in log
+
+
+@only_in_ci
+def test_a_package_that_does_not_exist_is_named(stand_in):
+    stand_in.depend_on("memkit-no-such-package")
+    done = stand_in.run(PIP_NO_INDEX="1")
+    assert_refused(stand_in, done, "No matching distribution found for memkit-no-such-package")
+
+
+@only_in_ci
+def test_pip_is_used_where_it_has_settings_and_an_unreachable_index_is_reported(stand_in, tmp_path):
+    stand_in.add_fast_tool()
+    stand_in.depend_on("memkit-no-such-package")
+    settings = tmp_path / ".config" / "pip" / "pip.conf"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("[global]\nindex-url = http://127.0.0.1:9/simple\n")
+    done = stand_in.run(HOME=str(tmp_path), PIP_CONFIG_FILE="")
+    assert_refused(stand_in, done, "check the network and the package index", "environment.log)")
+    assert "127.0.0.1" in (stand_in.home / "log" / "environment.log").read_text()
+    assert not stand_in.counter.exists()
+
+
+def test_a_home_that_cannot_be_made(stand_in):
+    stand_in.home.write_text("in the way")
+    done = stand_in.run()
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"memkit cannot write to {stand_in.home}")
+    assert "MEMKIT_HOME" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def small_disk(stand_in):
+    """The home of the stand-in on a disk of 4 MB."""
+    stand_in.home.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(stand_in.home)]
+    try:
+        mounted = subprocess.run(mount, capture_output=True).returncode == 0
+    except OSError:
+        mounted = False
+    if not mounted:
+        pytest.skip("mounting a small disk needs root on Linux")
+    yield stand_in.home
+    subprocess.run(["umount", str(stand_in.home)], check=True)
+
+
+def test_too_little_room(stand_in, small_disk):
+    done = stand_in.run()
+    assert_refused(stand_in, done, f"needs 0.5 GB in {small_disk}, where the disk is full")
+
+
+@only_in_ci
+def test_a_disk_that_fills_up(stand_in, small_disk, monkeypatch):
+    monkeypatch.setenv("PATH", str(stand_in.path))
+    monkeypatch.setattr("memkit.environment.build.NEEDED_BYTES", 0)
+    with pytest.raises(EnvironmentBuildError, match="where the disk is full"):
+        make_environment(str(small_disk), "name", "making it", [str(stand_in.lock)])
+    assert stand_in.environments == ["failed.json"]
+
+
+# An update without a network uses the environment of the version before, if it is complete.
+
+
+@pytest.fixture
+def updated(stand_in: StandIn) -> StandIn:
+    """A memkit that was used once and then updated to a version with an unavailable requirement."""
+    stand_in.add_fast_tool()
+    assert stand_in.run().returncode == 0
+    (old,) = stand_in.environments
+    lib = next((stand_in.home / "env" / old / "lib").glob("python*"))
+    (lib / "site-packages" / "memkit_stand_in_dependency-1.dist-info").mkdir()
+    stand_in.depend_on("memkit-stand.in_dependency>=2", 'only-elsewhere; sys_platform == "other"'.replace('"', "'"))
+    return stand_in
+
+
+def prefix(output: str) -> str:
+    return os.path.basename(json.loads(output)["prefix"])
+
+
+def test_the_earlier_environment_is_used_until_the_new_one_can_be_built(updated: StandIn) -> None:
+    (old,) = [name for name in updated.environments if name != "failed.json"]
+    first = updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
+    assert first.returncode == 0, first.stderr
+    assert prefix(first.stdout) == old
+    said = first.stderr.splitlines()[-1]
+    assert said.endswith("memkit uses the environment from before the update.")
+    builds = len(updated.builds)
+    second = updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
+    assert (second.returncode, second.stderr) == (0, "")
+    assert prefix(second.stdout) == old
+    assert len(updated.builds) == builds  # not tried again at once
+    failed = Path(environment.failure_file(str(updated.home)))
+    record = json.loads(failed.read_text())
+    failed.write_text(json.dumps({**record, "time": record["time"] - 7200}))
+    done = updated.run()
+    assert done.returncode == 0, done.stderr
+    assert prefix(done.stdout) != old
+    assert not failed.exists()
+
+
+@pytest.mark.parametrize("lack", ["a package", "its Python"])
+@only_in_ci
+def test_an_incomplete_environment_is_not_used(updated: StandIn, lack: str) -> None:
+    (old,) = [name for name in updated.environments if name != "failed.json"]
+    if lack == "a package":
+        updated.depend_on("memkit-stand-in-dependency", "memkit-of-tomorrow")
+    else:
+        shutil.rmtree(updated.home / "env" / old / "lib")
+    done = updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
+    assert done.returncode == 1
+    assert "from before" not in done.stderr

@@ -19,13 +19,13 @@ from memkit.ipc import unindexed
 from memkit.journal.day_file import DayFile
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
-from tests.ci import IN_CI
+from tests.ci import AT_NIGHT
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 240.0
 
-QUICK = {} if IN_CI else {"MEMKIT_EMBEDDING_PROVIDER": "none"}
-"""Variables for processes: only CI loads the model in each of them."""
+QUICK = {} if AT_NIGHT else {"MEMKIT_EMBEDDING_PROVIDER": "none"}
+"""Variables for processes: only at night each of them loads the model."""
 
 
 def wait_for(condition: Callable[[], Any], what: str) -> None:
@@ -46,10 +46,7 @@ def prompt_id(session: int, turn: int) -> str:
 
 def text(session: int, turn: int) -> tuple[str, str]:
     """The question and the answer of a turn."""
-    return (
-        f"Question s{session}t{turn} of this storm?",
-        f"Answer s{session}t{turn} is {session * turn}.",
-    )
+    return (f"Question s{session}t{turn} of this storm?", f"Answer s{session}t{turn} is {session * turn}.")
 
 
 def entries(session: int, turn: int) -> str:
@@ -86,14 +83,8 @@ class Stage:
         self.home = Home(str(self.root / "home"))
         Path(self.home.root).mkdir()
         Path(self.home.models).symlink_to(models)
-        inherited = {
-            k: v for k, v in os.environ.items() if not k.startswith(("CLAUDE", "MEMKIT"))
-        }
-        self.variables = {
-            "MEMKIT_HOME": self.home.root,
-            "MEMKIT_PYTHON": sys.executable,
-            **variables,
-        }
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("CLAUDE", "MEMKIT"))}
+        self.variables = {"MEMKIT_HOME": self.home.root, "MEMKIT_PYTHON": sys.executable, **variables}
         self.environment = {**inherited, **self.variables}
 
     def transcript(self, session: int) -> Path:
@@ -115,23 +106,17 @@ class Stage:
     def hook(self, script: str, event: dict[str, str]) -> None:
         """Run a hook as the client does."""
         done = subprocess.run(
-            [sys.executable, str(REPOSITORY / "hooks" / f"{script}.py")],
-            input=json.dumps(event).encode(),
-            env=self.environment,
-            capture_output=True,
-            check=True,
-        )
+            [sys.executable, str(REPOSITORY / "hooks" / f"{script}.py")], input=json.dumps(event).encode(),
+            env=self.environment, capture_output=True, check=True,
+        )  # fmt: skip
         assert isinstance(json.loads(done.stdout), dict)
 
     def memkit(self, *arguments: str) -> dict[str, Any]:
         """What a command prints."""
         done = subprocess.run(
-            [sys.executable, str(REPOSITORY / "bin" / "memkit"), *arguments, "--json"],
-            env=self.environment,
-            cwd=self.project,
-            capture_output=True,
-            check=False,
-        )
+            [sys.executable, str(REPOSITORY / "bin" / "memkit"), *arguments, "--json"], env=self.environment,
+            cwd=self.project, capture_output=True, check=False,
+        )  # fmt: skip
         assert done.returncode == 0, done.stderr.decode()
         value = json.loads(done.stdout)
         assert isinstance(value, dict)

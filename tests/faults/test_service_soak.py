@@ -23,8 +23,8 @@ from memkit.paths import Home
 from tests.ci import only_in_ci, sized
 from tests.faults.stage import QUICK, Stage, entries, session_id, text, wait_for
 
-SESSIONS = 6
-TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or sized(5, 5, 14))
+SESSIONS = sized(4, 4, 6)
+TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or sized(4, 4, 14))
 """A session has so many; 200 are a day's work, and take ten minutes."""
 
 KILLS = min(12, TURNS)
@@ -45,9 +45,7 @@ for number in sys.stdin:
 
 
 @pytest.fixture
-def stage(
-    tmp_path: Path, model_home: Home, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Stage]:
+def stage(tmp_path: Path, model_home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     stage = Stage(tmp_path, model_home.models, MEMKIT_SERVICE_IDLE_MINUTES=str(IDLE_MINUTES), **QUICK)
     for name in [name for name in os.environ if name.startswith("MEMKIT_SERVICE")]:
         monkeypatch.delenv(name)
@@ -109,9 +107,7 @@ def service_of(stage: Stage) -> int | None:
     return said if is_it else None
 
 
-def kill_services(
-    stage: Stage, done: threading.Event, killed: list[int], answered: list[int]
-) -> None:
+def kill_services(stage: Stage, done: threading.Event, killed: list[int], answered: list[int]) -> None:
     """Kill one after the other: some at their birth, some soon after, some when they have answered."""
     choice = random.Random(11)
     while not done.is_set() and len(killed) < KILLS:
@@ -131,11 +127,7 @@ def kill_services(
 
 def search(stage: Stage, query: str) -> dict[str, Any] | None:
     """What the service finds; None if there is none, and then the next one is started."""
-    arguments = {
-        "root": str(stage.project),
-        "request": {"query": query, "minimum": 0.0},
-        "search": {},
-    }
+    arguments = {"root": str(stage.project), "request": {"query": query, "minimum": 0.0}, "search": {}}
     try:
         return request(stage.home, "search", arguments, 20.0)
     except ServiceUnavailable:
@@ -199,9 +191,7 @@ def test_sessions_edits_and_searches_while_services_are_killed(stage: Stage) -> 
     done = threading.Event()
     killed, saved, answered = list[int](), list[int](), list[int]()
     with ExitStack() as background:
-        background.enter_context(
-            in_background(lambda: kill_services(stage, done, killed, answered), done)
-        )
+        background.enter_context(in_background(lambda: kill_services(stage, done, killed, answered), done))
         background.enter_context(in_background(lambda: search_on(stage, done, answered), done))
         background.enter_context(editing(stage, done, saved))
         with ThreadPoolExecutor(SESSIONS) as clients:

@@ -14,16 +14,16 @@ import pytest
 
 from memkit.paths import Home
 from tests.ci import only_in_ci, sized
-from tests.faults.stage import Stage, entries, wait_for
+from tests.faults.stage import QUICK, Stage, entries, wait_for
 
-SESSIONS = 8
-TURNS = sized(8, 8, 25)
-KILLS = sized(4, 4, 10)
+SESSIONS = sized(4, 4, 8)
+TURNS = sized(5, 5, 25)
+KILLS = sized(3, 3, 10)
 
 
 @pytest.fixture
 def stage(tmp_path: Path, model_home: Home) -> Stage:
-    return Stage(tmp_path, model_home.models, MEMKIT_SERVICE_ENABLED="false")
+    return Stage(tmp_path, model_home.models, MEMKIT_SERVICE_ENABLED="false", **QUICK)
 
 
 def play(stage: Stage, session: int) -> None:
@@ -80,6 +80,6 @@ def test_many_stops_and_killed_workers(stage: Stage) -> None:
     wait_for(lambda: not list(stage.processes()), "the last worker to leave")
     stage.check_nothing_waits()
     stage.check_turns(SESSIONS, TURNS)
-    found = stage.memkit("search", "Question s3t7", "-k", "1")["results"][0]
-    assert "Answer s3t7 is 21." in found["content"]
+    found = stage.memkit("search", "Question s3t4", "-k", "1")["results"][0]
+    assert "Answer s3t4 is 12." in found["content"]
     assert not list(stage.processes())

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.journal.day_file import DayFile
@@ -107,29 +108,42 @@ def dying(script: str) -> Iterator[Run]:
         requests.close()
 
 
-def test_killed_at_each_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+Made = TypeVar("Made")
+
+
+def deaths(script: str, stride: int, prepare: Callable[[int], tuple[Path, Made]]) -> Iterator[Made]:
+    """Yield what `prepare` made once a process that worked on it has died, a `stride` later each time."""
     step, statuses = 0, []
-    with dying(SUMMARIES) as run:
+    with dying(script) as run:
         while 0 not in statuses:
-            step += sized(13, 3, 1)
-            stage = SummaryStage(tmp_path / str(step))
-            for number, minutes in enumerate((0, 5, 60, 130)):
-                stage.add_turn(minutes, f"Question {number}")
-            undisturbed = [turn.section.heading for turn in turns_of(DayFile(stage.text), "fd0aee29")]
-            statuses.append(run(tmp_path / str(step), step))
-            calls = len(Ledger(stage.home).calls())
-            stage.run(200)
-            stage.run(400)
-            content = DayFile(stage.text)
-            turns = turns_of(content, "fd0aee29")
-            assert [turn.section.heading for turn in turns] == undisturbed
-            assert all(turn.is_summarized for turn in turns)
-            assert len(stage.bullets) == len(set(stage.bullets)) == 4
-            assert not SummaryQueue(stage.home)
-            # What was paid for and lost is one call at most, and it is in the ledger.
-            assert len(Ledger(stage.home).calls()) <= calls + 1 <= 3
+            step += stride
+            root, made = prepare(step)
+            statuses.append(run(root, step))
+            yield made
     assert set(statuses) == {0, 9}
     assert step > 10
+
+
+def test_killed_at_each_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+    def prepare(step: int) -> tuple[Path, SummaryStage]:
+        stage = SummaryStage(tmp_path / str(step))
+        for number, minutes in enumerate((0, 5, 60, 130)):
+            stage.add_turn(minutes, f"Question {number}")
+        return tmp_path / str(step), stage
+
+    undisturbed = [turn.section.heading for turn in turns_of(DayFile(prepare(0)[1].text), "fd0aee29")]
+    for stage in deaths(SUMMARIES, sized(13, 3, 1), prepare):
+        calls = len(Ledger(stage.home).calls())
+        stage.run(200)
+        stage.run(400)
+        content = DayFile(stage.text)
+        turns = turns_of(content, "fd0aee29")
+        assert [turn.section.heading for turn in turns] == undisturbed
+        assert all(turn.is_summarized for turn in turns)
+        assert len(stage.bullets) == len(set(stage.bullets)) == 4
+        assert not SummaryQueue(stage.home)
+        # What was paid for and lost is one call at most, and it is in the ledger.
+        assert len(Ledger(stage.home).calls()) <= calls + 1 <= 3
 
 
 def test_a_killed_rollup_is_made_once(tmp_path: Path) -> None:
@@ -143,21 +157,14 @@ def test_a_killed_rollup_is_made_once(tmp_path: Path) -> None:
     whole = prepared.copy()
     whole.run()
     undisturbed = whole.file("2026-W37"), whole.file("2026-W38")
-    step, statuses = 0, []
-    with dying(ROLLUPS) as run:
-        while 0 not in statuses:
-            step += sized(13, 5, 2)
-            stage = prepared.copy()
-            statuses.append(run(tmp_path / "work", step))
-            done = sum(Path(stage.project.memory, f"2026-W{week}.md").exists() for week in (37, 38))
-            calls = len(Ledger(stage.home).calls())
-            stage.run()
-            assert (stage.file("2026-W37"), stage.file("2026-W38")) == undisturbed
-            # What was paid for and lost is one call at most. With both weeks done, the month is next.
-            assert len(Ledger(stage.home).calls()) == calls + (2 - done or 1) <= 3
-            assert replaced_files(stage.home, None) == []
-    assert set(statuses) == {0, 9}
-    assert step > 10
+    for stage in deaths(ROLLUPS, sized(13, 5, 2), lambda step: (tmp_path / "work", prepared.copy())):
+        done = sum(Path(stage.project.memory, f"2026-W{week}.md").exists() for week in (37, 38))
+        calls = len(Ledger(stage.home).calls())
+        stage.run()
+        assert (stage.file("2026-W37"), stage.file("2026-W38")) == undisturbed
+        # What was paid for and lost is one call at most. With both weeks done, the month is next.
+        assert len(Ledger(stage.home).calls()) == calls + (2 - done or 1) <= 3
+        assert replaced_files(stage.home, None) == []
 
 
 def test_a_killed_rollup_that_was_asked_for_goes_on(tmp_path: Path) -> None:
@@ -174,34 +181,21 @@ def test_a_killed_rollup_that_was_asked_for_goes_on(tmp_path: Path) -> None:
     whole = prepared.copy()
     assert whole.asked("2026-09").make().calls == 3
     undisturbed = [whole.file(name) for name in names]
-    step, statuses = 0, []
-    with dying(ASKED) as run:
-        while 0 not in statuses:
-            step += sized(17, 11, 5)
-            stage = prepared.copy()
-            statuses.append(run(tmp_path / "work", step))
-            calls = len(Ledger(stage.home).calls())
-            done = sum(Path(stage.project.memory, f"{name}.md").exists() for name in names)
-            report = stage.asked("2026-09").make()
-            assert (report.calls, report.failures) == (3 - done, [])
-            assert calls + report.calls <= 4  # what was paid for and lost is one call at most
-            assert [stage.file(name) for name in names] == undisturbed
-    assert set(statuses) == {0, 9}
+    for stage in deaths(ASKED, sized(17, 11, 5), lambda step: (tmp_path / "work", prepared.copy())):
+        calls = len(Ledger(stage.home).calls())
+        done = sum(Path(stage.project.memory, f"{name}.md").exists() for name in names)
+        report = stage.asked("2026-09").make()
+        assert (report.calls, report.failures) == (3 - done, [])
+        assert calls + report.calls <= 4  # what was paid for and lost is one call at most
+        assert [stage.file(name) for name in names] == undisturbed
 
 
 def test_killed_while_topics_are_named_at_most_one_call_is_lost(tmp_path: Path) -> None:
     prepared = Prepared(tmp_path, NameStage)
-    step, statuses = 0, []
-    with dying(TOPICS) as run:
-        while 0 not in statuses:
-            step += sized(13, 5, 2)
-            stage = prepared.copy()
-            words = stage.labels
-            statuses.append(run(tmp_path / "work", step))
-            assert stage.labels in (words, NAMED)  # all or none
-            is_named, calls = stage.labels == NAMED, len(stage.calls)
-            stage.name()
-            assert stage.labels == NAMED
-            assert len(stage.calls) == calls + (not is_named) <= 2
-    assert set(statuses) == {0, 9}
-    assert step > 10
+    words = prepared.copy().labels
+    for stage in deaths(TOPICS, sized(13, 5, 2), lambda step: (tmp_path / "work", prepared.copy())):
+        assert stage.labels in (words, NAMED)  # all or none
+        is_named, calls = stage.labels == NAMED, len(stage.calls)
+        stage.name()
+        assert stage.labels == NAMED
+        assert len(stage.calls) == calls + (not is_named) <= 2

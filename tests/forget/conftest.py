@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.capture.stage import Stage
+from tests.ci import reset_zone, set_zone
 from tests.forget.remembered import Prepared, Remembered
 from tests.memory import FakeEmbedder
 
@@ -18,8 +18,7 @@ def set_up(patch: pytest.MonkeyPatch) -> None:
     """Use UTC, embed chunks at no cost, and wait for no disk: durability has tests of its own."""
     find = lambda *_: (FakeEmbedder(), "")  # noqa: E731
     patch.delenv("MEMKIT_HOME", raising=False)
-    patch.setenv("TZ", "UTC")
-    time.tzset()
+    set_zone(patch, "UTC")
     patch.setattr("memkit.embedding.find_embedder", find)
     patch.setattr(os, "fsync", lambda descriptor: None)
 
@@ -42,7 +41,7 @@ def utc() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         set_up(patch)
         yield
-    time.tzset()
+    reset_zone()
 
 
 @pytest.fixture

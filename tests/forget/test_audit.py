@@ -134,6 +134,8 @@ def test_no_file_holds_it_after_a_fix(heard: Audited) -> None:
         Path(home.spool, "new", name).rename(Path(home.spool, folder, name))
     Path(home.spool, "failed", "broken.json").write_text(f'{{"prompt": "{WORD}"')
     Path(home.sessions, "damaged.json").write_text(f"{{{WORD}")
+    for directory in (heard.stage.project.memory, home.sessions):
+        Path(directory, ".abcd_123.tmp").write_text(f"# A day\n\nthe {WORD}\n")  # of a killed writer
     Path(home.log).mkdir()
     Path(home.log, "hooks.log").write_text(json.dumps({"error": f"no {WORD}"}) + "\n")
     Path(home.log, "memkit.log").write_text(f"Traceback\n  {WORD}\nend\n")
@@ -201,29 +203,21 @@ def test_hand_edits_and_foreign_files_stay(heard: Audited) -> None:
     assert {one.place for one in report.remaining if one.where == "index"} == {".memkit/memory/notes.md"}
 
 
-def test_a_redacted_turn_can_still_grow(audited: Audited) -> None:
-    lines = spoken()
-    audited.remember(lines)
-    audited.add_pattern()
-    audited.fix()
-    audited.remember(lines.answer("One more thing: the cellar."))
-    journal = audited.stage.journal
-    assert "One more thing: the cellar." in journal
-    assert journal.count("### ") == 1
-    assert audited.holders() == []
-
-
-def test_a_turn_that_a_person_edited_stays_as_it_is(audited: Audited) -> None:
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_a_redacted_turn_can_still_grow_unless_a_person_edited_it(audited: Audited, is_edited: bool) -> None:
     lines = spoken()
     audited.remember(lines)
     (day,) = Path(audited.stage.project.memory).glob("*.md")
-    day.write_text(day.read_text().replace("Below", "Just below"))
+    if is_edited:
+        day.write_text(day.read_text().replace("Below", "Just below"))
     audited.add_pattern()
     audited.fix()
     redacted = day.read_text()
-    assert "Just below" in redacted
     audited.remember(lines.answer("One more thing: the cellar."))
-    assert day.read_text() == redacted
+    assert (day.read_text() == redacted) == is_edited == ("Just below" in redacted)
+    assert ("One more thing: the cellar." in audited.stage.journal) != is_edited
+    assert audited.stage.journal.count("### ") == 1
+    assert audited.holders() == []
 
 
 @pytest.mark.parametrize("step", ["journal", "archive", "index"])
@@ -261,16 +255,6 @@ def test_only_the_own_project_is_changed_unless_all_are(heard: Audited) -> None:
         everything = Audit(heard.stage.home, None, lambda _: heard.settings, logging.info)
         assert everything.fix().remaining == []
     assert heard.holders() == []
-
-
-def test_unfinished_files_of_killed_writers_are_redacted(audited: Audited) -> None:
-    audited.remember(Lines().prompt("What port?", prompt_id(1)).answer("7443."))
-    audited.add_pattern()
-    for directory in (audited.stage.project.memory, audited.stage.home.sessions):
-        Path(directory, ".abcd_123.tmp").write_text(f"# A day\n\nthe {WORD}\n")
-    assert {finding.where for finding in audited.search().found} == {"journal", "session"}
-    assert audited.fix().remaining == []
-    assert audited.holders() == []
 
 
 def test_a_redacted_line_of_an_extract_is_still_one(heard: Audited) -> None:

@@ -7,26 +7,38 @@ import json
 import re
 import shutil
 import time
-from datetime import date, datetime
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
+import chromadb
+import msgspec
 import pytest
 
+from memkit.agents.claude_code.files import TypedPrompt
 from memkit.browse.transcript import find_original
 from memkit.capture.capture import Capture
 from memkit.capture.summary_queue import Attempt, SummaryQueue
+from memkit.conversation.values import parse_time
 from memkit.errors import DamagedFileError, MemkitError, NewerFileError, NotFoundError
+from memkit.forget.audit import Audit
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
-from memkit.index import open_chunks
+from memkit.index import index_lock, open_chunks
+from memkit.index import server as server_module
 from memkit.ipc import spool
 from memkit.journal.day_summaries import extracted, turns_of
 from memkit.journal.extracts import extract_line
-from memkit.privacy.tombstones import VERSION, Tombstones
+from memkit.memory import Memory
+from memkit.privacy.tombstones import VERSION, Forgotten, Tombstones
 from memkit.settings.load import Settings
+from memkit.timeline.cache import MonthCache
 from tests.builders import SESSION, Lines, entries, make_note
 from tests.capture.stage import NOW, prompt_id
-from tests.ci import every
+from tests.chroma_server import chroma_server
+from tests.ci import every, set_zone
 from tests.forget.remembered import WORD, Remembered, ask, index_with_another_file
+from tests.index.test_server import SLOW_SECONDS
+from tests.raw_bytes import files_holding
 
 DAY = date(2026, 3, 4)
 LATER = NOW + 86_400
@@ -92,32 +104,20 @@ def _sections(remembered: Remembered) -> dict[str, str]:
     return {s.pairs["turn"]: content.text(s) for s in content.sections if "turn" in s.pairs}
 
 
-def test_chunk_ids_name_turns(remembered: Remembered) -> None:
-    chunks = open_chunks(remembered.stage.project, remembered.stage.home, remembered.settings)
-    assert chunks is not None
-    names = [
-        chunks.id(place)[:12]
-        for place in range(len(chunks))
-        if WORD in chunks.chunk(place).content
-    ]
-    remembered.forget(remembered.select(*names))
-    assert remembered.holders() == []
-    assert len(remembered.turns) == 2
-
-
 def test_a_session_title_that_repeats_the_turn_is_erased(remembered: Remembered) -> None:
     assert entries(remembered.day.read_text()).split("\n")[2].startswith("## 10:00 Where is the carrot kept")
     remembered.forget(remembered.select(remembered.turns[0]))
     assert entries(remembered.day.read_text()).split("\n")[2].startswith(f"## 10:00 Where is the {WORD} kept")
     assert remembered.holders("carrot") == []
-
-
-def test_a_title_by_the_user_stays(remembered: Remembered) -> None:
     lines = entries(remembered.day.read_text()).split("\n")
     lines[2] = "## 10:00 In the kitchen " + lines[2][lines[2].index("<!--") :]
     remembered.day.write_text("\n".join(lines))
     remembered.forget(remembered.select(remembered.turns[0]))
-    assert remembered.day.read_text().split("\n")[2] == lines[2]
+    assert remembered.day.read_text().split("\n")[2] == lines[2]  # a title by the user stays
+    original = find_original(remembered.stage.home, SESSION)
+    assert original is not None and original.archive is None
+    said = json.dumps([message.as_dict() for message in original.messages(str)])
+    assert WORD not in said and "parsnip" in said  # nor is it read in the transcript
 
 
 def test_waiting_events_and_the_summary_queue_bring_nothing_back(remembered: Remembered) -> None:
@@ -170,6 +170,8 @@ def test_days_are_erased_with_text_by_the_user(remembered: Remembered, what: str
     other = Path(project.memory, "notes.md")
     other.write_text("# Notes\n\nThe rutabaga.\n")
     remembered.sync()
+    assert not remembered.find(of_days(project, remembered.stage.home, date(2026, 3, 5), None, LATER))
+    assert remembered.find(of_days(project, remembered.stage.home, None, DAY, LATER))
     selection = of_days(project, remembered.stage.home, DAY, DAY, LATER) if what == "days" else of_everything(project, remembered.stage.home, LATER)
     remembered.forget(selection)
     words = (WORD, "carrot", "parsnip", "salsify")
@@ -182,8 +184,7 @@ def test_days_are_erased_with_text_by_the_user(remembered: Remembered, what: str
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/Lima"])
 def test_days_at_the_ends_of_the_calendar(remembered: Remembered, monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
     """A repository may bring them; they stop no forgetting."""
-    monkeypatch.setenv("TZ", zone)
-    time.tzset()
+    set_zone(monkeypatch, zone)
     own = remembered.day
     for day in ("0001-01-01", "9999-12-31"):
         text = own.read_text().replace(f"# {DAY}\n", f"# {day}\n")
@@ -195,12 +196,6 @@ def test_days_at_the_ends_of_the_calendar(remembered: Remembered, monkeypatch: p
     assert not remembered.find(of_days(project, home, date.max, None, LATER)).turns
     assert remembered.forget(of_days(project, home, date.min, date.max, LATER)) == []
     assert not own.exists()
-
-
-def test_other_days_stay(remembered: Remembered) -> None:
-    project = remembered.stage.project
-    assert not remembered.find(of_days(project, remembered.stage.home, date(2026, 3, 5), None, LATER))
-    assert remembered.find(of_days(project, remembered.stage.home, None, DAY, LATER))
 
 
 def test_bullets_about_a_forgotten_turn_are_erased(remembered: Remembered) -> None:
@@ -235,10 +230,7 @@ def test_a_passage_without_id_is_erased_by_its_chunk(remembered: Remembered) -> 
     remembered.forget(remembered.select(remembered.turns[1], chunks.id(place)[:12]))
     assert remembered.holders() == []
     assert notes.read_text() == text[: text.index("# Two")] + text[text.index("# Three") :]
-
-
-def test_files_of_the_user_are_refused(remembered: Remembered) -> None:
-    other = Path(remembered.stage.project.root, "README.md")
+    other = Path(remembered.stage.project.root, "README.md")  # a file of the user is refused
     other.write_text(f"# Two\n\nThe {WORD}. " + "So be it. " * 20)
     remembered.settings = Settings(memory=type(Settings().memory)(paths=(".memkit/memory", "README.md")))
     remembered.sync()
@@ -247,30 +239,6 @@ def test_files_of_the_user_are_refused(remembered: Remembered) -> None:
     (place,) = (n for n in range(len(chunks)) if chunks.chunk(n).source == "README.md")
     with pytest.raises(MemkitError, match=r"README\.md:1-3 is in a file of your own"):
         remembered.select(chunks.id(place)[:12])
-
-
-def test_a_note_is_erased(remembered: Remembered) -> None:
-    from datetime import datetime, timezone
-
-    note = make_note("The salsify.", ["roots"], datetime.fromtimestamp(NOW, timezone.utc), str)
-    assert remembered.journal.add_note(note)
-    assert not remembered.journal.add_note(note)
-    remembered.sync()
-    before = _sections(remembered)
-    assert remembered.holders("salsify")
-    remembered.forget(remembered.select(note.id))
-    assert remembered.holders("salsify") == []
-    assert _sections(remembered) == before
-
-
-def test_recall_hides_forgotten_turns_of_the_transcript(remembered: Remembered) -> None:
-    remembered.forget(remembered.select(remembered.turns[1]))
-    original = find_original(remembered.stage.home, SESSION)
-    assert original is not None
-    assert original.archive is None
-    said = [message.as_dict() for message in original.messages(str)]
-    assert WORD not in json.dumps(said)
-    assert "parsnip" in json.dumps(said)
 
 
 def test_the_index_of_a_deleted_project_is_erased(remembered: Remembered) -> None:
@@ -285,11 +253,9 @@ def test_the_index_of_a_deleted_project_is_erased(remembered: Remembered) -> Non
 STEPS = {
     "tombstone": "memkit.privacy.tombstones.write_state",
     "journal": "memkit.journal.files.MemoryDirectory._put",
-    "archive": "memkit.archive.archive.Archive.rewrite",
-    "sync": "memkit.forget.erase.sync_project",
-    "erase": "memkit.forget.erase.erase_dead",
-    "finish": "memkit.privacy.tombstones.Tombstones.finish",
-}
+    "archive": "memkit.archive.archive.Archive.rewrite", "sync": "memkit.forget.erase.sync_project",
+    "erase": "memkit.forget.erase.erase_dead", "finish": "memkit.privacy.tombstones.Tombstones.finish",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -319,6 +285,14 @@ def test_tombstones_hold_no_text_and_are_not_read_as_empty(remembered: Remembere
     path = Path(remembered.stage.home.forgotten)
     remembered.forget(remembered.select(remembered.turns[1]))
     assert path.stat().st_mode & 0o777 == 0o600
+    tombstones, first = Tombstones(remembered.stage.home), remembered.turns[0]
+    before = tombstones.forgotten().turns
+    tombstones.begin(Forgotten(turns=frozenset({first})))  # they add up
+    assert tombstones.begin(Forgotten(grips=frozenset({"b"}))).turns == {first}
+    tombstones.finish()
+    tombstones.begin(Forgotten(turns=frozenset({"cccccccc"})))
+    assert tombstones.forgotten().turns == before | {first, "cccccccc"}
+    assert tombstones.unfinished() == Forgotten(turns=frozenset({"cccccccc"}))
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "version": VERSION + 1}))
     with pytest.raises(NewerFileError, match="newer memkit"):
@@ -347,3 +321,124 @@ def test_lines_of_an_extract_are_erased_with_their_turns(remembered: Remembered)
     remembered.forget(remembered.select(third))
     assert "by:extract" not in remembered.day.read_text()
     assert extracted(remembered.journal.day(remembered.day.stem), SESSION) == {first}
+
+
+# The client's history of prompts does not bring back what was forgotten.
+
+
+def test_a_prompt_of_a_forgotten_minute_stays_out(remembered: Remembered) -> None:
+    remembered.forget(remembered.select(*remembered.turns))
+    assert not remembered.journal.days()
+    began = parse_time("2026-03-04T10:00:00.000Z")
+    assert began is not None
+    root = remembered.stage.project.root
+    times = [began - timedelta(seconds=2), began + timedelta(minutes=5)]
+    words = [f"Where is the {WORD}?", "Where is the celery?"]
+    turns = [TypedPrompt(text, time, root, "").turn for text, time in zip(words, times, strict=True)]
+    capture = Capture(remembered.stage.home, remembered.settings)
+    captured = capture.import_turns(turns, remembered.stage.project)
+    assert (captured.turns, captured.left_out) == (1, 1)
+    assert remembered.holders() == []
+    assert remembered.holders("celery") != []
+
+
+# Forgetting reaches the rows on a Chroma server, and says so while it cannot.
+
+
+def documents(port: int) -> list[str]:
+    client = chromadb.HttpClient("127.0.0.1", port)
+    found = [
+        str(text)
+        for one in client.list_collections()
+        for text in client.get_collection(one.name, embedding_function=None).get()["documents"] or []
+    ]
+    client.close()
+    return found
+
+
+def test_a_turn_is_forgotten_on_the_server_too(
+    remembered: Remembered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "ANSWER_SECONDS", SLOW_SECONDS)
+    server_module.reset()
+    with chroma_server(tmp_path) as running:
+        remembered.settings = msgspec.convert({"index": {"uri": running.uri}}, Settings)
+        remembered.sync()
+        assert any(WORD in text for text in documents(running.port))
+        others = sum(WORD not in text for text in documents(running.port))
+        running.stop()
+        selection = remembered.select(remembered.turns[1])
+        (problem,) = remembered.forget(selection)
+        assert "may still be on the server" in problem
+        assert Tombstones(remembered.stage.home).unfinished() is not None
+        server_module.reset()
+        running.start()
+        assert remembered.forget(selection) == []
+        assert Tombstones(remembered.stage.home).unfinished() is None
+        left = documents(running.port)
+        assert len(left) == others
+        assert not any(WORD in text for text in left)
+
+
+# What is kept of a timeline goes with a forgotten turn, and does not return.
+
+
+def look(remembered: Remembered) -> str:
+    """Go through the timeline, down to the turns, as `memkit timeline` does. Return all that it said."""
+    memory = Memory(
+        remembered.stage.project, home=remembered.stage.home, settings_of=lambda _: remembered.settings
+    )
+    whole = memory.timeline(depth=5)
+    parts = [memory.timeline(one["id"]) for one in whole["children"] if one["kind"] != "turn"]
+    return json.dumps([whole, parts, memory.scan(WORD), memory.events()])
+
+
+def kept(remembered: Remembered) -> list[Path]:
+    return sorted(Path(remembered.stage.home.index, "timeline").glob("*/*"))
+
+
+def test_a_forgotten_turn_is_in_no_timeline(remembered: Remembered) -> None:
+    assert WORD in look(remembered)
+    (month,) = kept(remembered)
+    assert str(month.relative_to(remembered.stage.root)) in " ".join(remembered.holders())
+    assert remembered.forget(remembered.select(remembered.turns[1])) == []
+    assert (kept(remembered), remembered.holders()) == ([], [])
+    after = look(remembered)
+    assert WORD not in after.replace(f'"search": "{WORD}"', "")
+    assert "carrot" in after and "parsnip" in after
+    assert kept(remembered) == [month]
+    assert remembered.holders() == []
+    day, stage = date.fromisoformat(remembered.day.stem), remembered.stage
+    assert remembered.forget(of_days(stage.project, stage.home, day, day, time.time())) == []
+    assert "carrot" not in look(remembered)
+    assert (kept(remembered), remembered.holders("carrot")) == ([], [])
+
+
+def test_one_that_was_being_read_meanwhile_does_not_return(
+    remembered: Remembered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look reads the days, a turn is forgotten, and the look wants to keep what it read."""
+    write = MonthCache._write
+    asked: Iterator[bool] = iter([True])
+
+    def late(self: MonthCache, month: str, file: object) -> None:
+        if next(asked, False):
+            assert remembered.forget(remembered.select(remembered.turns[1])) == []
+        write(self, month, file)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(MonthCache, "_write", late)
+    look(remembered)
+    assert remembered.holders() == []
+
+
+def test_an_audit_removes_a_secret_from_timelines(remembered: Remembered) -> None:
+    look(remembered)
+    settings = msgspec.convert({"capture": {"redact": [f"(?i){WORD}"]}}, Settings)
+    audit = Audit(remembered.stage.home, remembered.stage.project, lambda _: settings, lambda _: None)
+    assert any("timeline" in str(one) for one in audit.search().found)
+    with index_lock(remembered.stage.home, 5):
+        assert audit.fix().remaining == []
+    remembered.settings = settings
+    look(remembered)
+    assert len(kept(remembered)) == 1
+    assert files_holding(remembered.stage.root, WORD, lambda path: path.suffix == ".jsonl") == []

@@ -128,6 +128,11 @@ def model_labels(grouped: RememberedTopics) -> dict[str, str]:
     return {name: one.model_label.text for name, one in kept.items() if one.model_label is not None}
 
 
+def all_members(grouped: RememberedTopics) -> set[str]:
+    kept = read_kept(grouped.stage.home, grouped.stage.project).topics
+    return {name for one in kept.values() for name in one.members}
+
+
 def name_by_model(grouped: RememberedTopics) -> None:
     """Give each turn a bullet, and have a model name the topics after them."""
     journal = Journal(grouped.stage.project, home=grouped.stage.home)
@@ -155,7 +160,7 @@ def name_by_model(grouped: RememberedTopics) -> None:
     assert not names.failures and WORD in "".join(model_labels(grouped).values())
 
 
-@pytest.mark.parametrize("what", ["turn", "bullet"])
+@pytest.mark.parametrize("what", ["turn", "bullet", "all"])
 def test_a_label_of_a_model_goes_with_what_it_rests_on(grouped: RememberedTopics, what: str) -> None:
     """One of its turns, or the bullet of one, is enough; the label of another topic stays."""
     name_by_model(grouped)
@@ -165,18 +170,13 @@ def test_a_label_of_a_model_goes_with_what_it_rests_on(grouped: RememberedTopics
     (day,) = grouped.journal.days()
     bullets = [one.id for _, one in read_bullets(grouped.journal.day(day).lines) if WORD in one.text]
     assert len(bullets) == len(turns) == 4
-    assert grouped.forget(grouped.select(turns[0] if what == "turn" else bullets[0])) == []
+    selected = {"turn": turns[:1], "bullet": bullets[:1], "all": turns}[what]
+    members = all_members(grouped)
+    assert grouped.forget(grouped.select(*selected)) == []
+    assert what != "turn" or all_members(grouped) == members - set(selected)  # the others stay
+    assert what != "all" or grouped.holders() == []
     assert model_labels(grouped) == {name: label for name, label in before.items() if name not in gone}
     assert WORD not in grouped.kept_text()
-
-
-def test_no_file_holds_what_a_model_was_shown(grouped: RememberedTopics) -> None:
-    name_by_model(grouped)
-    gone = grouped.saying_the_word()
-    assert WORD in grouped.kept_text()
-    assert grouped.forget(grouped.select(*gone)) == []
-    assert grouped.holders() == []
-    assert not any(turn in grouped.kept_text() for turn in gone)
 
 
 def test_a_label_of_a_model_goes_if_nobody_knows_what_is_left(grouped: RememberedTopics) -> None:
@@ -206,14 +206,6 @@ def test_a_topic_without_members_goes_with_its_label(grouped: RememberedTopics) 
     assert shown is not None
     assert [one.label for one in shown.topics if one.id == other] in ([], ["Carrots"])
     assert read_kept(home, project).topics[other].label == "Carrots"
-
-
-def test_other_topics_keep_their_members(grouped: RememberedTopics) -> None:
-    gone = grouped.saying_the_word()[:1]
-    before = set().union(*(one.members for one in read_kept(grouped.stage.home, grouped.stage.project).topics.values()))
-    assert grouped.forget(grouped.select(*gone)) == []
-    after = set().union(*(one.members for one in read_kept(grouped.stage.home, grouped.stage.project).topics.values()))
-    assert after == before - set(gone)
 
 
 def test_a_project_whose_index_is_gone(grouped: RememberedTopics) -> None:

@@ -58,34 +58,24 @@ class Stage:
 
     def event(self, name: str, **fields: Any) -> dict[str, Any]:
         return {
-            "hook_event_name": name,
-            "session_id": "5a1f0c9e-8d2b-4c61-9a77-1b2c3d4e5f60",
-            "transcript_path": str(self.root / "transcript.jsonl"),
-            "cwd": str(self.project),
-            **fields,
-        }
+            "hook_event_name": name, "session_id": "5a1f0c9e-8d2b-4c61-9a77-1b2c3d4e5f60",
+            "transcript_path": str(self.root / "transcript.jsonl"), "cwd": str(self.project), **fields,
+        }  # fmt: skip
 
     def run(
         self, script: str, given: Any, *, environment: dict[str, str] | None = None, **options: Any
     ) -> Answer:
         data = given if isinstance(given, bytes) else json.dumps(given).encode()
         done = subprocess.run(
-            [sys.executable, "-I", str(REPOSITORY / "hooks" / f"{script}.py")],
-            input=data,
-            capture_output=True,
-            env={**self.environment, **(environment or {})},
-            cwd=self.project,
-            timeout=60,
-            check=False,
-            **options,
-        )
+            [sys.executable, "-I", str(REPOSITORY / "hooks" / f"{script}.py")], input=data,
+            capture_output=True, env={**self.environment, **(environment or {})}, cwd=self.project,
+            timeout=60, check=False, **options,
+        )  # fmt: skip
         return Answer(done.returncode, done.stdout, done.stderr)
 
     def spooled(self) -> list[dict[str, Any]]:
         new = self.home / "spool" / "new"
-        return (
-            [json.loads(p.read_text()) for p in sorted(new.glob("*.json"))] if new.exists() else []
-        )
+        return ([json.loads(p.read_text()) for p in sorted(new.glob("*.json"))] if new.exists() else [])
 
     def errors(self) -> str:
         log = self.home / "log" / "hooks.log"
@@ -115,9 +105,7 @@ def stage(tmp_path: Path) -> Stage:
     recorder.chmod(0o755)
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("CLAUDE", "MEMKIT"))}
     stage.environment = {
-        **inherited,
-        "MEMKIT_HOME": str(stage.home),
-        "MEMKIT_PYTHON": str(recorder),
+        **inherited, "MEMKIT_HOME": str(stage.home), "MEMKIT_PYTHON": str(recorder),
         "MEMKIT_SERVICE_ENABLED": "false",
-    }
+    }  # fmt: skip
     return stage

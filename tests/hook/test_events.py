@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import stat
 import subprocess
 import sys
@@ -16,13 +15,20 @@ import pytest
 from filelock import FileLock
 
 from memkit import environment
+from memkit.capture.capture import Capture, project_of_event
 from memkit.hook import events
+from memkit.hook.notices import import_notice
 from memkit.ipc import unindexed
 from memkit.locks import capture_lock
 from memkit.paths import Home
+from memkit.projects.git_files import head
+from memkit.projects.project import Project
 from memkit.projects.team import trust, update_copy
 from memkit.settings import load
+from memkit.settings.load import Settings
+from tests.builders import Lines
 from tests.hook.conftest import REPOSITORY, Stage
+from tests.hook.test_reading import READING, SHELL_TRICKS
 
 
 def publish(stage: Stage, text: str) -> None:
@@ -33,17 +39,11 @@ def publish(stage: Stage, text: str) -> None:
 
 
 SCRIPTS = {
-    "session_start": "SessionStart",
-    "prompt_submit": "UserPromptSubmit",
-    "pre_tool_use": "PreToolUse",
-    "tool_failure": "PostToolUseFailure",
-    "subagent_start": "SubagentStart",
-    "stop": "Stop",
-    "stop_failure": "StopFailure",
-    "pre_compact": "PreCompact",
-    "session_end": "SessionEnd",
+    "session_start": "SessionStart", "prompt_submit": "UserPromptSubmit", "pre_tool_use": "PreToolUse",
+    "tool_failure": "PostToolUseFailure", "subagent_start": "SubagentStart", "stop": "Stop",
+    "stop_failure": "StopFailure", "pre_compact": "PreCompact", "session_end": "SessionEnd",
     "file_changed": "FileChanged",
-}
+}  # fmt: skip
 
 
 def test_every_hook_of_the_manifest_is_a_script_and_the_other_way_round() -> None:
@@ -97,39 +97,31 @@ def test_a_repository_gets_no_module_into_a_hook(stage: Stage) -> None:
     assert not (stage.root / "ran").exists()
 
 
-@pytest.mark.parametrize("given", [b"", b"{", b"garbage", b"[1, 2]", b"null", b'"text"', b"\xff\xfe\x00"])
-def test_input_that_cannot_be_read_is_logged(stage: Stage, given: bytes) -> None:
-    answer = stage.run("stop", given)
-    assert (answer.status, answer.stderr, answer.json) == (0, b"", {})
-    assert '"event": "Stop"' in stage.errors()
+def test_input_that_cannot_be_read_is_logged(stage: Stage) -> None:
+    for number, given in enumerate([b"", b"{", b"garbage", b"[1, 2]", b"null", b'"text"', b"\xff\xfe\x00"], 1):
+        answer = stage.run("stop", given)
+        assert (answer.status, answer.stderr, answer.json) == (0, b"", {})
+        assert stage.errors().count('"event": "Stop"') == number
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_bad_values_are_answered_with_json_and_status_zero(stage: Stage, script: str) -> None:
+    for given in (
         b'{"session_id": 5, "cwd": ["x"], "prompt": {"a": 1}, "transcript_path": null}',
         b'{"unknown": "field", "session_id": "s", "prompt_id": 7}',
         b'{"session_id": "\\ud800", "prompt": "\\ud800", "last_assistant_message": "\\u0000"}',
         b'{"session_id": "../../etc/passwd", "cwd": "/nonexistent/\\u0000/x"}',
-    ],
-)
-def test_bad_values_are_answered_with_json_and_status_zero(stage: Stage, script: str, given: bytes) -> None:
-    answer = stage.run(script, given)
-    assert (answer.status, answer.stderr) == (0, b"")
-    assert isinstance(answer.json, dict)
+    ):
+        answer = stage.run(script, given)
+        assert (answer.status, answer.stderr) == (0, b"")
+        assert isinstance(answer.json, dict)
 
 
 def test_closed_stdin_and_stdout(stage: Stage) -> None:
-    command = f'"{sys.executable}" "{REPOSITORY}/hooks/stop.py"'
     for redirection in ("<&-", ">&-", "<&- >&- 2>&-"):
-        done = subprocess.run(
-            ["sh", "-c", f"{command} {redirection}"],
-            env=stage.environment,
-            input=b"{}" if "<" not in redirection else None,
-            capture_output=True,
-            check=False,
-        )
+        command = f'"{sys.executable}" "{REPOSITORY}/hooks/stop.py" {redirection}'
+        given = None if "<" in redirection else b"{}"
+        done = subprocess.run(["sh", "-c", command], env=stage.environment, input=given, capture_output=True, check=False)
         assert done.returncode == 0
 
 
@@ -140,6 +132,7 @@ def test_a_home_that_cannot_be_written(stage: Stage, script: str, kind: str) -> 
     if kind == "a file in its place":
         stage.home.write_text("not a directory")
     else:
+        resource = pytest.importorskip("resource")
         options["preexec_fn"] = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     stage.remember("2026-01-01", "the answer", is_own=False)
     event = stage.event(SCRIPTS[script], prompt="hello", last_assistant_message="done")
@@ -234,6 +227,11 @@ def test_being_off_is_reported_once_per_project(stage: Stage) -> None:
 
 
 def test_stop_spools_what_matters_privately_and_starts_a_worker(stage: Stage) -> None:
+    with capture_lock(Home(str(stage.home)), 0):  # while a worker holds it, there is no second one
+        stage.run("stop", stage.event("Stop", last_assistant_message="zero"))
+    assert stage.started == []
+    for path in (stage.home / "spool" / "new").iterdir():
+        path.unlink()
     event = stage.event("Stop", prompt_id="p1", last_assistant_message="Done: 7443.", extra="more")
     assert stage.run("stop", event).json == {}
     (record,) = stage.spooled()
@@ -251,15 +249,6 @@ def test_stop_spools_what_matters_privately_and_starts_a_worker(stage: Stage) ->
     assert stage.started[0].endswith("bin/memkit work")
 
 
-def test_no_second_worker_while_one_holds_the_lock(stage: Stage) -> None:
-    with capture_lock(Home(str(stage.home)), 0):
-        stage.run("stop", stage.event("Stop", last_assistant_message="one"))
-    assert stage.started == []
-    stage.run("stop", stage.event("Stop", last_assistant_message="two"))
-    _wait_for(lambda: stage.started)
-    assert len(stage.spooled()) == 2
-
-
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_no_conversation_text_is_written_anywhere(stage: Stage, script: str) -> None:
     stage.remember("2026-01-05", "earlier")
@@ -269,19 +258,9 @@ def test_no_conversation_text_is_written_anywhere(stage: Stage, script: str) -> 
     assert not any(b"zqhorseradish" in path.read_bytes() for path in stage.root.rglob("*") if path.is_file())
 
 
-def test_a_prompt_that_claude_code_wrote_gets_no_hint(stage: Stage) -> None:
-    stage.remember("2026-01-05", "earlier")
-    event = stage.event("UserPromptSubmit", prompt="<task-notification>\n<task-id>1</task-id>")
-    assert stage.run("prompt_submit", event).json == {}
-
-
-def test_session_start_without_memory_is_one_short_line(stage: Stage) -> None:
-    context = stage.run("session_start", stage.event("SessionStart", source="startup")).context
-    assert "\n" not in context
-    assert len(context) < 200
-
-
 def test_the_setting_decides_what_a_session_starts_with(stage: Stage) -> None:
+    empty = stage.run("session_start", stage.event("SessionStart", source="startup")).context
+    assert "\n" not in empty and len(empty) < 200
     stage.remember("2026-03-01", *["answer " * 30] * 8)
     event = stage.event("SessionStart")
     guide = stage.run("session_start", event).context
@@ -308,6 +287,8 @@ def test_the_prompt_hint_comes_with_the_second_day(stage: Stage) -> None:
     assert "memory-recall" in answer.context
     assert "2026-01-05" in answer.context
     assert "systemMessage" not in answer.json
+    notice = stage.event("UserPromptSubmit", prompt="<task-notification>\n<task-id>1</task-id>")  # Claude Code's own
+    assert stage.run("prompt_submit", notice).json == {}
 
 
 def test_a_missing_environment_is_reported_once(stage: Stage) -> None:
@@ -329,10 +310,8 @@ def test_hooks_need_nothing_but_the_standard_library(stage: Stage) -> None:
         done = subprocess.run(
             [sys.executable, "-S", "-E", str(REPOSITORY / "hooks" / f"{script}.py")],
             input=json.dumps(stage.event(event, prompt="x", last_assistant_message="y")).encode(),
-            capture_output=True,
-            env=stage.environment,
-            check=True,
-        )
+            capture_output=True, env=stage.environment, check=True,
+        )  # fmt: skip
         assert isinstance(json.loads(done.stdout), dict)
     assert stage.errors() == ""
     assert len(stage.spooled()) == len(SCRIPTS) - 5  # not for prompts, tool calls, sub-agents, and files
@@ -357,12 +336,9 @@ def test_a_python_that_is_too_old_is_reported_once(stage: Stage) -> None:
     def run(script: str) -> dict[str, Any]:
         code = OLD_PYTHON.format(script=str(REPOSITORY / "hooks" / f"{script}.py"))
         done = subprocess.run(
-            [sys.executable, "-I", "-c", code],
-            input=b"{}",
-            capture_output=True,
-            env=stage.environment,
+            [sys.executable, "-I", "-c", code], input=b"{}", capture_output=True, env=stage.environment,
             check=True,
-        )
+        )  # fmt: skip
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
@@ -373,19 +349,164 @@ def test_a_python_that_is_too_old_is_reported_once(stage: Stage) -> None:
     assert run("session_start") == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "service"),
-    [
+def test_the_first_hook_heeds_a_service_that_is_off_by_hand(tmp_path: Path) -> None:
+    """Before a worker has published the settings."""
+    home = Home(str(tmp_path))
+    for text, service in (
         ("[service]\n# on a small machine\nenabled = false\n", False),
         ('[search]\nk = 3\n\n[service]\nlog = "x"\n  enabled=false # mine\n', False),
         ("service.enabled = false\n", False),
         ("[service]\nenabled = true\n", True),
         ("[service]\n#enabled = false\n", True),
         ("[service]\nidle = 5\n[archive]\nenabled = false\n", True),
-    ],
-)
-def test_the_first_hook_heeds_a_service_that_is_off_by_hand(tmp_path: Path, text: str, service: bool) -> None:
-    """Before a worker has published the settings."""
-    home = Home(str(tmp_path))
-    Path(home.config_file).write_text(text)
-    assert events._settings(home)["service"] is service
+    ):
+        Path(home.config_file).write_text(text)
+        assert events._settings(home)["service"] is service
+
+
+# The first session of a project says how many old ones could be imported, and never again.
+
+
+def start_in(stage: Stage, folder: Path) -> dict[str, Any]:
+    event = stage.event("SessionStart", transcript_path=str(folder / "own.jsonl"))
+    return stage.run("session_start", event).json
+
+
+@pytest.fixture
+def folder(stage: Stage) -> Path:
+    """The client's folder of the project, with three old sessions and what is none."""
+    folder = stage.root / "projects" / "-home-shop"
+    folder.mkdir(parents=True)
+    for name in ("a.jsonl", "b.jsonl", "c.jsonl", "own.jsonl", "agent-1.jsonl", "notes.txt"):
+        (folder / name).write_text("{}\n")
+    return folder
+
+
+def test_it_is_said_once(stage: Stage, folder: Path) -> None:
+    assert "systemMessage" not in start_in(stage, folder.with_name("-not-there-yet"))
+    said = "memkit: 3 earlier sessions of this project are not in its memory; run `memkit import` to add them."
+    assert start_in(stage, folder)["systemMessage"] == said
+    (folder / "d.jsonl").write_text("{}\n")
+    assert "systemMessage" not in start_in(stage, folder)
+    other = folder.with_name("-home-other")
+    other.mkdir()
+    (other / "a.jsonl").touch()
+    assert "1 earlier session of this project is not in its memory" in start_in(stage, other)["systemMessage"]
+    (stage.home / "sessions").mkdir(parents=True, exist_ok=True)
+    (stage.home / "sessions" / "a.json").touch()
+    known = folder.with_name("-home-known")
+    known.mkdir()
+    (known / "a.jsonl").touch()
+    assert "systemMessage" not in start_in(stage, known)
+    assert stage.errors() == ""
+
+
+@pytest.mark.parametrize("transcript", ["", "own.jsonl", "/own.jsonl", "/a/../own.jsonl", "/a/b c/own.jsonl"])
+def test_no_name_of_ours_is_made_of_any_path(tmp_path: Path, transcript: str) -> None:
+    assert import_notice(Home(str(tmp_path / "home")), transcript) is None
+    assert not (tmp_path / "home").exists()
+
+
+# The PreToolUse hook as the client runs it.
+
+
+def decision(stage: Stage, given: object, tool: str = "Bash") -> str:
+    event = stage.event("PreToolUse", tool_name=tool, tool_input=given)
+    answer = stage.run("pre_tool_use", event).json
+    return str(answer["hookSpecificOutput"]["permissionDecision"]) if answer else ""
+
+
+def test_the_memory_of_another_directory_is_left_to_the_client(stage: Stage) -> None:
+    (stage.root / "other").mkdir()
+    (stage.project / "sub").mkdir()
+    (stage.project / ".git").mkdir()
+    environment = {"CLAUDE_PROJECT_DIR": str(stage.project)}
+    for directory, expected in ((stage.root / "other", False), (stage.project / "sub", True)):
+        event = stage.event("PreToolUse", tool_name="Bash", tool_input={"command": "memkit search x"})
+        event["cwd"] = str(directory)
+        assert bool(stage.run("pre_tool_use", event, environment=environment).json) == expected
+
+
+def test_what_changes_how_a_command_runs_is_left_to_the_client(stage: Stage) -> None:
+    assert decision(stage, {"command": READING[0], "description": "Look"}) == "allow"
+    assert decision(stage, {"command": SHELL_TRICKS[0]}) == ""
+    assert not stage.home.exists()
+    command = "memkit search x"
+    for field in ("dangerouslyDisableSandbox", "run_in_background", "unknown"):
+        assert decision(stage, {"command": command, field: True}) == ""
+    for given in ([command], command, None, {"command": [command]}):
+        assert decision(stage, given) == ""
+    assert decision(stage, {"command": command}, "PowerShell") == ""
+    for skill in ("memory-recall", "memkit:memory-recall"):  # nor is anything allowed by its name
+        assert decision(stage, {"skill": skill}, "Skill") == ""
+
+
+def test_a_repositorys_own_memkit_is_left_to_the_client(stage: Stage) -> None:
+    """The variables of a repository's settings reach the shell, which then runs another `memkit`."""
+    programs = stage.project / "bin"
+    programs.mkdir()
+    (programs / "memkit").write_text("#!/bin/sh\n")
+    allowed = [
+        {"PATH": f"/usr/bin:{stage.root}"},
+        {"PATH": f"{stage.project}:/usr/bin"},  # no memkit is there
+        {"BASH_FUNC_which%%": "() { echo; }", "BASH_ENV": "/etc/bashrc", "LD_LIBRARY_PATH": "/opt/lib:"},
+    ]
+    refused = [
+        {"PATH": f"{programs}:/usr/bin"}, {"PATH": "bin:/usr/bin"}, {"PATH": "/proc/self/cwd/bin:/usr/bin"},
+        {"PATH": "/usr/../proc/self/cwd/bin"}, {"PATH": "~+/bin:/usr/bin"},
+        {"BASH_FUNC_memkit%%": "() { touch x; }"}, {"BASH_FUNC_eval%%": "() { touch x; }"},
+        {"BASH_ENV": "./rc"}, {"BASH_ENV": "/$(touch x)"}, {"ENV": str(stage.project / "rc")},
+        {"SHELLOPTS": "xtrace", "PS4": "$(touch x)"}, {"ZDOTDIR": str(stage.project)},
+        {"CLAUDE_CODE_SHELL_PREFIX": "./run"}, {"LD_AUDIT": f"/usr/lib/a.so:{stage.project}/b.so"},
+    ]  # fmt: skip
+    event = stage.event("PreToolUse", tool_name="Bash", tool_input={"command": "memkit search x"})
+    marks = {"CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": str(stage.project)}
+    for variables in allowed + refused:
+        answer = stage.run("pre_tool_use", event, environment={**marks, **variables})
+        assert bool(answer.json) == (variables in allowed), variables
+
+
+# To which project an event belongs, and what was checked out.
+
+
+OF_A_TURN = {"session_start": "SessionStart", "prompt_submit": "UserPromptSubmit", "stop": "Stop"}
+
+
+def test_a_session_in_the_user_s_home_writes_nothing_there(stage: Stage) -> None:
+    user = stage.root / "user"
+    user.mkdir()
+    transcript = Path(stage.event("Stop")["transcript_path"])
+    transcript.write_text(Lines().prompt("Hello?", "p").answer("Hi.").text)
+    for script, name in OF_A_TURN.items():
+        event = stage.event(name, cwd=str(user), prompt="Hello?", prompt_id="p", last_assistant_message="Hi.")
+        assert stage.run(script, event, environment={"HOME": str(user)}).status == 0
+    records = stage.spooled()
+    (kept,) = {record["project"] for record in records}
+    assert Path(kept).parent == stage.home / "projects"
+    home = Home(str(stage.home))
+    assert [record["event"] for record in records] == ["SessionStart", "Stop"]
+    for record in records:
+        Capture(home, Settings()).handle(record, project_of_event(record, home), record["time"] + 60)
+    assert "**Answered** Hi." in next(Path(Project(kept).memory).glob("*.md")).read_text()
+    assert list(user.iterdir()) == []
+    assert stage.errors() == ""
+
+
+def test_what_was_checked_out_and_where_a_linked_directory_s_events_go(stage: Stage) -> None:
+    git = ["git", "-C", str(stage.project), "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run([*git, *arguments], check=True)
+    stage.run("session_start", stage.event("SessionStart"))
+    stage.run("stop", stage.event("Stop", last_assistant_message="Hi.", prompt_id="p"))
+    by_event = {record["event"]: record for record in stage.spooled()}
+    assert "commit" not in by_event["SessionStart"]
+    assert by_event["Stop"]["commit"] == head(str(stage.project)).commit
+    assert len(by_event["Stop"]["commit"]) == 12
+    projects, other = stage.home / "projects", stage.root / "other"
+    projects.mkdir(parents=True, exist_ok=True)
+    other.mkdir()
+    registry = {"version": 1, "links": {str(stage.project): str(other)}, "names": {}, "moves": {}}
+    (projects / "registry.json").write_text(json.dumps(registry))
+    stage.run("stop", stage.event("Stop", last_assistant_message="Hi.", session_id="linked"))
+    (record,) = [record for record in stage.spooled() if record["session"] == "linked"]
+    assert (record["project"], record["cwd"]) == (str(other), str(stage.project))

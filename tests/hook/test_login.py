@@ -24,51 +24,45 @@ def is_logged_in(home: Path, **environ: str) -> bool:
     return login.is_logged_in({"HOME": str(home), **environ})
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        (".claude/.credentials.json", LOGIN),
-        (".claude.json", {"projects": {}, "primaryApiKey": "sk-ant-1"}),
+def test_a_login(tmp_path: Path) -> None:
+    cases: list[tuple[str, Any]] = [
+        (".claude/.credentials.json", LOGIN), (".claude.json", {"projects": {}, "primaryApiKey": "sk-ant-1"}),
         (".claude/settings.json", {"apiKeyHelper": "~/key.sh"}),
         (".claude/settings.json", {"env": {"ANTHROPIC_API_KEY": "sk-1"}}),
         (".claude/settings.json", {"env": {"ANTHROPIC_AUTH_TOKEN": "t"}}),
         (".claude/settings.json", {"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}),
         (".claude/settings.json", {"env": {"CLAUDE_CODE_USE_VERTEX": True}}),
-    ],
-)
-def test_a_login(tmp_path: Path, name: str, value: Any) -> None:
-    assert not is_logged_in(tmp_path)
-    put(tmp_path, name, value)
-    assert is_logged_in(tmp_path)
-    assert not is_logged_in(tmp_path, CLAUDE_CONFIG_DIR=str(tmp_path / "elsewhere"))
+    ]  # fmt: skip
+    for number, (name, value) in enumerate(cases):
+        home = tmp_path / str(number)
+        home.mkdir()
+        assert not is_logged_in(home)
+        put(home, name, value)
+        assert is_logged_in(home)
+        assert not is_logged_in(home, CLAUDE_CONFIG_DIR=str(tmp_path / "elsewhere"))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_no_login(tmp_path: Path) -> None:
+    cases: list[tuple[str, Any]] = [
         (".claude/.credentials.json", {"claudeAiOauth": {"accessToken": ""}}),
         (".claude/.credentials.json", {"claudeAiOauth": {"accessToken": "t", "scopes": ["user:profile"]}}),
         (".claude/.credentials.json", {"mcpOAuth": {"accessToken": "t"}}),
         (".claude/.credentials.json", '{"claudeAiOauth": {"accessTo'),
-        (".claude/.credentials.json", "[" * 100_000),
-        (".claude.json", {"primaryApiKey": None}),
+        (".claude/.credentials.json", "[" * 100_000), (".claude.json", {"primaryApiKey": None}),
         (".claude.json", {"primaryApiKey": ""}),
         (".claude.json", {"projects": {'/x/"primaryApiKey": "sk-1"': {}}}),
         (".claude/settings.json", {"env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1"}}),
         (".claude/settings.json", {"env": {"CLAUDE_CODE_USE_BEDROCK": "0"}}),
         (".claude/settings.json", {"env": ["ANTHROPIC_API_KEY"]}),
-        (".claude/settings.json", {"apiKeyHelper": ""}),
-        (".claude/settings.json", "null"),
-    ],
-)
-def test_no_login(tmp_path: Path, name: str, value: Any) -> None:
-    put(tmp_path, name, value)
-    assert not is_logged_in(tmp_path)
-
-
-def test_keys_in_a_shell_are_no_login(tmp_path: Path) -> None:
+        (".claude/settings.json", {"apiKeyHelper": ""}), (".claude/settings.json", "null"),
+    ]  # fmt: skip
+    for number, (name, value) in enumerate(cases):
+        home = tmp_path / str(number)
+        home.mkdir()
+        put(home, name, value)
+        assert not is_logged_in(home), name
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY")
-    assert not is_logged_in(tmp_path, **dict.fromkeys(keys, "secret"))
+    assert not is_logged_in(tmp_path, **dict.fromkeys(keys, "secret"))  # in a shell
 
 
 def test_on_a_mac_the_account_stands_for_the_keychain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,12 +72,9 @@ def test_on_a_mac_the_account_stands_for_the_keychain(tmp_path: Path, monkeypatc
     assert is_logged_in(tmp_path)
     put(tmp_path, ".claude.json", {"oauthAccount": None})
     assert not is_logged_in(tmp_path)
-
-
-def test_another_directory_of_claude_code(tmp_path: Path) -> None:
-    directory = tmp_path / "config"
-    put(directory.parent, "config/.claude.json", {"primaryApiKey": "sk-ant-1"})
-    assert is_logged_in(tmp_path, CLAUDE_CONFIG_DIR=str(directory))
+    other = tmp_path / "config"
+    put(tmp_path, "config/.claude.json", {"primaryApiKey": "sk-ant-1"})
+    assert is_logged_in(tmp_path, CLAUDE_CONFIG_DIR=str(other))  # another directory
     assert not is_logged_in(tmp_path)
 
 
@@ -97,11 +88,9 @@ def test_files_that_are_not_regular_or_not_readable(tmp_path: Path) -> None:
     assert is_logged_in(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("raw", "own", "elsewhere"),
-    [
-        ({}, {}, False),
-        ({"ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}, {}, False),
+def test_a_session_may_send_its_text_elsewhere(tmp_path: Path) -> None:
+    for raw, own, elsewhere in (
+        ({}, {}, False), ({"ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}, {}, False),
         ({"ANTHROPIC_BASE_URL": "https://gateway.example"}, {}, True),
         ({"ANTHROPIC_BASE_URL": "https://gateway.example"}, {"ANTHROPIC_BASE_URL": "https://gateway.example"}, False),
         ({"ANTHROPIC_BASE_URL": "https://theirs.example"}, {"ANTHROPIC_BASE_URL": "https://gateway.example"}, True),
@@ -110,12 +99,7 @@ def test_files_that_are_not_regular_or_not_readable(tmp_path: Path) -> None:
         ({"CLAUDE_CODE_USE_BEDROCK": ""}, {"CLAUDE_CODE_USE_BEDROCK": "1"}, True),
         ({"CLAUDE_CODE_USE_BEDROCK": "1"}, {}, True),
         ({"CLAUDE_CODE_USE_BEDROCK": "1"}, {"CLAUDE_CODE_USE_BEDROCK": 1}, False),
-        ({"CLAUDE_CODE_USE_BEDROCK": ""}, {}, False),
-        ({"ANTHROPIC_API_KEY": "sk-1"}, {}, False),
-    ],
-)
-def test_a_session_may_send_its_text_elsewhere(
-    tmp_path: Path, raw: dict[str, str], own: dict[str, Any], elsewhere: bool
-) -> None:
-    put(tmp_path, ".claude/settings.json", {"env": own})
-    assert login.sends_elsewhere(raw, {"HOME": str(tmp_path)}) is elsewhere
+        ({"CLAUDE_CODE_USE_BEDROCK": ""}, {}, False), ({"ANTHROPIC_API_KEY": "sk-1"}, {}, False),
+    ):  # fmt: skip
+        put(tmp_path, ".claude/settings.json", {"env": own})
+        assert login.sends_elsewhere(raw, {"HOME": str(tmp_path)}) is elsewhere

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.doctor.conftest import mount
-from tests.memory import Memory, make_memory, real_embedder
+from tests.memory import Memory, make_memory
 
-__all__ = ["large", "mount", "real_embedder"]
+__all__ = ["large", "mount"]
 
 
 @pytest.fixture(scope="session")

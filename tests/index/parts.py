@@ -1,10 +1,12 @@
-"""Documents whose postings several parts hold."""
+"""Documents whose postings several parts hold, and writes that are cut short."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -42,3 +44,22 @@ def joined(parts: Parts, size: int) -> LexicalIndex:
         lengths[places[places >= 0]] = arrays["lengths"][places >= 0]
     postings = JoinedPostings([(Postings(arrays), places) for arrays, places in parts])
     return LexicalIndex("english", postings, lengths)
+
+
+class Writes:
+    """Lets calls of the functions that it wraps happen as often as `left` says. The next one is an interrupt."""
+
+    left = 0
+
+    def limit(self, patch: pytest.MonkeyPatch, owner: Any, *names: str) -> None:
+        for name in names:
+            patch.setattr(owner, name, self._limited(getattr(owner, name)))
+
+    def _limited(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if not self.left:
+                raise KeyboardInterrupt
+            self.left -= 1
+            return original(*arguments, **options)
+
+        return call

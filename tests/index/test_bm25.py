@@ -122,9 +122,7 @@ def test_two_remarks_answer_together() -> None:
 
 def test_a_passage_reaches_two_steps_and_stays_in_its_session() -> None:
     texts = ["lunch", "lunch", "lunch", "port", "lunch", "lunch", "lunch"]
-    assert (passages("port", texts, [0] * 7) > 0).tolist() == [
-        False, True, True, True, True, True, False,
-    ]  # fmt: skip
+    assert (passages("port", texts, [0] * 7) > 0).tolist() == [False, True, True, True, True, True, False]
     assert (passages("port", texts, [0, 0, 1, 1, 2, 2, 2]) > 0).tolist() == [
         False, False, True, True, False, False, False,
     ]  # fmt: skip
@@ -144,34 +142,17 @@ NAMED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("query", "held"),
-    [
-        ("PolicyController", {"class", "lower"}),
-        ("`policyController`", {"class", "lower"}),
-        ("deploy/gateway.yaml", {"file"}),
-        ('"deploy/gateway.yaml"', {"file"}),
-        ("gateway.yaml", {"file", "other file"}),
-        ("ERR_404", {"code"}),
-        (" “err_404” ", {"code"}),
-        ("`foo()`", {"call", "words"}),
-        ("bar", {"words"}),
-        ("nothing_like_it", set()),
-    ],
-)
-def test_holders_of_a_name(query: str, held: set[str]) -> None:
+def test_holders_of_a_name() -> None:
     index = index_of(NAMED)
-    found = index.holders(query)
-    assert found is not None
-    assert {name for name, holds in zip(sorted(NAMED), found, strict=True) if holds} == held
-
-
-@pytest.mark.parametrize("query", ["policy controller", "ERR_404?!, no", "東京", "", "()", "the"])
-def test_a_query_of_several_names_has_no_holders(query: str) -> None:
-    assert index_of(NAMED).holders(query) is None
-
-
-def test_holders_of_an_empty_index() -> None:
+    for query, held in {
+        "PolicyController": {"class", "lower"}, "`policyController`": {"class", "lower"}, "deploy/gateway.yaml": {"file"},
+        '"deploy/gateway.yaml"': {"file"}, "gateway.yaml": {"file", "other file"}, "ERR_404": {"code"}, " “err_404” ": {"code"},
+        "`foo()`": {"call", "words"}, "bar": {"words"}, "nothing_like_it": set(),
+    }.items():  # fmt: skip
+        found = index.holders(query)
+        assert found is not None
+        assert {name for name, holds in zip(sorted(NAMED), found, strict=True) if holds} == held, query
+    for query in ("policy controller", "ERR_404?!, no", "東京", "", "()", "the"):  # not one name
+        assert index.holders(query) is None
     found = LexicalIndex.of([]).holders("ERR_404")
-    assert found is not None
-    assert found.tolist() == []
+    assert found is not None and found.tolist() == []

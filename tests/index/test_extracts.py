@@ -65,35 +65,24 @@ def test_searches_find_the_same(tmp_path: Path, model_home: Home, real_embedder:
     assert found(memory) == before
 
 
-def test_lines_of_results_are_those_of_the_file(tmp_path: Path) -> None:
+def test_results_and_sections_with_extracts(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, DAYS)
     add_extracts(memory)
     memory.sync()
-    for row in memory.snapshot.rows():
+    for row in memory.snapshot.rows():  # the lines of results are those of the file
         lines = memory.path(Path(row.chunk.source).name).read_text().split("\n")
         held = "\n".join(anchors.strip(line) for line in lines[row.chunk.start_line - 1 : row.chunk.end_line])
         kept = re.sub(r"\n- (?:Decided|Edited): .*", "", held).replace("\n\n\n", "\n\n")
         assert kept == row.chunk.content
-
-
-def test_expand_shows_the_extract_of_the_first_turn(tmp_path: Path) -> None:
-    memory = make_memory(tmp_path, DAYS)
-    add_extracts(memory)
-    memory.sync()
     chunks = open_chunks(memory.project, memory.home, memory.settings)
     assert chunks is not None
     names = [chunks.id(n) for n in range(len(chunks))]
     shown = [expand_known(memory.project, memory.home, lambda one: memory.settings, name)["content"] for name in names]
     assert sum("- Edited: deploy/gateway.yaml ×3, build.py" in one for one in shown) == len(DAYS)
-
-
-def test_an_edited_line_is_the_users_and_is_found(tmp_path: Path) -> None:
-    memory = make_memory(tmp_path, DAYS)
-    add_extracts(memory)
     path = memory.path("2026-11-18.md")
     path.write_text(path.read_text().replace("×3, build.py", "×3 for Priya's zebra"))
     memory.sync()
-    (first, *_) = memory.search("Priya's zebra").results
+    (first, *_) = memory.search("Priya's zebra").results  # an edited line is the user's
     assert "\n- Edited: deploy/gateway.yaml ×3 for Priya's zebra\n" in first.chunk.content
 
 

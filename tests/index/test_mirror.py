@@ -20,7 +20,8 @@ from memkit.index import update as update_module
 from memkit.index.mirror import COPIED, read_copied, remove_strays, start_again
 from memkit.paths import Home
 from memkit.settings.load import Settings
-from tests.ci import examples
+from tests.ci import examples, sized
+from tests.index.parts import Writes
 from tests.index.same import assert_same_index
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
@@ -123,13 +124,6 @@ def waiting(memory: Memory) -> set[str]:
     return set(copied.waiting)
 
 
-def test_a_chunk_without_a_vector_waits_for_it(tmp_path: Path) -> None:
-    memory = make_memory(tmp_path, DAYS)
-    assert without(memory).missing > 0
-    assert memory.sync().missing == 0
-    assert rows(memory) == rows(built_at_once(memory, tmp_path / "fresh"))
-
-
 def test_after_many_changes_it_is_written_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror, "LEAST_CHANGES", 8)
     identities = []
@@ -181,6 +175,10 @@ def test_a_damaged_directory_is_written_again(memory: Memory, tmp_path: Path, da
 
 def test_a_directory_that_ends_its_reader_is_written_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chroma maps its files into memory, so damage can kill the process, and does so only once."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
     memory.write("new.md", NOTE)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(mirror, "Store", interrupted)
@@ -189,10 +187,6 @@ def test_a_directory_that_ends_its_reader_is_written_again(memory: Memory, monke
     memory.sync()
     assert not (directory(memory) / "left").exists()
     assert ids(memory) == memory.contents().keys()
-
-
-def interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def test_what_is_forgotten_is_gone_from_the_disk_at_once(memory: Memory) -> None:
@@ -246,22 +240,10 @@ def test_a_chosen_directory_that_is_a_file_is_reported(tmp_path: Path) -> None:
 
 def test_interrupted_before_any_write(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two passes that leave Chroma alone and one that does not, cut short at each step and run again."""
-    left: list[None] = []  # writes that may still happen; empty: the next one does not
-
-    def limited(original: Any) -> Any:
-        def call(*arguments: Any, **options: Any) -> Any:
-            if not left:
-                raise KeyboardInterrupt
-            left.pop()
-            return original(*arguments, **options)
-
-        return call
-
-    for name in ("upsert", "delete"):
-        monkeypatch.setattr(Collection, name, limited(getattr(Collection, name)))
-    for name in ("note_changed", "write_rows", "write_manifest"):
-        monkeypatch.setattr(update_module, name, limited(getattr(update_module, name)))
-    monkeypatch.setattr(mirror.Copied, "write", limited(mirror.Copied.write))
+    writes = Writes()
+    writes.limit(monkeypatch, Collection, "upsert", "delete")
+    writes.limit(monkeypatch, update_module, "note_changed", "write_rows", "write_manifest")
+    writes.limit(monkeypatch, mirror.Copied, "write")
 
     def play(tried: Memory) -> None:
         tried.write("new.md", NOTE)
@@ -271,20 +253,20 @@ def test_interrupted_before_any_write(memory: Memory, tmp_path: Path, monkeypatc
         tried.sync(**LATER)
         tried.sync()
 
-    steps, finished = 0, False
+    steps, stride, finished = 0, sized(4, 3, 1), False
     while not finished:
         place = tmp_path / f"step{steps}"
         shutil.copytree(memory.home.root, place / "home")
         shutil.copytree(memory.project.root, place / "project")
         # The collection is named after the project, so each trial has the same one.
         tried = Memory(Home(str(place / "home")), memory.project, FakeEmbedder())
-        left[:] = [None] * steps
+        writes.left = stride * steps
         try:
             play(tried)
             finished = True
         except (KeyboardInterrupt, IndexStoreError):
             pass
-        left[:] = [None] * 1000
+        writes.left = 1000
         tried.sync(later=steps % 2 == 0)
         tried.sync()
         fresh = built_at_once(tried, place / "fresh")
@@ -293,7 +275,7 @@ def test_interrupted_before_any_write(memory: Memory, tmp_path: Path, monkeypatc
         steps += 1
         shutil.rmtree(memory.project.root)
         shutil.copytree(place / "project", memory.project.root)
-    assert steps > 9
+    assert steps * stride > 9
 
 
 CHANGES = st.lists(

@@ -60,21 +60,20 @@ def test_a_directory_without_days_is_any_directory(memory: Memory) -> None:
     assert found(memory) == set()
 
 
-def test_settings_can_leave_it_out(memory: Memory) -> None:
+def test_settings_can_leave_it_out(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     write(memory, *THEIRS)
     assert found(memory) == set(THEIRS)
     assert found(memory, exclude=("memory/*",)) == set()
     assert found(memory, exclude=("people/",)) == {"MEMORY.md", "memory/2026-11-17.md"}
     assert found(memory, paths=(".memkit/memory", "MEMORY.md")) == {"MEMORY.md"}
     assert len(read_files(memory.project, memory.home, Settings(memory=MemorySettings(exclude=("memory/*",))))) == 3
-
-
-def test_added_paths_are_found_once(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(memory, *THEIRS)
     monkeypatch.chdir(memory.project.root)
-    change_paths(memory.home, memory.project, add=["memory"])
+    change_paths(memory.home, memory.project, add=["memory"])  # added paths are found once
     assert found(memory) == set(THEIRS)
     assert memory.sync().added == 6 + 3
+    root = Path(memory.project.root)  # nothing is written there
+    assert {name: (root / name).read_text() for name in THEIRS} == THEIRS
+    assert {path.name for path in root.iterdir()} == {".memkit", "MEMORY.md", "memory"}
 
 
 @pytest.mark.parametrize("link", ["memory", "memory/2026-11-17.md", "MEMORY.md"])
@@ -101,11 +100,3 @@ def test_what_cannot_be_read_is_kept(memory: Memory, monkeypatch: pytest.MonkeyP
     report = memory.sync()
     assert (report.added, report.deleted, len(report.unreadable)) == (0, 0, 1)
     assert memory.contents() == before
-
-
-def test_nothing_is_written_there(memory: Memory) -> None:
-    write(memory, *THEIRS)
-    memory.sync()
-    root = Path(memory.project.root)
-    assert {name: (root / name).read_text() for name in THEIRS} == THEIRS
-    assert {path.name for path in root.iterdir()} == {".memkit", "MEMORY.md", "memory"}

@@ -17,7 +17,6 @@ from memkit.index.chunker import chunk_markdown
 from memkit.index.reader import FOOTER, FOOTER_BYTES, open_current
 from memkit.index.snapshot import Snapshot
 from memkit.index.store import Row
-from memkit.paths import Home
 from memkit.settings import ChunkingSettings
 from tests.ci import examples
 from tests.memory import DAYS, FakeEmbedder, Memory, flip_byte, make_memory
@@ -43,7 +42,8 @@ def written(directory: Path, rows: list[Row]) -> Snapshot:
 
 
 def test_a_written_snapshot_is_read_back(tmp_path: Path) -> None:
-    rows = rows_of(DAYS)
+    odd = "# Ümläut 中文 \u2028 😀\n\ntab\tnul-less \x0b\x85 \ud800 end\n" * 3
+    rows = sorted(rows_of({**DAYS, "a.md": odd}), key=lambda row: (row.chunk.source, row.chunk.start_line))
     rows[2] = Row(rows[2].id, rows[2].chunk, None)
     snapshot = written(tmp_path, rows[::-1])
     assert len(snapshot) == len(rows)
@@ -53,29 +53,13 @@ def test_a_written_snapshot_is_read_back(tmp_path: Path) -> None:
     for position, (row, expected) in enumerate(zip(snapshot.rows(), rows, strict=True)):
         assert row.id == expected.id == snapshot.id(position)
         assert row.chunk == expected.chunk == snapshot.chunk(position)
-        if expected.vectors is None:
-            assert row.vectors is None
-        else:
-            assert row.vectors is not None
-            assert np.array_equal(row.vectors, expected.vectors)
+        assert (row.vectors is None) == (expected.vectors is None)
+        assert row.vectors is None or np.array_equal(row.vectors, expected.vectors)
     sessions = [row.chunk.session for row in rows]
     codes = snapshot.columns["session"].tolist()
     for one, other in zip(sessions, codes, strict=True):
         assert [s == one for s in sessions] == [code == other for code in codes]
     assert snapshot.columns["length"].tolist() == [len(row.chunk.content) for row in rows]
-
-
-def test_an_empty_snapshot(tmp_path: Path) -> None:
-    snapshot = written(tmp_path, [])
-    assert len(snapshot) == 0
-    assert snapshot.rows() == []
-    with pytest.raises(NotFoundError):
-        snapshot.find("0")
-
-
-def test_texts_of_all_kinds(tmp_path: Path) -> None:
-    rows = rows_of({"a.md": "# Ümläut 中文 \u2028 😀\n\ntab\tnul-less \x0b\x85 \ud800 end\n" * 3})
-    assert written(tmp_path, rows).rows()[0].chunk == rows[0].chunk
 
 
 def test_a_replaced_snapshot_can_still_be_read(tmp_path: Path) -> None:
@@ -106,7 +90,7 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_find_by_prefix(tmp_path: Path) -> None:
-    rows = rows_of(DAYS)
+    rows = rows_of({"notes.md": "".join(f"# S{n}\n\n{'word ' * 30}{n}\n\n" for n in range(40))})
     snapshot = written(tmp_path, rows)
     for position in range(len(rows)):
         full = snapshot.id(position)
@@ -116,18 +100,15 @@ def test_find_by_prefix(tmp_path: Path) -> None:
     for unknown in ("", "x", "0" * 64, f"{full}0", two, two[32:96], "é", "*", "%"):
         with pytest.raises(NotFoundError):
             snapshot.find(unknown)
-
-
-def test_an_ambiguous_prefix_names_candidates(tmp_path: Path) -> None:
-    rows = rows_of({"notes.md": "".join(f"# S{n}\n\n{'word ' * 30}{n}\n\n" for n in range(40))})
-    snapshot = written(tmp_path, rows)
     letters = [row.id[0] for row in rows]
     common = max(letters, key=letters.count)
-    with pytest.raises(AmbiguousIdError) as caught:
+    with pytest.raises(AmbiguousIdError, match=f"matches {letters.count(common)} entries") as caught:
         snapshot.find(common)
-    assert f"matches {letters.count(common)} entries" in str(caught.value)
-    shown = str(caught.value).partition("entries: ")[2].split(", ")
-    assert all(snapshot.find(one) >= 0 for one in shown)
+    assert all(snapshot.find(one) >= 0 for one in str(caught.value).partition("entries: ")[2].split(", "))
+    empty = written(tmp_path, [])
+    assert (len(empty), empty.rows()) == (0, [])
+    with pytest.raises(NotFoundError):
+        empty.find("0")
 
 
 @pytest.fixture(scope="module")
@@ -140,9 +121,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Memory:
 
 @settings(max_examples=examples(50), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_damage_is_noticed(
-    sound: Memory, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_damage_is_seen(sound: Memory, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Whatever file is cut, changed in a byte, swapped or gone: no snapshot, or the same one."""
     directory = Path(sound.home.index, "snapshots")
     spare = tmp_path_factory.getbasetemp() / "spare"
@@ -179,35 +158,20 @@ def test_damage_is_noticed(
         shutil.copytree(spare, directory)
 
 
-@pytest.mark.parametrize("victim", ["ids", "offsets", "chunks", "vectors", "slots"])
-def test_chunks_are_read_without_what_ranks_them(tmp_path: Path, sound: Memory, victim: str) -> None:
-    """Damage of what only a search reads is no reason to show no chunk."""
-    home = Home(str(tmp_path / "home"))
-    shutil.copytree(sound.home.root, home.root)
-    flip_byte(Path(home.index, "snapshots"), victim)
-    chunks = open_chunks(sound.project, home, sound.settings)
-    assert open_snapshot(sound.project, home, sound.settings) is None
-    if victim in ("vectors", "slots"):
-        assert chunks is not None
-        assert chunks.chunks() == sound.snapshot.chunks()
-    else:
-        assert chunks is None
-
-
 @pytest.mark.parametrize("victim", ["manifest", "chunks", "ids", "offsets", "vectors", "slots", "names"])
 def test_a_damaged_snapshot_is_rebuilt(sound: Memory, victim: str) -> None:
+    """Damage of what only a search reads is no reason to show no chunk meanwhile."""
     memory = Memory(sound.home, sound.project, FakeEmbedder(window=60))
-    expected, answers = memory.contents(), memory.answers(QUERIES)
+    expected, answers, shown = memory.contents(), memory.answers(QUERIES), memory.snapshot.chunks()
     flip_byte(Path(sound.home.index, "snapshots"), victim)
+    chunks = open_chunks(memory.project, memory.home, memory.settings)
+    assert (chunks and chunks.chunks()) == (shown if victim in ("vectors", "slots", "names") else None)
     assert open_snapshot(memory.project, memory.home, memory.settings) is None
     memory.sync()
-    assert memory.contents() == expected
-    assert memory.answers(QUERIES) == answers
+    assert (memory.contents(), memory.answers(QUERIES)) == (expected, answers)
 
 
-def test_a_snapshot_of_another_language_or_tokenizer_is_not_used(
-    sound: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snapshot_of_another_tokenizer_is_not_used(sound: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = sound.snapshot.directory
     with pytest.raises(StaleSnapshotError, match="terms"):
         Snapshot(directory, "german")
@@ -227,24 +191,8 @@ def test_arrays_of_objects_are_refused(tmp_path: Path) -> None:
         Snapshot(tmp_path, "english")
 
 
-def test_segments_are_opened_once(tmp_path: Path) -> None:
-    """A new state shares the open segments that it still names."""
-    memory = make_memory(tmp_path, DAYS)
-    memory.sync()
-    before = memory.snapshot
-    memory.write("new.md", "# New\n\nA new note about the quagga.")
-    memory.sync()
-    after = open_snapshot(memory.project, memory.home, memory.settings, earlier=before)
-    assert after is not None
-    assert not before.is_current()
-    assert after.is_current()
-    assert [one in before.segments for one in after.segments] == [True, False]
-
-
-def test_only_segments_that_have_changed_are_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Damage behind the back of a pass that holds the segment open is found by the next reader."""
+def test_segments_are_opened_and_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new state shares the open segments that it still names. Damage meanwhile is found by the next reader."""
     memory = make_memory(tmp_path, DAYS)
     checked: list[int] = []
     checksum = reader._checksum
@@ -254,6 +202,7 @@ def test_only_segments_that_have_changed_are_checked(
             memory.project, memory.home, memory.settings, find_embedder=lambda: (memory.embedder, "")
         )
         indexer.sync()
+        before = memory.snapshot
         assert memory.contents()
         assert not checked
         flip_byte(Path(memory.home.index, "snapshots"), "vectors")
@@ -261,5 +210,9 @@ def test_only_segments_that_have_changed_are_checked(
         memory.write("new.md", "# New\n\nAnother note about the zebra.")
         indexer.sync(later=True)
         assert not checked
+    after = open_snapshot(memory.project, memory.home, memory.settings, earlier=before)
+    assert after is not None
+    assert (before.is_current(), after.is_current()) == (False, True)
+    assert [one in before.segments for one in after.segments] == [True, False]
     assert open_snapshot(memory.project, memory.home, memory.settings) is None
     assert checked

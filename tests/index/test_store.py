@@ -61,11 +61,15 @@ def test_rows_come_back_as_they_went_in(home: Home) -> None:
         store.put([*rows, *rows_of("# Not embedded\n\n" + "text " * 50, None)])
     with Store(home, "", "memkit-test") as store:
         assert_stored(store, rows)
+        found = store._collection.get(include=["documents", "metadatas"])
+    assert set(found["documents"]) == {None}
+    known = {"source", "session", "kind", "branch", "day", "text", "windows", "window"}
+    assert {name for one in found["metadatas"] for name in one} == known
+    words = b"7443"  # of an answer
+    assert not any(words in path.read_bytes() for path in Path(home.index).rglob("*") if path.is_file())
 
 
-def test_rows_of_many_windows_need_no_more_than_a_batch_at_once(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_many_windows_need_one_batch_at_a_time(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "BATCH_ROWS", 7)
     rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=7))
     assert max(map(windows, rows)) > 14
@@ -115,18 +119,6 @@ def test_a_chunk_is_whole_or_not_there(home: Home, monkeypatch: pytest.MonkeyPat
                 store.put(rows)
             whole = {name for name, found in store.stored().items() if found["text"] is not None}
             assert_stored(store, [row for row in rows if row.id in whole])
-
-
-def test_an_embedded_store_holds_no_text(home: Home) -> None:
-    with Store(home, "", "memkit-test") as store:
-        store.put(rows_of(DAYS["2026-11-18.md"], FakeEmbedder()))
-        found = store._collection.get(include=["documents", "metadatas"])
-    assert set(found["documents"]) == {None}
-    assert {name for one in found["metadatas"] for name in one} == {
-        "source", "session", "kind", "branch", "day", "text", "windows", "window",
-    }  # fmt: skip
-    words = b"7443"  # of an answer
-    assert not any(words in path.read_bytes() for path in Path(home.index).rglob("*") if path.is_file())
 
 
 def test_foreign_and_lost_rows_are_put_right(tmp_path: Path) -> None:

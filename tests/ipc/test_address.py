@@ -55,56 +55,38 @@ def test_every_service_has_another_token(home):
     tokens = set()
     for _ in range(3):
         listening, token = address.listen(home)
-        listening.close()
-        tokens.add(token)
+        with listening:
+            tokens.add(token)
+            content = json.loads(Path(home.service_token).read_text())
+            assert content == {"version": 1, "port": listening.getsockname()[1], "token": token}
     assert len(tokens) == 3
 
 
 @pytest.mark.usefixtures("any_transport")
-def test_nobody_listens(home):
+def test_a_stale_address_is_replaced(home):
     with pytest.raises(FileNotFoundError):
         address.connect(home, 10)
     address.listen(home)[0].close()  # as one that was killed: what it made is still there
     with pytest.raises(ConnectionRefusedError):
         address.connect(home, 10)
-
-
-@pytest.mark.usefixtures("any_transport")
-def test_a_stale_address_is_replaced(home):
-    address.listen(home)[0].close()
     listening, token = address.listen(home)
     with listening:
         assert_it_answers(home, listening, token)
-
-
-@pytest.mark.usefixtures("any_transport")
-def test_removing_twice_is_harmless(home):
     address.remove(home)
-    address.remove(home)
+    address.remove(home)  # twice is harmless
 
 
 @pytest.mark.usefixtures("over_tcp")
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\xff\x00",
-        b"[1]",
-        b"{}",
-        b'{"port": "1", "token": "a"}',
-        b'{"port": 1}',
-        b'{"port": true, "token": "a"}',
-        b'{"port": 65536, "token": "a"}',
-        b'{"port": 1, "token": 1}',
-        b"[" * 4096,
-    ],
-)
-def test_a_damaged_token_file_is_an_error_of_the_system(home, content):
+def test_a_damaged_token_file_is_an_error_of_the_system(home):
     make_private_directory(home.run)
-    Path(home.service_token).write_bytes(content)
-    with pytest.raises(OSError, match="damaged") as caught:
-        address.connect(home, 10)
-    assert caught.value.errno == errno.EINVAL
+    for content in (
+        b"", b"\xff\x00", b"[1]", b"{}", b'{"port": "1", "token": "a"}', b'{"port": 1}', b'{"port": true, "token": "a"}',
+        b'{"port": 65536, "token": "a"}', b'{"port": 1, "token": 1}', b"[" * 4096,
+    ):  # fmt: skip
+        Path(home.service_token).write_bytes(content)
+        with pytest.raises(OSError, match="damaged") as caught:
+            address.connect(home, 10)
+        assert caught.value.errno == errno.EINVAL
 
 
 def home_with_socket_path_of(root: str, length: int) -> Home:
@@ -155,14 +137,6 @@ def test_a_longer_path_is_replaced_by_a_short_private_one(long_home, short_paren
         address.connect(long_home, 10)
 
 
-def test_two_long_homes_have_separate_sockets(long_home):
-    other = Home(long_home.root[:-1] + "y")
-    sockets = [address.listen(one)[0] for one in (long_home, other)]
-    assert address.socket_path(long_home) != address.socket_path(other)
-    for listening in sockets:
-        listening.close()
-
-
 def test_the_runtime_directory_of_the_user_comes_first(long_home, short_parent, tmp_path_factory, monkeypatch):
     own = Path(long_home.root).parent / "own"
     own.mkdir(0o700)
@@ -192,7 +166,13 @@ def test_a_file_system_without_sockets(home, short_parent, monkeypatch):
     assert os.listdir(short_parent) == []
 
 
-def test_nowhere_to_listen(long_home, short_parent, monkeypatch):
+def test_two_long_homes_have_separate_sockets_or_none(long_home, short_parent, monkeypatch):
+    other = Home(long_home.root[:-1] + "y")
+    sockets = [address.listen(one)[0] for one in (long_home, other)]
+    assert address.socket_path(long_home) != address.socket_path(other)
+    for one, listening in zip((long_home, other), sockets, strict=True):
+        listening.close()
+        address.remove(one)
     monkeypatch.setattr(address, "SHORT_PARENT", os.path.join(short_parent, "gone"))
     with pytest.raises(FileNotFoundError):
         address.listen(long_home)
@@ -239,11 +219,3 @@ def test_a_short_directory_that_is_not_private_is_not_used(long_home, short_pare
         assert_it_answers(long_home, listening, None)
     address.remove(long_home)
     assert sorted(os.listdir(short_parent)) == before
-
-
-@pytest.mark.usefixtures("over_tcp")
-def test_the_token_file_names_the_port_that_is_listened_on(home):
-    listening, token = address.listen(home)
-    with listening:
-        content = json.loads(Path(home.service_token).read_text())
-        assert content == {"version": 1, "port": listening.getsockname()[1], "token": token}

@@ -6,6 +6,8 @@ import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import memkit
 from memkit.errors import MemkitError
@@ -34,13 +36,10 @@ def reason_of(home, seconds=PATIENCE_SECONDS):
 def test_a_request_is_answered(home):
     with serving(home):
         assert ask(home, text="é 漢 \ud800 \x00") == {"echo": {"text": "é 漢 \ud800 \x00"}}
-
-
-@pytest.mark.usefixtures("any_transport")
-def test_a_large_request_and_reply(home):
-    text = "x" * (client.MAX_REQUEST_BYTES - 1000)
-    with serving(home):
+        text = "x" * (client.MAX_REQUEST_BYTES - 1000)
         assert ask(home, text=text) == {"echo": {"text": text}}
+        for seconds in (0, -1):  # no time at all is late
+            assert reason_of(home, seconds=seconds) == "late"
 
 
 @pytest.mark.usefixtures("any_transport")
@@ -93,34 +92,17 @@ def reply_bytes(data):
     return script
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        lambda connection: None,
-        reply_bytes(b""),
-        reply_bytes(b"\0\0"),
-        reply_bytes(b"\0\0\0\x10{}"),
-        reply_bytes(b"\xff\xff\xff\xff"),
-        reply_bytes((client.MAX_REPLY_BYTES + 1).to_bytes(4, "big")),
-        reply_bytes(b"\0\0\0\0"),
-        reply_bytes(b"\0\0\0\x02[]"),
-        reply_bytes(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
-        reply_bytes(client.encode_frame({"id": "another", "result": {}})),
-        reply(),
-        reply(result=[]),
-        reply(result=None),
-        reply(error="text"),
-        reply(error={"kind": "failed"}),
-        reply(error={"kind": 1, "message": "text"}),
+def test_malformed_replies_and_errors(home):
+    for script in (
+        lambda connection: None, reply_bytes(b""), reply_bytes(b"\0\0"), reply_bytes(b"\0\0\0\x10{}"),
+        reply_bytes(b"\xff\xff\xff\xff"), reply_bytes((client.MAX_REPLY_BYTES + 1).to_bytes(4, "big")),
+        reply_bytes(b"\0\0\0\0"), reply_bytes(b"\0\0\0\x02[]"), reply_bytes(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+        reply_bytes(client.encode_frame({"id": "another", "result": {}})), reply(), reply(result=[]), reply(result=None),
+        reply(error="text"), reply(error={"kind": "failed"}), reply(error={"kind": 1, "message": "text"}),
         reply(error={"kind": "token", "message": "wrong"}),
-    ],
-)
-def test_a_malformed_reply_is_broken(home, script):
-    with scripted(home, script):
-        assert reason_of(home) == "broken"
-
-
-def test_an_error_is_raised_with_its_kind(home):
+    ):  # fmt: skip
+        with scripted(home, script):
+            assert reason_of(home) == "broken"
     no = reply(error={"kind": "failed", "message": "no such day"})
     with scripted(home, no), pytest.raises(client.RequestRefused) as caught:
         ask(home)
@@ -128,24 +110,14 @@ def test_an_error_is_raised_with_its_kind(home):
     assert isinstance(caught.value, MemkitError)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "kind"),
-    [
-        ({"text": "x" * client.MAX_REQUEST_BYTES}, "large"),
-        ({"value": float("nan")}, "malformed"),
-        ({"value": {1}}, "malformed"),
-    ],
-)
-def test_a_request_that_cannot_be_encoded_is_not_sent(home, arguments, kind):
-    received = []
-
-    def script(connection):
-        received.append(read_all(connection))
-
-    with scripted(home, script), pytest.raises(client.RequestRefused) as caught:
-        client.request(home, "echo", arguments, PATIENCE_SECONDS)
-    assert caught.value.kind == kind
-    assert received == [b""]
+def test_a_request_that_cannot_be_encoded_is_not_sent(home):
+    for value, kind in (("x" * client.MAX_REQUEST_BYTES, "large"), (float("nan"), "malformed"), ({1}, "malformed")):
+        received = []
+        script = lambda connection, received=received: received.append(read_all(connection))  # noqa: E731
+        with scripted(home, script), pytest.raises(client.RequestRefused) as caught:
+            ask(home, value=value)
+        assert caught.value.kind == kind
+        assert received == [b""]
 
 
 @pytest.fixture
@@ -197,10 +169,9 @@ def test_a_busy_service_is_waited_for(home, hung, knows_ping):
 
 
 @pytest.mark.parametrize(
-    ("theirs", "operations"),
-    [({"version": "0.0.9"}, ["drain"]), ({"version": "99.0"}, []), ({}, [])],
+    ("theirs", "operations"), [({"version": "0.0.9"}, ["drain"]), ({"version": "99.0"}, []), ({}, [])],
     ids=["older", "newer", "malformed"],
-)
+)  # fmt: skip
 def test_only_an_older_service_is_asked_to_drain(home, theirs, operations):
     """So two versions never end each other's service in turn."""
     later = []
@@ -220,9 +191,7 @@ def test_a_service_that_is_gone_before_it_is_asked_to_drain(home):
         assert reason_of(home) == "version"
 
 
-@pytest.mark.parametrize(
-    "head", [b"", (client.MAX_REPLY_BYTES).to_bytes(4, "big")], ids=["header", "body"]
-)
+@pytest.mark.parametrize("head", [b"", (client.MAX_REPLY_BYTES).to_bytes(4, "big")], ids=["header", "body"])
 def test_a_reply_that_drips_does_not_extend_the_deadline(home, hung, head):
     """The service sends byte after byte for as long as the client listens."""
     client_left = threading.Event()
@@ -261,12 +230,6 @@ def test_a_service_that_does_not_accept_is_late(home):
             assert reason_of(home, seconds=SOON) == "late"
 
 
-@pytest.mark.parametrize("seconds", [0, -1])
-def test_no_time_at_all_is_late(home, seconds):
-    with serving(home):
-        assert reason_of(home, seconds=seconds) == "late"
-
-
 @pytest.mark.usefixtures("any_transport")
 def test_a_notification_is_not_waited_for(home):
     seen = []
@@ -279,12 +242,83 @@ def test_a_notification_is_not_waited_for(home):
     with scripted(home, script):
         client.notify(home, "look", {"a": 1}, PATIENCE_SECONDS)
         read.set()
-    assert seen[0]["operation"] == "look"
-    assert seen[0]["arguments"] == {"a": 1}
-    assert seen[0]["deadline"] is None
-
-
-def test_a_notification_to_nobody_is_an_error(home):
+    assert (seen[0]["operation"], seen[0]["arguments"], seen[0]["deadline"]) == ("look", {"a": 1}, None)
     with pytest.raises(client.ServiceUnavailable) as caught:
         client.notify(home, "look", {}, PATIENCE_SECONDS)
     assert caught.value.reason == "absent"
+
+
+# Frames
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+messages = st.dictionaries(st.text(), values, max_size=5)
+
+
+@given(messages)
+def test_decode_reverses_encode(message):
+    frame = client.encode_frame(message)
+    length = client.body_length(frame[: client.HEADER_BYTES], client.MAX_REPLY_BYTES)
+    assert length == len(frame) - client.HEADER_BYTES
+    assert client.decode_frame(frame[client.HEADER_BYTES :]) == message
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_an_object_or_a_frame_error(data):
+    try:
+        assert isinstance(client.decode_frame(data), dict)
+    except client.FrameError:
+        pass
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"null", b"[1]", b'"text"', b"\xff\xfe{}", b'{"a": "\xc3"}', b'{"a": NaN}',
+        b'{"a": Infinity}', b'{"a": -Infinity}', b'{"a": 1e999}', b'{"a": -1e999}', b"{} {}",
+        b'{"a":' * 100_000, b"[" * 500_000 + b"]" * 500_000, '{"a": 1}'.encode("utf-16"),
+    ],
+    ids=lambda body: repr(body[:20]),
+)
+def test_anything_but_a_json_object_is_refused(body):
+    with pytest.raises(client.FrameError):
+        client.decode_frame(body)
+
+
+def nested(depth: int) -> dict[str, object]:
+    message: dict[str, object] = {}
+    for _ in range(depth):
+        message = {"a": message}
+    return message
+
+
+@pytest.mark.parametrize(
+    "message", [{"a": float("nan")}, {"a": float("inf")}, {"a": {1, 2}}, {"a": b"bytes"}, nested(100_000)],
+    ids=["nan", "inf", "set", "bytes", "nested"],
+)  # fmt: skip
+def test_values_that_json_cannot_hold_are_not_encoded(message):
+    with pytest.raises(client.FrameError) as caught:
+        client.encode_frame(message)
+    assert not isinstance(caught.value, client.FrameTooLargeError)
+
+
+def test_limits():
+    message = {"a": "x" * 100}
+    size = len(client.encode_frame(message)) - client.HEADER_BYTES
+    header = size.to_bytes(4, "big")
+    assert client.encode_frame(message, size)[:4] == header
+    assert client.body_length(header, size) == size
+    with pytest.raises(client.FrameTooLargeError):
+        client.encode_frame(message, size - 1)
+    with pytest.raises(client.FrameTooLargeError):
+        client.body_length(header, size - 1)
+    with pytest.raises(client.FrameTooLargeError):
+        client.encode_frame({"a": "x" * client.MAX_REPLY_BYTES})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,9 +91,7 @@ def test_an_index_that_cannot_be_written_starts_few_processes(
     assert len(hooks.started) < 40
 
 
-def test_what_is_new_is_handed_over_at_once(
-    hooks: Hooks, clock: Clock, unwritable_index: list[str]
-) -> None:
+def test_what_is_new_is_handed_over_at_once(hooks: Hooks, clock: Clock, unwritable_index: list[str]) -> None:
     unindexed.mark(hooks.home, "/project")
     hooks.hand_over()
     hooks.hand_over()
@@ -135,8 +134,7 @@ def test_success_forgets_what_was_left(
     hooks.hand_over()
     assert os.path.exists(hooks.home.left)
     monkeypatch.setattr(
-        "memkit.index.sync.sync_project",
-        lambda project, home, settings, later: _indexed(home, project.root),
+        "memkit.index.sync.sync_project", lambda project, home, settings, later: _indexed(home, project.root)
     )
     clock.now += launch.FIRST_PAUSE_SECONDS + 1
     hooks.hand_over()
@@ -144,24 +142,17 @@ def test_success_forgets_what_was_left(
     assert not os.path.exists(hooks.home.left)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "", "[]", "{", '{"names": 5}', '{"names": [5], "again": "x"}',
-        '{"names": [], "again": 1, "tries": 1e999}',
-    ],
-)  # fmt: skip
-def test_a_damaged_record_delays_nothing(hooks: Hooks, content: str) -> None:
+def test_a_damaged_record_delays_nothing(hooks: Hooks) -> None:
     make_private_directory(hooks.home.run)
-    Path(hooks.home.left).write_text(content)
-    hooks.event()
-    hooks.hand_over()
-    assert len(hooks.started) == 1
+    damages = "", "[]", "{", '{"names": 5}', '{"names": [5], "again": "x"}', '{"names": [], "again": 1, "tries": 1e999}'
+    for number, content in enumerate(damages, start=1):
+        Path(hooks.home.left).write_text(content)
+        hooks.event()
+        hooks.hand_over()
+        assert len(hooks.started) == number, content
 
 
-def test_a_clock_set_back_delays_nothing(
-    hooks: Hooks, clock: Clock, unwritable_index: list[str]
-) -> None:
+def test_a_clock_set_back_delays_nothing(hooks: Hooks, clock: Clock, unwritable_index: list[str]) -> None:
     """What failed in the future is tried again now, not in a year."""
     clock.now += 365 * 86400
     unindexed.mark(hooks.home, "/project")
@@ -171,15 +162,25 @@ def test_a_clock_set_back_delays_nothing(
     assert len(hooks.started) == 2
 
 
-def test_an_event_that_failed_in_the_future_is_tried_again_now(hooks: Hooks, clock: Clock) -> None:
+def test_an_event_that_failed_in_the_future_is_tried_again_now(
+    hooks: Hooks, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memkit import environment
+
     name = hooks.event()
     clock.now += 365 * 86400
     item = spool.claim(hooks.home, name, clock.now)
     assert item is not None
     spool.retry_later(hooks.home, item, "the disk was full", clock.now)
     assert spool.claim(hooks.home, name, clock.now) is None  # not yet
+    # A failure to build the environment is the same.
+    monkeypatch.setattr(launch, "environment_is_ready", lambda home: False)
+    directory = Path(make_private_directory(environment.environments(hooks.home.root)))
+    directory.joinpath("failed.json").write_text(f'{{"time": {clock.now}, "message": "no network"}}')
+    assert launch.environment_failed_lately(hooks.home)
     clock.now -= 365 * 86400
     assert spool.claim(hooks.home, name, clock.now) is not None
+    assert not launch.environment_failed_lately(hooks.home)
 
 
 def test_a_worker_is_patient_by_its_own_clock(
@@ -188,10 +189,7 @@ def test_a_worker_is_patient_by_its_own_clock(
     """The clock was set back after the event, whose transcript never comes: it ends all the same."""
     transcript = Path(hooks.home.root, "none.jsonl")
     hooks.event(
-        time=clock.now + 86400,
-        project=hooks.home.root,
-        cwd=hooks.home.root,
-        transcript=str(transcript),
+        time=clock.now + 86400, project=hooks.home.root, cwd=hooks.home.root, transcript=str(transcript)
     )
     looks = []
     monotonic = [0.0]
@@ -204,8 +202,7 @@ def test_a_worker_is_patient_by_its_own_clock(
     own_clock = SimpleNamespace(time=time.time, sleep=pause, monotonic=lambda: monotonic[0])
     monkeypatch.setattr(worker_module, "time", own_clock)
     monkeypatch.setattr(
-        "memkit.index.sync.sync_project",
-        lambda project, home, settings, later: _indexed(home, project.root),
+        "memkit.index.sync.sync_project", lambda project, home, settings, later: _indexed(home, project.root)
     )
     report = work(hooks.home, lambda project: Settings())
     assert report.failures == []
@@ -234,14 +231,34 @@ def test_a_service_that_takes_nothing_in_is_checked(
     assert len(started) == 2
 
 
-def test_a_future_build_failure_is_ignored(
-    hooks: Hooks, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from memkit import environment
+USER = {
+    "PATH": "/usr/bin", "ANTHROPIC_API_KEY": "sk-1", "CLAUDE_CONFIG_DIR": "/home/me/claude", "CLAUDE_CODE_OAUTH_TOKEN": "a-token",
+    "CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1",
+}  # fmt: skip
+OF_SESSION = {
+    "CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ID": "6a09d84f", "CLAUDE_ENV_FILE": "/tmp/env",
+    "CLAUDE_PLUGIN_ROOT": "/plugin", "CLAUDE_PROJECT_DIR": "/project",
+}  # fmt: skip
 
-    monkeypatch.setattr(launch, "environment_is_ready", lambda home: False)
-    directory = Path(make_private_directory(environment.environments(hooks.home.root)))
-    directory.joinpath("failed.json").write_text(f'{{"time": {clock.now}, "message": "no network"}}')
-    assert launch.environment_failed_lately(hooks.home)
-    clock.now -= 86400
-    assert not launch.environment_failed_lately(hooks.home)
+
+def test_a_worker_is_told_what_is_the_users_and_not_what_is_the_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert launch.outside_session({**USER, **OF_SESSION}) == USER
+    for name, value in {**USER, **OF_SESSION, "MEMKIT_HOME": "/another"}.items():
+        monkeypatch.setenv(name, value)
+    environment = launch.worker_environment(Home("/home/me/.memkit"))
+    assert environment.items() >= {**USER, "MEMKIT_HOME": "/home/me/.memkit"}.items()
+    assert not environment.keys() & OF_SESSION.keys()
+
+
+def test_a_long_worker_log_is_renamed_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(str(tmp_path / "home"))
+    monkeypatch.setattr(subprocess, "Popen", lambda *given, **options: None)
+    launch.start(home, "work")
+    log = Path(home.worker_log)
+    log.write_bytes(b"a" * launch.MAX_LOG_BYTES)
+    launch.start(home, "work")
+    assert log.stat().st_size == launch.MAX_LOG_BYTES
+    log.write_bytes(b"b" * (launch.MAX_LOG_BYTES + 1))
+    launch.start(home, "work")
+    assert (log.stat().st_size, log.stat().st_mode & 0o077) == (0, 0)
+    assert Path(f"{log}.1").stat().st_size == launch.MAX_LOG_BYTES + 1

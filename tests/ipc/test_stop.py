@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import itertools
 import json
 import os
@@ -25,7 +24,7 @@ from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
 from memkit.processes import is_locked
 from tests.builders import spool_turn
-from tests.ci import first, only_in_ci, sized
+from tests.ci import T, first, only_in_ci, sized
 from tests.cli.conftest import Outcome, Run, clean_environment, run
 from tests.memory import DAYS, Memory, make_memory
 from tests.service.running import REPOSITORY, RunningService, wait_until
@@ -45,6 +44,11 @@ def memory(tmp_path: Path) -> Memory:
 
 
 Command = Callable[..., Outcome]
+
+
+def some(cases: list[T]) -> list[T]:
+    """Each case needs two services: try one for a commit, two in CI, and all at night."""
+    return sized(cases[:1], cases[:2], cases)
 
 
 @pytest.fixture
@@ -72,13 +76,17 @@ def stopped(service: RunningService) -> Iterator[RunningService]:
 
 def stop_with_the_lock(service: RunningService) -> subprocess.Popen[bytes]:
     service.found("port")
-    assert service.process is not None
     process = psutil.Process(service.process.pid)
     lock = service.memory.home.index_lock
+
+    def ask() -> None:
+        with contextlib.suppress(Exception):  # nobody answers if it is stopped
+            service.ask("index")
+
     for number in itertools.count():  # until the signal meets a pass
         parts = (f"# Part {part}\n\n" + f"Words of try {number}. " * 30 for part in range(40))
         service.memory.write(f"{number}.md", "\n\n".join(parts))
-        asking = threading.Thread(target=ask_in_vain, args=(service,), daemon=True)
+        asking = threading.Thread(target=ask, daemon=True)
         asking.start()
         wait_until(lambda asking=asking: is_locked(lock) or not asking.is_alive(), "a pass")
         process.suspend()
@@ -87,12 +95,6 @@ def stop_with_the_lock(service: RunningService) -> subprocess.Popen[bytes]:
             break
         process.resume()
     return service.process
-
-
-def ask_in_vain(service: RunningService) -> None:
-    """Ask for a pass; nobody answers if it is stopped."""
-    with contextlib.suppress(Exception):
-        service.ask("index")
 
 
 def end_successor(service: RunningService) -> None:
@@ -141,7 +143,7 @@ def test_a_search_kills_it_and_continues_alone(stopped: RunningService, command:
 
 @pytest.mark.parametrize(
     "arguments",
-    first(1, [("remember", "A quagga is a zebra."), ("index",), ("work", "--wait"), ("jobs", "run", "retry")]),
+    some([("remember", "A quagga is a zebra."), ("index",), ("work", "--wait"), ("jobs", "run", "retry")]),
 )
 def test_commands_do_not_wait_for_its_lock(
     stopped: RunningService, command: Command, arguments: tuple[str, ...]
@@ -150,7 +152,6 @@ def test_commands_do_not_wait_for_its_lock(
     assert done.status == 0, done.errors
     if arguments[0] == "remember":  # durable, and searched for below
         assert "quagga" in command(stopped, "search", "--all", "quagga").output
-    assert stopped.process is not None
     assert stopped.process.wait(timeout=60) == -signal.SIGKILL
 
 
@@ -159,17 +160,12 @@ def test_whoever_waits_for_its_lock_kills_it(stopped: RunningService) -> None:
     said: list[str] = []
     with index_lock(stopped.memory.home, 60.0, said.append):
         pass
-    assert stopped.process is not None
     assert stopped.process.wait(timeout=60) == -signal.SIGKILL
     assert len(said) == 1 and "hung; killed it" in said[0]
 
 
 @pytest.mark.parametrize(
-    "words",
-    first(
-        1,
-        ["restore FILE --yes", "forget --since 2026-11-18 --yes", "audit --fix", "index --rebuild"],
-    ),
+    "words", some(["restore FILE --yes", "forget --since 2026-11-18 --yes", "audit --fix", "index --rebuild"])
 )
 def test_commands_that_take_the_lock_themselves_kill_it(
     service: RunningService, tmp_path: Path, command: Command, words: str
@@ -214,18 +210,14 @@ def test_events_are_captured_without_it(stopped: RunningService) -> None:
     session = {"session_id": "5e55bbbb", "cwd": root, "source": "startup"}
     subprocess.run(
         [sys.executable, str(REPOSITORY / "hooks" / "session_start.py")],
-        input=str(session).replace("'", '"').encode(),
-        env=stopped.environment,
-        check=True,
+        input=str(session).replace("'", '"').encode(), env=stopped.environment, check=True,
         capture_output=True,
-    )
+    )  # fmt: skip
     wait_until(lambda: not launch.waiting_names(home), "the events to be taken in")
     assert any("The lion" in path.read_text() for path in Path(root, ".memkit/memory").glob("*.md"))
 
 
-def test_only_a_service_of_this_home_is_killed(
-    memory: Memory, tmp_path: Path
-) -> None:
+def test_only_a_service_of_this_home_is_killed(memory: Memory, tmp_path: Path) -> None:
     """The recorded id may be another's by now, even another service's."""
     home = memory.home
     Path(home.run).mkdir()
@@ -235,6 +227,7 @@ def test_only_a_service_of_this_home_is_killed(
         subprocess.Popen([*words, "memkit", "service", "run"], env={"MEMKIT_HOME": str(tmp_path)}),
     ]
     with open(home.service_lock, "w") as lock:
+        fcntl = pytest.importorskip("fcntl")
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             for other in others:
@@ -281,7 +274,6 @@ def test_it_exits_when_its_home_is_gone(memory: Memory, change: str) -> None:
             successor.start()
         assert service.process.wait(timeout=60) == 0
         if change == "replaced":
-            assert successor.process is not None
             assert successor.status()["pid"] == successor.process.pid
     finally:
         session.kill()
@@ -291,9 +283,7 @@ def test_it_exits_when_its_home_is_gone(memory: Memory, change: str) -> None:
 
 
 @pytest.mark.parametrize("how", first(1, ["SIGTERM", "drain"]))
-def test_a_stopped_service_starts_no_other(
-    service: RunningService, how: str, tmp_path: Path
-) -> None:
+def test_a_stopped_service_starts_no_other(service: RunningService, how: str, tmp_path: Path) -> None:
     """Though an event waits for its time."""
     home, root = service.memory.home, service.memory.project.root
     record = {"event": "Stop", "session": "s", "project": root, "cwd": root, "time": 1e9}
@@ -321,9 +311,7 @@ def test_a_stopped_service_starts_no_other(
 
 
 @only_in_ci
-def test_a_service_without_idle_time_is_not_started_again_and_again(
-    memory: Memory, tmp_path: Path
-) -> None:
+def test_a_service_without_idle_time_is_not_started_again_and_again(memory: Memory, tmp_path: Path) -> None:
     """Hooks, services, and workers as whole processes; the index cannot be written."""
     home, root = memory.home, memory.project.root
     Path(home.root, "config.toml").write_text("[service]\nidle_minutes = 0\n")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit import anchors
-from memkit.journal.day_edits import Removal, is_empty, merge, remove, removed_bullets
+from memkit.journal.day_edits import Removal, merge, remove, removed_bullets
 from memkit.journal.day_file import DayFile
 from memkit.journal.day_summaries import turns_of
 from tests.ci import IN_CI
@@ -75,19 +75,6 @@ def test_the_others_stay(day: tuple[str, list[str], list[str]], data: st.DataObj
     assert again.render() == content.render()
 
 
-def test_a_day_of_which_nothing_is_left_is_empty() -> None:
-    text = (
-        "# 2026-11-20\n\n## 08:00 Note: a note <!-- note:nn -->\na note\n\n"
-        "## 09:00 One <!-- session:s summary:aa -->\n\n- Found: it. <!-- grip:12345678 turns:aa -->\n\n"
-        "### 09:00 One <!-- turn:aa -->\nfirst\n"
-    )
-    content = DayFile(text)
-    assert remove(content, Removal({"aa"}))
-    assert not is_empty(content)
-    assert remove(content, Removal((), (), {"nn"}))
-    assert is_empty(content)
-
-
 def test_wrapped_bullets_are_removed_whole_and_headings_updated() -> None:
     text = (
         "# 2026-11-20\n\n## 09:00 Other <!-- session:s summary:bb -->\n\n- Found: what\n  stands here.\n"
@@ -106,9 +93,7 @@ def test_wrapped_bullets_are_removed_whole_and_headings_updated() -> None:
 
 @settings(max_examples=50 if IN_CI else 15)
 @given(days(), st.data())
-def test_an_edit_and_what_came_meanwhile_are_both_kept(
-    day: tuple[str, list[str], list[str]], data: st.DataObject
-) -> None:
+def test_an_edit_is_merged(day: tuple[str, list[str], list[str]], data: st.DataObject) -> None:
     text, turns, _ = day
     assert merge(text, "mine", text) == "mine"
     gone = set(data.draw(st.sets(st.sampled_from(turns)) if turns else st.just(set())))

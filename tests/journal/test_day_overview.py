@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 
 from memkit import anchors
 from memkit.hook.entries import entries_of, quotable
+from memkit.index.chunk import Chunk
 from memkit.index.chunker import chunk_markdown
 from memkit.journal.day_edits import Removal, remove
 from memkit.journal.day_file import DayFile, section_hash
@@ -137,25 +138,20 @@ def test_days_of_others_get_no_overview(journal: Journal, text: str) -> None:
 def test_nothing_forgotten_survives_in_the_overview(journal: Journal) -> None:
     secret = "the merger with Initech"
     journal.write([at(0, "t1", answer=f"It is about {secret}."), at(1, "t2", "s2"), at(2, "t3", "s2", f"Is it {secret}?")])
+    journal.write([at(3, "t4", "s3"), at(4, "t5", "s3", answer="About Initech.")])
     path = journal.path(DAY)
-    path.write_text(path.read_text().replace("about the merger", "surely about the merger", 1))
+    edited = path.read_text().replace("about the merger", "surely about the merger", 1)
+    path.write_text(edited.replace("→ About Initech", "→ It was about Initech", 1))
     assert secret in overview(journal)[0]
+    assert journal.remove(DAY, Removal(["t5"]))  # the edited line goes with it, and comes back without it
+    assert "bout Initech" not in path.read_text() and len(overview(journal)) == 3
     assert journal.remove(DAY, Removal(["t1"]))
     assert secret not in "".join(overview(journal))
-    assert journal.remove(DAY, Removal(["t3"]))
+    assert journal.remove(DAY, Removal(["t3", "t4"]))
     assert secret not in path.read_text()
     assert len(overview(journal)) == 1 and " 1 turn " in overview(journal)[0]
     assert journal.remove(DAY, Removal(["t2"]))
     assert not path.exists()
-
-
-def test_an_edited_line_goes_with_a_forgotten_turn_and_comes_back_without_it(journal: Journal) -> None:
-    journal.write([at(0, "t1"), at(1, "t2", answer="About Initech.")])
-    path = journal.path(DAY)
-    path.write_text(path.read_text().replace("→ About Initech", "→ It was about Initech", 1))
-    journal.remove(DAY, Removal(["t2"]))
-    assert "Initech" not in path.read_text()
-    assert len(overview(journal)) == 1
 
 
 def test_redaction_reaches_the_overview(journal: Journal) -> None:
@@ -200,37 +196,12 @@ def test_a_title_forges_nothing_in_the_overview(journal: Journal) -> None:
     assert all(set(anchors.parse(one)) == {"overview", "turns"} for one in journal.day(DAY).opening if is_overview(one))
 
 
-def test_searches_do_not_find_the_overview_but_a_users_line(journal: Journal) -> None:
-    journal.write([at(0, "t1"), at(1, "t2", "s2")])
-    text = journal.text(f"{DAY}.md")
-
-    def chunks(text: str) -> list[str]:
-        options = ChunkingSettings()
-        return [one.content for one in chunk_markdown(text, f".memkit/memory/{DAY}.md", source_hash="0" * 64, options=options)]
-
-    assert not any("overview:" in one for one in chunks(text))
-    assert any("8000" in one for one in chunks(text.replace("7443", "8000", 1)))
-    lines = text.split("\n")
-    options = ChunkingSettings()
-    for chunk in chunk_markdown(text, f".memkit/memory/{DAY}.md", source_hash="0" * 64, options=options):
-        assert lines[chunk.start_line - 1].startswith(chunk.content.split("\n")[0])
-
-
 def test_a_lone_turn_shares_the_heading_until_a_second_one_comes(journal: Journal) -> None:
     journal.write([at(0, "t1")])
-    heading = f"## {minutes(0)[0]} Which port is t1? <!-- session:s1 turn:t1 -->"
-    lines = journal.path(DAY).read_text().split("\n")
-    assert [line for line in lines if line.startswith("##")] == [heading]
-    journal.write([at(1, "t2")])
-    lines = journal.path(DAY).read_text().split("\n")
-    assert [line.split()[0] for line in lines if line.startswith("##")] == ["##", "###", "###"]
-    assert journal.day(DAY).sessions() == ["s1"]
-
-
-def test_a_shared_heading_with_an_extract_mark_or_edited_words(journal: Journal) -> None:
-    journal.write([at(0, "t1")])
-    assert journal.summarize(DAY, ["t1"], [], "", key="extract")
     path = journal.path(DAY)
+    heading = f"## {minutes(0)[0]} Which port is t1? <!-- session:s1 turn:t1 -->"
+    assert [line for line in path.read_text().split("\n") if line.startswith("##")] == [heading]
+    assert journal.summarize(DAY, ["t1"], [], "", key="extract")
     assert " extract:t1 turn:t1 -->" in path.read_text()
     assert extracted(journal.day(DAY), "s1") == {"t1"}
     path.write_text(path.read_text().replace("Which port is t1? <!-- s", "My title  <!-- s"))
@@ -238,6 +209,24 @@ def test_a_shared_heading_with_an_extract_mark_or_edited_words(journal: Journal)
     journal.add_note(make_note("Buy milk", [], NOON + timedelta(minutes=9), str))
     assert "My title  <!-- session:s1" in path.read_text()
     assert before.partition("\n## ")[2].strip() in path.read_text()
+    journal.write([at(1, "t2")])
+    headings = [line.split()[0] for line in path.read_text().split("\n") if line.startswith("##")]
+    assert headings == ["##", "###", "###", "##"]
+    assert journal.day(DAY).sessions() == ["s1"]
+
+
+def test_searches_do_not_find_the_overview_but_a_users_line(journal: Journal) -> None:
+    journal.write([at(0, "t1"), at(1, "t2", "s2")])
+    text = journal.text(f"{DAY}.md")
+
+    def chunks(text: str) -> list[Chunk]:
+        return chunk_markdown(text, f".memkit/memory/{DAY}.md", source_hash="0" * 64, options=ChunkingSettings())
+
+    assert not any("overview:" in one.content for one in chunks(text))
+    assert any("8000" in one.content for one in chunks(text.replace("7443", "8000", 1)))
+    lines = text.split("\n")
+    for chunk in chunks(text):
+        assert lines[chunk.start_line - 1].startswith(chunk.content.split("\n")[0])
 
 
 def test_the_title_is_the_first_that_says_something(journal: Journal) -> None:
@@ -300,9 +289,7 @@ def shape(content: DayFile) -> list[tuple[dict[str, str], str]]:
 
 @settings(max_examples=examples(60))
 @given(ACTIONS)
-def test_a_written_day_reads_as_the_day_without_overview_and_shared_headings(
-    made: list[tuple[str, int, int]],
-) -> None:
+def test_a_written_day_reads_as_without_overview(made: list[tuple[str, int, int]]) -> None:
     """`plain` is the day as it was before both: never written out, so that no heading is shared."""
     plain, text = DayFile(f"# {DAY}"), f"# {DAY}\n"
     for step, (action, number, session) in enumerate(made):

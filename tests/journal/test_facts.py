@@ -67,15 +67,12 @@ def test_applying_a_change_twice_is_the_same_as_once() -> None:
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda line: line.replace("7443", "8443"),
-        lambda line: line.replace("Decided:", "Decided at last:"),
+        lambda line: line.replace("7443", "8443"), lambda line: line.replace("Decided:", "Decided at last:"),
         lambda line: line.replace("8ad3df7f", "8ad3df7f,11111111"),
-        lambda line: f"{line}\n  My reason for it.",
-        lambda line: f"{line}\nA lazy line of mine.",
-        lambda line: f"* {line[2:]}",
-        lambda line: f"  {line}",
+        lambda line: f"{line}\n  My reason for it.", lambda line: f"{line}\nA lazy line of mine.",
+        lambda line: f"* {line[2:]}", lambda line: f"  {line}",
     ],
-)
+)  # fmt: skip
 def test_a_line_that_a_person_changed_is_theirs(edit: object) -> None:
     assert callable(edit)
     text = added(PORT, OLD).apply("", NAME)
@@ -103,6 +100,10 @@ def test_every_kind_is_read_as_it_was_written() -> None:
     text = added(*facts).apply("", NAME)
     assert [one.fact for one in FactFile(text, NAME).facts()] == facts
     assert "- Pattern: Of kind pattern. <!-- fact:" in text
+    assert PORT.id == "3e824404"  # files of earlier versions hold such IDs
+    text = added(PORT, OLD).apply("", NAME).replace("\n", "\r\n")
+    assert [one.is_own for one in FactFile(text, NAME).facts()] == [False, False]
+    assert PORT.line not in removed(PORT).apply(text, NAME)
 
 
 def test_a_fact_names_what_it_supersedes() -> None:
@@ -119,17 +120,6 @@ def test_a_fact_names_what_it_supersedes() -> None:
     assert superseding_facts("# Nothing\n", NAME) == {}
     forged = text.replace("supersedes:77c1e09b,k3f9a1aa", "supersedes:77c1e09b")
     assert FactFile(forged, NAME).facts()[1].is_own
-
-
-def test_the_id_of_a_fact_that_supersedes_nothing_has_not_changed() -> None:
-    """Files of earlier versions hold such IDs."""
-    assert PORT.id == "3e824404"
-
-
-def test_windows_line_ends_stay() -> None:
-    text = added(PORT, OLD).apply("", NAME).replace("\n", "\r\n")
-    assert [one.is_own for one in FactFile(text, NAME).facts()] == [False, False]
-    assert PORT.line not in removed(PORT).apply(text, NAME)
 
 
 def test_citations_have_the_room_of_an_anchor() -> None:

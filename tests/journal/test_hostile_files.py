@@ -52,8 +52,7 @@ def private(tmp_path: Path) -> Path:
 
 
 def capture_one(stage: Stage) -> None:
-    stage.write(Lines().prompt("What port?", prompt_id(1)).answer("7443."))
-    stage.handle("Stop", prompt_id=prompt_id(1), message="7443.", late=True)
+    stage.handle("Stop", prompt="What port?", prompt_id=prompt_id(1), message="7443.", late=True)
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -79,9 +78,7 @@ def lay_day_links(project: Project, private: Path) -> None:
 
 
 @pytest.mark.parametrize("lay", [lay_memory_link, lay_memkit_link, lay_day_links])
-def test_no_link_out_of_the_memory_is_followed(
-    stage: Stage, private: Path, lay: Callable[[Project, Path], None]
-) -> None:
+def test_no_link_leads_out(stage: Stage, private: Path, lay: Callable[[Project, Path], None]) -> None:
     project = stage.project
     lay(project, private)
     real = {path: path.read_text() for path in private.rglob("*.md")}
@@ -281,14 +278,11 @@ def test_temporary_files_of_killed_writers_go(stage: Stage) -> None:
         path.write_text("a day")
         if path is not new:
             os.utime(path, (time.time() - 3600,) * 2)
-    stage.write(Lines().prompt("What host?", prompt_id(2)).answer("alpha."))
-    stage.handle("Stop", prompt_id=prompt_id(2), message="alpha.", late=True)
+    stage.handle("Stop", prompt="What host?", prompt_id=prompt_id(2), message="alpha.", late=True)
     assert sorted(path.name for path in memory.iterdir()) == [".abcd_124.tmp", ".mine.tmp", f"{DAY}.md"]
 
 
-def test_what_a_person_appends_during_a_write_is_kept(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_person_appends_during_a_write_is_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The person saves after the file was read and before it is replaced, twice in each write."""
     capture_one(stage)
     day = Path(stage.project.memory, f"{DAY}.md")
@@ -312,17 +306,14 @@ def test_what_a_person_appends_during_a_write_is_kept(
     monkeypatch.setattr(MemoryDirectory, "_put", save_first)
     for number in range(2, 12):
         saves += ["append", "replace"]
-        stage.write(Lines().prompt(f"Q{number}", prompt_id(number)).answer("yes."))
-        stage.handle("Stop", prompt_id=prompt_id(number), message="yes.", late=True)
+        stage.handle("Stop", prompt=f"Q{number}", prompt_id=prompt_id(number), message=f"yes {number}.", late=True)
     text = day.read_text()
     assert len(lines) == 20
     assert [line for line in lines if f"{line}\n" not in text] == []
     assert all(f" Q{number} <!--" in text for number in range(2, 12))
 
 
-def test_a_file_that_keeps_changing_is_left_and_reported(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_keeps_changing_is_reported(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     capture_one(stage)
     day = Path(stage.project.memory, f"{DAY}.md")
     put = MemoryDirectory._put

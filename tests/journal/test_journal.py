@@ -7,14 +7,10 @@ import os
 import re
 import stat
 import subprocess
-import time
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from memkit import anchors
 from memkit.capture.sessions import Growing
@@ -25,22 +21,9 @@ from memkit.journal.journal import Journal
 from memkit.privacy.redact import redact
 from memkit.projects.project import Project
 from tests.builders import day, turn_of
-from tests.ci import IN_CI
+from tests.ci import IN_CI, reset_zone
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-
-pieces = st.sampled_from(
-    [
-        "# Heading", "## 10:00 x <!-- session:evil -->", "### 10:00 x <!-- turn:deadbeef -->", "Title\n===",
-        "Title\n---", "<!-- open", "-->", "<!-- turn:deadbeef -->", "<!-- memkit:end -->", "```", "````python", "~~~",
-        "<div>", "<script>", "</script>", "<pre>", "- item", "1. item", "> quote", "    code", "\ttab", "| a | b |",
-        "|---|---|", "[x]: http://a", "***", "---", "text", "", "\\", "&lt;", "**Answered** forged", "\r\n",
-        "\x0c", "\u2028", "\x00", "\x1b[31m", "  # indented", "- # in list", "> # in quote", "<?php", "<![CDATA[",
-        "<!DOCTYPE html>", "a<!--b-->c", "`x`", "- ```\n  # in fence", "#", "######", "-", "=",
-    ]
-)  # fmt: skip
-texts = st.lists(pieces | st.text(max_size=20), max_size=10).map("\n".join) | st.text(max_size=60)
-
 
 def turn(prompt: str = "Which port?", answer: str = "7443.", **fields: object) -> Turn:
     return turn_of(prompt, answer, **{"branch": "feature/gw", **fields})
@@ -48,12 +31,6 @@ def turn(prompt: str = "Which port?", answer: str = "7443.", **fields: object) -
 
 def digest(one: Turn | None = None) -> Digest:
     return make_digest(one or turn(), "/home/shop", redact)
-
-
-@pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
 
 
 @pytest.fixture
@@ -85,26 +62,6 @@ def test_the_format_of_the_design(project: Project) -> None:
     assert (Path(project.root) / ".memkit" / ".gitignore").read_text() == "*\n!/team/\n!/team/**\n"
 
 
-def test_limits_and_the_count_of_what_is_left_out() -> None:
-    calls = [ToolCall("Read", {"file_path": f"f{n}"}, "") for n in range(45)]
-    section = digest(turn("p" * 9000, "word " * 3000, tools=calls)).section
-    assert section.count("- Read f") == 30
-    assert "… and 15 more" in section
-    asked, answered = section.split("**Answered**")
-    assert 1900 < asked.count("p") < 2200
-    assert 3900 < len(answered) < 4200
-    left = [
-        int(n.replace(",", "")) for n in re.findall(r"\[… ([\d,]+) characters left out", section)
-    ]
-    assert left[0] + asked[asked.index("**Asked**") :].count("p") == pytest.approx(9000, abs=120)
-    assert left[1] > 10_000
-
-
-def test_code_keeps_every_character() -> None:
-    code = "```html\n<!-- a comment -->\n# not a heading\n<div>\n```"
-    assert code in digest(turn(answer=f"See:\n\n{code}\n\nThat is all.")).section
-
-
 def at(minute: str, name: str, session: str = "s1") -> Digest:
     hour, minutes = map(int, minute.split(":"))
     when = datetime(2026, 11, 20, hour, minutes, tzinfo=timezone.utc)
@@ -118,22 +75,13 @@ def headings(project: Project) -> list[str]:
 
 def test_turns_stand_in_their_session_in_order_of_time(project: Project) -> None:
     for one in (
-        at("10:00", "a"),
-        at("10:05", "b", "s2"),
-        at("10:10", "c"),
-        at("09:00", "d"),
-        at("08:00", "e", "s3"),
-    ):
+        at("10:00", "a"), at("10:05", "b", "s2"), at("10:10", "c"), at("09:00", "d"), at("08:00", "e", "s3"),
+    ):  # fmt: skip
         Journal(project).write([one])
     assert headings(project) == [
-        "# 2026-11-20",
-        "## 08:00 Q e",
-        "## 09:00 Q d",
-        "### 09:00 Q d",
-        "### 10:00 Q a",
-        "### 10:10 Q c",
+        "# 2026-11-20", "## 08:00 Q e", "## 09:00 Q d", "### 09:00 Q d", "### 10:00 Q a", "### 10:10 Q c",
         "## 10:05 Q b",
-    ]
+    ]  # fmt: skip
 
 
 def test_what_a_person_wrote_stays(project: Project) -> None:
@@ -212,7 +160,7 @@ WRITERS = 3 if IN_CI else 2
 
 def _write_some(root: str, writer: int) -> None:
     os.environ["TZ"] = "UTC"
-    time.tzset()
+    reset_zone()
     for number in range(12):
         name = f"{writer}{number:02d}"
         Journal(Project(root)).write([at(f"{9 + number}:{writer:02d}", name, f"s{writer}")])
@@ -229,21 +177,3 @@ def test_processes_that_write_one_day_at_once(project: Project) -> None:
     found = re.findall(r"<!-- turn:(\w{8}) ", day(project).read_text())
     assert len(found) == len(set(found)) == 12 * WRITERS
     assert len([line for line in headings(project) if line.startswith("## ")]) == WRITERS
-
-
-@settings(max_examples=200 if IN_CI else 25)
-@given(prompt=texts, answer=texts, command=texts, output=texts)
-@example(prompt="x", answer="<script>\n# a", command="", output="")
-@example(prompt="x\n===", answer="- a\n\n      ```\n# b", command="", output="")
-@example(prompt="x", answer="~~~\n```\n### 1 <!-- turn:deadbeef -->", command="", output="")
-def test_no_text_can_forge_structure(prompt: str, answer: str, command: str, output: str) -> None:
-    tools = [ToolCall("Bash", {"command": command}, output)]
-    section = digest(turn(prompt, answer, tools=tools)).section
-    assert section == digest(turn(prompt, answer, tools=tools)).section
-    heading, _, body = section.partition("\n")
-    assert anchors.parse(heading) == {"turn": "8ad3df7f", "branch": "feature/gw"}
-    assert anchors.parse(body) == {}
-    tokens = MarkdownIt("commonmark").enable("table").parse(section + "\n\n# next\n")
-    headings = [token for token in tokens if token.type == "heading_open" and token.level == 0]
-    assert [token.tag for token in headings] == ["h3", "h1"]
-    assert not [token for token in tokens if token.type == "html_block" and token.level == 0]

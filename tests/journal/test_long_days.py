@@ -51,9 +51,7 @@ def test_sections_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read <= 2 * len(content.lines)  # before: 500 times half of them
 
 
-def test_nearby_days_are_read_once_per_batch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nearby_days_are_read_once_per_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(Project(str(tmp_path)))
     beside = (date.fromisoformat(DAY) - timedelta(days=1)).isoformat()
     other = dataclasses.replace(digest_of(7), day=beside)

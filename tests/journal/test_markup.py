@@ -16,7 +16,7 @@ from memkit.journal.digest import PROMPT_CHARACTERS, TITLE_CHARACTERS, make_dige
 from memkit.journal.markup import LEAST_GAP, cut_middle, one_line, printable, safe_block
 from memkit.privacy.redact import redact
 from tests.builders import turn_of
-from tests.ci import IN_CI, every, examples
+from tests.ci import IN_CI, examples, sized
 
 READERS = (MarkdownIt("commonmark"), MarkdownIt("commonmark").enable("table"))
 
@@ -62,9 +62,7 @@ def assert_forges_nothing(section: str) -> None:
 @example("[a]: b\n===", "```\nx\n    ```", "- -", "", "", False)
 @example("<div>\n" * 20 + "# a", "- a\n  <pre>\n\n# b", "<div>", "", "", True)
 @example("a\n" + "===\n" * 30, "- ```\n# a", "[a]: b", "`` ` ``", "\x1b[31m# x", False)
-def test_no_parser_sees_forged_structure(
-    prompt: str, answer: str, name: str, command: str, output: str, error: bool
-) -> None:
+def test_nothing_forged(prompt: str, answer: str, name: str, command: str, output: str, error: bool) -> None:
     calls = [ToolCall(name, {"command": command, "file_path": command}, output, is_error=error)] * 3
     section = digest_of(prompt, answer, *calls)
     assert_forges_nothing(section)
@@ -76,16 +74,9 @@ def test_longer_random_texts_forge_nothing() -> None:
     choice = random.Random(5)
     parts = ["# a", "===", "---", "```", "~~~", "    x", "<div>", "<script>", "- a", "  - b", "> q", "1. x",
              "<!-- turn:deadbeef -->", "a | b", "- | -", "", "", "word " * 30, "  ```", "\t", "<!--", "|"]  # fmt: skip
-    for _ in every(5, range(150)):
+    for _ in range(sized(30, 50, 150)):
         prompt, answer = ("\n".join(choice.choices(parts, k=choice.randint(1, 120))) for _ in range(2))
         assert_forges_nothing(digest_of(prompt, answer))
-
-
-@settings(max_examples=100 if IN_CI else 20)
-@given(text=texts)
-def test_safe_text_is_left_alone(text: str) -> None:
-    once = safe_block(text)
-    assert safe_block(once) == once
 
 
 @settings(max_examples=examples(150))
@@ -95,7 +86,9 @@ def test_only_escapes_are_added_and_only_marks_of_headings_are_removed(text: str
         shown = shown.replace("&lt;!--", "<!--").replace("<!- -", "<!--")
         return re.sub(r"[\s\\`~#=*_-]", "", shown)
 
-    assert letters(safe_block(text)) == letters(printable(text))
+    once = safe_block(text)
+    assert letters(once) == letters(printable(text))
+    assert safe_block(once) == once
 
 
 @pytest.mark.parametrize(
@@ -131,18 +124,11 @@ def test_terminal_colors_are_removed_completely() -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("write it in C#", "write it in C#"),
-        ("-5 degrees", "-5 degrees"),
-        ("# Plan\n\ntext", "Plan"),
-        ("> - quoted item", "quoted item"),
-        ("--help me", "--help me"),
-        ("#hashtag", "#hashtag"),
-        ("```\ncode first\n```", "code first"),
-        ("\n\n  spread \t out ", "spread out"),
-        ("", ""),
-        ("# ", ""),
+        ("write it in C#", "write it in C#"), ("-5 degrees", "-5 degrees"), ("# Plan\n\ntext", "Plan"),
+        ("> - quoted item", "quoted item"), ("--help me", "--help me"), ("#hashtag", "#hashtag"),
+        ("```\ncode first\n```", "code first"), ("\n\n  spread \t out ", "spread out"), ("", ""), ("# ", ""),
     ],
-)
+)  # fmt: skip
 def test_the_line_that_says_something(text: str, line: str) -> None:
     assert one_line(text, 80) == line
 
@@ -170,13 +156,9 @@ def test_tool_input_is_shown_unchanged() -> None:
     )
     did = section.split("**Did** ")[1].split("\n")[0]
     assert did.split(" · ") == [
-        "Glob `**/*.py`",
-        "Grep `#define X`",
-        "Bash `echo -5` → -5",
-        "Read a/b.py",
-        "mcp__files__list → no result",
-        "tool",
-    ]
+        "Glob `**/*.py`", "Grep `#define X`", "Bash `echo -5` → -5", "Read a/b.py",
+        "mcp__files__list → no result", "tool",
+    ]  # fmt: skip
 
 
 def test_a_turn_without_a_prompt_asks_nothing() -> None:

@@ -93,22 +93,16 @@ def test_a_text_forges_no_tags_and_no_metadata(text: str) -> None:
     assert DayFile(f"# 2026-11-20\n\n{section(text)}\n").sections[0].pairs.keys() == {"note"}
 
 
-def test_tags_within_a_text_stay_as_they_are() -> None:
-    assert "\nTags: a\nand more" in section("One\nTags: a\nand more")
-
-
-def test_what_utf_8_cannot_hold_is_replaced() -> None:
+def test_what_utf_8_cannot_hold_is_replaced_and_the_rest_comes_back() -> None:
     text = section("a \ud800 b", ("t\ud800",), {"k\ud800": "v\udcff"})
     assert text.encode()
     assert read_note(text) == (["t?"], {"k?": "v?"})
+    assert read_note(section(metadata=deep(20)))[1] == deep(20)
+    assert "\nTags: a\nand more" in section("One\nTags: a\nand more")
 
 
 def deep(levels: int) -> Any:
     return {"a": deep(levels - 1)} if levels else 1
-
-
-def test_metadata_of_20_levels_comes_back() -> None:
-    assert read_note(section(metadata=deep(20)))[1] == deep(20)
 
 
 @pytest.mark.parametrize(

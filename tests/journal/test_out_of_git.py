@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -21,18 +20,12 @@ from memkit.maintenance.merge import merge
 from memkit.projects.git import EXCLUDED, is_ignored, remote_of
 from memkit.projects.project import Project
 from memkit.stats import gather
-from tests.builders import Lines
+from tests.builders import Lines, git
 from tests.capture.stage import Stage, prompt_id
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
 DAY = "2026-03-04"
-
-
-def git(directory: Path | str, *arguments: str) -> str:
-    settings = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "protocol.file.allow=always"]
-    command = ["git", "-C", str(directory), *settings, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture
@@ -134,8 +127,7 @@ def test_a_link_that_git_tracks_is_not_written_to(stage: Stage) -> None:
 def test_a_day_that_becomes_tracked_is_left(stage: Stage) -> None:
     capture(stage)
     git(stage.project.root, "add", "-f", f".memkit/memory/{DAY}.md")
-    stage.write(Lines().prompt("What host?", prompt_id(2)).answer("private alpha."))
-    stage.handle("Stop", prompt_id=prompt_id(2), message="private alpha.", late=True)
+    stage.handle("Stop", prompt="What host?", prompt_id=prompt_id(2), message="private alpha.", late=True)
     assert "alpha" not in Path(stage.project.memory, f"{DAY}.md").read_text()
     assert "alpha" in Path(stage.project.memory, f"{DAY}.local.md").read_text()
 
@@ -235,8 +227,7 @@ def test_a_pulled_ignore_file_is_corrected(stage: Stage) -> None:
     (root / ".memkit" / ".gitignore").write_text("!*\n")
     (root / ".gitignore").write_text("!/.memkit/\n")
     git(root, "add", "-f", ".memkit/.gitignore", ".gitignore")
-    stage.write(Lines().prompt("What host?", prompt_id(2)).answer("private alpha."))
-    stage.handle("Stop", prompt_id=prompt_id(2), message="private alpha.", late=True)
+    stage.handle("Stop", prompt="What host?", prompt_id=prompt_id(2), message="private alpha.", late=True)
     assert "private" not in staged(str(root))
 
 

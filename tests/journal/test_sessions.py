@@ -46,16 +46,10 @@ buy milk
 def test_a_stretch_has_its_times_turns_and_outcome() -> None:
     found = stretches("2026-11-20", DayFile(DAY))
     assert found[0] == DaySession(
-        session="s1",
-        day="2026-11-20",
-        begins="14:02",
-        ends="14:20",
-        title="Gateway port",
-        outcome="Committed: Move the gateway · Open: Should production move too?",
-        turns=("t1", "t2"),
-        branch="feature/gw",
-        line=3,
-    )
+        session="s1", day="2026-11-20", begins="14:02", ends="14:20", title="Gateway port",
+        outcome="Committed: Move the gateway · Open: Should production move too?", turns=("t1", "t2"),
+        branch="feature/gw", line=3,
+    )  # fmt: skip
     assert [one.outcome for one in found[1:]] == ["The cache key was wrong.", "interrupted"]
 
 
@@ -65,28 +59,6 @@ def test_a_session_joins_its_stretches() -> None:
     assert first[2:6] == ("14:02", "17:00", "Gateway port", outcome)
     assert (first.turns, first.line, first.day) == (("t1", "t2", "t4"), 3, "2026-11-20")
     assert second.session == "s2"
-
-
-def test_an_extract_of_edits_alone_tells_less_than_the_answer() -> None:
-    day = DAY.replace("- Committed: Move the gateway <!-- grip:ab turns:t2 by:extract -->\n", "")
-    day = day.replace("- Open: Should production move too? <!-- grip:ac turns:t2 by:extract -->\n", "")
-    assert stretches("2026-11-20", DayFile(day))[0].outcome == "It moved to 7443."
-
-
-def test_what_is_open_stands_next_to_the_outcome() -> None:
-    day = DAY.replace("I changed it.", "I changed it. Should the old key go?")
-    assert stretches("2026-11-20", DayFile(day))[1].outcome == "The cache key was wrong. · Open: Should the old key go?"
-
-
-def test_open_work_is_shown_with_its_mark() -> None:
-    day = DAY.replace("move too? <!-- grip:ac turns:t2", "move too? (unverified) <!-- grip:ac turns:t2 check:unverified")
-    shown = "Committed: Move the gateway · Open: Should production move too? (unverified)"
-    assert stretches("2026-11-20", DayFile(day))[0].outcome == shown
-
-
-def test_a_command_without_an_answer_has_its_outcome() -> None:
-    day = "# 2026-11-20\n\n## 16:00 ! df -h / <!-- session:s2 turn:t3 -->\n**Did** Bash `df -h /` → /dev/sda1 98% /\n"
-    assert stretches("2026-11-20", DayFile(day))[0].outcome == "/dev/sda1 98% /"
 
 
 def test_the_subject_of_a_commit_stands_in_its_line() -> None:
@@ -136,24 +108,40 @@ def test_the_main_commits_are_shown() -> None:
     assert outcome([edit]) == "Each entry shows its author and its license now."
 
 
-@pytest.mark.parametrize(
-    ("decided", "shown"),
-    [("Keep the gateway port", "Decided: Keep the gateway port · Committed: Move the gateway"), ("Buy milk first", "Committed: Move the gateway")],
+COMMITTED = "- Committed: Move the gateway <!-- grip:ab turns:t2 by:extract -->\n"
+OPEN = "- Open: Should production move too? <!-- grip:ac turns:t2 by:extract -->\n"
+EDITED = "- Edited: a.py <!-- grip:aa turns:t1 by:extract -->"
+SIDE = "- Decided: {} <!-- grip:ad turns:t2 by:extract -->\n"
+WRITTEN = "\n".join(
+    f"- {one} <!-- grip:ae{n} turns:t2 -->"
+    for n, one in enumerate(["Outcome: it is 7443.{}", "Decided: 7443 is the port.", "Changed: the ingress."])
 )
-def test_a_side_decision_is_not_the_outcome(decided: str, shown: str) -> None:
-    line = f"- Decided: {decided} <!-- grip:ad turns:t2 by:extract -->\n- Committed: Move"
-    day = DAY.replace("- Committed: Move", line)
-    assert stretches("2026-11-20", DayFile(day))[0].outcome.startswith(shown)
+DOUBTED = WRITTEN.format(" (unverified)").replace("grip:ae0 turns:t2", "grip:ae0 turns:t2 check:unverified")
 
 
-def test_the_outcome_that_a_model_wrote_comes_first() -> None:
-    lines = ["Outcome: the gateway listens on 7443.", "Decided: 7443 is the port.", "Changed: the ingress."]
-    written = "\n".join(f"- {one} <!-- grip:ae{n} turns:t2 -->" for n, one in enumerate(lines))
-    edited = "- Edited: a.py <!-- grip:aa turns:t1 by:extract -->"
-    day = DAY.replace(edited, written)
-    assert stretches("2026-11-20", DayFile(day))[0].outcome.startswith("the gateway listens on 7443.")
-    doubted = day.replace("7443. <!--", "7443. (unverified) <!--").replace("grip:ae0 turns:t2", "grip:ae0 turns:t2 check:unverified")
-    assert stretches("2026-11-20", DayFile(doubted))[0].outcome.startswith("Decided: 7443 is the port.")
+@pytest.mark.parametrize(("old", "new", "shown"), [
+    # An extract of edits alone tells less than the answer.
+    (COMMITTED + OPEN, "", "It moved to 7443."),
+    # Open work is shown with its mark.
+    (OPEN, OPEN.replace("move too? <!-- grip:ac turns:t2", "move too? (unverified) <!-- grip:ac turns:t2 check:unverified"),
+     "Committed: Move the gateway · Open: Should production move too? (unverified)"),
+    # A side decision is not the outcome.
+    (COMMITTED, SIDE.format("Keep the gateway port") + COMMITTED, "Decided: Keep the gateway port · Committed: Move the"),
+    (COMMITTED, SIDE.format("Buy milk first") + COMMITTED, "Committed: Move the gateway"),
+    # What a model wrote comes first, unless it is doubtful.
+    (EDITED, WRITTEN.format(""), "it is 7443."),
+    (EDITED, DOUBTED, "Decided: 7443 is the port."),
+])  # fmt: skip
+def test_the_outcome_of_a_stretch(old: str, new: str, shown: str) -> None:
+    assert old in DAY
+    assert stretches("2026-11-20", DayFile(DAY.replace(old, new)))[0].outcome.startswith(shown)
+
+
+def test_what_is_open_and_what_a_command_showed() -> None:
+    day = DAY.replace("I changed it.", "I changed it. Should the old key go?")
+    assert stretches("2026-11-20", DayFile(day))[1].outcome == "The cache key was wrong. · Open: Should the old key go?"
+    day = "# 2026-11-20\n\n## 16:00 ! df -h / <!-- session:s2 turn:t3 -->\n**Did** Bash `df -h /` → /dev/sda1 98% /\n"
+    assert stretches("2026-11-20", DayFile(day))[0].outcome == "/dev/sda1 98% /"
 
 
 def test_a_list_of_changes_is_joined_without_files_and_reasons() -> None:

@@ -13,11 +13,9 @@ from typing import Any
 from tests.llm.tasks import TOOL
 
 USAGE = {
-    "prompt_tokens": 100,
-    "completion_tokens": 20,
-    "total_tokens": 120,
+    "prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120,
     "prompt_tokens_details": {"cached_tokens": 40},
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,6 @@ def called(arguments: Any) -> dict[str, Any]:
 
 
 class ChatServer(ThreadingHTTPServer):
-    """Answers each `POST` with the result of `script`."""
 
     daemon_threads = True
 
@@ -95,7 +92,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def running() -> Iterator[ChatServer]:
-    """A server that listens."""
     with ChatServer() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()

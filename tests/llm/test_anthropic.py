@@ -21,8 +21,7 @@ from memkit.llm import (
 )
 from memkit.llm.anthropic import AnthropicProvider
 from memkit.settings import SummarizeSettings
-from tests.llm.tasks import BULLETS, PROSE, TASK, TOOL
-from tests.llm.unanswered import unanswered_address
+from tests.llm.tasks import BULLETS, PROSE, TASK, TOOL, unanswered_address
 from tests.messages_api import Failure, MessagesApi, Reply, Request, Stopped, Truncated, text, tool
 
 KEY = "sk-ant-test-5e8d"
@@ -81,23 +80,32 @@ def test_answer(api: MessagesApi) -> None:
     assert body["tools"][0]["input_schema"] == TASK.schema
 
 
-def test_rate_limit(api: MessagesApi) -> None:
-    error = failed(api, Failure(429, "rate_limit_error", "Slow down.", {"retry-after": "3000"}))
-    assert isinstance(error, RateLimitedError)
-    assert error.retry_after == 3000
-    assert error.usage == TokenUsage()
+@pytest.mark.parametrize(("reply", "kind", "usage", "said"), [
+    (Failure(429, "rate_limit_error", "Slow down.", {"retry-after": "3000"}), RateLimitedError, TokenUsage(), ""),
+    (Failure(500, "api_error", "Overloaded"), UnavailableError, None, "Overloaded"),  # it may count the tokens
+    (Failure(504, "api_error", "Overloaded"), UnavailableError, None, "Overloaded"),
+    (Failure(529, "api_error", "Overloaded"), UnavailableError, TokenUsage(), "Overloaded"),
+    (Truncated(CALL), UnavailableError, None, ""),
+    (Failure(401, "authentication_error", f"bad key {KEY}"), NotConfiguredError, ..., "set ANTHROPIC_API_KEY"),
+    (Failure(403, "authentication_error", f"bad key {KEY}"), NotConfiguredError, ..., "set ANTHROPIC_API_KEY"),
+    (Failure(404, "not_found_error", "model: claude-haiku-4-5"), NotConfiguredError, ..., "set summarize.model"),
+    (Failure(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."),
+     NotConfiguredError, ..., "no credit left"),
+    (Failure(400, "invalid_request_error", f"prompt is too long {KEY}\nsecond"),
+     ModelError, ..., "prompt is too long [redacted:key] second"),
+])  # fmt: skip
+def test_failures(
+    api: MessagesApi, reply: Reply, kind: type[ModelError], usage: TokenUsage | None, said: str
+) -> None:
+    error = failed(api, reply)
+    assert type(error) is kind
+    assert said in str(error)
+    assert usage is ... or error.usage == usage
+    assert error.concerns_all is (kind is not ModelError)  # the request for another segment may be accepted
+    assert error.retry_after == (3000 if kind is RateLimitedError else None)
 
 
-@pytest.mark.parametrize(("status", "usage"), [(500, None), (504, None), (529, TokenUsage())])
-def test_server_error(api: MessagesApi, status: int, usage: TokenUsage | None) -> None:
-    """A server that began to work may count the tokens."""
-    error = failed(api, Failure(status, "api_error", "Overloaded"))
-    assert type(error) is UnavailableError
-    assert "Overloaded" in str(error)
-    assert error.usage == usage
-
-
-def test_timeout(api: MessagesApi) -> None:
+def test_no_answer_in_time_and_no_connection(api: MessagesApi) -> None:
     is_over = threading.Event()
 
     def wait(request: Request) -> Reply:
@@ -112,22 +120,13 @@ def test_timeout(api: MessagesApi) -> None:
         assert len(api.requests) == 1
     finally:
         is_over.set()
-
-
-def test_unreachable(api: MessagesApi) -> None:
+    # The SDK brings its own copy of httpx, whose errors are of other classes.
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     with pytest.raises(UnavailableError, match="cannot be reached") as raised:
         provider(api, base_url=url).ask(TASK)
     assert raised.value.usage == TokenUsage()
-
-
-def test_connect_timeout_costs_nothing(api: MessagesApi) -> None:
-    """The SDK brings its own copy of httpx, whose errors are of other classes."""
-    with (
-        unanswered_address() as address,
-        pytest.raises(UnavailableError, match=r"within 0\.2 s") as raised,
-    ):
+    with unanswered_address() as address, pytest.raises(UnavailableError, match=r"within 0\.2 s") as raised:
         provider(api, base_url=f"http://{address}", timeout=0.2).ask(TASK)
     assert raised.value.usage == TokenUsage()
 
@@ -141,62 +140,14 @@ def test_errors_of_both_copies_of_httpx(package: str) -> None:
         assert usage_after(getattr(errors, name)("no")) is None
 
 
-def test_truncated(api: MessagesApi) -> None:
-    error = failed(api, Truncated(CALL))
-    assert type(error) is UnavailableError
-    assert error.usage is None
-
-
-@pytest.mark.parametrize(
-    ("failure", "advice"),
-    [
-        (Failure(401, "authentication_error", f"bad key {KEY}"), "set ANTHROPIC_API_KEY"),
-        (Failure(403, "authentication_error", f"bad key {KEY}"), "set ANTHROPIC_API_KEY"),
-        (Failure(404, "not_found_error", "model: claude-haiku-4-5"), "set summarize.model"),
-        (Failure(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."), "no credit left"),
-    ],
-)
-def test_errors_that_the_user_must_fix(api: MessagesApi, failure: Failure, advice: str) -> None:
-    error = failed(api, failure)
-    assert isinstance(error, NotConfiguredError)
-    assert advice in str(error)
-
-
-def test_rejected_request(api: MessagesApi) -> None:
-    """The request for another segment may be accepted."""
-    error = failed(api, Failure(400, "invalid_request_error", f"prompt is too long {KEY}\nsecond"))
-    assert type(error) is ModelError
-    assert not error.concerns_all
-    assert "prompt is too long [redacted:key] second" in str(error)
-
-
-@pytest.mark.parametrize(
-    ("reply", "kind"),
-    [
-        (Stopped([], "refusal"), RefusedError),
-        (Stopped([text(PROSE)], "refusal"), RefusedError),
-        (Stopped(CALL, "max_tokens"), UnusableReplyError),
-        ([], UnusableReplyError),
-        ([text("")], UnusableReplyError),
-        ([text(PROSE)], UnusableReplyError),
-        ([tool("another", **BULLETS)], UnusableReplyError),
-        ([tool(TOOL, points=[])], UnusableReplyError),
-        ([{**tool(TOOL), "input": '{"bullets": ["The'}], UnusableReplyError),
-        ([{**tool(TOOL), "input": ["The"]}], UnusableReplyError),
-    ],
-    ids=[
-        "refusal",
-        "refusal in words",
-        "cut short",
-        "nothing",
-        "empty text",
-        "answers the user",
-        "another tool",
-        "keys missing",
-        "malformed input",
-        "input is a list",
-    ],
-)
+@pytest.mark.parametrize(("reply", "kind"), [
+    (Stopped([], "refusal"), RefusedError), (Stopped([text(PROSE)], "refusal"), RefusedError),
+    (Stopped(CALL, "max_tokens"), UnusableReplyError), ([], UnusableReplyError),
+    ([text("")], UnusableReplyError), ([text(PROSE)], UnusableReplyError),
+    ([tool("another", **BULLETS)], UnusableReplyError), ([tool(TOOL, points=[])], UnusableReplyError),
+    ([{**tool(TOOL), "input": '{"bullets": ["The'}], UnusableReplyError),
+    ([{**tool(TOOL), "input": ["The"]}], UnusableReplyError),
+])  # fmt: skip
 def test_unusable_answer(api: MessagesApi, reply: Reply, kind: type[ModelError]) -> None:
     """It costs tokens like any other answer."""
     error = failed(api, reply)

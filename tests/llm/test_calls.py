@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -29,6 +31,7 @@ from memkit.llm.calls import (
     is_budget_reached,
 )
 from memkit.llm.chat_completions import SERVICES, ChatCompletionsProvider
+from memkit.llm.ledger import Call, Ledger, total
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.text import estimate_tokens
@@ -71,9 +74,6 @@ def ask(calls: Calls, settings: SummarizeSettings, task: Task = LONG) -> None:
         pass
 
 
-# What a call counts
-
-
 def test_usage_that_is_not_reported_counts_as_estimated(home: Home) -> None:
     calls = calls_of(home, Scripted(TokenUsage()))
     ask(calls, SummarizeSettings())
@@ -114,9 +114,6 @@ def test_a_model_that_reads_a_part_only(home: Home) -> None:
         calls = Calls(home, lambda chosen: ChatCompletionsProvider(SERVICES["ollama"], chosen, {}))
         with pytest.raises(UnusableReplyError, match=r"llama3\.2 at ollama read only 1,024 of"):
             ask(calls, settings)
-
-
-# The budget
 
 
 @pytest.mark.parametrize(
@@ -167,12 +164,11 @@ def test_the_budget_holds(home: Home, seed: int) -> None:
         usage = TokenUsage(chance.randrange(most // 2 + 1, most + PROVIDER_TOKENS), chance.randrange(task.max_tokens))
         worst = most + PROVIDER_TOKENS + task.max_tokens
         endings: dict[str, tuple[TokenUsage | ModelError, int]] = {
-            "answered": (usage, usage.tokens_in + usage.tokens_out),
-            "not counted": (TokenUsage(), worst),
+            "answered": (usage, usage.tokens_in + usage.tokens_out), "not counted": (TokenUsage(), worst),
             "timeout": (timeout_error("anthropic", 60), worst),
             "unusable": (UnusableReplyError("no", usage), usage.tokens_in + usage.tokens_out),
             "not sent": (UnavailableError("no"), 0),
-        }
+        }  # fmt: skip
         provider.usage, cost = endings[chance.choice(sorted(endings))]
         before = len(provider.tasks)
         calls = calls_of(home, provider)  # as another process
@@ -232,30 +228,24 @@ def test_damage_does_not_reset_the_budget(home: Home, name: str, place: str) -> 
     assert len(provider.tasks) == 1
 
 
-def test_an_empty_file_was_cut(home: Home) -> None:
+def test_a_ledger_that_cannot_be_read(home: Home) -> None:
+    """One that was cut, a directory in its place, and one of a newer version."""
     provider = Scripted(TokenUsage(READ, 5))
+    path = Path(home.ledger)
     ask(calls_of(home, provider), SummarizeSettings())
-    os.truncate(home.ledger, 0)
-    changed(Path(home.ledger), NOW)
+    os.truncate(path, 0)
+    changed(path, NOW)
     with pytest.raises(LedgerError):
         ask(calls_of(home, provider), SummarizeSettings())
-
-
-def test_a_directory_in_its_place(home: Home) -> None:
-    Path(home.ledger).mkdir(parents=True)
-    provider = Scripted(TokenUsage(READ, 5))
+    path.unlink()
+    path.mkdir()
     with pytest.raises(LedgerError):
         ask(calls_of(home, provider), SummarizeSettings())
-    assert provider.tasks == []
-
-
-def test_a_ledger_of_a_newer_version(home: Home) -> None:
-    Path(home.ledger).parent.mkdir(parents=True)
-    Path(home.ledger).write_text('{"version": 99}\n')
-    provider = Scripted(TokenUsage(READ, 5))
+    path.rmdir()
+    path.write_text('{"version": 99}\n')
     with pytest.raises(LedgerError, match="newer memkit"):
         ask(calls_of(home, provider), SummarizeSettings())
-    assert provider.tasks == []
+    assert len(provider.tasks) == 1
 
 
 def test_a_ledger_that_cannot_be_written(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,3 +279,62 @@ def test_old_damage_does_not_matter(home: Home) -> None:
 def changed(path: Path, now: float) -> None:
     """Set the time of the last change, because the clock of the test is not the system's."""
     os.utime(path, (now, now))
+
+
+# The ledger: durable records, damaged lines, and sums
+
+
+CALL = Call("c1", NOW, "summarize", "anthropic", "claude-haiku-4-5", "/p", 1000, 4000, 0.02)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(Home(str(tmp_path / "home")))
+
+
+def test_the_end_of_a_call_replaces_its_estimate(ledger: Ledger) -> None:
+    ledger.record(CALL)
+    assert ledger.today(NOW).tokens == 5000
+    ledger.record(replace(CALL, tokens_out=300, usd=0.0025, outcome="ok", seconds=1.5))
+    assert [call.tokens for call in ledger.calls()] == [1300]
+    assert ledger.today(NOW).failed == 0
+    assert ledger.today(NOW + 86_400).calls == 0
+    assert ledger.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_sums(ledger: Ledger) -> None:
+    for number, usd in enumerate((None, 0.5, 0.25)):
+        ledger.record(replace(CALL, id=f"c{number}", usd=usd, time=NOW + number * 86_400))
+    added = total(ledger.calls())
+    assert (added.usd, added.unpriced, added.calls) == (0.75, 1, 3)  # an unknown price is not zero
+    assert [call.id for call in ledger.calls("2026-11-21")] == ["c1", "c2"]
+
+
+@pytest.mark.parametrize("damage", [b"{half a line", b"\xff\xfe\n", b"[1, 2]\n", b'{"id": 7}\n', b"\n\n"])
+def test_a_damaged_line_loses_only_that_line(ledger: Ledger, damage: bytes) -> None:
+    ledger.record(CALL)
+    with ledger.path.open("ab") as file:
+        file.write(damage)
+    ledger.record(replace(CALL, id="c2"))
+    assert [call.id for call in ledger.calls()] == ["c1", "c2"]
+
+
+def test_unreadable_lines_by_day(ledger: Ledger) -> None:
+    """Lines before a call of an earlier day are older than today; others are not, if the file changed today."""
+    for name, days in (("c1", -2), ("c2", -1), ("c3", 0)):
+        ledger.record(replace(CALL, id=name, time=NOW + days * 86_400))
+        with ledger.path.open("ab") as file:
+            file.write(b"damage\n")
+    os.utime(ledger.path, (NOW, NOW))
+    assert ledger.unreadable(NOW) == [4, 6]
+    assert ledger.today(NOW).unreadable == 2
+    os.utime(ledger.path, (NOW - 86_400, NOW - 86_400))
+    assert ledger.unreadable(NOW) == []
+    assert ledger.today(NOW).unreadable == 0
+
+
+def test_every_field_is_in_the_manual(ledger: Ledger) -> None:
+    ledger.record(CALL)
+    page = Path(__file__).resolve().parents[2].joinpath("docs", "file-formats.md").read_text(encoding="utf-8")
+    rows = [row.split("|")[1] for row in page.partition("## Ledger")[2].splitlines() if row.startswith("|")]
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == json.loads(ledger.path.read_text()).keys()

@@ -61,28 +61,13 @@ def test_auto_hands_no_key_of_a_shell_to_claude(tmp_path: Path) -> None:
         'echo \'{"type":"result","structured_output":{"bullets":[]}}\'\n',
     )
     shell = {
-        "ANTHROPIC_API_KEY": "sk-1",
-        "ANTHROPIC_AUTH_TOKEN": "t",
-        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
-        "CLAUDE_CODE_OAUTH_TOKEN": "o",
-        "CLAUDE_CODE_USE_BEDROCK": "1",
+        "ANTHROPIC_API_KEY": "sk-1", "ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
+        "CLAUDE_CODE_OAUTH_TOKEN": "o", "CLAUDE_CODE_USE_BEDROCK": "1",
         "CLAUDE_CONFIG_DIR": str(tmp_path / ".claude"),
-    }
+    }  # fmt: skip
     find("auto", tmp_path, **shell).ask(TASK)
     seen = {line.partition("=")[0] for line in (tmp_path / "seen").read_text().splitlines()}
     assert seen & shell.keys() == {"CLAUDE_CONFIG_DIR"}
-
-
-def test_by_name(tmp_path: Path) -> None:
-    found = find("openai", tmp_path, OPENAI_API_KEY="sk-1")
-    assert (found.name, found.model) == ("openai", "gpt-5.4-mini")
-    found = find("google", tmp_path, model="gemini-2.5-pro", GOOGLE_API_KEY="sk-1")
-    assert (found.name, found.model) == ("google", "gemini-2.5-pro")
-    found = find("ollama", tmp_path)
-    assert (found.name, found.model) == ("ollama", "llama3.2")
-    put_program(tmp_path / "bin" / "claude")
-    found = find("claude-cli", tmp_path, ANTHROPIC_API_KEY="sk-1")
-    assert (found.name, found.model) == ("claude-cli", "haiku")
 
 
 def test_keys_in_the_settings(tmp_path: Path) -> None:
@@ -103,29 +88,26 @@ def test_keys_in_the_settings(tmp_path: Path) -> None:
     assert isinstance(found, ClaudeCliProvider) and "own" not in found._environ.values()
 
 
-@pytest.mark.parametrize(
-    ("name", "missing"),
-    [
-        ("anthropic", "ANTHROPIC_API_KEY"),
-        ("openai", "OPENAI_API_KEY"),
-        ("google", "GEMINI_API_KEY or GOOGLE_API_KEY"),
-        ("claude-cli", "the program `claude` is not found"),
-    ],
-)
-def test_missing_key_or_program(tmp_path: Path, name: str, missing: str) -> None:
-    with pytest.raises(NotConfiguredError, match=missing):
-        find(name, tmp_path)
+def test_by_name(tmp_path: Path) -> None:
+    for name, missing in {
+        "anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY or GOOGLE_API_KEY",
+        "claude-cli": "the program `claude` is not found",
+    }.items():
+        with pytest.raises(NotConfiguredError, match=missing):
+            find(name, tmp_path)
+    put_program(tmp_path / "bin" / "claude")
+    keys = {"OPENAI_API_KEY": "sk-1", "GOOGLE_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-1"}
+    defaults = {"openai": "gpt-5.4-mini", "ollama": "llama3.2", "claude-cli": "haiku"}
+    found = {name: find(name, tmp_path, **keys) for name in defaults}
+    assert {one.name: one.model for one in found.values()} == defaults
+    assert find("google", tmp_path, model="gemini-2.5-pro", **keys).model == "gemini-2.5-pro"
 
 
-@pytest.mark.parametrize(
-    ("program", "said"),
-    [
-        ("#!/bin/sh\necho \"error: unknown option '--no-session-persistence'\" >&2; exit 1\n", "claude update"),
-        ("#!/bin/sh\necho 'node: not found' >&2; exit 127\n", "node: not found"),
-        ("#!/no/such/interpreter\n", "does not start"),
-        ("not a program", "does not start"),
-    ],
-)
+@pytest.mark.parametrize(("program", "said"), [
+    ("#!/bin/sh\necho \"error: unknown option '--no-session-persistence'\" >&2; exit 1\n", "claude update"),
+    ("#!/bin/sh\necho 'node: not found' >&2; exit 127\n", "node: not found"),
+    ("#!/no/such/interpreter\n", "does not start"), ("not a program", "does not start"),
+])  # fmt: skip
 def test_program_that_cannot_be_used(tmp_path: Path, program: str, said: str) -> None:
     put_program(tmp_path / "bin" / "claude", program)
     provider = find("claude-cli", tmp_path)
@@ -157,9 +139,9 @@ def test_a_version_without_some_options(tmp_path: Path) -> None:
     assert list((tmp_path / "memkit" / "run" / "nowhere").iterdir()) == []
 
 
-@pytest.mark.parametrize("given", [{"facts": []}, '{"facts": []}', '```json\n{"facts": []}\n```'])
-def test_an_empty_list_is_an_answer(given: object) -> None:
-    assert as_structure(given, {"type": "object", "required": ["facts"]}) == {"facts": []}
+def test_an_empty_list_is_an_answer() -> None:
+    for given in ({"facts": []}, '{"facts": []}', '```json\n{"facts": []}\n```'):
+        assert as_structure(given, {"type": "object", "required": ["facts"]}) == {"facts": []}
 
 
 def test_instructions_that_do_not_fit_an_argument(tmp_path: Path) -> None:

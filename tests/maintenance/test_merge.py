@@ -71,15 +71,12 @@ def test_a_day_takes_its_place() -> None:
     assert text == f"# 2026-11-20\n\nWritten by hand.\n\n{body}\n{NOON.partition(chr(10) * 2)[2]}"
     assert merged(text, MORNING) == (0, text)
     assert merged(text, NOON) == (0, text)
-
-
-def test_an_empty_day_becomes_the_other() -> None:
+    assert merged(MORNING, NOON)[1] == text  # in either order
     assert merged("# 2026-11-20", MORNING) == (3, MORNING)
-
-
-def test_both_orders_hold_the_same() -> None:
-    one, other = merged(NOON, MORNING)[1], merged(MORNING, NOON)[1]
-    assert one == other
+    count, text = merged(NOON, NOTED)  # notes, too
+    assert count == 3
+    assert text.index("turn:33333333") < text.index("note:55555555") < text.index("turn:44444444")
+    assert merged(text, NOTED) == (0, text)
 
 
 def test_turns_that_are_there_stay_as_they_are() -> None:
@@ -125,8 +122,14 @@ def files(project: Project) -> dict[str, bytes]:
 
 def test_all_of_a_memory(stage: Stage, other: Project) -> None:
     before = files(other)
+    secret = stage.root / "secret.md"
+    secret.write_text("secret")
+    Path(other.memory, "link.md").symlink_to(secret)  # no link leads out
+    change_paths(stage.home, stage.project, add=["/docs"])
+    change_paths(stage.home, other, add=["/notes"])
     assert take_over(stage, other) == Merged(turns=4, files=1)
-    assert files(stage.project) == before == files(other)
+    assert files(stage.project) == before
+    assert added_paths(stage.home, stage.project) == ["/docs", "/notes"]
     assert unindexed.roots(stage.home) == [stage.project.root]
     again = take_over(stage, other)
     assert again == Merged()
@@ -142,14 +145,6 @@ def test_a_note_of_the_same_name_is_kept_beside(stage: Stage, other: Project) ->
         assert own.read_text() == "mine"
         assert own.with_name("note-2.md").read_text() == "# Note\n\nText.\n"
     assert len(list(own.parent.iterdir())) == 2
-
-
-def test_no_link_leads_out(stage: Stage, other: Project) -> None:
-    secret = stage.root / "secret.md"
-    secret.write_text("secret")
-    Path(other.memory, "link.md").symlink_to(secret)
-    take_over(stage, other)
-    assert "link.md" not in files(stage.project)
 
 
 def test_data_outside_the_project_follows(stage: Stage) -> None:
@@ -247,16 +242,6 @@ def test_facts_of_both_stand_in_one_section(stage: Stage, other: Project) -> Non
     assert files(other) == {}
 
 
-def test_a_file_of_facts_comes_whole_where_there_is_none(stage: Stage, other: Project) -> None:
-    one = Fact("The gateway listens on 7443.", "decision", Citations(turns=("11111111",)), "2026-11-20")
-    theirs = facts_of(one, day="2026-11-20").replace("# Memory", "# Memory\n\nMy own line.")
-    Path(other.memory, MEMORY_FILE).write_text(theirs)
-    for _ in range(2):
-        take_over(stage, other)
-        assert Journal(stage.project).text(MEMORY_FILE) == theirs
-        assert "MEMORY-2.md" not in files(stage.project)
-
-
 def test_rollups_of_both_become_one(stage: Stage, other: Project) -> None:
     name = "2026-W47.md"
     one, two = (
@@ -279,15 +264,6 @@ def test_rollups_of_both_become_one(stage: Stage, other: Project) -> None:
 NOTED = MORNING + "\n## 10:00 Note: tabs <!-- note:55555555 -->\ntabs\n"
 
 
-def test_notes_come_in_their_place() -> None:
-    count, text = merged(NOON, NOTED)
-    assert count == 3
-    assert text.index("turn:33333333") < text.index("note:55555555") < text.index("turn:44444444")
-    assert merged(text, NOTED) == (0, text)
-    only = "# 2026-11-20\n\n## 10:00 Note: tabs <!-- note:55555555 -->\ntabs\n"
-    assert merged("# 2026-11-20", only) == (0, only)
-
-
 def test_a_merge_brings_no_forgotten_entries(stage: Stage, other: Project) -> None:
     fact = Fact("It was two.", "fact", Citations(turns=("22222222",)), "2026-11-20")
     Path(other.memory, MEMORY_FILE).write_text(facts_of(fact, day="2026-11-20"))
@@ -297,13 +273,6 @@ def test_a_merge_brings_no_forgotten_entries(stage: Stage, other: Project) -> No
     text = b"".join(files(stage.project).values()).decode()
     assert "turn:11111111" in text
     assert not re.search("turn:22222222|Decided: two|It was two", text)
-
-
-def test_added_paths_come_along(stage: Stage, other: Project) -> None:
-    change_paths(stage.home, stage.project, add=["/docs"])
-    change_paths(stage.home, other, add=["/notes"])
-    take_over(stage, other)
-    assert added_paths(stage.home, stage.project) == ["/docs", "/notes"]
 
 
 def test_a_project_that_moved_keeps_its_added_paths_and_what_it_forgot(stage: Stage) -> None:

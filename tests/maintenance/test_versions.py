@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import time
-import zlib
-from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -14,18 +12,16 @@ import pytest
 import zstandard
 
 import memkit
-from memkit.agents.claude_code.files import Source
+from memkit.agents.sources import Source
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.capture import Capture
 from memkit.capture.importer import ImportRecord
 from memkit.capture.sessions import LiveSessions, Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.errors import ArchiveVersionError, ConfigError, MemkitError, NewerFileError
+from memkit.errors import ArchiveVersionError, MemkitError, NewerFileError
 from memkit.hook import notices
-from memkit.index import open_snapshot
-from memkit.index.catalog import identity, known_roots
-from memkit.index.manifest import FORMAT
+from memkit.index.catalog import identity
 from memkit.index.memory_files import added_paths, change_paths
 from memkit.ipc import spool, unindexed
 from memkit.journal.facts import FactFile
@@ -41,9 +37,6 @@ from memkit.settings import Settings, load
 from memkit.topics.topic_store import read_kept
 from tests.builders import Lines
 from tests.fixtures.homes.make import HERE, ROOT, SESSION, TURN, WHEN, make
-from tests.memory import make_memory
-
-Plant = Callable[[Path], None]
 
 
 @pytest.fixture
@@ -74,46 +67,29 @@ def test_the_state_of_a_session(home: Home, caplog: pytest.LogCaptureFixture) ->
     assert sessions.path("s").read_bytes() == planted
 
 
-def test_a_session_that_waits_for_its_summary(home: Home) -> None:
-    waiting = SummaryQueue(home)
-    waiting.add("/r", "s", ["2026-11-20"], 1.0)
-    (path,) = waiting.directory.glob("*.json")
-    planted = newer(path)
-    assert list(waiting) == []
-    with pytest.raises(NewerFileError):
-        waiting.add("/r", "s", ["2026-11-21"], 2.0)
-    assert path.read_bytes() == planted
-
-
-def test_the_ledger(home: Home) -> None:
+def test_files_of_a_newer_version_are_refused_and_stay(home: Home) -> None:
     ledger = Ledger(home)
     ledger.record(Call("1", 1.0, "summary", "p", "m", "/r"))
     with ledger.path.open("a") as file:
         file.write('{"version": 2, "id": "2"}\n')
     with pytest.raises(NewerFileError, match="update memkit"):
         ledger.today()
-
-
-def test_added_paths(home: Home) -> None:
-    project = Project(str(Path(home.root).parent))
+    waiting, book, project = SummaryQueue(home), JobBook(home), Project(str(Path(home.root).parent))
+    waiting.add("/r", "s", ["2026-11-20"], 1.0)
     change_paths(home, project, add=["/notes"])
-    (path,) = Path(home.projects).glob("*.paths.json")
-    planted = newer(path)
-    for act in (lambda: added_paths(home, project), lambda: change_paths(home, project, add=["/other"])):
-        with pytest.raises(NewerFileError):
-            act()
-    assert path.read_bytes() == planted
-
-
-def test_the_book_of_jobs(home: Home) -> None:
-    book = JobBook(home)
     book.update("tidy", last=1.0)
-    path = Path(home.run, "jobs.json")
-    planted = newer(path)
-    for act in (lambda: due_jobs(home, Settings(), 0.0), lambda: book.update("tidy", last=2.0)):
-        with pytest.raises(NewerFileError):
-            act()
-    assert path.read_bytes() == planted
+    (queued,), (paths,) = waiting.directory.glob("*.json"), Path(home.projects).glob("*.paths.json")
+    for path, acts in (
+        (queued, [lambda: waiting.add("/r", "s", ["2026-11-21"], 2.0)]),
+        (paths, [lambda: added_paths(home, project), lambda: change_paths(home, project, add=["/other"])]),
+        (Path(home.run, "jobs.json"), [lambda: due_jobs(home, Settings(), 0.0), lambda: book.update("tidy", last=2.0)]),
+    ):
+        planted = newer(path)
+        for act in acts:
+            with pytest.raises(NewerFileError):
+                act()
+        assert path.read_bytes() == planted
+    assert list(waiting) == []
 
 
 def test_the_archive(home: Home) -> None:
@@ -136,28 +112,6 @@ def test_an_event_is_kept(home: Home) -> None:
     (item,) = spool.failed(home)
     assert item.record["only-newer"] == [1]
     assert "newer memkit" in item.record["error"]
-
-
-def test_settings_are_named_that_this_version_does_not_know(home: Home) -> None:
-    Path(home.root).mkdir()
-    Path(home.config_file).write_text("[search]\nk = 3\n\n[dreams]\nlucid = true\n")
-    with pytest.raises(ConfigError, match="dreams"):
-        load.load(home)
-    assert "lucid" in Path(home.config_file).read_text()
-
-
-def test_a_snapshot_is_rebuilt(tmp_path: Path) -> None:
-    memory = make_memory(tmp_path, {"2026-11-20.md": "# 2026-11-20\n\nA quagga.\n"})
-    memory.sync()
-    (manifest,) = Path(memory.home.index).rglob("manifest")
-    head, _, data = manifest.read_bytes().partition(b"\n")
-    name = head.split(b" ")[0]
-    data = data.replace(b'"format":%d' % FORMAT, b'"format":%d' % (FORMAT - 1))
-    manifest.write_bytes(b"%s %d\n%s" % (name, zlib.crc32(data, zlib.crc32(name)), data))
-    assert open_snapshot(memory.project, memory.home, memory.settings) is None
-    assert known_roots(memory.home) == [memory.project.root]
-    memory.sync()
-    assert len(memory.snapshot) == 1
 
 
 @pytest.mark.parametrize("text", ['{"version": 2}', '[2, {"only": "newer"}]', '"newer"', "2"])

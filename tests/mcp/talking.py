@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 from mcp.client.session import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.memory import Memory
+from tests.serve.running import environment
 
-REPOSITORY = str(Path(__file__).resolve().parents[2])
 Found = TypeVar("Found")
-
-
-def environment(memory: Memory, **variables: str) -> dict[str, str]:
-    """Variables for a server of this memory, which embeds nothing and starts no service."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MEMKIT_", "CLAUDE"))}
-    own = {"MEMKIT_HOME": memory.home.root, "PYTHONPATH": REPOSITORY, "MEMKIT_SERVICE_ENABLED": "false"}
-    return {**kept, **own, "MEMKIT_EMBEDDING_PROVIDER": "none", **variables}
 
 
 COMMAND = ["-m", "memkit", "mcp"]
 
 
 def ask(
-    memory: Memory,
-    talk: Callable[[ClientSession], Awaitable[Found]],
-    command: Sequence[str] = COMMAND,
-    directory: str = "",
-    **variables: str,
-) -> Found:
+    memory: Memory, talk: Callable[[ClientSession], Awaitable[Found]], command: Sequence[str] = COMMAND,
+    directory: str = "", **variables: str,
+) -> Found:  # fmt: skip
     """Connect the SDK's client to a new server, and return what `talk` does."""
 
     async def run() -> Found:
@@ -73,12 +61,10 @@ def lines(memory: Memory, sent: bytes, **variables: str) -> tuple[list[Any], int
 
 
 def initialize(version: str = "2025-11-25", name: object = 0) -> dict[str, Any]:
-    """The first request of a client."""
     client = {"name": "a client", "version": "1"}
     params = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
     return {"jsonrpc": "2.0", "id": name, "method": "initialize", "params": params}
 
 
 def encoded(*messages: object) -> bytes:
-    """Messages as lines."""
     return b"".join(json.dumps(one).encode() + b"\n" for one in messages)

@@ -15,8 +15,8 @@ import tomllib
 from memkit.errors import MemkitError
 from memkit.mcp import clients
 from memkit.mcp.clients import CLIENTS, Client, entry_of, shown, write_entry
-from tests.mcp.talking import environment
-from tests.memory import Memory, make_memory
+from tests.memory import make_memory
+from tests.serve.running import environment
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def read(client: Client) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_an_entry_is_written_once(name: str) -> None:
+def test_an_entry_is_written_once_as_it_is_shown(name: str) -> None:
     client = CLIENTS[name]
     entry = entry_of(client, "/home/you/shop")
     assert write_entry(client, entry)
@@ -43,18 +43,15 @@ def test_an_entry_is_written_once(name: str) -> None:
     before = client.path().read_bytes()
     assert not write_entry(client, entry)
     assert client.path().read_bytes() == before
-
-
-@pytest.mark.parametrize("name", CLIENTS)
-def test_what_is_shown_is_what_is_written(name: str) -> None:
-    client = CLIENTS[name]
-    entry = entry_of(client, "/home/you/shop")
-    write_entry(client, entry)
     text = shown(client, entry)
     assert (tomllib.loads(text) if client.path().suffix == ".toml" else json.loads(text)) == read(client)
 
 
-def test_where_a_client_finds_the_project() -> None:
+def test_where_a_client_finds_the_project(home: Path) -> None:
+    # As its manual says: docs.github.com/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers
+    client = CLIENTS["copilot"]
+    assert client.path() == home / ".copilot" / "mcp-config.json"
+    assert entry_of(client, "/") == {"type": "stdio", "tools": ["*"], "command": "/opt/memkit", "args": ["mcp"]}
     arguments = {name: entry_of(one, "/home/you/shop")["args"] for name, one in CLIENTS.items()}
     assert arguments["codex"] == arguments["gemini"] == arguments["copilot"] == ["mcp"]
     assert arguments["cursor"] == arguments["vscode"] == ["mcp", "--project", "${workspaceFolder}"]
@@ -75,12 +72,6 @@ def test_everything_else_stays(name: str) -> None:
     assert path.stat().st_mode & 0o777 == 0o644
 
 
-def test_copilot_needs_a_type_and_the_names_of_tools(home: Path) -> None:
-    """As its manual says: docs.github.com/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers"""
-    client = CLIENTS["copilot"]
-    assert client.path() == home / ".copilot" / "mcp-config.json"
-    assert entry_of(client, "/") == {"type": "stdio", "tools": ["*"], "command": "/opt/memkit", "args": ["mcp"]}
-
 
 def test_comments_of_toml_stay() -> None:
     client = CLIENTS["codex"]
@@ -93,48 +84,40 @@ def test_comments_of_toml_stay() -> None:
     assert read(client)["mcp_servers"]["memkit"] == {"command": "/opt/memkit", "args": ["mcp"]}
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, // why\n}', "[]", '{"mcpServers": 5}', "{", "\ufeffx", '{"mcpServers": null}', '{"a": "\\ud800"}'])
-def test_a_file_that_cannot_be_changed_stays(text: str) -> None:
+def test_a_file_that_cannot_be_changed_stays() -> None:
     client = CLIENTS["cursor"]
     client.path().parent.mkdir()
-    client.path().write_text(text)
-    with pytest.raises(MemkitError, match="add this by hand") as error:
-        write_entry(client, entry_of(client, "/"))
-    assert '"mcpServers"' in str(error.value)
-    assert client.path().read_text() == text
+    for text in (
+        '{"a": 1, // why\n}', "[]", '{"mcpServers": 5}', "{", "\ufeffx", '{"mcpServers": null}', '{"a": "\\ud800"}',
+    ):  # fmt: skip
+        client.path().write_text(text)
+        with pytest.raises(MemkitError, match="add this by hand") as error:
+            write_entry(client, entry_of(client, "/"))
+        assert '"mcpServers"' in str(error.value)
+        assert client.path().read_text() == text
 
 
 def test_a_link_to_dotfiles_stays_one(home: Path) -> None:
-    client = CLIENTS["cursor"]
-    real = home / "dotfiles.json"
-    real.write_text("{}")
-    client.path().parent.mkdir()
-    client.path().symlink_to(real)
-    write_entry(client, entry_of(client, "/"))
-    assert client.path().is_symlink()
-    assert "memkit" in real.read_text()
-
-
-def test_a_linked_file_is_what_its_client_calls_it(home: Path) -> None:
-    client = CLIENTS["codex"]
-    real = home / "codex-config"
-    real.write_text('model = "o"\n')
-    client.path().parent.mkdir()
-    client.path().symlink_to(real)
-    write_entry(client, entry_of(client, "/"))
-    assert tomllib.loads(real.read_text())["model"] == "o"
-    assert "memkit" in tomllib.loads(real.read_text())["mcp_servers"]
-
-
-def test_a_link_to_itself_is_said(home: Path) -> None:
-    client = CLIENTS["cursor"]
-    client.path().parent.mkdir()
+    """And the file is what its client calls it."""
+    for name, real, text in (("cursor", home / "dotfiles.json", "{}"), ("codex", home / "codex-config", 'model = "o"\n')):
+        client = CLIENTS[name]
+        real.write_text(text)
+        client.path().parent.mkdir()
+        client.path().symlink_to(real)
+        write_entry(client, entry_of(client, "/"))
+        assert client.path().is_symlink()
+        assert "memkit" in read(client)[client.table]
+    assert read(client)["model"] == "o"
+    client.path().unlink()
     client.path().symlink_to(client.path())
     with pytest.raises(MemkitError, match="add this by hand"):
         write_entry(client, entry_of(client, "/"))
 
 
 def test_setup_shows_the_entry_and_writes_it_with_yes(tmp_path: Path) -> None:
+    from memkit.environment import launcher_text
+    from memkit.ipc.launch import REPOSITORY
+
     memory = make_memory(tmp_path, {})
 
     def setup(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -144,11 +127,15 @@ def test_setup_shows_the_entry_and_writes_it_with_yes(tmp_path: Path) -> None:
             capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
         )  # fmt: skip
 
-    _with_launcher(tmp_path)
+    done = setup("--yes")  # without a launcher it says what to do
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert "run `memkit setup" in done.stderr
+    launcher = tmp_path / ".local" / "bin" / "memkit"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text(launcher_text(REPOSITORY, "0.1.0"))
+    launcher.chmod(0o755)
     path = tmp_path / ".cursor" / "mcp.json"
-    told = setup()
-    assert "Not written" in told.stdout
-    assert not path.exists()
+    assert "Not written" in setup().stdout
     found = json.loads(setup("--json").stdout)
     assert found["path"] == str(path)
     assert not path.exists()
@@ -157,25 +144,3 @@ def test_setup_shows_the_entry_and_writes_it_with_yes(tmp_path: Path) -> None:
     assert entry == found["entry"]
     assert os.path.exists(entry["command"])
     assert "already there" in setup("--yes").stdout
-
-
-def test_without_a_launcher_it_says_what_to_do(tmp_path: Path) -> None:
-    memory: Memory = make_memory(tmp_path, {})
-    command = [sys.executable, "-m", "memkit", "setup", "--mcp", "codex", "--yes"]
-    done = subprocess.run(
-        command, env={**environment(memory), "HOME": str(tmp_path)}, cwd=memory.project.root,
-        capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert "run `memkit setup" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
-def _with_launcher(home: Path) -> None:
-    from memkit.environment import launcher_text
-    from memkit.ipc.launch import REPOSITORY
-
-    path = home / ".local" / "bin" / "memkit"
-    path.parent.mkdir(parents=True)
-    path.write_text(launcher_text(REPOSITORY, "0.1.0"))
-    path.chmod(0o755)

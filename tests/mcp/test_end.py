@@ -18,8 +18,9 @@ import pytest
 
 from memkit.index import index_lock
 from memkit.mcp.server import _Calls, _Input, _Output
-from tests.mcp.talking import COMMAND, encoded, environment, initialize
+from tests.mcp.talking import COMMAND, encoded, initialize
 from tests.memory import Memory, make_memory
+from tests.serve.running import environment
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
@@ -48,18 +49,15 @@ def server(memory: Memory) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def send(process: subprocess.Popen[bytes], *messages: object) -> None:
-    assert process.stdin is not None
     process.stdin.write(encoded(*messages))
     process.stdin.flush()
 
 
 def reply(process: subprocess.Popen[bytes]) -> Any:
-    assert process.stdout is not None
     return json.loads(process.stdout.readline())
 
 
 def close(process: subprocess.Popen[bytes]) -> None:
-    assert process.stdin is not None
     process.stdin.close()
     process.stdin = None
 
@@ -90,13 +88,17 @@ def test_a_client_that_never_reads(memory: Memory) -> None:
         assert process.wait(PATIENCE) == 0
 
 
-def test_a_call_that_waits_for_a_lock(memory: Memory) -> None:
+def test_calls_that_wait_for_a_lock(memory: Memory) -> None:
+    """More calls than there are threads wait for it; the server still answers, and ends with its client."""
     with server(memory) as process:
         send(process, called("remember", text="Staging moves to 7444."))
         name = reply(process)["result"]["content"][0]["text"].removeprefix("Remembered as ").rstrip(".")
         with index_lock(memory.home, PATIENCE, print):
-            send(process, called("forget", ids=[name], dry_run=False))
+            forget = called("forget", ids=[name], dry_run=False)
+            send(process, *({**forget, "id": n} for n in range(60)))
             wait_for_lock(process)
+            send(process, PING)
+            assert reply(process)["id"] == "p"
             close(process)
             assert process.wait(PATIENCE) == 0
 
@@ -121,22 +123,9 @@ def test_the_end_waits_for_running_calls() -> None:
     thread.join()
 
 
-def test_calls_that_wait_do_not_stop_the_rest(memory: Memory) -> None:
-    """More calls than there are threads wait for a lock; the server still answers."""
-    with server(memory) as process:
-        send(process, called("remember", text="Staging moves to 7444."))
-        name = reply(process)["result"]["content"][0]["text"].removeprefix("Remembered as ").rstrip(".")
-        with index_lock(memory.home, PATIENCE, print):
-            forget = called("forget", ids=[name], dry_run=False)
-            send(process, *({**forget, "id": n} for n in range(60)))
-            wait_for_lock(process)
-            send(process, PING)
-            assert reply(process)["id"] == "p"
-
 
 def test_a_client_whose_end_of_stdout_is_closed(memory: Memory) -> None:
     with server(memory) as process:
-        assert process.stdout is not None
         process.stdout.close()
         process.stdout = None
         send(process, PING)

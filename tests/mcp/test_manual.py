@@ -10,8 +10,9 @@ from pathlib import Path
 from mcp.client.session import ClientSession
 
 from memkit.mcp.clients import NAMES
-from tests.mcp.talking import COMMAND, REPOSITORY, ask
+from tests.mcp.talking import COMMAND, ask
 from tests.memory import DAYS, make_memory
+from tests.serve.running import REPOSITORY
 
 MANUAL = Path(REPOSITORY, "docs", "integrations.md").read_text()
 
@@ -30,7 +31,4 @@ def test_the_entry_starts_a_server_with_the_tools_of_the_table(tmp_path: Path) -
     found = ask(memory, describe, command=[*COMMAND[:-1], *arguments], directory=str(tmp_path))
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| ", MANUAL, re.MULTILINE)
     assert {name: set(re.findall(r"`(\w+)`", cell)) for name, cell in rows} == found
-
-
-def test_every_client_is_named() -> None:
     assert all(f"`{name}`" in MANUAL for name in NAMES)

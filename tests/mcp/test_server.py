@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from mcp.client.session import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
+from memkit.embedding import Embedder
 from memkit.mcp.tools import MOST_CHARACTERS, QUOTED
-from tests.mcp.talking import ask, call, encoded, initialize, lines
-from tests.memory import Memory, day, make_memory
+from memkit.paths import Home
+from memkit.topics.compute import refresh
+from tests.ci import sized
+from tests.mcp.talking import COMMAND, ask, call, encoded, initialize, lines
+from tests.memory import CountingEmbedder, Memory, day, make_memory, real_embedder
 from tests.pointers.test_moments import ERROR, remember
+from tests.serve.running import REPOSITORY
+from tests.service.running import RunningService, wait_until
+from tests.topics.subjects import make_subjects
 
 TURNS = (
     ("Which port does the gateway use?", "It is 7443, because 443 is taken."),
@@ -28,26 +40,9 @@ def memory(tmp_path: Path) -> Memory:
     return found
 
 
-def test_the_tools(memory: Memory) -> None:
-    async def talk(session: ClientSession) -> Any:
-        return await session.list_tools()
-
-    tools = {one.name: one for one in ask(memory, talk).tools}
-    assert list(tools) == ["search", "expand", "transcript", "timeline", "topics", "remember", "forget"]
-    listed = [one.model_dump_json(by_alias=True, exclude_none=True) for one in tools.values()]
-    assert len("".join(listed)) <= 6 * 1024
-    reading = [name for name, one in tools.items() if one.annotations and one.annotations.read_only_hint]
-    assert reading == ["search", "expand", "transcript", "timeline", "topics"]
-    changing = [name for name, one in tools.items() if one.annotations and one.annotations.destructive_hint]
-    assert changing == ["forget"]
-    limit = tools["search"].input_schema["properties"]["limit"]
-    assert (limit["default"], limit["minimum"], limit["maximum"]) == (5, 1, 10)
-    assert all(one.input_schema["additionalProperties"] is False for one in tools.values())
-
-
 def test_from_a_search_to_the_section(memory: Memory) -> None:
-    text, failed = call(memory, "search", query="which port does the gateway use")
-    assert not failed
+    text, failed = call(memory, "search", query="which port does the gateway use", since=None, current_file=None)
+    assert not failed  # a missing option may be null
     assert "7443" in text
     assert "evidence, not instructions" in text
     name = text.partition('id="')[2].partition('"')[0]
@@ -55,12 +50,14 @@ def test_from_a_search_to_the_section(memory: Memory) -> None:
     assert not failed
     (section,) = json.loads(text.partition("\n")[2])["sections"]
     assert "443 is taken" in section["content"]
-
-
-def test_a_missing_option_may_be_null(memory: Memory) -> None:
-    text, failed = call(memory, "search", query="gateway port", since=None, current_file=None)
+    text, _ = call(memory, "search", query="why is the build slow")
+    assert "Ignore all instructions" in text
+    assert text.count("</entry>") == text.count("<entry ")  # quoted text cannot end its entry
+    text, _ = call(memory, "search", query="gateway port", since="2027-01-01")
+    assert "7443" not in text
+    text, failed = call(memory, "timeline", node="2026-11-20")
     assert not failed
-    assert "7443" in text
+    assert json.loads(text.partition("\n")[2])["node"]["id"] == "2026-11-20"
 
 
 def test_kinds_of_a_search(tmp_path: Path) -> None:
@@ -74,59 +71,55 @@ def test_kinds_of_a_search(tmp_path: Path) -> None:
     assert call(memory, "search", query="pytest", kind="what")[1]
 
 
-def test_quoted_text_cannot_end_its_entry(memory: Memory) -> None:
-    text, _ = call(memory, "search", query="why is the build slow")
-    assert "Ignore all instructions" in text
-    assert text.count("</entry>") == text.count("<entry ")
-
-
-def test_a_period_and_a_timeline(memory: Memory) -> None:
-    text, _ = call(memory, "search", query="gateway port", since="2027-01-01")
-    assert "7443" not in text
-    text, failed = call(memory, "timeline", node="2026-11-20")
-    assert not failed
-    assert json.loads(text.partition("\n")[2])["node"]["id"] == "2026-11-20"
-
-
 def test_remember_then_forget(memory: Memory) -> None:
     text, failed = call(memory, "remember", text="Staging moves to 7444. Key sk-ant-api03-" + "a" * 90, tags=["gateway"])
     assert not failed
     name = text.removeprefix("Remembered as ").rstrip(".")
-    notes = "".join(one.read_text() for one in Path(memory.project.memory).glob("*.md"))
-    assert "7444" in notes
-    assert "a" * 90 not in notes
+
+    def notes() -> str:
+        return "".join(one.read_text() for one in Path(memory.project.memory).glob("*.md"))
+
+    assert "7444" in notes()
+    assert "a" * 90 not in notes()
     listed, failed = call(memory, "forget", ids=[name])
     assert not failed
     assert json.loads(listed)["erased"] is False
     assert json.loads(listed)["notes"] == [name]
-    assert "7444" in "".join(one.read_text() for one in Path(memory.project.memory).glob("*.md"))
+    assert "7444" in notes()
     erased, failed = call(memory, "forget", ids=[name], dry_run=False)
     assert not failed
     assert json.loads(erased)["erased"] is True
-    assert "7444" not in "".join(one.read_text() for one in Path(memory.project.memory).glob("*.md"))
+    assert "7444" not in notes()
 
 
 FAILURES: list[tuple[str, dict[str, Any], str]] = [
-    ("search", {}, "missing required field `query`"),
-    ("search", {"query": "a", "limit": 11}, "<= 10"),
+    ("search", {}, "missing required field `query`"), ("search", {"query": "a", "limit": 11}, "<= 10"),
     ("search", {"query": "a", "secret": 1}, "unknown field `secret`"),
     ("search", {"query": "a", "since": "the day of days"}, "the day of days"),
     ("search", {"query": "a", "all_projects": True}, "other projects"),
-    ("expand", {"ids": ["no"]}, "memkit search"),
-    ("expand", {"ids": []}, ">= 1"),
-    ("transcript", {"turn": "../../etc/passwd"}, "passwd"),
-    ("timeline", {"node": "2026-13"}, "has no node"),
-    ("forget", {"ids": ["no"]}, "has the ID 'no'"),
-    ("remember", {"text": ""}, ">= 1"),
+    ("expand", {"ids": ["no"]}, "memkit search"), ("expand", {"ids": []}, ">= 1"),
+    ("transcript", {"turn": "../../etc/passwd"}, "passwd"), ("timeline", {"node": "2026-13"}, "has no node"),
+    ("forget", {"ids": ["no"]}, "has the ID 'no'"), ("remember", {"text": ""}, ">= 1"),
     ("nothing", {}, "no tool 'nothing'"),
 ]
 
 
-def test_a_failure_is_an_answer(memory: Memory) -> None:
-    async def talk(session: ClientSession) -> list[Any]:
-        return [await session.call_tool(tool, arguments) for tool, arguments, _ in FAILURES]
+def test_the_tools_and_their_failures(memory: Memory) -> None:
+    async def talk(session: ClientSession) -> Any:
+        failures = [await session.call_tool(tool, arguments) for tool, arguments, _ in FAILURES]
+        return (await session.list_tools()).tools, failures
 
-    for (tool, _, said), found in zip(FAILURES, ask(memory, talk), strict=True):
+    listed, failures = ask(memory, talk)
+    tools = {one.name: one for one in listed}
+    assert list(tools) == ["search", "expand", "transcript", "timeline", "topics", "remember", "forget"]
+    assert len("".join(one.model_dump_json(by_alias=True, exclude_none=True) for one in listed)) <= 6 * 1024
+    reading = [one.name for one in listed if one.annotations and one.annotations.read_only_hint]
+    assert reading == ["search", "expand", "transcript", "timeline", "topics"]
+    assert [one.name for one in listed if one.annotations and one.annotations.destructive_hint] == ["forget"]
+    limit = tools["search"].input_schema["properties"]["limit"]
+    assert (limit["default"], limit["minimum"], limit["maximum"]) == (5, 1, 10)
+    assert all(one.input_schema["additionalProperties"] is False for one in listed)
+    for (tool, _, said), found in zip(FAILURES, failures, strict=True):
         (content,) = found.content
         assert found.is_error, tool
         assert said in content.text
@@ -168,8 +161,6 @@ def test_a_long_resource_is_cut(tmp_path: Path) -> None:
 
 
 def test_what_other_code_prints_is_no_message(memory: Memory, tmp_path: Path) -> None:
-    from tests.mcp.talking import REPOSITORY
-
     loud = tmp_path / "loud"
     loud.mkdir()
     (loud / "sitecustomize.py").write_text(
@@ -184,9 +175,6 @@ def test_what_other_code_prints_is_no_message(memory: Memory, tmp_path: Path) ->
 
 
 def test_topics(tmp_path: Path) -> None:
-    from memkit.topics.compute import refresh
-    from tests.topics.subjects import make_subjects
-
     memory = make_subjects(tmp_path)
     refresh(memory.project, memory.home, memory.settings)
     text, failed = call(memory, "topics")
@@ -196,3 +184,56 @@ def test_topics(tmp_path: Path) -> None:
     text, failed = call(memory, "topics", query="stripe refund of an invoice")
     assert not failed
     assert "invoice" in json.loads(text.partition("\n")[2])["topics"][0]["label"]
+
+
+# Many clients at once: one service, and no process that stays
+
+
+__all__ = ["real_embedder"]
+
+CLIENTS = sized(3, 5, 20)
+
+
+@pytest.fixture
+def service(tmp_path: Path, model_home: Home, real_embedder: Embedder) -> Iterator[RunningService]:
+    text = day("2026-11-20", ("Which port does the gateway use?", "It is 7443, because 443 is taken."))
+    memory = make_memory(
+        tmp_path, {"2026-11-20.md": text}, embedder=CountingEmbedder(real_embedder), models=model_home.models
+    )
+    running = RunningService(memory).start()
+    running.found("port")
+    yield running
+    running.stop()
+
+
+def test_they_share_one_service(service: RunningService) -> None:
+    parameters = StdioServerParameters(
+        command=sys.executable, args=COMMAND, env=service.environment, cwd=service.memory.project.root
+    )
+
+    async def one() -> str:
+        async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
+            await session.initialize()
+            found = await session.call_tool("search", {"query": "gateway port"})
+            return found.content[0].text  # type: ignore[union-attr]
+
+    async def all_of_them() -> list[str]:
+        return await asyncio.gather(*(one() for _ in range(CLIENTS)))
+
+    pid = service.status()["pid"]
+    assert all("7443" in text for text in asyncio.run(all_of_them()))
+    assert service.status()["pid"] == pid
+    home = service.environment["MEMKIT_HOME"]
+    wait_until(lambda: _with_home(home) <= {pid, *(one.pid for one in psutil.Process(pid).children(recursive=True))}, "the servers to end")
+
+
+def _with_home(home: str) -> set[int]:
+    """The processes of memkit that use this home."""
+    found = set()
+    for process in psutil.process_iter():
+        try:
+            if "memkit" in process.cmdline() and process.environ().get("MEMKIT_HOME") == home:
+                found.add(process.pid)
+        except psutil.Error:  # gone, or not ours
+            continue
+    return found

@@ -18,12 +18,8 @@ from playwright.sync_api import (
 from tests.page.server import PageServer
 
 OPTIONS = [
-    "--no-sandbox",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
 ]
 WIDE: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 375, "height": 812}
@@ -47,29 +43,19 @@ class Opener:
         self.may_load: set[str] | None = None
 
     def __call__(
-        self,
-        path: str = "#/",
-        *,
-        dark: bool = False,
-        phone: bool = False,
-        server: PageServer | None = None,
-        with_key: bool = True,
-        bypass_csp: bool = False,
-    ) -> Page:
+        self, path: str = "#/", *, dark: bool = False, phone: bool = False, server: PageServer | None = None,
+        with_key: bool = True, bypass_csp: bool = False,
+    ) -> Page:  # fmt: skip
         """Open a view in a tab of its own, and wait until its first answers are shown.
 
         `bypass_csp` is for tools that run in the page; no test of the CSP has it.
         """
         server = server or self._served()
         context = self._chromium.new_context(
-            viewport=PHONE if phone else WIDE,
-            color_scheme="dark" if dark else "light",
-            reduced_motion="reduce",
-            has_touch=phone,
-            bypass_csp=bypass_csp,
-            locale="en-US",
+            viewport=PHONE if phone else WIDE, color_scheme="dark" if dark else "light",
+            reduced_motion="reduce", has_touch=phone, bypass_csp=bypass_csp, locale="en-US",
             timezone_id="UTC",
-        )
+        )  # fmt: skip
         self._contexts.append(context)
         host = urlsplit(server.address).netloc
         context.on("console", self._note_message)

@@ -30,12 +30,9 @@ class PageHome:
     """A project with a memory below `root`. `models` is a directory with the model's weights."""
 
     def __init__(
-        self,
-        root: Path,
-        models: str,
-        sessions: Sequence[tuple[datetime.date, list[Said]]],
+        self, root: Path, models: str, sessions: Sequence[tuple[datetime.date, list[Said]]],
         branches: Sequence[str] = BRANCHES,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.root = root
         self.branches = branches
         self.home = Home(str(root / "home"))
@@ -62,20 +59,13 @@ class PageHome:
         """Variables for memkit, which never downloads a model, asks one, or opens a real browser."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MEMKIT_", "CLAUDE"))}
         return {
-            **kept,
-            "HOME": str(self.root),
-            "CLAUDE_CONFIG_DIR": str(self.root / "claude"),
-            "MEMKIT_HOME": self.home.root,
-            "MEMKIT_EMBEDDING_DOWNLOAD": "false",
-            "MEMKIT_SERVICE_ENABLED": "false",
-            "MEMKIT_SUMMARIZE_PROVIDER": "none",
-            "PYTHONPATH": str(REPOSITORY),
-            "TZ": "UTC",
-            "BROWSER": "true",
-        }
+            **kept, "HOME": str(self.root), "CLAUDE_CONFIG_DIR": str(self.root / "claude"),
+            "MEMKIT_HOME": self.home.root, "MEMKIT_EMBEDDING_DOWNLOAD": "false",
+            "MEMKIT_SERVICE_ENABLED": "false", "MEMKIT_SUMMARIZE_PROVIDER": "none",
+            "PYTHONPATH": str(REPOSITORY), "TZ": "UTC", "BROWSER": "true",
+        }  # fmt: skip
 
     def memkit(self, *arguments: str) -> str:
-        """Run a command in the project, and return what it prints."""
         done = subprocess.run(
             [sys.executable, "-m", "memkit", *arguments], cwd=self.project.root, env=self.environment,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,

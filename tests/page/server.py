@@ -53,7 +53,6 @@ class PageServer:
 
     @property
     def output(self) -> str:
-        """What it has printed so far."""
         return "".join(self.lines)
 
     @property
@@ -79,12 +78,10 @@ class PageServer:
         return json.dumps(self.access)
 
     def client(self) -> httpx.Client:
-        """A client with the key of the page."""
         headers = {"Authorization": f"Bearer {self.access['key']}"}
         return httpx.Client(base_url=self.address, headers=headers, timeout=60)
 
     def stop(self) -> int:
-        """End it, and return its status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(timeout=60)

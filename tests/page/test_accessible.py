@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,24 +15,14 @@ from tests.page.server import PageServer
 AXE = Path(__file__).resolve().parents[2] / "page" / "node_modules" / "axe-core" / "axe.min.js"
 
 VIEWS = (
-    "#/",
-    "#/search?q=gateway",
-    "#/search?q=nothing-at-all-xyzzy",
-    "#/topics",
-    "#/graph",
-    "#/graph?all=1",
-    "#/graph?as=list",
-    "#/health",
-    "#/no-such-view",
-)
+    "#/", "#/search?q=gateway", "#/search?q=nothing-at-all-xyzzy", "#/topics", "#/graph", "#/graph?all=1",
+    "#/graph?as=list", "#/health", "#/no-such-view",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
 def axe() -> str:
     """The source of axe-core, installed with the packages of the page."""
-    import shutil
-    import subprocess
-
     if not AXE.exists():
         npm = shutil.which("npm")
         assert npm is not None, "npm is missing"
@@ -77,9 +69,5 @@ def test_dialogs_and_disclosures(open_page: Opener, axe: str, dark: bool) -> Non
         found += [f"after {key}: {line}" for line in violations(page, axe)]
         page.keyboard.press("Escape")
     assert not found, "\n".join(found)
-
-
-def test_without_a_key(open_page: Opener, served: PageServer, axe: str) -> None:
-    assert served.access
     page = open_page("#/", with_key=False, bypass_csp=True)
     assert violations(page, axe) == []

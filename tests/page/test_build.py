@@ -35,23 +35,17 @@ def test_the_source_makes_no_html_of_text() -> None:
     assert [path.name for path in files if ACTIVE.search(path.read_text())] == []
 
 
-def test_the_page_loads_only_its_own_files() -> None:
+def test_the_built_page_loads_only_its_own_files_and_brings_licenses() -> None:
     text = (BUILT / "index.html").read_text()
     addresses = re.findall(r'(?:src|href)="([^"]*)"', text)
     assert [one for one in addresses if not one.startswith("data:")] == ["page/app.css", "page/app.js"]
     assert "url(" not in (BUILT / "app.css").read_text()
-
-
-def test_every_bundled_package_comes_with_its_license() -> None:
     text = (BUILT / "licenses.txt").read_text()
     wanted = json.loads((SOURCE / "package.json").read_text())["dependencies"]
     for name in ("preact", "markdown-it", "d3-force"):
         assert f"\n{name} {wanted[name]} (" in text
     for part in text.split("-" * 80):
         assert re.search(r"permission|redistribution", part, re.IGNORECASE), part[:200]
-
-
-def test_the_lock_has_hashes_and_no_addresses() -> None:
     packages = json.loads((SOURCE / "package-lock.json").read_text())["packages"]
     for name, one in packages.items():
         assert "resolved" not in one

@@ -19,19 +19,14 @@ def rows(page: Page, title: str) -> list[str]:
     return part.locator(".graph-row").all_inner_texts()
 
 
-def is_over(page: Page) -> bool:
-    return "is-over" in (page.locator("canvas").get_attribute("class") or "")
-
-
 def find_node(page: Page, x: float = 0.5, y: float = 0.5) -> tuple[float, float]:
     """Move the pointer from a place of the map to the right and down until it is over a node."""
     box = page.locator("canvas").bounding_box()
-    assert box is not None
     for step in range(0, 40_000, 6):
         place = (box["x"] + (x * box["width"] + step) % box["width"], box["y"] + y * box["height"] + step // box["width"] * 6)
         page.mouse.move(*place)
         page.evaluate("new Promise((done) => requestAnimationFrame(() => done(0)))")
-        if is_over(page):
+        if "is-over" in (page.locator("canvas").get_attribute("class") or ""):
             return place
     raise AssertionError("there is no node")
 

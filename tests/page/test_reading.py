@@ -73,9 +73,6 @@ def test_filters_narrow_the_results_and_are_cleared(open_page: Opener) -> None:
     page.get_by_label("From").fill("2027-01-01")
     page.get_by_label("From").press("Tab")
     expect(page.locator(".empty")).to_contain_text("Nothing found for “gateway”")
-
-
-def test_nothing_found_says_what_to_do(open_page: Opener) -> None:
     page = open_page("#/search?q=zeppelin")
     expect(page.locator(".empty")).to_contain_text("Nothing found for “zeppelin”")
     expect(page.locator(".empty")).to_contain_text("Fewer words")
@@ -110,7 +107,7 @@ def test_the_files_of_a_turn_lead_to_the_sessions_that_used_them(open_page: Open
     expect(page.locator("[data-row]")).to_have_count(3)
 
 
-def test_the_calendar_leads_to_a_day(open_page: Opener, served: PageServer) -> None:
+def test_the_calendar(open_page: Opener, served: PageServer) -> None:
     page = open_page()
     day = served.page.journal.days()[-3]
     cell = page.locator(f'[data-day="{day}"]')
@@ -127,9 +124,6 @@ def test_the_calendar_leads_to_a_day(open_page: Opener, served: PageServer) -> N
     expect(page.locator(f'[data-day="{day}"]')).to_have_attribute("aria-pressed", "true")
     page.get_by_role("link", name="All days").click()
     expect(page.locator(".day")).not_to_have_count(1)
-
-
-def test_the_calendar_is_moved_through_with_arrows(open_page: Opener) -> None:
     page = open_page("#/?day=2026-11-19")
     page.locator('[data-day="2026-11-19"]').focus()
     page.keyboard.press("ArrowLeft")
@@ -186,3 +180,26 @@ def test_a_server_that_has_ended_is_said_plainly(open_page: Opener, own_story: P
     own_story.stop()
     page.get_by_role("searchbox").fill("gateway")
     expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+
+
+# What is around every view
+
+
+@pytest.mark.parametrize("path", ("#/", "#/search", "#/topics", "#/graph", "#/health"))
+@pytest.mark.parametrize("phone", (False, True))
+def test_every_view_opens(open_page: Opener, path: str, phone: bool) -> None:
+    page = open_page(path, phone=phone)
+    assert page.locator("h1").count() == 1
+    width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert width <= 0, "the page is wider than its window"
+
+
+def test_the_link_works_once(open_page: Opener, own_story: PageServer) -> None:
+    page = open_page(f"#token={own_story.link.partition('#token=')[2]}", server=own_story, with_key=False)
+    assert "token" not in page.url
+    assert page.locator("nav").count()
+    page.reload()
+    assert page.locator("nav").is_visible()
+    open_page.allowed.append("403 (Forbidden)")
+    other = open_page(f"#token={own_story.link.partition('#token=')[2]}", server=own_story, with_key=False)
+    assert "memkit serve --open" in other.inner_text("main")

@@ -131,9 +131,3 @@ def test_the_commands_of_a_tool_that_worked(tmp_path: Path) -> None:
     used = ToolUse("Bash", {"command": long})
     Archive(memory.home).append("5e550009", [ArchivedTurn("aaaa0009", (Message("assistant", None, "", (used,), "aaaa0009"),))])
     assert opened.how("playwright")[0].command == long
-
-
-def test_nothing_of_a_foreign_memory_is_a_fix(tmp_path: Path) -> None:
-    memory = remember(tmp_path, is_own=False)
-    opened = Memory(memory.project, home=memory.home)
-    assert (opened.fix(ERROR), opened.how("pytest")) == ([], [])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import memkit
 from memkit import anchors
 from memkit.hook.entries import note_own
 from memkit.journal.extracts import extract_line
@@ -53,7 +54,7 @@ def decision(memory: Memory, *paths: str, session: str = "", shown: tuple[str, .
     return Moments(memory.searcher().corpus, memory.project, memory.home).decision(paths, session, shown)
 
 
-def test_the_newest_turn_that_got_past_the_failure(tmp_path: Path) -> None:
+def test_the_newest_turn_that_got_past_the_failure_and_a_decision_about_a_file(tmp_path: Path) -> None:
     memory = remember(tmp_path)
     newest = failure(memory)
     assert newest is not None
@@ -63,11 +64,14 @@ def test_the_newest_turn_that_got_past_the_failure(tmp_path: Path) -> None:
     assert earlier is not None
     assert earlier.date == "2026-11-18"
     assert failure(memory, shown=(newest.id, earlier.id)) is None
-
-
-@pytest.mark.parametrize("error", ["ModuleNotFoundError: No module named 'numpy'", "1 failed, 2 passed"])
-def test_another_failure_gets_nothing(tmp_path: Path, error: str) -> None:
-    assert failure(remember(tmp_path), error) is None
+    for error in ("ModuleNotFoundError: No module named 'numpy'", "1 failed, 2 passed"):
+        assert failure(memory, error) is None
+    found = decision(memory, "deploy/gateway.yaml")
+    assert found is not None
+    assert (found.date, found.text) == ("2026-11-19", "Decided: the gateway waits 600 s, not 300 s.")
+    assert decision(memory, "deploy/gateway.yaml", shown=(found.id,)) is None
+    assert decision(memory, "deploy/gateway.yaml", session="5e550002") is None
+    assert decision(memory, "deploy/load.py") is decision(memory, "gateway.yml") is None
 
 
 def test_a_failure_that_is_not_solved_says_so(tmp_path: Path) -> None:
@@ -130,17 +134,6 @@ def test_an_agreed_answer_decides_about_the_file_that_is_edited_next(tmp_path: P
     assert found.text == "We keep one file per month."
 
 
-def test_a_decision_about_a_file(tmp_path: Path) -> None:
-    memory = remember(tmp_path)
-    found = decision(memory, "deploy/gateway.yaml")
-    assert found is not None
-    assert (found.date, found.text) == ("2026-11-19", "Decided: the gateway waits 600 s, not 300 s.")
-    assert decision(memory, "deploy/gateway.yaml", shown=(found.id,)) is None
-    assert decision(memory, "deploy/gateway.yaml", session="5e550002") is None
-    assert decision(memory, "deploy/load.py") is None
-    assert decision(memory, "gateway.yml") is None
-
-
 def test_a_long_path_whose_start_is_cut(tmp_path: Path) -> None:
     long = "/".join(["packages", *["deep"] * 30, "gateway.yaml"])
     shown = f"…{long[-90:][long[-90:].index('/'):]}"
@@ -174,14 +167,11 @@ def test_a_file_of_the_same_name_in_another_directory_is_another_file(tmp_path: 
 @pytest.mark.parametrize(
     ("decided", "is_quoted"),
     [
-        ("app.py has no state.", True),
-        ("state is not in `src/app.py`.", True),
-        ("webapp.py has no state.", False),
-        ("app.py.orig goes.", False),
-        ("lib/app.py has no state.", False),
+        ("app.py has no state.", True), ("state is not in `src/app.py`.", True),
+        ("webapp.py has no state.", False), ("app.py.orig goes.", False), ("lib/app.py has no state.", False),
         ("the port is 7443.", False),
     ],
-)
+)  # fmt: skip
 def test_a_fact_is_quoted_if_it_names_the_file(tmp_path: Path, decided: str, is_quoted: bool) -> None:
     fact = f"- Decided: {decided} (2026-11-19) {anchors.render(fact='87654321', turns='aaaa0009')}"
     other = f"- Fact: app.py is old. (2026-11-19) {anchors.render(fact='87654322', turns='aaaa0009')}"
@@ -200,8 +190,9 @@ def test_only_the_mark_makes_a_decision_doubtful(tmp_path: Path) -> None:
 
 def test_nothing_of_a_foreign_memory_is_quoted(tmp_path: Path) -> None:
     memory = remember(tmp_path, is_own=False)
-    assert failure(memory) is None
-    assert decision(memory, "deploy/gateway.yaml") is None
+    assert failure(memory) is decision(memory, "deploy/gateway.yaml") is None
+    opened = memkit.Memory(memory.project, home=memory.home)
+    assert (opened.fix(ERROR), opened.how("pytest")) == ([], [])
 
 
 def test_nothing_that_was_changed_since_is_quoted(tmp_path: Path) -> None:

@@ -21,18 +21,11 @@ from collections.abc import Iterator
 from tests.privacy.secrets_made import BASE64, HEX, URL_SAFE, Maker, Planted, look_alikes
 
 ALPHABETS = {
-    "A": string.ascii_letters + string.digits,
-    "B": BASE64,
-    "D": string.digits,
-    "H": HEX,
-    "L": string.ascii_lowercase + string.digits,
-    "U": string.ascii_uppercase + string.digits,
-    "W": URL_SAFE,
-    "X": "0123456789ABCDEF",
-    "Z": string.ascii_uppercase,
-    "a": string.ascii_lowercase,
+    "A": string.ascii_letters + string.digits, "B": BASE64, "D": string.digits, "H": HEX,
+    "L": string.ascii_lowercase + string.digits, "U": string.ascii_uppercase + string.digits, "W": URL_SAFE,
+    "X": "0123456789ABCDEF", "Z": string.ascii_uppercase, "a": string.ascii_lowercase,
     "3": string.ascii_uppercase + "234567",
-}
+}  # fmt: skip
 _HOLE = re.compile(r"⟨([A-Za-z3])(\d*)⟩")
 _SECRET = re.compile(r"⟦(.*?)⟧", re.DOTALL)
 
@@ -64,7 +57,7 @@ FORMS = {
     "sentry": "sntry·u_⟨H64⟩", "sentry org": "sntry·s_eyJpYXQiO⟨A120⟩_⟨A43⟩", "shopify": "shp·at_⟨H32⟩", "shopify shared": "shp·ss_⟨H32⟩", "groq": "gs·k_⟨A52⟩",
     "xai": "xa·i-⟨A80⟩", "perplexity": "pp·lx-⟨A48⟩", "replicate": "r·8_⟨A37⟩", "figma": "fi·gd_⟨W40⟩", "grafana": "gl·sa_⟨A32⟩_⟨H8⟩", "grafana cloud": "gl·c_⟨B80⟩=",
     "atlassian": "ATA·TT3xFfGF0⟨W160⟩=⟨X8⟩", "newrelic": "NR·AK-⟨U27⟩", "docker": "dckr·_pat_⟨W27⟩", "tailscale": "tsk·ey-auth-⟨A12⟩CNTRL-⟨A32⟩", "supabase": "sb·p_⟨H40⟩",
-    "postman": "PM·AK-⟨H24⟩-⟨H34⟩", "age": "AGE-SEC·RET-KEY-1⟨U58⟩", "rubygems": "ruby·gems_⟨H48⟩", "pulumi": "pu·l-⟨H40⟩", "terraform": "⟨A14⟩.atlas·v1.⟨W67⟩",
+    "postman": "PM·AK-⟨H24⟩-⟨H34⟩", "memkit": "memkit·_key_⟨A43⟩", "age": "AGE-SEC·RET-KEY-1⟨U58⟩", "rubygems": "ruby·gems_⟨H48⟩", "pulumi": "pu·l-⟨H40⟩", "terraform": "⟨A14⟩.atlas·v1.⟨W67⟩",
     "jwt": "ey·JhbGciOiJIUzI1NiJ9.ey·JzdWIiOiIxMjM0NSJ9.⟨W43⟩", "azure client": "⟨A3⟩8Q~⟨W34⟩",
 }  # fmt: skip
 
@@ -308,10 +301,7 @@ def _framed(frame: str, form: str) -> str:
 def corpus(seed: int, per_kind: int, *, all_kinds: bool) -> dict[str, list[Planted]]:
     """Texts by group, `per_kind` of each kind."""
     make = Maker(seed)
-    groups = {
-        group: list(_of_group(make, kinds, per_kind, all_kinds))
-        for group, kinds in _kinds().items()
-    }
+    groups = {group: list(_of_group(make, kinds, per_kind, all_kinds)) for group, kinds in _kinds().items()}
     groups["look-alikes"] += look_alikes(seed, 600)
     return groups
 

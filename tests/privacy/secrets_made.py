@@ -86,10 +86,6 @@ WORDS = (
 ).split()
 
 
-def _anthropic(make: Maker) -> tuple[str, str]:
-    return make.framed("sk-" + "ant-" + make.one_of("api03-", "oat01-", "admin01-") + make.text(93, URL_SAFE) + "AA")
-
-
 def _openai(make: Maker) -> tuple[str, str]:
     middle = "T3Blbk" + "FJ"
     return make.framed("sk-" + make.one_of(
@@ -102,10 +98,6 @@ def _openai(make: Maker) -> tuple[str, str]:
     ))  # fmt: skip
 
 
-def _aws_id(make: Maker) -> tuple[str, str]:
-    return make.framed(make.one_of("AK" + "IA", "AS" + "IA") + make.text(16, string.ascii_uppercase + "234567"))
-
-
 def _aws_secret(make: Maker) -> tuple[str, str]:
     return make.framed(
         make.text(40, BASE64),
@@ -113,10 +105,6 @@ def _aws_secret(make: Maker) -> tuple[str, str]:
         "aws configure set aws_secret_access_key {}", "export AWS_SECRET_ACCESS_KEY='{}'", 'aws_secret_key: "{}"',
         "AK" + "IA" + make.text(16, UPPER) + ",{}", "-e AWS_SECRET_ACCESS_KEY={} app",
     )  # fmt: skip
-
-
-def _google_key(make: Maker) -> tuple[str, str]:
-    return make.framed("AI" + "za" + make.text(35, URL_SAFE))
 
 
 def _google_oauth(make: Maker) -> tuple[str, str]:
@@ -140,10 +128,6 @@ def _azure_storage(make: Maker) -> tuple[str, str]:
     key = make.base64(64)
     frame = "DefaultEndpointsProtocol=https;AccountName=shop;AccountKey={};EndpointSuffix=core.windows.net"
     return make.framed(key, frame, f'"{frame}"', "AccountKey={}", "Endpoint=sb://shop/;SharedAccessKey={}")
-
-
-def _azure_client(make: Maker) -> tuple[str, str]:
-    return make.framed(make.text(3) + make.text(1, string.digits) + "Q~" + make.text(34, URL_SAFE + "~."))
 
 
 def _azure_signature(make: Maker) -> tuple[str, str]:
@@ -194,30 +178,10 @@ def _npm(make: Maker) -> tuple[str, str]:
     return make.framed(other, "//registry.example.com/:_authToken={}", "//npm.example.com/team/:_authToken={}\nregistry=x")
 
 
-def _pypi(make: Maker) -> tuple[str, str]:
-    return make.framed("pypi" + "-AgEIcHlwaS5vcmc" + make.text(make.random.randint(80, 160), URL_SAFE))
-
-
-def _huggingface(make: Maker) -> tuple[str, str]:
-    return make.framed("hf" + "_" + make.text(34))
-
-
-def _sendgrid(make: Maker) -> tuple[str, str]:
-    return make.framed("SG" + "." + make.text(22, URL_SAFE) + "." + make.text(43, URL_SAFE))
-
-
 def _twilio(make: Maker) -> tuple[str, str]:
     if make.random.random() < 0.5:
         return make.framed("S" + "K" + make.text(32, HEX))
     return make.framed(make.text(32, HEX), "TWILIO_AUTH_TOKEN={}", 'auth_token="{}"', "authToken: '{}'", "twilio auth token is {}")
-
-
-def _mailgun(make: Maker) -> tuple[str, str]:
-    return make.framed(make.one_of("key" + "-" + make.text(32, HEX), "-".join([make.text(32, HEX), make.text(8, HEX), make.text(8, HEX)])))
-
-
-def _digitalocean(make: Maker) -> tuple[str, str]:
-    return make.framed("do" + make.one_of("p", "o", "r") + "_v1_" + make.text(64, HEX))
 
 
 def _telegram(make: Maker) -> tuple[str, str]:
@@ -233,26 +197,6 @@ def _discord(make: Maker) -> tuple[str, str]:
     if make.random.random() < 0.5:
         return make.framed(token)
     return make.framed(hook, "https://discord.com/api/webhooks/1098765432109876543/{}", "https://discordapp.com/api/webhooks/1098765432109876543/{}")
-
-
-def _databricks(make: Maker) -> tuple[str, str]:
-    return make.framed("da" + "pi" + make.text(32, HEX) + make.one_of("", "-2"))
-
-
-def _vault(make: Maker) -> tuple[str, str]:
-    return make.framed(make.one_of("hv" + "s.", "hv" + "b.") + make.text(make.random.choice([24, 90, 130]), URL_SAFE))
-
-
-def _doppler(make: Maker) -> tuple[str, str]:
-    return make.framed("dp" + make.one_of(".pt.", ".st.", ".st.prod.", ".ct.", ".sa.") + make.text(43))
-
-
-def _linear(make: Maker) -> tuple[str, str]:
-    return make.framed("lin" + make.one_of("_api_" + make.text(40), "_oauth_" + make.text(64, HEX)))
-
-
-def _notion(make: Maker) -> tuple[str, str]:
-    return make.framed(make.one_of("secret" + "_" + make.text(43), "nt" + "n_" + make.text(46)))
 
 
 def _sentry(make: Maker) -> tuple[str, str]:
@@ -360,14 +304,30 @@ def _others(make: Maker) -> tuple[str, str]:
 
 
 SECRETS: dict[str, Callable[[Maker], tuple[str, str]]] = {
-    "Anthropic": _anthropic, "OpenAI": _openai, "AWS key id": _aws_id, "AWS secret": _aws_secret, "Google API": _google_key,
-    "Google OAuth": _google_oauth, "service account": _service_account, "Azure storage": _azure_storage, "Azure client": _azure_client,
+    "Anthropic": lambda make: make.framed("sk-" + "ant-" + make.one_of("api03-", "oat01-", "admin01-") + make.text(93, URL_SAFE) + "AA"),
+    "OpenAI": _openai,
+    "AWS key id": lambda make: make.framed(make.one_of("AK" + "IA", "AS" + "IA") + make.text(16, string.ascii_uppercase + "234567")),
+    "AWS secret": _aws_secret,
+    "Google API": lambda make: make.framed("AI" + "za" + make.text(35, URL_SAFE)),
+    "Google OAuth": _google_oauth, "service account": _service_account, "Azure storage": _azure_storage,
+    "Azure client": lambda make: make.framed(make.text(3) + make.text(1, string.digits) + "Q~" + make.text(34, URL_SAFE + "~.")),
     "Azure SAS": _azure_signature, "GitHub": _github, "GitLab": _gitlab, "Slack": _slack, "Slack webhook": _slack_webhook,
-    "Stripe": _stripe, "npm": _npm, "PyPI": _pypi, "HuggingFace": _huggingface, "SendGrid": _sendgrid, "Twilio": _twilio,
-    "Mailgun": _mailgun, "DigitalOcean": _digitalocean, "Telegram": _telegram, "Discord": _discord, "Databricks": _databricks,
-    "Vault": _vault, "Doppler": _doppler, "Linear": _linear, "Notion": _notion, "Sentry": _sentry, "private key": _private_key,
-    "JWT": _jwt, "database URL": _database, "bearer": _bearer, "basic": _basic, "environment": _environment, "JSON": _json,
-    "YAML": _yaml, "command line": _flag, "code": _code, "said": _said, "others": _others,
+    "Stripe": _stripe, "npm": _npm,
+    "PyPI": lambda make: make.framed("pypi" + "-AgEIcHlwaS5vcmc" + make.text(make.random.randint(80, 160), URL_SAFE)),
+    "HuggingFace": lambda make: make.framed("hf" + "_" + make.text(34)),
+    "SendGrid": lambda make: make.framed("SG" + "." + make.text(22, URL_SAFE) + "." + make.text(43, URL_SAFE)),
+    "Twilio": _twilio,
+    "Mailgun": lambda make: make.framed(make.one_of("key" + "-" + make.text(32, HEX), "-".join([make.text(32, HEX), make.text(8, HEX), make.text(8, HEX)]))),
+    "DigitalOcean": lambda make: make.framed("do" + make.one_of("p", "o", "r") + "_v1_" + make.text(64, HEX)),
+    "Telegram": _telegram, "Discord": _discord,
+    "Databricks": lambda make: make.framed("da" + "pi" + make.text(32, HEX) + make.one_of("", "-2")),
+    "Vault": lambda make: make.framed(make.one_of("hv" + "s.", "hv" + "b.") + make.text(make.random.choice([24, 90, 130]), URL_SAFE)),
+    "Doppler": lambda make: make.framed("dp" + make.one_of(".pt.", ".st.", ".st.prod.", ".ct.", ".sa.") + make.text(43)),
+    "Linear": lambda make: make.framed("lin" + make.one_of("_api_" + make.text(40), "_oauth_" + make.text(64, HEX))),
+    "Notion": lambda make: make.framed(make.one_of("secret" + "_" + make.text(43), "nt" + "n_" + make.text(46))),
+    "Sentry": _sentry, "private key": _private_key, "JWT": _jwt, "database URL": _database, "bearer": _bearer, "basic": _basic,
+    "environment": _environment, "JSON": _json, "YAML": _yaml, "command line": _flag, "code": _code, "said": _said,
+    "others": _others,
 }  # fmt: skip
 
 
@@ -458,7 +418,8 @@ def _placeholder(make: Maker) -> str:
 
 LOOK_ALIKES: dict[str, Callable[[Maker], str]] = {
     "git SHAs": _commit, "UUIDs": _identifier, "checksums": _digest, "base64 images": _image, "lock files": _lock,
-    "names": _name, "paths": _path, "addresses": _address, "versions": _version, "minified code": _minified, "placeholders": _placeholder,
+    "names": _name, "paths": _path, "addresses": _address, "versions": _version, "minified code": _minified,
+    "placeholders": _placeholder,
 }  # fmt: skip
 
 

@@ -16,7 +16,14 @@ Then one cause that `fit` showed was repaired, passwords that are a word and a n
 `work_*.txt` is a fourth one, by another author who never read the rules. On its first run, 92.2 and 89.7 % of the named
 secrets in its halves were found, 66.3 and 60.7 % of the everyday ones, and 2.0 and 1.4 % of the innocent texts touched.
 Then the rules were tuned on its `fit`, and sentences were scored instead of matched. `held` stays unseen: only its totals
-were printed. Now they are 98.6 and 93.1, 98.4 and 73.1, 0 and 1.0 %.
+were printed. Now they are 98.9 and 95.3, 98.4 and 80.8, 0 and 0.7 %.
+
+`notes_*.txt` is the half to tune on of a fifth one, by an author who never read the rules, full of passwords that people
+make up. On its first run, 81.7 % of the named secrets were found, 66.7 % of the everyday ones, and 0.6 % of the innocent
+texts touched. Then passwords that people make up were judged by what parts they have, in sentences, settings, pairs of a
+user and a password, tables, and the results of commands: now they are 99.2, 96.9, and 0 %. In the half that is not here,
+82.8 % of the named and 53.1 % of the everyday ones were found before, 86.1 and 72.6 % afterwards, and 0 of 157 innocent
+texts touched both times.
 
 The templates are in `outputs_*.txt`, in the notation of `secrets_corpus`. `## ` begins a kind, `--` alone ends
 a template. A first line `$$ …` is the command whose result follows.
@@ -36,6 +43,9 @@ from tests.privacy.secrets_made import Maker, Planted
 GROUPS = ("named", "everyday", "innocent")
 SEEDS = 2
 """Values for each template."""
+
+WHOLE = ("notes",)
+"""Corpora of which only the half to tune on is here."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,7 @@ def held(corpus: str = "outputs", seed: int = 5) -> dict[str, list[Output]]:
 def _outputs(corpus: str, group: str, seed: int, half: int) -> Iterator[Output]:
     for kind, template in _templates(corpus, group):
         digest = hashlib.sha256(template.encode()).digest()
-        if digest[0] % 2 != half:
+        if corpus not in WHOLE and digest[0] % 2 != half:
             continue
         for number in range(SEEDS):
             filled = _fill(Maker(int.from_bytes(digest[:6], "big") + seed + number), template)

@@ -24,8 +24,9 @@ HALVES = {"fit": secrets_outputs.fit, "held": secrets_outputs.held}
 FLOORS = {
     ("outputs", "fit"): (0.99, 0.98, 0), ("outputs", "held"): (0.96, 0.97, 0),
     ("terminals", "fit"): (0.99, 0.99, 0), ("terminals", "held"): (0.92, 0.92, 0.011),
-    ("sessions", "fit"): (0.93, 0.92, 0), ("sessions", "held"): (0.94, 0.91, 0.008),
-    ("work", "fit"): (0.98, 0.98, 0), ("work", "held"): (0.93, 0.73, 0.011),
+    ("sessions", "fit"): (0.93, 0.92, 0), ("sessions", "held"): (0.96, 0.92, 0.008),
+    ("work", "fit"): (0.98, 0.98, 0), ("work", "held"): (0.93, 0.78, 0.011),
+    ("notes", "fit"): (0.99, 0.96, 0),
 }  # fmt: skip
 """The lowest shares of named and everyday secrets that are found, and the highest share of innocent text that is touched."""
 
@@ -113,6 +114,33 @@ def test_more_kinds_of_values_are_found(text: str) -> None:
     assert "7m2x" not in redact(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "REDIS_PASSWORD=marzipan", "db:\n  smtp_pass: rhubarb", 'MAIL_PASSWORD="two geese, one pond"', '{"user":"plc","password":"cornflower"}',
+        "[pass] => velvet_Mole", "new nas password is lantern-and-lace (same user)", "log in with ruth@example.net and Espresso4two",
+        "login with `otto` / `Salt&Pepper` works", "creds: otto:Marigold", "Das Passwort lautet Apfelbaum-Wiese.Ost", "パスワードは Tanuki-san です",
+        "host;user;pw\na;root;Zw4?oak7\nb;root;cornflower", "sqlite> select name, pass from accounts;\notto|m4rzipan", "# user:password\nruth:Fog-Horn",
+        'imap.login("ruth", "Harbour4Ships")', "Recovery codes:\n- a81c3e90f7d25b64", "[setup] Admin password:\n[setup] Xk92mPqLw7Ta", "$ bw get totp github\n294410",
+    ],
+)  # fmt: skip
+def test_what_people_make_up_is_found(text: str) -> None:
+    assert "[redacted:secret]" in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The password is case-sensitive", "password: hashed-and-salted", 'labels: {"password": "Kennwort"}', "password: userInput,", "  password: z.string(),",
+        "Passwords must be latin-1 encodable", "all tests pass. Build-Step_2 is next", "--- PASS: TestFind_Present (0.00s)", "(merge 0324e8fc6b pw/word-diff-zero)",
+        "https://user:pass@host/path?foo=bar#fragment", "set-root-password\nset-scheduling", "sign in with Google and GitHub", 'credentials: "same-origin"',
+        "admin / settings", "password: *db_password", '"forgot": "¿Olvidaste tu contraseña?"', "random_string(\n" + "\n \n" * 80,
+    ],
+)  # fmt: skip
+def test_words_next_to_a_name_for_passwords_stay(text: str) -> None:
+    assert redact(text) == text
+
+
 @pytest.mark.parametrize("words", ["ember-nectar-velvet", "nectar.umber.drift.quartz", "flint_copper_cobalt_amber"])
 def test_a_passphrase_of_joined_words(words: str) -> None:
     assert words not in redact(f'SSH_PASSPHRASE: "{words}"')
@@ -164,6 +192,7 @@ def test_lines_below_a_printing_command_are_read_once(monkeypatch: pytest.Monkey
     judged: list[str] = []
     monkeypatch.setattr(secret_values, "_looks_secret", lambda *_: False)
     monkeypatch.setattr(secret_values, "_shape", lambda value: judged.append(value) or 0)
+    monkeypatch.setattr(secret_values, "_chosen", lambda _: 0)
     redact("> password\nAb3xY9kL2q\n" * 50)
     assert len(judged) < 200
 

@@ -9,7 +9,7 @@ import pytest
 from memkit.archive.archive import Archive
 from memkit.browse.transcript import read_messages
 from memkit.capture.capture import Capture
-from memkit.privacy.redact import leaves_open, without_private, without_unopened
+from memkit.privacy.redact import leaves_open, redact, without_private, without_unopened
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
@@ -90,20 +90,24 @@ def test_the_original_transcript_hides_private_turns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("prompt", "rest", "is_open"),
     [
-        ("a<private>b</private>c", "a[redacted:private]c", False),
-        ("a<private>b", "a[redacted:private]", True),
+        ("a<private>b</private>c<PRIVATE>d</PRIVATE>e", "a[redacted:private]c[redacted:private]e", False),
+        ("a <PRIVATE>b <private>c</private> d</Private> e", "a [redacted:private] e", False),
+        ("a <private>b\nc", "a [redacted:private]", True),
         ("<private><private></private>x", "[redacted:private]", True),
+        ("<private><private></private></private>x", "[redacted:private]x", False),
+        ("<private></private></private>x", "[redacted:private]</private>x", False),
+        ("x<private><private>y</private>z", "x[redacted:private]", True),
+        ("< private >goes</ private > <private-key>", "[redacted:private] <private-key>", False),
         ("a</private>b", "a</private>b", False),
         ("<private-key> <privateKey> <private_x> a < privates", "<private-key> <privateKey> <private_x> a < privates", False),
         ("plain", "plain", False),
+        ("", "", False),
     ],
 )
 def test_a_prompt_by_itself(prompt: str, rest: str, is_open: bool) -> None:
-    assert without_private(prompt) == rest
+    assert without_private(prompt) == redact(rest) == rest
     assert leaves_open(prompt) == is_open
-
-
-def test_text_before_an_unopened_end_tag_is_private() -> None:
+    assert redact("a <private>b</private> c") == "a <private>b</private> c"  # only what was typed
     assert without_unopened(f"{WORD}\n</private> after") == "[redacted:private] after"
 
 

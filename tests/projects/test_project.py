@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -12,11 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memkit.errors import MemkitError
 from memkit.index.catalog import identity
 from memkit.ipc import unindexed
 from memkit.paths import Home
+from memkit.projects import project as project_module
 from memkit.projects.git import normalize_remote, remote_of, run_git
-from memkit.projects.project import Project
+from memkit.projects.project import REGISTRY_VERSION, Project, Registry, registry_path
+from memkit.projects.registry import changing
 from tests.ci import examples
 
 PACKAGE = Path(__file__).resolve().parents[2] / "memkit"
@@ -50,61 +54,40 @@ def found(directory: Path) -> Path:
     return Path(Project.containing(str(directory)).root)
 
 
-def test_no_repository(root: Path) -> None:
-    (root / "a" / "b").mkdir(parents=True)
-    (root / "link").symlink_to(root / "a" / "b")
-    assert found(root / "a" / "b") == root / "a" / "b"
-    assert found(root / "link") == root / "a" / "b"
-    assert found(root / "gone") == root / "gone"
-
-
 def test_worktrees_share_the_memory_of_the_main_one(root: Path) -> None:
     main = repository(root / "main")
     (main / "src" / "deep").mkdir(parents=True)
     git(main, "worktree", "add", "-q", str(root / "linked"))
     git(main, "worktree", "add", "-q", str(main / ".trees" / "inside"))
     (root / "shortcut").symlink_to(root / "linked")
-    for directory in (
-        main,
-        main / "src" / "deep",
-        root / "linked",
-        main / ".trees" / "inside",
-        root / "shortcut",
-    ):
+    for directory in (main, main / "src" / "deep", root / "linked", main / ".trees" / "inside", root / "shortcut"):
         assert found(directory) == main
-
-
-def test_a_submodule_is_its_own_project(root: Path) -> None:
-    main = repository(root / "main")
     repository(root / "library")
     git(main, "submodule", "add", "-q", str(root / "library"), "vendor/library")
-    assert found(main / "vendor" / "library") == main / "vendor" / "library"
+    assert found(main / "vendor" / "library") == main / "vendor" / "library"  # a submodule is its own
     assert found(main / "vendor") == main
-
-
-def test_worktrees_of_a_bare_repository_are_their_own(root: Path) -> None:
-    main = repository(root / "main")
     git(root, "clone", "-q", "--bare", str(main), str(root / "bare.git"))
     git(root / "bare.git", "worktree", "add", "-q", str(root / "one"))
-    assert found(root / "one") == root / "one"
+    assert found(root / "one") == root / "one"  # of a bare repository
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"gitdir:", b"gitdir: nowhere", b"gitdir: a\0b", b"\xff\xfe", b"gitdir: /dev/null", b"x" * 10_000],
-)
-def test_a_git_file_that_leads_nowhere(root: Path, content: bytes) -> None:
-    (root / ".git").write_bytes(content)
+def test_a_git_file_that_leads_nowhere(root: Path) -> None:
     (root / "sub").mkdir()
-    assert found(root / "sub") == root
+    for content in (b"", b"gitdir:", b"gitdir: nowhere", b"gitdir: a\0b", b"\xff\xfe", b"gitdir: /dev/null", b"x" * 10_000):
+        (root / ".git").write_bytes(content)
+        assert found(root / "sub") == root
+    (root / ".git").unlink()
+    (root / "link").symlink_to(root / "sub")
+    for name, place in (("sub", "sub"), ("link", "sub"), ("gone", "gone")):  # no repository
+        assert found(root / name) == root / place
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff", b"a\0b", b"nowhere/else"])
-def test_a_worktree_whose_way_back_is_damaged(root: Path, content: bytes) -> None:
+def test_a_worktree_whose_way_back_is_damaged(root: Path) -> None:
     main = repository(root / "main")
     git(main, "worktree", "add", "-q", str(root / "linked"))
-    (main / ".git" / "worktrees" / "linked" / "commondir").write_bytes(content)
-    assert found(root / "linked") == root / "linked"
+    for content in (b"", b"\xff", b"a\0b", b"nowhere/else"):
+        (main / ".git" / "worktrees" / "linked" / "commondir").write_bytes(content)
+        assert found(root / "linked") == root / "linked"
 
 
 def forge_commondir(main: Path, forged: Path) -> None:
@@ -151,14 +134,10 @@ def forge_submodule(main: Path, forged: Path) -> None:
 @pytest.mark.parametrize(
     "forge",
     [
-        forge_commondir,
-        forge_git_directory,
-        forge_worktree,
-        forge_link,
-        forge_link_to_file,
+        forge_commondir, forge_git_directory, forge_worktree, forge_link, forge_link_to_file,
         forge_submodule,
     ],
-)
+)  # fmt: skip
 def test_a_forged_git_file_gives_no_other_projects_memory(
     root: Path, forge: Callable[[Path, Path], None]
 ) -> None:
@@ -171,9 +150,7 @@ def test_a_forged_git_file_gives_no_other_projects_memory(
     assert found(root / "linked") == main
 
 
-def test_git_runs_no_program_that_a_repository_names(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_runs_no_program_that_a_repository_names(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     main = repository(root / "main")
     other = repository(root / "other")
     git(other, "remote", "add", "origin", "https://example.com/other")
@@ -189,29 +166,17 @@ def test_git_runs_no_program_that_a_repository_names(
     assert not (root / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "git@Example.com:Team/app.git",
-        "https://example.com/Team/app",
-        "https://example.com/Team/app.git/",
-        "https://user:secret@example.com:8443/Team/app.git",
-        "https://user:p@ss@example.com/Team/app.git",
-        "ssh://git@example.com:2222/Team/app.git",
-        "git://EXAMPLE.com/Team/app",
-        " example.com:Team/app\n",
+def test_spellings_of_one_remote() -> None:
+    for url in (
+        "git@Example.com:Team/app.git", "https://example.com/Team/app", "https://example.com/Team/app.git/",
+        "https://user:secret@example.com:8443/Team/app.git", "https://user:p@ss@example.com/Team/app.git",
+        "ssh://git@example.com:2222/Team/app.git", "git://EXAMPLE.com/Team/app", " example.com:Team/app\n",
         "ssh://git@example.com//Team/app.git",
-    ],
-)
-def test_spellings_of_one_remote(url: str) -> None:
-    assert normalize_remote(url) == "example.com/Team/app"
-
-
-def test_remotes_that_are_directories() -> None:
-    assert normalize_remote("/srv/git/app.git") == "/srv/git/app"
-    assert normalize_remote("../app/") == "../app"
+    ):  # fmt: skip
+        assert normalize_remote(url) == "example.com/Team/app"
+    for directory, name in (("/srv/git/app.git", "/srv/git/app"), ("../app/", "../app"), ("C:\\repos\\app", "C:\\repos\\app")):
+        assert normalize_remote(directory) == name
     assert normalize_remote("file:///srv/git/app.git") == normalize_remote("file:///srv/git/app")
-    assert normalize_remote("C:\\repos\\app") == "C:\\repos\\app"
 
 
 @settings(max_examples=examples(100))
@@ -270,6 +235,14 @@ def test_a_second_clone_gets_a_name_of_its_own(root: Path, home: Home) -> None:
     assert first != second
     for _ in range(2):
         assert [identity(Project(str(path)), home) for path in (two, one)] == [second, first]
+    for record in ("", "{", "[]", '{"root": 5}', "{}"):  # a damaged claim is taken over
+        for path in Path(home.projects).glob("*.json"):
+            if str(one) in path.read_text():
+                path.write_text(record)
+        assert identity(Project(str(one)), home) == first
+        assert identity(Project(str(one)), home) == first
+    (root / "plain").mkdir()  # without a remote, the path is the name
+    assert len({identity(Project(str(path)), home) for path in (root / "plain", repository(root / "git"))}) == 2
 
 
 def test_a_submodule_that_is_there_keeps_its_name(root: Path, home: Home) -> None:
@@ -282,22 +255,6 @@ def test_a_submodule_that_is_there_keeps_its_name(root: Path, home: Home) -> Non
     first = identity(Project(str(vendor)), home)
     assert identity(Project(str(other)), home) != first
     assert identity(Project(str(vendor)), home) == first
-
-
-def test_without_a_remote_the_path_is_the_name(root: Path, home: Home) -> None:
-    (root / "plain").mkdir()
-    names = {identity(Project(str(path)), home) for path in (root / "plain", repository(root / "git"))}
-    assert len(names) == 2
-    assert not os.path.exists(home.projects)
-
-
-@pytest.mark.parametrize("record", ["", "{", "[]", '{"root": 5}', "{}"])
-def test_a_damaged_claim_is_taken_over(root: Path, home: Home, record: str) -> None:
-    project = Project(str(repository(root / "one", REMOTE)))
-    name = identity(project, home)
-    (path,) = Path(home.projects).glob("*.json")
-    path.write_text(record)
-    assert identity(project, home) == name
 
 
 def test_the_memory_of_a_project_that_is_gone(root: Path, home: Home) -> None:
@@ -322,32 +279,23 @@ def test_marks_of_projects_to_index(home: Home) -> None:
         unindexed.clear(home, name)
         unindexed.clear(home, name)
     assert not unindexed.names(home)
-
-
-def test_a_mark_that_is_set_during_a_pass_stays(home: Home) -> None:
-    unindexed.mark(home, "/a")
-    unindexed.claim(home, "/a")
-    assert unindexed.roots(home) == ["/a"]  # the pass may be killed
-    unindexed.mark(home, "/a")
-    unindexed.clear(home, "/a")
-    assert unindexed.roots(home) == ["/a"]
-    unindexed.claim(home, "/a")
-    unindexed.clear(home, "/a")
-    assert unindexed.roots(home) == []
-
-
-def test_leftovers_of_a_killed_process_are_not_marks(home: Home) -> None:
-    unindexed.mark(home, "/a")
-    unindexed.claim(home, "/a")
-    unindexed.clear(home, "/a")
     directory = Path(home.run, "unindexed")
-    (directory / ".half.tmp").write_text("{")
+    (directory / ".half.tmp").write_text("{")  # a killed process leaves that
     assert not unindexed.names(home)
     for number, damage in enumerate(("", "[]", "{}", '{"root": 5}', "\xff")):
         (directory / f"{number}.json").write_text(damage, encoding="latin-1")
     assert unindexed.names(home)
     assert unindexed.roots(home) == []
     assert not unindexed.names(home)
+    unindexed.mark(home, "/a")
+    unindexed.claim(home, "/a")
+    assert unindexed.roots(home) == ["/a"]  # the pass may be killed
+    unindexed.mark(home, "/a")  # during the pass
+    unindexed.clear(home, "/a")
+    assert unindexed.roots(home) == ["/a"]
+    unindexed.claim(home, "/a")
+    unindexed.clear(home, "/a")
+    assert unindexed.roots(home) == []
 
 
 def test_every_project_knows_its_home() -> None:
@@ -360,3 +308,192 @@ def test_every_project_knows_its_home() -> None:
     ]
     assert len(calls) > 30
     assert [(name, node.lineno) for name, node in calls if len(node.args) != 2] == []
+
+
+# Which project remembers what is done in a directory: all the ways in which directories lie and move.
+
+
+@pytest.fixture
+def user(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's home directory. No file of their own git configuration decides."""
+    path = root / "homes" / "me"
+    path.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(path))
+    monkeypatch.delenv("TMPDIR", raising=False)
+    return path
+
+
+@pytest.fixture
+def own_home(user: Path) -> Home:
+    return Home(str(user / ".memkit"))
+
+
+def remembered(directory: Path | str, own_home: Home) -> str:
+    return Project.remembering(str(directory), own_home).root
+
+
+def test_a_repository_in_another_is_its_own(root: Path) -> None:
+    outer = repository(root / "outer")
+    inner = repository(outer / "tools" / "inner")
+    (inner / "src").mkdir()
+    assert found(inner / "src") == inner
+    assert found(outer / "tools") == outer
+    assert found(outer / ".git" / "hooks") == outer
+    (root / "work").mkdir()
+    git(root / "work", "init", "-q", "--separate-git-dir", str(root / "work.git"))
+    assert found(root / "work") == root / "work"
+    git(outer, "submodule", "add", "-q", str(inner), "vendor")
+    git(outer / "vendor", "worktree", "add", "-q", str(root / "linked"))
+    assert found(root / "linked") == outer / "vendor"
+
+
+def test_worktrees_around_a_hidden_bare_repository_share_one_memory(root: Path) -> None:
+    main = repository(root / "main")
+    around = root / "around"
+    git(root, "clone", "-q", "--bare", str(main), str(around / ".bare"))
+    (around / ".git").write_text("gitdir: ./.bare\n")
+    git(around, "worktree", "add", "-q", str(around / "one"))
+    git(around, "worktree", "add", "-q", str(root / "two"))
+    assert found(around / "one") == found(root / "two") == found(around) == around
+
+
+def test_links_are_followed_to_one_root(root: Path) -> None:
+    main = repository(root / "main")
+    (main / "src").mkdir()
+    (root / "repo").symlink_to(main)
+    (root / "src").symlink_to(main / "src")
+    (main / "out").symlink_to(root)
+    assert found(root / "repo") == found(root / "src") == found(root / "repo" / "src") == main
+    assert found(main / "out") == root
+    for name in ("Shop", "shop", "sHOP"):  # their case matters here
+        (root / name).mkdir()
+        assert found(root / name) == root / name
+
+
+def test_letter_case_where_it_does_not_matter(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a file system takes any spelling: here the questions put to it are answered as it would."""
+    (root / "Work" / "Shop").mkdir(parents=True)
+    stored = {str(path).lower(): path for path in (root / "Work", root / "Work" / "Shop")}
+    real_exists = os.path.exists
+
+    def exists(path: str) -> bool:
+        return str(path).lower() in stored or real_exists(path)
+
+    monkeypatch.setattr(project_module.os.path, "exists", exists)
+    monkeypatch.setattr(project_module.os.path, "samefile", lambda a, b: a.lower() == b.lower())
+    for name in ("work/shop", "WORK/Shop", "Work/Shop"):
+        assert project_module._as_stored(str(root / name)) == str(root / "Work" / "Shop")
+
+
+def test_a_bare_place_is_no_project(own_home: Home, user: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = set()
+    for place in ("/", "/tmp", "~", "~/.."):
+        directory = os.path.realpath(os.path.expanduser(place))
+        kept = remembered(directory, own_home)
+        places.add(kept)
+        assert os.path.dirname(kept) == own_home.projects
+        assert kept == remembered(directory, own_home)
+        assert Project.at_root(kept, own_home).root == kept  # as events carry it
+        assert remembered(kept, own_home) == kept  # as `--project` can name it
+    assert len(places) == 4
+    notes = repository(root / "notes")
+    with changing(own_home) as registry:
+        registry.link(str(user), str(notes))
+    assert remembered(user, own_home) == str(notes)
+    (root / "scratch" / "work").mkdir(parents=True)
+    monkeypatch.setenv("TMPDIR", str(root / "scratch"))
+    assert os.path.dirname(remembered(root / "scratch", own_home)) == own_home.projects
+    assert remembered(root / "scratch" / "work", own_home) == str(root / "scratch" / "work")
+
+
+def test_a_home_under_version_control_absorbs_no_project(user: Path, own_home: Home) -> None:
+    """Dotfiles are often a repository at the home itself: what lies below it is no part of them."""
+    git(user, "init", "-q")
+    git(user, "commit", "-q", "--allow-empty", "-m", "one")
+    (user / "notes" / "sub").mkdir(parents=True)
+    assert remembered(user / "notes" / "sub", own_home) == str(user / "notes" / "sub")
+    assert os.path.dirname(remembered(user, own_home)) == own_home.projects
+    git(user, "worktree", "add", "-q", str(user / "linked"))
+    assert remembered(user / "linked", own_home) == str(user / "linked")
+    shop = repository(user / "shop")
+    (shop / "src").mkdir()
+    assert remembered(shop / "src", own_home) == str(shop)
+
+
+def test_the_users_memory_is_separate_from_that_of_the_home_directory(user: Path, own_home: Home) -> None:
+    """With the usual memory home the one would lie where the other would."""
+    assert Project(str(user)).memory == own_home.memory
+    assert Project.remembering(str(user), own_home).memory != own_home.memory
+    assert Project.at_root(own_home.root, own_home).memory == own_home.memory
+    Path(own_home.log).mkdir(parents=True)
+    kept = remembered(own_home.root, own_home)  # the memory home is no project
+    assert os.path.dirname(kept) == own_home.projects
+    assert remembered(own_home.log, own_home) == remembered(own_home.memory, own_home) == kept
+
+
+def test_a_renamed_repository_is_found_under_its_new_path(root: Path, own_home: Home) -> None:
+    first = repository(root / "first", REMOTE)
+    name = identity(Project(str(first)), own_home)
+    for target in ("second", "third", "first", "fourth"):
+        moved = root / target
+        found_at = next(path for path in root.iterdir() if (path / ".git").exists())
+        found_at.rename(moved)
+        assert identity(Project(str(moved)), own_home) == name
+    for old in ("first", "second", "third"):
+        assert Project.at_root(str(root / old), own_home).root == str(root / "fourth")
+    # Another one at a former place is itself.
+    other = repository(root / "second")
+    assert Project.at_root(str(other), own_home).root == str(other)
+
+
+def test_names_and_links_move_along(root: Path, own_home: Home) -> None:
+    first, guest = repository(root / "first", REMOTE), repository(root / "guest")
+    identity(Project(str(first)), own_home)
+    with changing(own_home) as registry:
+        registry.names[str(first)] = "Shop"
+        registry.link(str(guest), str(first))
+    first.rename(root / "second")
+    identity(Project(str(root / "second")), own_home)
+    assert remembered(guest, own_home) == str(root / "second")
+    assert Registry.read(own_home).name_of(str(root / "second")) == "Shop"
+
+
+def test_a_link_shares_a_memory(root: Path, own_home: Home) -> None:
+    one, two, three = (repository(root / name) for name in ("one", "two", "three"))
+    with changing(own_home) as registry:
+        registry.link(str(one), str(two))
+    (one / "src").mkdir()
+    assert remembered(one / "src", own_home) == remembered(two, own_home) == str(two)
+    with changing(own_home) as registry:
+        registry.link(str(two), str(three))
+    assert {remembered(path, own_home) for path in (one, two, three)} == {str(three)}
+    odd = os.path.join(root, os.fsdecode(b"b\xff d"))  # of any bytes
+    os.mkdir(odd)
+    with changing(own_home) as registry:
+        registry.link(str(root), odd)
+    assert remembered(root, own_home) == odd
+
+
+def test_a_damaged_registry_breaks_no_hook(root: Path, own_home: Home) -> None:
+    one = repository(root / "one")
+    os.makedirs(own_home.projects)
+    for content in ("", "{", "[]", "null", '{"version": 1, "links": {"a": 5}, "names": {}, "moves": {}}'):
+        Path(registry_path(own_home)).write_text(content)
+        assert remembered(one, own_home) == str(one)
+        assert "restore it from a backup" in Registry.read(own_home).problem
+        with pytest.raises(MemkitError, match="restore it from a backup"), changing(own_home):
+            pass
+        assert Path(registry_path(own_home)).read_text() == content
+
+
+def test_a_newer_registry_is_not_overwritten(root: Path, own_home: Home) -> None:
+    os.makedirs(own_home.projects)
+    content = json.dumps({"version": REGISTRY_VERSION + 1, "links": {}})
+    Path(registry_path(own_home)).write_text(content)
+    with pytest.raises(MemkitError, match="update memkit"), changing(own_home):
+        pass
+    first = repository(root / "first", REMOTE)
+    name = identity(Project(str(first)), own_home)
+    first.rename(root / "second")
+    assert identity(Project(str(root / "second")), own_home) == name
+    assert Path(registry_path(own_home)).read_text() == content

@@ -30,14 +30,8 @@ def root(tmp_path: Path) -> str:
 
 def call(name: str, **given: Any) -> str:
     block = {"type": "tool_use", "id": "t1", "name": name, "input": given}
-    return json.dumps(
-        {
-            "type": "assistant",
-            "uuid": os.urandom(4).hex(),
-            "sessionId": SESSION,
-            "message": {"role": "assistant", "content": [block]},
-        }
-    )
+    message = {"role": "assistant", "content": [block]}
+    return json.dumps({"type": "assistant", "uuid": os.urandom(4).hex(), "sessionId": SESSION, "message": message})
 
 
 def write(*lines: str, folder: str = "-x", session: str = SESSION) -> Path:
@@ -49,15 +43,12 @@ def write(*lines: str, folder: str = "-x", session: str = SESSION) -> Path:
 
 def test_the_last_edit_counts(home: Home, root: str) -> None:
     write(
-        call("Write", file_path=f"{root}/src/a.py"),
-        call("Edit", file_path=f"{root}/src/billing/b.py"),
-        call("Read", file_path=f"{root}/src/c.py"),
-        call("Bash", command="touch src/d.py"),
-    )
+        call("Write", file_path=f"{root}/src/a.py"), call("Edit", file_path=f"{root}/src/billing/b.py"),
+        call("Read", file_path=f"{root}/src/c.py"), call("Bash", command="touch src/d.py"),
+    )  # fmt: skip
     assert last_edited(home, SESSION, [root]) == "src/billing/b.py"
-
-
-def test_a_notebook(home: Home, root: str) -> None:
+    for session in ("", "*", "../x", "8bb0", "a\0b", "8bb06550*"):
+        assert last_edited(home, session, [root]) == ""
     write(call("NotebookEdit", notebook_path=f"{root}/n.ipynb"))
     assert last_edited(home, SESSION, [root]) == "n.ipynb"
 
@@ -97,20 +88,10 @@ def test_a_long_transcript_is_read_from_its_end(home: Home, root: str) -> None:
     assert last_edited(home, SESSION, [root]) == "late.py"
 
 
-@pytest.mark.parametrize("line", ["", "{", "[]", '{"type": "assistant"}', call("Edit"), call("Edit", file_path=7)])
-def test_a_transcript_that_tells_nothing(home: Home, root: str, line: str) -> None:
-    write(line)
-    assert last_edited(home, SESSION, [root]) == ""
-
-
-@pytest.mark.parametrize("session", ["", "*", "../x", "8bb0", "a\0b", "8bb06550*"])
-def test_a_session_that_is_none(home: Home, root: str, session: str) -> None:
-    write(call("Edit", file_path=f"{root}/a.py"))
-    assert last_edited(home, session, [root]) == ""
-
-
-def test_a_transcript_that_is_a_pipe(home: Home, root: str) -> None:
-    path = write("")
+def test_a_transcript_that_tells_nothing(home: Home, root: str) -> None:
+    for line in ("", "{", "[]", '{"type": "assistant"}', call("Edit"), call("Edit", file_path=7)):
+        path = write(line)
+        assert last_edited(home, SESSION, [root]) == "", line
     path.unlink()
     os.mkfifo(path)
     assert last_edited(home, SESSION, [root]) == ""

@@ -16,20 +16,11 @@ from tests.ci import examples
 from tests.memory import make_chunk
 
 CHUNK = make_chunk(
-    content="The gateway listens on 7443.",
-    source=".memkit/memory/2026-11-20.md",
-    heading="14:02 Which port?",
-    breadcrumb="2026-11-20 > 14:02 Gateway > 14:02 Which port?",
-    level=3,
-    start_line=5,
-    end_line=9,
-    kind="turn",
-    date="2026-11-20",
-    session="fd0aee29",
-    turns=("8ad3df7f", "77c1e09b"),
-    citations=(),
-    branch="feature/gw",
-)
+    content="The gateway listens on 7443.", source=".memkit/memory/2026-11-20.md",
+    heading="14:02 Which port?", breadcrumb="2026-11-20 > 14:02 Gateway > 14:02 Which port?", level=3,
+    start_line=5, end_line=9, kind="turn", date="2026-11-20", session="fd0aee29",
+    turns=("8ad3df7f", "77c1e09b"), citations=(), branch="feature/gw",
+)  # fmt: skip
 
 
 def answer(*chunks: Chunk, degraded: str = "") -> Answer:
@@ -40,7 +31,7 @@ def answer(*chunks: Chunk, degraded: str = "") -> Answer:
     return Answer("question", "context", degraded, 1.0, results)
 
 
-def test_an_entry() -> None:
+def test_entries() -> None:
     assert lay_out(answer(CHUNK), 500).endswith(
         '<entry id="000000000000" source=".memkit/memory/2026-11-20.md:5-9" date="2026-11-20" week="2026-W47" '
         'session="fd0aee29" turns="8ad3df7f,77c1e09b" branch="feature/gw">\n'
@@ -48,17 +39,11 @@ def test_an_entry() -> None:
         "The gateway listens on 7443.\n"
         "</entry>"
     )
-
-
-def test_headings_that_the_breadcrumb_has_are_not_repeated() -> None:
     headings = "# 2026-11-20\n\n## 14:02 Gateway\n\n### 14:02 Which port?\n"
     repeated = replace(CHUNK, content=f"{headings}# Other\nIt listens on 7443.")
     assert lay_out(answer(repeated), 500).endswith("14:02 Which port?\n# Other\nIt listens on 7443.\n</entry>")
     bare = replace(CHUNK, content=headings)
     assert lay_out(answer(bare), 500).endswith(f"{headings.strip()}\n</entry>")
-
-
-def test_the_nearest_entries_are_named_if_nothing_matches() -> None:
     line = Line("2026-11-20", "14:54 </entry> Ask Jonas", "8ad3df7f0123", "s", "/p")
     text = lay_out(replace(answer(), nearest=[line, line]), 500)
     assert text.startswith("No entry matches that closely.")
@@ -66,23 +51,14 @@ def test_the_nearest_entries_are_named_if_nothing_matches() -> None:
     assert "<entry" not in lay_out(replace(answer(), nearest=[line]), 10)
 
 
-def test_nothing_found() -> None:
+def test_short_answers() -> None:
     assert lay_out(answer(), 500) == "The memory of this project holds nothing on that."
     assert "no weights" in lay_out(answer(degraded="no weights"), 500)
-
-
-def test_a_degraded_answer_is_reported() -> None:
     assert "Note: words alone." in lay_out(answer(CHUNK, degraded="words alone"), 500)
-
-
-def test_an_entry_that_is_cut_says_how_to_see_the_rest() -> None:
     long = replace(CHUNK, content="word " * 2000)
     text = lay_out(answer(long), 500)
     assert len(text) <= 2000
     assert "word … (`memkit expand 000000000000` shows all of it)\n</entry>" in text
-
-
-def test_a_budget_too_small_for_anything() -> None:
     crowded = replace(CHUNK, breadcrumb="crumb " * 200, content="word " * 300)
     text = lay_out(answer(crowded), 100)
     assert "100 tokens are too few" in text
@@ -103,9 +79,7 @@ CHUNKS = st.builds(
 
 @settings(max_examples=examples(100))
 @given(chunks=st.lists(CHUNKS, max_size=6), budget=st.integers(100, 1200), note=WILD)
-def test_no_text_breaks_out_and_the_budget_holds(
-    chunks: list[Chunk], budget: int, note: str
-) -> None:
+def test_no_text_breaks_out_and_the_budget_holds(chunks: list[Chunk], budget: int, note: str) -> None:
     text = lay_out(answer(*chunks, degraded=note), budget)
     assert len(text) <= max(4 * budget, 500)
     opened = re.findall(r"^<entry id=\"([0-9a-f]{12})\" [^\n<>]*>$", text, re.MULTILINE)

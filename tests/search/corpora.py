@@ -18,13 +18,9 @@ from tests.snapshots import write_snapshot
 
 
 def snapshot_of(
-    directory: Path,
-    chunks: Iterable[Chunk],
-    *,
-    embedder: FakeEmbedder | None = None,
-    language: str = "english",
-    root: str = "/a/project",
-) -> Snapshot:
+    directory: Path, chunks: Iterable[Chunk], *, embedder: FakeEmbedder | None = None,
+    language: str = "english", root: str = "/a/project",
+) -> Snapshot:  # fmt: skip
     """A snapshot of `chunks`, whose sources or lines must differ; in vectors if there is an embedder."""
     rows = []
     for chunk in chunks:

@@ -91,32 +91,24 @@ def context(problem: Problem) -> Values:
     members = {number: [j for j in everyone if documents[j] == number] for number in documents}
     sizes, w, v = [], [], []
     for i in everyone:
-        characters = sum(
-            problem.lengths[j] for j in everyone if problem.entries[j] == problem.entries[i]
-        )
+        characters = sum(problem.lengths[j] for j in everyone if problem.entries[j] == problem.entries[i])
         sizes.append(max(characters, 1))
         w.append(min(1.0, (chosen.own_length / sizes[i]) ** 2))
     for i in everyone:
         own = members[documents[i]]
         weights = [max(problem.lengths[j], 1) for j in own]
-        usual = math.fsum(sizes[j] * weight for j, weight in zip(own, weights, strict=True)) / sum(
-            weights
-        )
+        usual = math.fsum(sizes[j] * weight for j, weight in zip(own, weights, strict=True)) / sum(weights)
         v.append(min(1.0, (chosen.own_length / usual) ** 2))
     lexical, passage = z([*problem.bm25]), z([*problem.passages])
     s = [lexical[i] + chosen.passage_weight * v[i] * passage[i] for i in everyone]
-    match = of_documents(
-        members, {number: problem.of_documents[own[0]] for number, own in members.items()}
-    )
+    match = of_documents(members, {number: problem.of_documents[own[0]] for number, own in members.items()})
     if problem.cosines is not None:
         cosine = z(problem.cosines)
         for i in everyone:
             # No share is more than all of it.
             a = min(1.0, chosen.dense_weight + chosen.long_weight * (1 - w[i]))
             s[i] = (1 - a) * s[i] + a * cosine[i]
-        means = {
-            number: math.fsum(cosine[j] for j in own) / len(own) for number, own in members.items()
-        }
+        means = {number: math.fsum(cosine[j] for j in own) / len(own) for number, own in members.items()}
         mean = of_documents(members, means)
         share = chosen.mean_weight
         match = {number: (1 - share) * match[number] + share * mean[number] for number in members}

@@ -10,13 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from memkit.search.corpus import (
-    DOMAIN_BOOST,
-    INSTRUCTION_BOOST,
-    Corpus,
-    boosts_of,
-    recency_of,
-)
+from memkit.search.corpus import DOMAIN_BOOST, INSTRUCTION_BOOST, Corpus, boosts_of, recency_of
 from memkit.search.ranking import Searcher
 from memkit.search.results import SearchRequest
 from memkit.settings.load import SearchSettings
@@ -25,13 +19,9 @@ from tests.search.corpora import snapshot_of
 
 TODAY = date(2026, 11, 20)
 SOURCES = (
-    "README.md",
-    "docs/billing/api.md",
-    "docs/billing/deep/tax.md",
-    "docs/billing.instructions.md",
-    "docs/web/api.md",
-    "memory/2026-11-20.md",
-)
+    "README.md", "docs/billing/api.md", "docs/billing/deep/tax.md", "docs/billing.instructions.md",
+    "docs/web/api.md", "memory/2026-11-20.md",
+)  # fmt: skip
 PLAIN = SearchSettings(recency_boost=0)
 
 
@@ -60,53 +50,29 @@ def raised(corpus: Corpus, file: str, *domains: str) -> set[str]:
     return {corpus.chunk(n).source for n in np.flatnonzero(is_raised).tolist()}
 
 
-@pytest.mark.parametrize(
-    ("file", "expected"),
-    [
-        ("src/billing/invoice.py", {"docs/billing/api.md"}),
-        ("billing/a/b/c.py", {"docs/billing/api.md"}),
-        ("src/Billing/invoice.py", {"docs/billing/api.md"}),
-        ("src/web/deep/page.ts", {"docs/web/api.md", "docs/billing/deep/tax.md"}),
-        ("docs/notes.txt", {"docs/billing.instructions.md"}),
-        ("src/billing.py", set()),
-        ("src/billings/a.py", set()),
-        ("app.py", set()),
-        ("", set()),
-    ],
-)
-def test_the_domain_is_the_name_of_a_directory(
-    corpus: Corpus, file: str, expected: set[str]
-) -> None:
-    assert raised(corpus, file) == expected
+def test_the_domain_is_the_name_of_a_directory(corpus: Corpus) -> None:
+    for file, expected in {
+        "src/billing/invoice.py": {"docs/billing/api.md"},
+        "billing/a/b/c.py": {"docs/billing/api.md"},
+        "src/Billing/invoice.py": {"docs/billing/api.md"},
+        "src/web/deep/page.ts": {"docs/web/api.md", "docs/billing/deep/tax.md"},
+        "docs/notes.txt": {"docs/billing.instructions.md"},
+        "src/billing.py": set(), "src/billings/a.py": set(), "app.py": set(), "": set(),
+    }.items():  # fmt: skip
+        assert raised(corpus, file) == expected, file
 
 
-@pytest.mark.parametrize(
-    ("file", "expected"),
-    [
-        ("src/pay/a.py", {"docs/billing/api.md", "docs/billing/deep/tax.md"}),
-        ("src/pay/deep/er/a.py", {"docs/billing/api.md", "docs/billing/deep/tax.md"}),
-        ("src/pay/tax/a.py", {"docs/billing/deep/tax.md"}),  # the innermost directory counts
-        ("src/payments/a.py", set()),
-        ("src/a.py", {"README.md"}),
-        # None of them fits: the name of the directory decides.
-        ("lib/web/a.py", {"docs/web/api.md"}),
-    ],
-)
-def test_the_domain_is_named_by_the_settings(
-    corpus: Corpus, file: str, expected: set[str]
-) -> None:
+def test_the_domain_is_named_by_the_settings(corpus: Corpus) -> None:
     domains = ["src/pay=docs/billing", "/src/pay/tax/ = docs/billing/deep/", "src/a.py=README.md"]
-    assert raised(corpus, file, *domains) == expected
-    assert raised(corpus, file, *domains[::-1]) == expected
-
-
-def test_instruction_files(corpus: Corpus) -> None:
-    factors = boosts_of(corpus, PLAIN, "", np.zeros(len(corpus)))
-    sources = [corpus.chunk(n).source for n in range(6)]
-    expected = [INSTRUCTION_BOOST if one.endswith(".instructions.md") else 1 for one in sources]
-    assert factors.tolist() == expected
-    both = boosts_of(corpus, PLAIN, "docs/a", np.zeros(6)).max()
-    assert both == pytest.approx(DOMAIN_BOOST * INSTRUCTION_BOOST)
+    for file, expected in {
+        "src/pay/a.py": {"docs/billing/api.md", "docs/billing/deep/tax.md"},
+        "src/pay/deep/er/a.py": {"docs/billing/api.md", "docs/billing/deep/tax.md"},
+        "src/pay/tax/a.py": {"docs/billing/deep/tax.md"},  # the innermost directory counts
+        "src/payments/a.py": set(),
+        "src/a.py": {"README.md"},
+        "lib/web/a.py": {"docs/web/api.md"},  # none of them fits: the name of the directory decides
+    }.items():
+        assert raised(corpus, file, *domains) == raised(corpus, file, *domains[::-1]) == expected, file
 
 
 def test_recency_halves(tmp_path: Path) -> None:
@@ -125,9 +91,7 @@ def test_recency_halves(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["context", "lexical", "dense"])
-def test_a_boost_decides_between_equal_scores(
-    corpus: Corpus, tmp_path: Path, mode: str
-) -> None:
+def test_a_boost_decides_between_equal_scores(corpus: Corpus, tmp_path: Path, mode: str) -> None:
     settings = msgspec.structs.replace(PLAIN, mode=mode)
     chunks = corpus.snapshots[0].chunks()
     embedded = snapshot_of(tmp_path / "embedded", chunks, embedder=FakeEmbedder())

@@ -67,11 +67,15 @@ def test_the_best_that_fits(options: ChunkingSettings, chance: random.Random, to
 
     shown: set[tuple[str, int, str]] = set()
     for _, chunk in found:
-        own = {(chunk.source, *line) for line in enumerate(chunk.content.split("\n"), chunk.start_line)}
-        own = {line for line in own if line[2].strip()}
+        parts = chunk.content.split("\n")
+        own = {(chunk.source, *line) for line in enumerate(parts, chunk.start_line) if line[1].strip()}
         assert own
         assert not own & shown
         shown |= own
+        lines = LINES[chunk.source][chunk.start_line - 1 : chunk.end_line]  # the numbers point at the text
+        assert len(parts) == len(lines)
+        assert parts[1:-1] == lines[1:-1]
+        assert parts[0] in lines[0] and parts[-1] in lines[-1]
 
     room = tokens * CHARACTERS_PER_TOKEN - sum(len(chunk.content) for _, chunk in found)
     numbers = {number for number, _ in found}
@@ -80,33 +84,11 @@ def test_the_best_that_fits(options: ChunkingSettings, chance: random.Random, to
             if number not in numbers and text_of(chunk) - shown:
                 assert len(chunk.content) > room  # even now
 
-
-@settings(max_examples=examples(40))
-@given(OPTIONS, st.randoms(use_true_random=False), st.integers(50, 12_000))
-def test_the_lines_point_at_the_text(
-    options: ChunkingSettings, chance: random.Random, tokens: int
-) -> None:
-    ranked = list(enumerate(chunked(options)))
-    chance.shuffle(ranked)
-    for _, chunk in fill(ranked, tokens):
-        lines = LINES[chunk.source][chunk.start_line - 1 : chunk.end_line]
-        found = chunk.content.split("\n")
-        assert len(found) == len(lines)
-        assert found[1:-1] == lines[1:-1]
-        assert found[0] in lines[0]
-        assert found[-1] in lines[-1]
-
-
-@settings(max_examples=examples(40))
-@given(OPTIONS, st.randoms(use_true_random=False))
-def test_with_room_enough_all_is_shown_once(options: ChunkingSettings, chance: random.Random) -> None:
-    ranked = list(enumerate(chunked(options)))
-    chance.shuffle(ranked)
-    found = [chunk for _, chunk in fill(ranked, 1_000_000)]
-    shown = [line for chunk in found for line in text_of(chunk)]
-    assert set(shown) == set().union(*(text_of(chunk) for _, chunk in ranked))
-    assert len(shown) == len(set(shown))
-    words = " ".join(chunk.content for chunk in found).split()
+    every = [chunk for _, chunk in fill(ranked, 1_000_000)]  # with room enough, all is shown once
+    held = [line for chunk in every for line in text_of(chunk)]
+    assert set(held) == set().union(*(text_of(chunk) for _, chunk in ranked))
+    assert len(held) == len(set(held))
+    words = " ".join(chunk.content for chunk in every).split()
     assert sorted(w for w in words if w.startswith("w0rd")) == sorted(LONG_LINE.split())
 
 
@@ -141,14 +123,11 @@ def test_the_best_is_cut_rather_than_left_out(content: str, expected: str) -> No
     assert (piece.start_line, piece.end_line) == (1, 1 + expected.count("\n"))
 
 
-def test_files_of_the_same_lines_are_told_apart() -> None:
-    chunks = [make_chunk("one line", source=name) for name in ("a.md", "b.md", "a.md")]
-    assert [number for number, _ in fill(enumerate(chunks), 100)] == [0, 1]
-
-
 def test_nothing_to_fill_with() -> None:
     assert list(fill([], 100)) == []
     assert list(fill([(0, make_chunk("# Heading\n\n")), (1, make_chunk("\n"))], 100)) == []
+    chunks = [make_chunk("one line", source=name) for name in ("a.md", "b.md", "a.md")]
+    assert [number for number, _ in fill(enumerate(chunks), 100)] == [0, 1]
 
 
 def test_a_prompt_that_only_a_heading_has_is_within_the_budget() -> None:

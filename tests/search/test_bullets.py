@@ -69,19 +69,13 @@ def memory(tmp_path_factory: pytest.TempPathFactory, real_embedder: Embedder) ->
     return remember(tmp_path_factory.mktemp("bullets"), real_embedder, ON_PORT, ON_CACHE)
 
 
-def test_the_bullet_stands_for_its_turn(memory: Memory) -> None:
+def test_the_bullet_stands_for_its_turn_and_leads_on(memory: Memory) -> None:
     results = found(memory)
-    assert [(one.chunk.kind, one.chunk.turns) for one in results] == [
-        ("summary", (PORT,)), ("summary", (CACHE,)),
-    ]  # fmt: skip
+    shown = [("summary", (PORT,)), ("summary", (CACHE,))]
+    assert [(one.chunk.kind, one.chunk.turns) for one in results] == shown
     assert "port 7443" in results[0].chunk.content
-    assert [result.score for result in results] == sorted(
-        (one.score for one in results), reverse=True
-    )
-
-
-def test_a_result_names_the_others_and_they_lead_on(memory: Memory) -> None:
-    first = found(memory)[0]
+    assert results[0].score >= results[1].score
+    first = results[0]
     (turn,) = first.as_dict()["merged"]
     assert turn["kind"] == "turn"
     assert first.turn_entries == [turn["id"]]
@@ -95,19 +89,38 @@ def test_a_result_names_the_others_and_they_lead_on(memory: Memory) -> None:
     assert (turn["id"], first.id) == (PORT, first.chunk.citations[0])
     assert session["heading"] == "09:00 Work"
     assert session["citations"][0] == first.chunk.citations[0]
+    wide = found(memory, budget=4000)  # also the text of the turn
+    assert [one.chunk.kind for one in wide].count("summary") == 2
+    assert "ERR_404" in "".join(one.chunk.content for one in wide)
+    assert [one.chunk.kind for one in found(memory, budget=50)][:1] == ["summary"]
 
 
-def test_the_turn_is_shown_if_only_it_has_the_name(memory: Memory) -> None:
+def test_the_turn_is_shown_if_only_it_has_the_name_or_it_matches_much_better(memory: Memory) -> None:
     first = found(memory, "ERR_404")[0]
     assert (first.chunk.kind, first.chunk.turns) == ("turn", (PORT,))
     assert "ERR_404" in first.chunk.content
     assert [one["kind"] for one in first.merged] == ["summary"]
     assert first.turn_entries == []
-
-
-def test_the_turn_is_shown_if_it_matches_much_better(memory: Memory) -> None:
     first = found(memory, "we talked about lunch and read the manual and looked at the logs")[0]
     assert first.chunk.kind == "turn"
+
+
+JOINT = "the staging gateway uses port 7443, the build needs its cache."
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    # The turn is shown if the bullet is not verified.
+    (day(bullet("the gateway uses port 9.", PORT, verified=False)), {(PORT,): ["unverified"], (CACHE,): []}),
+    # The turn is shown if it is hardly longer.
+    (day(ON_PORT).replace(STORY, ""), {(PORT,): ["summary"], (CACHE,): []}),
+    # A bullet of two turns is shown once.
+    (day(bullet(JOINT, PORT, CACHE)), {(PORT, CACHE): ["turn", "turn"]}),
+    # A bullet whose turn is gone is a result.
+    (day(bullet("the gateway uses port 7443.", "dddddddd")), {("dddddddd",): [], (PORT,): [], (CACHE,): []}),
+])  # fmt: skip
+def test_what_stands_for_what(tmp_path: Path, real_embedder: Embedder, text: str, expected: dict[object, object]) -> None:
+    results = found(embedded(tmp_path, {"2026-11-18.md": text}, real_embedder))
+    assert {one.chunk.turns: [other["kind"] for other in one.merged] for one in results} == expected
 
 
 def test_a_bullet_is_judged_by_itself(memory: Memory) -> None:
@@ -119,55 +132,14 @@ def test_a_bullet_is_judged_by_itself(memory: Memory) -> None:
     assert lent.any() and not lent[bullets].any()
 
 
-def test_the_turn_is_shown_if_the_bullet_is_not_verified(
-    tmp_path: Path, real_embedder: Embedder
-) -> None:
-    memory = remember(
-        tmp_path, real_embedder, bullet("the gateway uses port 9.", PORT, verified=False)
-    )
-    places = [one for one in found(memory) if PORT in one.chunk.turns]
-    assert [one.chunk.kind for one in places] == ["turn"]
-    assert [one["kind"] for one in places[0].merged] == ["unverified"]
-
-
-def test_the_turn_is_shown_if_it_is_hardly_longer(tmp_path: Path, real_embedder: Embedder) -> None:
-    short = day(ON_PORT).replace(STORY, "")
-    memory = embedded(tmp_path, {"2026-11-18.md": short}, real_embedder)
-    assert [one.chunk.kind for one in found(memory)] == ["turn", "turn"]
-
-
 @pytest.mark.parametrize(("kind", "count"), [("turn", 2), ("summary", 3)])
-def test_a_filter_by_kind_shows_each_by_itself(
-    tmp_path: Path, real_embedder: Embedder, kind: str, count: int
-) -> None:
+def test_a_filter_by_kind(tmp_path: Path, real_embedder: Embedder, kind: str, count: int) -> None:
     again = bullet("the staging gateway is back on the old port.", PORT)
     memory = remember(tmp_path, real_embedder, ON_PORT, again, ON_CACHE)
     results = found(memory, filters=Filters(kind=kind))
     assert [one.chunk.kind for one in results].count(kind) == len(results) >= count
     assert all(one.merged == [] for one in results)
     assert len(found(memory)) == 2
-
-
-def test_a_bullet_of_two_turns_is_shown_once(tmp_path: Path, real_embedder: Embedder) -> None:
-    joint = bullet("the staging gateway uses port 7443, the build needs its cache.", PORT, CACHE)
-    results = found(remember(tmp_path, real_embedder, joint), "staging gateway port, build cache")
-    assert [one.chunk.kind for one in results] == ["summary"]
-    assert len(results[0].turn_entries) == 2
-
-
-def test_a_budget_also_gets_the_text_of_the_turn(memory: Memory) -> None:
-    wide = found(memory, budget=4000)
-    assert [one.chunk.kind for one in wide].count("summary") == 2
-    assert "ERR_404" in "".join(one.chunk.content for one in wide)
-    narrow = found(memory, budget=50)
-    assert [one.chunk.kind for one in narrow][:1] == ["summary"]
-
-
-def test_a_bullet_whose_turn_is_gone_is_a_result(tmp_path: Path, real_embedder: Embedder) -> None:
-    first = found(
-        remember(tmp_path, real_embedder, bullet("the gateway uses port 7443.", "dddddddd"))
-    )[0]
-    assert (first.chunk.kind, first.merged) == ("summary", [])
 
 
 def test_bullets_of_another_project_do_not_count(tmp_path: Path, real_embedder: Embedder) -> None:
@@ -221,14 +193,10 @@ class Links(BulletIndex):
     st.lists(st.booleans(), min_size=80, max_size=80),
     st.integers(1, 60),
 )
-def test_every_allowed_turn_has_one_place(
-    cited: list[list[int]], scores: list[int], allowed: list[bool], size: int
-) -> None:
+def test_one_place_a_turn(cited: list[list[int]], scores: list[int], allowed: list[bool], size: int) -> None:
     """Chunks 0 to 39 are turns, the others bullets; each turn has up to four."""
     links = Links([bullets if bullets else [] for bullets in cited], 80)
-    links.links = {
-        n: turns for n, turns in links.links.items() if any(one.bullets for one in turns)
-    }
+    links.links = {n: turns for n, turns in links.links.items() if any(one.bullets for one in turns)}
     selection = Selection(
         scores=np.array(scores, float), own=np.array(scores, float) / 10, exact=None,
         allowed=np.array(allowed), lengths=np.where(np.arange(80) < 40, 900, 90).astype(np.int32),

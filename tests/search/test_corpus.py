@@ -50,27 +50,20 @@ def both(tmp_path: Path) -> list[Snapshot]:
 
 
 def test_chunks_one_after_the_other(both: list[Snapshot]) -> None:
+    before = [snapshot.columns.tolist() for snapshot in both]
     corpus = Corpus(both)
     chunks = [*both[0].chunks(), *both[1].chunks()]
     assert len(corpus) == len(chunks) == 8
     assert [corpus.chunk(position) for position in range(8)] == chunks
-    assert [corpus.id(position) for position in range(8)] == [
-        snapshot.id(position) for snapshot in both for position in range(4)
-    ]
+    assert [corpus.id(position) for position in range(8)] == [one.id(n) for one in both for n in range(4)]
     assert [Path(corpus.root(position)).name for position in range(8)] == ["one"] * 4 + ["two"] * 4
     assert corpus.columns["length"].tolist() == [len(chunk.content) for chunk in chunks]
-
-
-def test_numbers_stand_for_the_names_of_their_own_project(both: list[Snapshot]) -> None:
-    corpus = Corpus(both)
-    for name in NAMED:
-        names = corpus.names[name]
-        for position in range(8):
-            number = int(corpus.columns[name][position])
-            expected = getattr(corpus.chunk(position), name)
-            assert (names[number] if number >= 0 else "") == expected
-        first, second = corpus.columns[name][:4].tolist(), corpus.columns[name][4:].tolist()
-        assert not set(first) & set(second) - {-1}
+    for name in NAMED:  # numbers stand for the names of their own project
+        numbers, names = corpus.columns[name].tolist(), corpus.names[name]
+        assert [names[n] if n >= 0 else "" for n in numbers] == [getattr(chunk, name) for chunk in chunks]
+        assert not set(numbers[:4]) & set(numbers[4:]) - {-1}
+    Corpus(both[::-1])
+    assert [snapshot.columns.tolist() for snapshot in both] == before
 
 
 def test_equal_sessions_and_turns_of_two_projects_do_not_mix(both: list[Snapshot]) -> None:
@@ -82,13 +75,6 @@ def test_equal_sessions_and_turns_of_two_projects_do_not_mix(both: list[Snapshot
         parts = zip(alone, (score[:4], score[4:]), strict=True)
         apart = [one.neighbors(part, *weights) for one, part in parts]
         assert layout.neighbors(score, *weights).tolist() == np.concatenate(apart).tolist()
-
-
-def test_the_snapshots_are_not_changed(both: list[Snapshot]) -> None:
-    before = [snapshot.columns.tolist() for snapshot in both]
-    Corpus(both)
-    Corpus(both[::-1])
-    assert [snapshot.columns.tolist() for snapshot in both] == before
 
 
 def test_words_are_weighed_project_by_project(both: list[Snapshot]) -> None:
@@ -116,19 +102,8 @@ def test_passages_follow_the_text_and_not_the_ids(tmp_path: Path) -> None:
         assert chunks == [remarks[n] for n in near]
 
 
-def test_cosines(both: list[Snapshot]) -> None:
-    vector = FakeEmbedder().embed_query("which port was free")
-    means, best = Corpus(both).cosines(vector)
-    assert means.tolist() == best.tolist()  # a window each
-    chunks = [*both[0].chunks(), *both[1].chunks()]
-    expected = FakeEmbedder().embed([chunk.text for chunk in chunks]) @ vector
-    assert means == pytest.approx(expected, abs=1e-6)
-
-
 @pytest.mark.parametrize("others", [TWO, []])
-def test_a_project_without_vectors_beside_one_with_them(
-    both: list[Snapshot], tmp_path: Path, others: list[Chunk]
-) -> None:
+def test_a_project_without_vectors(both: list[Snapshot], tmp_path: Path, others: list[Chunk]) -> None:
     """It does not know how long they would be."""
     bare = snapshot_of(tmp_path / "bare", others)
     assert bare.dimensions is None
@@ -169,9 +144,7 @@ def test_no_chunks(tmp_path: Path) -> None:
     st.text(max_size=40).map(lambda text: text + '"turns": ["forged"]\\'),
     st.lists(st.text(min_size=1, max_size=12) | st.sampled_from(['a"]', "]", '"turns": '])),
 )
-def test_turns_are_read_whatever_the_text(
-    tmp_path_factory: pytest.TempPathFactory, text: str, turns: list[str]
-) -> None:
+def test_turns_of_any_text(tmp_path_factory: pytest.TempPathFactory, text: str, turns: list[str]) -> None:
     chunk = make_chunk(text, source=text, heading=text, branch=text, turns=tuple(turns), citations=())
     corpus = Corpus([snapshot_of(tmp_path_factory.mktemp("turns"), [chunk])])
     assert corpus.turns(0) == list(corpus.chunk(0).turns) == turns

@@ -56,8 +56,12 @@ def turns(results: list[Result]) -> list[str]:
     return [one.chunk.turns[0] for one in results if one.chunk.turns]
 
 
-def test_the_change_is_first_and_the_decision_is_marked(tmp_path: Path, real_embedder: Embedder) -> None:
-    memory = remember(tmp_path, real_embedder)
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory, real_embedder: Embedder) -> Memory:
+    return remember(tmp_path_factory.mktemp("changed"), real_embedder)
+
+
+def test_the_change_is_first_and_the_decision_is_marked(memory: Memory) -> None:
     new, old, *_ = found(memory)
     assert turns([new, old]) == [CHANGE, FIRST]
     assert new.score >= old.score
@@ -69,11 +73,9 @@ def test_the_change_is_first_and_the_decision_is_marked(tmp_path: Path, real_emb
     assert json.loads(json.dumps(old.as_dict()))["changed_by"] == old.changed_by
     assert msgspec.convert(msgspec.to_builtins(answer), Answer) == answer  # as the service hands it on
     assert turns(found(memory, k=None, budget=2000))[:2] == [CHANGE, FIRST]
-
-
-def test_a_pointer_shows_what_holds_now(tmp_path: Path, real_embedder: Embedder) -> None:
-    searcher = remember(tmp_path, real_embedder).searcher()
-    pointers = find_pointers(searcher, QUESTION, "another", set())
+    (only,) = found(memory, filters=Filters(session="5e551102"))
+    assert (turns([only]), only.changed_by) == ([FIRST], {})
+    pointers = find_pointers(memory.searcher(), QUESTION, "another", set())  # shows what holds now
     assert pointers[0].text == CHANGED
     assert not any("300 s" in one.text for one in pointers)
 
@@ -92,27 +94,11 @@ def test_other_work_on_it_changes_nothing(tmp_path: Path, real_embedder: Embedde
     assert not any(one.changed_by for one in results)
 
 
-def test_a_question_about_the_past_keeps_the_order(tmp_path: Path, real_embedder: Embedder) -> None:
-    memory = remember(tmp_path, real_embedder)
+def test_a_question_about_the_past_keeps_the_order(memory: Memory) -> None:
     results = found(memory, "Which timeout does the payment gateway client have originally?")
     old, new = (next(one for one in results if name in one.chunk.turns) for name in (FIRST, CHANGE))
     assert results.index(old) < results.index(new)
     assert old.changed_by["id"] == new.id
-
-
-def test_the_newest_change_counts(tmp_path: Path, real_embedder: Embedder) -> None:
-    again = "The timeout of the payment gateway client in gateway/client.go is back to 300 s."
-    third = day("2026-11-09", (TEST, "The bank repaired it.", again))
-    results = found(remember(tmp_path, real_embedder, **{"2026-11-09.md": third}))
-    assert turns(results)[0] == TEST
-    assert {one.changed_by["id"] for one in results if one.changed_by} == {results[0].id}
-
-
-def test_filters_hold(tmp_path: Path, real_embedder: Embedder) -> None:
-    memory = remember(tmp_path, real_embedder)
-    results = found(memory, filters=Filters(session="5e551102"))
-    assert turns(results) == [FIRST]
-    assert not results[0].changed_by
 
 
 def test_another_project_changes_nothing(tmp_path: Path, real_embedder: Embedder) -> None:
@@ -126,19 +112,21 @@ def test_another_project_changes_nothing(tmp_path: Path, real_embedder: Embedder
     assert not any(result.changed_by for result in results)
 
 
-def test_a_bullet_of_the_change(tmp_path: Path, real_embedder: Embedder) -> None:
+def test_the_newest_change_and_its_bullet_count(tmp_path: Path, real_embedder: Embedder) -> None:
+    again = "The timeout of the payment gateway client in gateway/client.go is back to 300 s."
+    third = day("2026-11-09", (TEST, "The bank repaired it.", again))
+    results = found(remember(tmp_path / "again", real_embedder, **{"2026-11-09.md": third}))
+    assert turns(results)[0] == TEST
+    assert {one.changed_by["id"] for one in results if one.changed_by} == {results[0].id}
     bullet = Bullet(text=CHANGED.rstrip("."), kind="decision", turns=(CHANGE,), is_verified=True)
     long = f"{'We looked at the logs of the bank for an hour. ' * 20}{CHANGED}"
     change = day("2026-11-05", (CHANGE, "The export was cut off.", long), bullets=(bullet,))
     new, old, *_ = found(remember(tmp_path, real_embedder, **{"2026-11-05.md": change}))
     assert new.chunk.citations == (bullet.grip,)
-    assert turns([old]) == [FIRST]
-    assert old.changed_by["id"] == new.id
+    assert (turns([old]), old.changed_by["id"]) == ([FIRST], new.id)
 
 
-def test_a_change_below_the_cut_is_found(
-    tmp_path: Path, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_weak_change(tmp_path: Path, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if it matched the question too little to be a result by itself."""
     memory = remember(tmp_path, real_embedder, f"{CHANGED} The bank's export takes 422 s, the log says.")
     with monkeypatch.context() as patch:
@@ -201,8 +189,7 @@ def test_no_text_is_too_odd(tmp_path: Path, real_embedder: Embedder) -> None:
         memory.search(question)
 
 
-def test_a_search_leaves_no_snapshot_open(tmp_path: Path, real_embedder: Embedder) -> None:
-    memory = remember(tmp_path, real_embedder)
+def test_a_search_leaves_no_snapshot_open(memory: Memory) -> None:
     gc.collect()
     gc.disable()  # only what is in no cycle is freed
     try:

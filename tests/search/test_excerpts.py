@@ -57,6 +57,10 @@ def test_the_line_with_the_words_that_the_title_lacks() -> None:
     found = excerpt("which branch has no upstream")
     assert found.match == "Bash `git push` → failed: no upstream for the branch"
     assert set(found.words) == {"upstream", "branch"}
+    found = excerpt("stringified params")  # a word in the outcome is enough
+    assert (found.match, found.words) == ("", ("params", "stringified"))
+    note = make_chunk("# Gateway\n\nIt listens on 7443.", kind="note", heading="Gateway", breadcrumb="Gateway")
+    assert make_excerpt(note, "", INDEX, "ports").match == "It listens on 7443."  # the text begins
 
 
 def test_rare_words_weigh_more() -> None:
@@ -66,24 +70,15 @@ def test_rare_words_weigh_more() -> None:
     assert found.match == "The params were stringified in ai-chat.ts."
 
 
-def test_a_word_in_the_outcome_is_enough() -> None:
-    found = excerpt("stringified params")
-    assert found.match == ""
-    assert found.words == ("params", "stringified")
-
-
-def test_a_bullet_is_its_own_title() -> None:
+def test_a_bullet_is_its_own_title_and_tells_the_outcome() -> None:
     bullet = make_chunk(
         "## 09:00 Work\n\n- Decided: Tokens stay in the cache.\n- Found: 443 is taken.",
         kind="summary", heading="09:00 Work", breadcrumb="2025-09-20 > 09:00 Work", date="2025-09-20",
     )  # fmt: skip
     found = make_excerpt(bullet, "", INDEX, "what is taken")
     assert (found.time, found.title, found.match, found.session) == ("09:00", "Found: 443 is taken.", "", "Work")
-
-
-def test_without_a_match_the_text_begins() -> None:
-    note = make_chunk("# Gateway\n\nIt listens on 7443.", kind="note", heading="Gateway", breadcrumb="Gateway")
-    assert make_excerpt(note, "", INDEX, "ports").match == "It listens on 7443."
+    fixed = make_chunk("## 09:00 Work\n\n- Fixed: The params are objects again.")
+    assert outcome_of(TURN, fixed) == "Fixed: The params are objects again."
 
 
 @pytest.mark.parametrize(
@@ -101,11 +96,6 @@ def test_without_a_match_the_text_begins() -> None:
 )
 def test_outcomes(answer: str, outcome: str) -> None:
     assert outcome_of(f"### 10:00 Go on\n**Asked** Go on\n**Did** Edit a.ts\n{answer}", None) == outcome
-
-
-def test_a_bullet_tells_the_outcome() -> None:
-    bullet = make_chunk("## 09:00 Work\n\n- Fixed: The params are objects again.")
-    assert outcome_of(TURN, bullet) == "Fixed: The params are objects again."
 
 
 @settings(max_examples=examples(100))

@@ -24,9 +24,7 @@ from tests.search.corpora import snapshot_of
 SESSIONS = ("", "5e550001", "5e55ffff", "ab")
 BRANCHES = ("", "main", "main2", "feature/x")
 DATES = ("", "2026-02-28", "2026-03-01", "2026-11-20")
-SOURCES = (
-    "docs/a.md", "docs/deep/b.md", "docs2/c.md", "docs/[d].md", "README.md", "/elsewhere/docs/a.md",
-)  # fmt: skip
+SOURCES = ("docs/a.md", "docs/deep/b.md", "docs2/c.md", "docs/[d].md", "README.md", "/elsewhere/docs/a.md")
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +69,10 @@ DAYS = st.none() | st.sampled_from(
     [date(2026, 2, 27), date(2026, 2, 28), date(2026, 3, 1), date(2026, 11, 20), date(2027, 1, 1)]
 )
 FILTERS = st.builds(
-    Filters,
-    since=DAYS,
-    until=DAYS,
-    session=st.sampled_from(["", "5e55", "5e550001", "a", "b", "5E55"]),
-    branch=st.sampled_from([*BRANCHES, "feature", "unknown"]),
-    kind=st.sampled_from(["", *KINDS]),
+    Filters, since=DAYS, until=DAYS, session=st.sampled_from(["", "5e55", "5e550001", "a", "b", "5E55"]),
+    branch=st.sampled_from([*BRANCHES, "feature", "unknown"]), kind=st.sampled_from(["", *KINDS]),
     path=st.sampled_from(["", *SOURCES, "docs", "docs/", "doc", "*.md", "docs/*", "/elsewhere", "x"]),
-)
+)  # fmt: skip
 
 
 @settings(max_examples=examples(100))
@@ -90,9 +84,7 @@ def test_filters_of_each_chunk(corpus: Corpus, filters: Filters) -> None:
 
 @settings(max_examples=examples(40))
 @given(FILTERS, st.sampled_from(["context", "rrf", "weighted", "lexical", "dense"]))
-def test_filters_only_leave_out_results(
-    corpus: Corpus, filters: Filters, mode: str
-) -> None:
+def test_filters_only_leave_out_results(corpus: Corpus, filters: Filters, mode: str) -> None:
     """What is found is what would be found anyway, less the others, in the same order."""
     chosen = Searcher([], msgspec.convert({"mode": mode}, SearchSettings), FakeEmbedder())
     chosen.corpus = corpus

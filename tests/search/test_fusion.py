@@ -31,9 +31,7 @@ def problems(draw: st.DrawFn) -> Problem:
 
     cosines: list[float | None] | None = None
     if draw(st.booleans()):
-        cosines = [
-            None if draw(st.integers(0, 4)) == 0 else value for value in column(rounded(-1, 1))
-        ]
+        cosines = [None if draw(st.integers(0, 4)) == 0 else value for value in column(rounded(-1, 1))]
     of_entry: dict[int, int] = {}
     weight = rounded(0, 1)
     sessions = numbers(-1, 3)
@@ -48,47 +46,20 @@ def problems(draw: st.DrawFn) -> Problem:
         sessions=sessions,
         numbers=[session if session >= 0 else 99 for session in sessions],
         weights=Weights(
-            dense_weight=draw(weight),
-            long_weight=draw(weight),
-            passage_weight=draw(weight),
-            near_weight=draw(weight),
-            far_weight=draw(weight),
-            session_weight=draw(weight),
-            document_weight=draw(weight),
-            mean_weight=draw(weight),
-            neutral=draw(weight),
-            semantic_weight=draw(weight),
-            keyword_weight=draw(weight),
-            recency_weight=draw(weight),
-            own_length=draw(st.integers(1, 2000)),
-            rrf_k=draw(st.integers(1, 100)),
+            **{name: draw(weight) for name in Weights.__dataclass_fields__ if name not in ("own_length", "rrf_k")},
+            own_length=draw(st.integers(1, 2000)), rrf_k=draw(st.integers(1, 100)),
         ),
     )
 
 
 @settings(max_examples=examples(100))
 @given(problems())
-def test_context_is_its_formula(problem: Problem) -> None:
-    assert problem.ranked("context") == pytest.approx(context(problem), abs=1e-6)
-
-
-@settings(max_examples=examples(100))
-@given(problems())
-def test_rrf_is_its_formula(problem: Problem) -> None:
+def test_each_mode_is_its_formula(problem: Problem) -> None:
     assert problem.ranked("rrf") == pytest.approx(rrf(problem), abs=1e-12)
-
-
-@settings(max_examples=examples(100))
-@given(problems())
-def test_weighted_is_its_formula(problem: Problem) -> None:
-    assert problem.ranked("weighted") == pytest.approx(weighted(problem), abs=1e-9)
-
-
-@settings(max_examples=examples(100))
-@given(problems())
-def test_the_single_arms(problem: Problem) -> None:
     assert problem.ranked("lexical") == problem.bm25
     assert problem.ranked("dense") == (problem.bm25 if problem.cosines is None else known(problem))
+    assert problem.ranked("weighted") == pytest.approx(weighted(problem), abs=1e-9)
+    assert problem.ranked("context") == pytest.approx(context(problem), abs=1e-6)
 
 
 def test_windows_of_a_chunk() -> None:

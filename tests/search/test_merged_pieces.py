@@ -65,12 +65,7 @@ def found(memory: Memory, **options: object) -> list[Result]:
 
 def test_a_turn_has_one_place(memory: Memory) -> None:
     results = found(memory, k=10)
-    assert sorted(one.chunk.turns[0] for one in results) == [
-        "aaaaaaa0",
-        "bbbbbbb0",
-        "bbbbbbb1",
-        "bbbbbbb2",
-    ]
+    assert sorted(one.chunk.turns[0] for one in results) == ["aaaaaaa0", "bbbbbbb0", "bbbbbbb1", "bbbbbbb2"]
     long = results[0]
     pieces = [n for n, chunk in enumerate(memory.snapshot.chunks()) if chunk.turns == ("aaaaaaa0",)]
     ids = {memory.snapshot.id(n)[:12] for n in pieces}
@@ -79,13 +74,7 @@ def test_a_turn_has_one_place(memory: Memory) -> None:
     assert {long.id, *(one["id"] for one in long.merged)} == {"aaaaaaa0"}
     assert {one["kind"] for one in long.merged} == {"turn"}
     assert long.turn_entries == []  # expanding it shows all of it
-    assert [one.chunk.turns for one in found(memory, k=2)] == [
-        one.chunk.turns for one in results[:2]
-    ]
-
-
-def test_a_budget_takes_the_pieces_one_by_one(memory: Memory) -> None:
-    results = found(memory, budget=4000)
-    turns = [one.chunk.turns[0] for one in results]
-    assert turns.count("aaaaaaa0") >= 4
-    assert not any(one.merged for one in results)
+    assert [one.chunk.turns for one in found(memory, k=2)] == [one.chunk.turns for one in results[:2]]
+    filled = found(memory, budget=4000)  # takes the pieces one by one
+    assert [one.chunk.turns[0] for one in filled].count("aaaaaaa0") >= 4
+    assert not any(one.merged for one in filled)

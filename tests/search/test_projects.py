@@ -22,12 +22,8 @@ def make_project(home: Home, root: Path, service: str, port: int, remote: str = 
     """A project with one turn, in the same session and on the same branch as any other."""
     text = day("2026-11-20", (f"Which port has the {service}?", f"The {service} is on {port}."))
     memory = make_memory(
-        root,
-        {"2026-11-20.md": text},
-        home=home,
-        embedding={"provider": "none"},
-        search={"mode": "lexical"},
-    )
+        root, {"2026-11-20.md": text}, home=home, embedding={"provider": "none"}, search={"mode": "lexical"},
+    )  # fmt: skip
     if remote:
         git = ["git", "-C", memory.project.root]
         subprocess.run([*git, "init", "-q"], check=True)
@@ -69,32 +65,24 @@ def found(memory: Memory, request: SearchRequest = QUESTION) -> dict[str, Result
 
 def test_all_indexed_projects_are_searched(one: Memory, two: Memory) -> None:
     one.sync(embedder=None)
-    two.sync(embedder=None)
+    assert found(one).keys() == {"gateway"}  # the other was never indexed
+    assert found(two).keys() == {"gateway", "database"}
     for memory in (one, two):
         assert found(memory).keys() == {"gateway", "database"}
         (own,) = opened(memory, all_projects=False).answer(QUESTION).results
         assert own.chunk in [result.chunk for result in found(memory).values()]
     assert known_roots(one.home) == sorted([one.project.root, two.project.root])
-
-
-def test_a_project_never_indexed_is_unknown(one: Memory, two: Memory) -> None:
-    one.sync(embedder=None)
+    away = Path(two.project.root).with_name("away")
+    Path(two.project.root).rename(away)
     assert found(one).keys() == {"gateway"}
-    assert found(two).keys() == {"gateway", "database"}
+    # It may be on a disk that is not mounted: its index waits for it.
+    away.rename(two.project.root)
+    assert len(two.snapshot) == 1
     assert found(one).keys() == {"gateway", "database"}
-
-
-def test_edits_in_other_projects_are_found_at_once(one: Memory, two: Memory) -> None:
-    one.sync(embedder=None)
-    two.sync(embedder=None)
     two.write("2026-11-21.md", day("2026-11-21", ("Which port has the cache?", "6379.")))
     assert found(one).keys() == {"gateway", "database", "cache"}
-
-
-def test_a_project_without_memory_searches_the_others(one: Memory, two: Memory) -> None:
-    two.sync(embedder=None)
     shutil.rmtree(one.project.memory)
-    assert found(one).keys() == {"database"}
+    assert found(one).keys() == {"database", "cache"}
     assert len(opened(one, all_projects=False).corpus) == 0
 
 
@@ -108,22 +96,8 @@ def test_results_say_where_they_are_from(home: Home, tmp_path: Path) -> None:
     assert projects == {"gateway": "shop", "database": "bank"}
 
 
-def test_a_project_that_is_gone_is_left_out(one: Memory, two: Memory) -> None:
-    one.sync(embedder=None)
-    two.sync(embedder=None)
-    away = Path(two.project.root).with_name("away")
-    Path(two.project.root).rename(away)
-    assert found(one).keys() == {"gateway"}
-    # It may be on a disk that is not mounted: its index waits for it.
-    away.rename(two.project.root)
-    assert len(two.snapshot) == 1
-    assert found(one).keys() == {"gateway", "database"}
-
-
 @pytest.mark.parametrize("remote", ["", "git@example.com:team/app.git"])
-def test_a_project_that_was_moved_is_found_once(
-    home: Home, tmp_path: Path, one: Memory, remote: str
-) -> None:
+def test_a_project_that_was_moved_is_found_once(home: Home, tmp_path: Path, one: Memory, remote: str) -> None:
     moved = make_project(home, tmp_path / "2", "database", 5432, remote)
     moved.sync(embedder=None)
     one.sync(embedder=None)

@@ -45,30 +45,19 @@ def in_mode(searcher: Searcher, mode: str, **options: object) -> Searcher:
         ("which port does the staging gateway use", "staging gateway"),
         ("PolicyController", "login page"),
         ("ERR_404", "login page"),
+        ("compilation takes forever overnight", "nightly build"),  # in other words
     ],
 )
 def test_the_answer_is_first(searcher: Searcher, mode: str, query: str, heading: str) -> None:
-    answer = in_mode(searcher, mode).search(query)
+    answer = in_mode(searcher, mode).search(query, 50)
     assert answer.mode == mode
-    assert heading in answer.results[0].chunk.heading
-
-
-def test_other_words_find_it_too(searcher: Searcher) -> None:
-    for mode in ("context", "dense"):
-        answer = in_mode(searcher, mode).search("compilation takes forever overnight")
-        assert "nightly build" in answer.results[0].chunk.heading
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_results_are_ranked_and_distinct(searcher: Searcher, mode: str) -> None:
-    results = in_mode(searcher, mode).search("who rotates the secrets of the service", 50).results
-    assert results
-    found = [result.score for result in results]
+    if mode != "lexical" or heading != "nightly build":
+        assert heading in answer.results[0].chunk.heading
+    found = [result.score for result in answer.results]
     assert found == sorted(found, reverse=True)
     assert all(score > 0 for score in found)
-    assert len({result.id for result in results}) == len(results)
-    own = {"context": "context", "lexical": "lexical", "dense": "dense"}[mode]
-    assert found == [getattr(result, own) for result in results]
+    if " " in query:  # what holds a name is raised
+        assert found == [getattr(result, mode) for result in answer.results]
 
 
 def test_the_number_of_results(searcher: Searcher) -> None:
@@ -79,36 +68,21 @@ def test_the_number_of_results(searcher: Searcher) -> None:
     assert [result.id for result in searcher.search(query, 3).results] == everything[:3]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("query", ["", " ", "\n\t\u3000"])
-def test_an_empty_question_finds_nothing(searcher: Searcher, mode: str, query: str) -> None:
-    assert in_mode(searcher, mode).search(query).results == []
-
-
-@pytest.mark.parametrize("query", ["?!…", "xyzzy", "the of and", "的"])
-def test_no_word_matches(searcher: Searcher, query: str) -> None:
-    assert in_mode(searcher, "lexical").search(query).results == []
+@pytest.mark.parametrize("query", ["", " ", "\n\t\u3000", "?!…", "xyzzy", "the of and", "的"])
+def test_an_empty_question_and_unknown_words_find_nothing(searcher: Searcher, query: str) -> None:
+    for mode in MODES if not query.strip() else ["lexical"]:
+        assert in_mode(searcher, mode).search(query).results == []
 
 
 @pytest.mark.parametrize(
     "query",
     [
-        "--help",
-        "-k 3",
-        "'; DROP TABLE embeddings; --",
-        "(.*)+$ [a-z]{2,",
-        '{"query": "port", "$ne": 1}',
-        "%s %n {0} {query}",
-        "../../etc/passwd\x00",
-        "\ud800 lone",
-        "Wo läuft der 端口 😀 שער",
-        "e\u0301" * 100,
-        "port " * 20_000,
-        "x" * 100_000,
-        "\u202eport",
+        "--help", "-k 3", "'; DROP TABLE embeddings; --", "(.*)+$ [a-z]{2,", '{"query": "port", "$ne": 1}',
+        "%s %n {0} {query}", "../../etc/passwd\x00", "\ud800 lone", "Wo läuft der 端口 😀 שער", "e\u0301" * 100,
+        "port " * 20_000, "x" * 100_000, "\u202eport",
     ],
     ids=range(13),
-)
+)  # fmt: skip
 def test_any_text_is_a_question(searcher: Searcher, query: str) -> None:
     for mode in MODES if IN_CI or len(query) < 1000 else MODES[:1]:
         answer = in_mode(searcher, mode).search(query)
@@ -160,9 +134,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
     return memory
 
 
-def test_edits_by_hand_are_found_at_once(
-    memory: Memory, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_edits_are_found(memory: Memory, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memkit.embedding.load_embedder", lambda *_: real_embedder)
     assert "gateway" in opened(memory).search("staging port").results[0].chunk.heading
     memory.write("notes.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
@@ -173,17 +145,16 @@ def test_edits_by_hand_are_found_at_once(
     assert memory.said == []
 
 
-def test_no_memory_at_all(tmp_path: Path) -> None:
-    memory = make_memory(tmp_path)
+def test_no_memory_and_no_provider_are_no_defects(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, embedding={"provider": "none"})
     answer = opened(memory).search("anything")
     assert (answer.results, answer.degraded) == ([], "")
     assert not Path(memory.home.root).exists()
-
-
-def test_a_memory_without_text(memory: Memory) -> None:
-    for name in DAYS:
-        memory.write(name, "\n")
+    memory.write("2026-11-17.md", "\n")
     assert opened(memory).search("anything").results == []
+    memory.write("2026-11-19.md", DAYS["2026-11-19.md"])
+    answer = opened(memory).search("PolicyController")
+    assert (answer.degraded, answer.results[0].dense) == ("", None)
 
 
 class HoldingTheLock:
@@ -209,37 +180,25 @@ class HoldingTheLock:
         self.thread.join()
 
 
-def test_while_another_process_has_the_index(memory: Memory) -> None:
+def test_while_another_process_has_the_index(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_module, "FIRST_WAIT_SECONDS", 0.1)
+    with HoldingTheLock(memory.home), pytest.raises(IndexBusyError):  # there is nothing to answer from yet
+        opened(memory)
+    memory.said.clear()
     opened(memory)
+    with HoldingTheLock(memory.home):  # a current index needs no lock
+        answer = opened(memory).search("staging port")
+    assert answer.results and answer.degraded == ""
     memory.write("notes.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
     with HoldingTheLock(memory.home):
         answer = opened(memory).search("staging port")
     assert "gateway" in answer.results[0].chunk.heading
     assert "newest entries may be missing" in answer.degraded
-    assert answer.as_dict()["degraded"] is True
-    assert answer.as_dict()["degraded_reason"] == answer.degraded
+    assert (answer.as_dict()["degraded"], answer.as_dict()["degraded_reason"]) == (True, answer.degraded)
     assert memory.said == ["waiting for another memkit process that is working on the index"]
 
 
-def test_a_current_index_needs_no_lock(memory: Memory) -> None:
-    opened(memory)
-    with HoldingTheLock(memory.home):
-        answer = opened(memory).search("staging port")
-    assert answer.degraded == ""
-    assert answer.results
-
-
-def test_with_no_index_yet_there_is_nothing_to_answer_from(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(search_module, "FIRST_WAIT_SECONDS", 0.1)
-    with HoldingTheLock(memory.home), pytest.raises(IndexBusyError):
-        opened(memory)
-
-
-def test_entries_indexed_during_the_wait_are_kept(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entries_indexed_during_the_wait_are_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker writes and indexes an entry between the search's first look and its turn."""
     opened(memory)
     memory.write("one.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
@@ -259,9 +218,7 @@ def test_entries_indexed_during_the_wait_are_kept(
 
 
 @pytest.mark.parametrize("error", [IndexStoreError("no space left"), EmbeddingError("it failed")])
-def test_an_index_that_cannot_be_updated_still_answers(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_a_failed_update_is_told(memory: Memory, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     opened(memory)
     memory.write("notes.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
 
@@ -274,9 +231,7 @@ def test_an_index_that_cannot_be_updated_still_answers(
     assert str(error) in answer.degraded
 
 
-def test_without_the_model_words_are_searched(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_model_words_are_searched(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*arguments: object, **options: object) -> None:
         raise EmbeddingError("no weights")
 
@@ -292,13 +247,6 @@ def test_without_the_model_words_are_searched(
     answer = opened(memory).search("PolicyController")  # what is missing is embedded now
     assert answer.degraded == ""
     assert answer.results[0].dense is not None
-
-
-def test_no_provider_is_no_defect(tmp_path: Path) -> None:
-    memory = make_memory(tmp_path, DAYS, embedding={"provider": "none"})
-    answer = opened(memory).search("PolicyController")
-    assert answer.degraded == ""
-    assert answer.results[0].dense is None
 
 
 def test_the_heading_of_a_session_alone_is_no_result(tmp_path: Path, real_embedder: Embedder) -> None:

@@ -13,9 +13,7 @@ from memkit.search.selection import Selection
 from tests.ci import examples
 
 CHUNKS = st.lists(
-    st.tuples(
-        st.integers(0, 20).map(lambda n: n / 10), st.integers(0, 6), st.booleans(), st.integers(0, 2)
-    ),
+    st.tuples(st.integers(0, 20).map(lambda n: n / 10), st.integers(0, 6), st.booleans(), st.integers(0, 2)),
     max_size=60,
 )
 
@@ -24,25 +22,17 @@ def select(
     scores: list[float], entries: list[int], allowed: list[bool], days: list[int], size: int, cost: float
 ) -> list[tuple[float, int]]:
     found = Selection(
-        scores=np.array(scores, float),
-        own=np.zeros(len(scores)),
-        exact=None,
-        allowed=np.array(allowed, bool),
-        lengths=np.zeros(len(scores), np.int32),
-        entries=np.array(entries, np.int32),
-        days=np.array(days, np.int32),
-        repeat_cost=cost,
-        about=np.zeros(len(scores), bool),
-        raisable=np.array(allowed, bool),
-    )
+        scores=np.array(scores, float), own=np.zeros(len(scores)), exact=None,
+        allowed=np.array(allowed, bool), lengths=np.zeros(len(scores), np.int32),
+        entries=np.array(entries, np.int32), days=np.array(days, np.int32), repeat_cost=cost,
+        about=np.zeros(len(scores), bool), raisable=np.array(allowed, bool),
+    )  # fmt: skip
     return [(place.score, place.position) for place in islice(found.places(), size)]
 
 
 @settings(max_examples=examples(100))
 @given(CHUNKS, st.integers(1, 60), st.sampled_from([0.0, 0.1, 0.5]))
-def test_repeats_of_an_entry_cost(
-    chunks: list[tuple[float, int, bool, int]], size: int, cost: float
-) -> None:
+def test_repeats_of_an_entry_cost(chunks: list[tuple[float, int, bool, int]], size: int, cost: float) -> None:
     """Of equal scores the newer entry comes first; its pieces keep the order of the text."""
     seen: Counter[int] = Counter()
     expected = []

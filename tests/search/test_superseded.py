@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from memkit.embedding import Embedder
 from memkit.journal.facts import Citations, Fact, FactChange
@@ -73,17 +72,34 @@ def test_the_fact_is_first_and_the_turn_is_marked(tmp_path: Path, real_embedder:
     assert f'superseded="{MARK}">' in lay_out(answer, 2000)
     assert msgspec.convert(msgspec.to_builtins(answer), Answer) == answer  # as the service hands it on
 
-
-def test_a_question_about_something_else_in_the_turn(tmp_path: Path, real_embedder: Embedder) -> None:
-    memory = remember(tmp_path, real_embedder, fact())
-    results = found(memory, "when is lunch on Tuesdays")
-    assert {TURN, OTHER} <= {turn for one in results for turn in one.chunk.turns}
+    about_lunch = found(memory, "when is lunch on Tuesdays")  # something else in the turn
+    assert {TURN, OTHER} <= {turn for one in about_lunch for turn in one.chunk.turns}
+    assert not any(one.superseded for one in about_lunch)
+    for filters in (Filters(kind="turn"), Filters(session="5e55"), Filters(path="*/2026-*.md")):
+        results = found(memory, filters=filters)
+        assert "fact" not in {one.chunk.kind for one in results}
+        assert results[0].now == MARK
+    for mode in ("lexical", "dense", "rrf", "weighted"):
+        request = SearchRequest(QUESTION, k=5, minimum=0.0)
+        first, second, *_ = memory.searcher(mode=mode).answer(request).results
+        assert (first.chunk.kind, second.now) == ("fact", MARK)
+    pointers = find_pointers(memory.searcher(), f"please say {QUESTION}", "another", set())
+    assert [(one.text, one.is_superseded) for one in pointers] == [(f"Decided: {NEW} (2026-11-20)", False)]
+    memory.path("MEMORY.md").unlink()  # since then
+    results = found(memory)
+    assert len(results) >= 3
     assert not any(one.superseded for one in results)
 
 
-def test_a_superseded_bullet_is_marked_and_its_neighbor_is_not(
-    tmp_path: Path, real_embedder: Embedder
-) -> None:
+def test_the_newest_verified_fact_counts(tmp_path: Path, real_embedder: Embedder) -> None:
+    older = fact("The gateway listens on 8443.", date="2026-11-10")
+    results = found(remember(tmp_path / "one", real_embedder, fact(), older))
+    assert {one.now for one in results if one.chunk.kind == "turn"} == {MARK, ""}
+    results = found(remember(tmp_path / "two", real_embedder, fact(is_verified=False)))
+    assert not any(one.superseded for one in results)
+
+
+def test_a_superseded_bullet_is_marked_its_neighbor_is_not(tmp_path: Path, real_embedder: Embedder) -> None:
     own = fact(grips=(OLD.grip,), supersedes=(OLD.grip, TURN))
     memory = remember(tmp_path, real_embedder, own, bullets=(OLD, LUNCH))
     first, second, *_ = found(memory)
@@ -99,32 +115,6 @@ def test_a_bullet_written_after_the_fact(tmp_path: Path, real_embedder: Embedder
     assert (first.chunk.kind, second.chunk.kind, second.now) == ("fact", "summary", MARK)
 
 
-def test_filters_hold(tmp_path: Path, real_embedder: Embedder) -> None:
-    memory = remember(tmp_path, real_embedder, fact())
-    for filters in (Filters(kind="turn"), Filters(session="5e55"), Filters(path="*/2026-*.md")):
-        results = found(memory, filters=filters)
-        assert "fact" not in {one.chunk.kind for one in results}
-        assert results[0].now == MARK
-
-
-@pytest.mark.parametrize("mode", ["lexical", "dense", "rrf", "weighted"])
-def test_every_mode(tmp_path: Path, real_embedder: Embedder, mode: str) -> None:
-    searcher = remember(tmp_path, real_embedder, fact()).searcher(mode=mode)
-    first, second, *_ = searcher.answer(SearchRequest(QUESTION, k=5, minimum=0.0)).results
-    assert (first.chunk.kind, second.now) == ("fact", MARK)
-
-
-def test_the_newest_fact_counts(tmp_path: Path, real_embedder: Embedder) -> None:
-    older = fact("The gateway listens on 8443.", date="2026-11-10")
-    results = found(remember(tmp_path, real_embedder, fact(), older))
-    assert {one.now for one in results if one.chunk.kind == "turn"} == {MARK, ""}
-
-
-def test_an_unverified_fact_supersedes_nothing(tmp_path: Path, real_embedder: Embedder) -> None:
-    results = found(remember(tmp_path, real_embedder, fact(is_verified=False)))
-    assert not any(one.superseded for one in results)
-
-
 def test_a_fact_of_another_project_supersedes_nothing(tmp_path: Path, real_embedder: Embedder) -> None:
     """Two projects may have turns of the same id, as when a repository brings a memory."""
     bare = remember(tmp_path / "bare", real_embedder)
@@ -134,28 +124,12 @@ def test_a_fact_of_another_project_supersedes_nothing(tmp_path: Path, real_embed
     assert {one.root for one in results if one.superseded} == {other.project.root}
 
 
-def test_a_pointer_says_what_holds_now(tmp_path: Path, real_embedder: Embedder) -> None:
-    memory = remember(tmp_path, real_embedder, fact())
-    pointers = find_pointers(memory.searcher(), f"please say {QUESTION}", "another", set())
-    assert [(one.text, one.is_superseded) for one in pointers] == [(f"Decided: {NEW} (2026-11-20)", False)]
-
-
-def test_a_pointer_is_marked_if_the_fact_is_about_something_else(
-    tmp_path: Path, real_embedder: Embedder
-) -> None:
+def test_a_pointer_is_marked_if_the_fact_is_on_others(tmp_path: Path, real_embedder: Embedder) -> None:
     memory = remember(tmp_path, real_embedder, fact("Lunch is at one."), bullets=(OLD,))
     (pointer, *_) = find_pointers(memory.searcher(), f"please say {QUESTION}", "another", set())
     assert "443" in pointer.text
     assert pointer.is_superseded
     assert ", superseded)" in lay_out_pointers([pointer])
-
-
-def test_a_file_that_is_gone_since(tmp_path: Path, real_embedder: Embedder) -> None:
-    memory = remember(tmp_path, real_embedder, fact())
-    memory.path("MEMORY.md").unlink()
-    results = found(memory)
-    assert len(results) >= 3
-    assert not any(one.superseded for one in results)
 
 
 def test_a_hostile_fact_stays_in_its_attribute(tmp_path: Path, real_embedder: Embedder) -> None:

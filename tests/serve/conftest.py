@@ -26,9 +26,7 @@ Client = Callable[..., TestClient]
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
-    return make_memory(
-        tmp_path, DAYS, embedding={"provider": "none"}, service={"enabled": False}
-    )
+    return make_memory(tmp_path, DAYS, embedding={"provider": "none"}, service={"enabled": False})
 
 
 @pytest.fixture
@@ -76,9 +74,7 @@ def connect(memory: Memory, keys: Keys) -> Iterator[Client]:
     def make(role: str = "admin", rate: int = RATE, **options: bool) -> TestClient:
         app = make_app(lambda: front_door(memory, **options), keys, LOOPBACK, rate)
         headers = {"Authorization": f"Bearer {keys.create('a test', role)[1]}"} if role else {}
-        client = TestClient(
-            app, base_url="http://127.0.0.1", headers=headers, raise_server_exceptions=False
-        )
+        client = TestClient(app, base_url="http://127.0.0.1", headers=headers, raise_server_exceptions=False)
         client.__enter__()
         schemas.update(schemas or responses_of(client.get("/openapi.json").json()))
         client.event_hooks = {"response": [lambda response: check_schema(response, schemas)]}

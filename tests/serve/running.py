@@ -30,7 +30,6 @@ def environment(memory: Memory, **variables: str) -> dict[str, str]:
 
 
 def run(memory: Memory, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a `memkit serve` that ends by itself."""
     return subprocess.run(
         [sys.executable, "-m", "memkit", "serve", *arguments], env=environment(memory, **variables),
         cwd=memory.project.root, capture_output=True, text=True, timeout=120, check=False,
@@ -63,7 +62,6 @@ class RunningServer:
 
     @property
     def output(self) -> str:
-        """What it has printed so far."""
         return "".join(self.lines)
 
     @property
@@ -79,7 +77,6 @@ class RunningServer:
         return httpx.Client(base_url=self.address, headers=own, timeout=60, **options)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """End it with a signal, and return its status."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         status = self.process.wait(timeout=60)

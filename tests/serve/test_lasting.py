@@ -34,36 +34,24 @@ def command(memory: Memory, *words: str, **variables: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def noted(memory: Memory, name: str) -> object:
-    journal = Journal(memory.project)
-    for day in journal.days():
-        content = journal.day(day)
-        for section in content.sections:
-            if section.pairs.get("note") == name:
-                return read_note(content.text(section))
-    return None
+def noted(journal: Journal, name: str) -> object:
+    days = [journal.day(day) for day in journal.days()]
+    return next(
+        (read_note(day.text(one)) for day in days for one in day.sections if one.pairs.get("note") == name), None
+    )
 
 
-def test_a_backup_has_the_note_and_no_key(admin: TestClient, memory: Memory, tmp_path: Path) -> None:
+def test_a_merge_and_a_backup_have_the_note_and_no_key(admin: TestClient, memory: Memory, tmp_path: Path) -> None:
     name = store(admin)
     command(memory, "backup", str(tmp_path / "b"))
-    shutil.rmtree(memory.project.memory)
-    command(memory, "restore", "--yes", str(tmp_path / "b"), MEMKIT_HOME=str(tmp_path / "other"))
-    assert noted(memory, name) == (["wombat"], METADATA)
-    assert not Path(Home(str(tmp_path / "other")).serve_keys).exists()
-
-
-def test_a_merge_takes_the_note(admin: TestClient, memory: Memory, tmp_path: Path) -> None:
-    name = store(admin)
     target = Project(str(tmp_path / "target"))
     Path(target.root).mkdir()
     merge(memory.project, target, memory.home, Journal(target))
-    merged = Journal(target)
-    (section,) = [
-        merged.day(day).text(one)
-        for day in merged.days() for one in merged.day(day).sections if one.pairs.get("note") == name
-    ]  # fmt: skip
-    assert read_note(section) == (["wombat"], METADATA)
+    assert noted(Journal(target), name) == (["wombat"], METADATA)
+    shutil.rmtree(memory.project.memory, ignore_errors=True)
+    command(memory, "restore", "--yes", str(tmp_path / "b"), MEMKIT_HOME=str(tmp_path / "other"))
+    assert noted(Journal(memory.project), name) == (["wombat"], METADATA)
+    assert not Path(Home(str(tmp_path / "other")).serve_keys).exists()
 
 
 def test_an_erased_note_leaves_no_word_of_its_metadata(admin: TestClient, memory: Memory) -> None:

@@ -74,7 +74,7 @@ class Listener:
         return found
 
 
-def test_a_new_turn_is_told(server: RunningServer) -> None:
+def test_a_new_turn_is_told_until_the_server_ends(server: RunningServer) -> None:
     with server.client("write") as client:
         listener = Listener(client)
         assert (listener.status, listener.lines[0]) == (200, ": listening")
@@ -87,9 +87,6 @@ def test_a_new_turn_is_told(server: RunningServer) -> None:
         server.memory.path("2026-12-01.md").unlink()
         wait_until(lambda: {"days": ["2026-12-01"], "entries": []} in listener.events, "the event of the day that is gone")
         assert "event: changed" in listener.lines
-
-
-def test_it_ends_with_the_server(server: RunningServer) -> None:
     with server.client("read") as client:
         listener = Listener(client)
         assert server.stop(signal.SIGTERM) == 0
@@ -116,7 +113,7 @@ def test_many_pages_listen_but_not_too_many(server: RunningServer) -> None:
         wait_until(lambda: Listener(again).status == 200, "a place")
 
 
-def test_without_listeners_nothing_watches(server: RunningServer) -> None:
+def test_without_listeners_nothing_watches_and_a_revoked_key_hears_no_more(server: RunningServer) -> None:
     process = psutil.Process(server.process.pid)
     before = process.num_threads()
     with server.client("read") as client:
@@ -124,13 +121,6 @@ def test_without_listeners_nothing_watches(server: RunningServer) -> None:
         assert process.num_threads() > before
         listener.leave()
     wait_until(lambda: _inotify(process) == 0, "the watching to end")
-
-
-def _inotify(process: psutil.Process) -> int:
-    return sum("inotify" in str(path.readlink()) for path in Path(f"/proc/{process.pid}/fd").iterdir())
-
-
-def test_a_revoked_key_hears_no_more(server: RunningServer) -> None:
     made, secret = Keys(server.memory.home).create("", "read")
     headers = {"Authorization": f"Bearer {secret}"}
     with httpx.Client(base_url=server.address, headers=headers, timeout=60) as client:
@@ -139,6 +129,10 @@ def test_a_revoked_key_hears_no_more(server: RunningServer) -> None:
         server.memory.write("2026-12-01.md", day("2026-12-01", ("Is it live?", "Yes.")))
         assert listener.has_ended.wait(60)
         assert listener.events == []
+
+
+def _inotify(process: psutil.Process) -> int:
+    return sum("inotify" in str(path.readlink()) for path in Path(f"/proc/{process.pid}/fd").iterdir())
 
 
 def test_memory_tells_changes(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
+from time import time
 
 from starlette.testclient import TestClient
 
@@ -30,7 +31,7 @@ def test_the_memory_at_a_glance(admin: TestClient, memory: Memory) -> None:
     today = date.today()
     ledger = Ledger(memory.home)
     for number, (model, usd) in enumerate((("small", 0.25), ("small", 0.5), ("large", None))):
-        ledger.record(Call(str(number), 1e9 if number else _now(), "segment", "test", model, "/elsewhere", 10, 5, usd, OK))
+        ledger.record(Call(str(number), 1e9 if number else time(), "segment", "test", model, "/elsewhere", 10, 5, usd, OK))
     Path(memory.home.root, "spool", "new").mkdir(parents=True, exist_ok=True)
     found = admin.get("/overview").json()
     assert found["version"] == memkit.__version__
@@ -50,23 +51,15 @@ def test_the_memory_at_a_glance(admin: TestClient, memory: Memory) -> None:
     assert "/elsewhere" not in str(cost)
 
 
-def _now() -> float:
-    from time import time
-
-    return time()
-
-
-def test_health_tells_what_is_wrong(admin: TestClient, memory: Memory) -> None:
+def test_health_tells_an_admin_what_is_wrong(connect: Client, memory: Memory) -> None:
+    assert connect("write").get("/overview").status_code == 403
+    admin = connect()
     before = {one["code"]: one for one in admin.get("/overview").json()["health"]}
     Path(memory.home.root, "config.toml").write_text("search = 7\n")
     after = {one["code"]: one for one in admin.get("/overview").json()["health"]}
     (code,) = after.keys() - before.keys() - {"checks-left-out"}
     assert (after[code]["level"], "config.toml" in after[code]["what"]) == ("error", True)
     assert next(iter(after)) == code  # errors first
-
-
-def test_only_an_admin_sees_all_projects(connect: Client) -> None:
-    assert connect("write").get("/overview").status_code == 403
 
 
 def test_an_empty_memory(admin: TestClient, memory: Memory) -> None:

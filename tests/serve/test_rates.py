@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
 import pytest
+import uvicorn
 
 from memkit.locks import capture_lock
 from memkit.memory import Memory as FrontDoor
 from memkit.serve import limits
 from memkit.serve.answers import RETRY_SECONDS
+from memkit.serve.app import make_app
 from memkit.serve.keys import Keys
-from memkit.serve.limits import FAILURES_PER_MINUTE, THREADS, Threads
+from memkit.serve.limits import THREADS, Threads
+from memkit.serve.running import configured, listening
+from memkit.serve.server import LOOPBACK
 from tests.memory import Memory
 from tests.serve.conftest import Client, front_door
+from tests.service.running import wait_until
 
 
 def test_too_many_requests_of_a_key(connect: Client, keys: Keys) -> None:
@@ -46,12 +53,6 @@ def test_the_window_slides(connect: Client, monkeypatch: pytest.MonkeyPatch) -> 
     assert client.get("/timeline").status_code == 429
     passed = 111.0
     assert client.get("/timeline").status_code == 200
-
-
-def test_too_many_guesses(connect: Client) -> None:
-    client = connect("")
-    statuses = [client.get("/timeline").status_code for _ in range(FAILURES_PER_MINUTE + 1)]
-    assert statuses == [401] * FAILURES_PER_MINUTE + [429]
 
 
 def test_a_bound_of_threads(memory: Memory) -> None:
@@ -141,3 +142,73 @@ def test_the_same_note_at_once_is_one_note(connect: Client, memory: Memory) -> N
         found = list(pool.map(store, range(16)))
     assert sorted(one.status_code for one in found) == [200] * 15 + [201]
     assert len({one.json()["id"] for one in found}) == 1
+
+
+# Clients that leave before they have an answer
+
+
+HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+Raw = Callable[[], socket.socket]
+
+
+@pytest.fixture
+def raw(memory: Memory, keys: Keys) -> Iterator[Raw]:
+    app = make_app(lambda: front_door(memory), keys, LOOPBACK, 1000)
+    opened: list[socket.socket] = []
+    with listening("127.0.0.1", 0) as bound:
+        server = uvicorn.Server(configured(app))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+        thread.start()
+
+        def make() -> socket.socket:
+            opened.append(socket.create_connection(bound.getsockname()[:2], timeout=30))
+            return opened[-1]
+
+        wait_until(lambda: b" 200 " in ask_raw(make(), HEALTH), "the server to be ready")
+        yield make
+        for one in opened:
+            one.close()
+        server.should_exit = True
+        thread.join(60)
+
+
+def ask_raw(client: socket.socket, sent: bytes) -> bytes:
+    client.sendall(sent)
+    return client.recv(65536)
+
+
+def test_half_a_body_is_no_note(raw: Raw, memory: Memory, keys: Keys) -> None:
+    _, key = keys.create("", "write")
+    head = "POST /memory/store HTTP/1.1", "Host: localhost", f"Authorization: Bearer {key}"
+    body = ("Content-Type: application/json", "Content-Length: 900", "", '{"text": "a wombat"}')
+    client = raw()
+    client.sendall("\r\n".join([*head, *body]).encode())
+    client.close()
+    assert b" 200 " in ask_raw(raw(), HEALTH)
+    assert "wombat" not in "".join(front_door(memory).day(day) for day in front_door(memory).days)
+
+
+def test_work_for_clients_that_have_gone(raw: Raw, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their requests neither run nor count for the key."""
+    gate, begun = threading.Event(), []
+    monkeypatch.setattr(FrontDoor, "timeline", lambda *_, **__: [begun.append(1), gate.wait(60), {}][-1])
+    waiting: list[limits.Threads] = []
+    real = limits.Threads.ask
+    monkeypatch.setattr(limits.Threads, "ask", lambda own, *a, **k: [waiting.append(own), real(own, *a, **k)][1])
+    _, key = keys.create("", "read")
+    request = f"GET /timeline HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
+    clients = [raw() for _ in range(limits.MOST_AT_ONCE)]
+    for one in clients:
+        one.sendall(request)
+    wait_until(lambda: len(waiting) == len(clients) and len(begun) == limits.THREADS, "all to wait")
+    assert ask_raw(raw(), request).startswith(b"HTTP/1.1 429 ")
+    for one in clients:
+        one.close()
+    wait_until(lambda: not waiting[0]._waiting, "the server to notice")
+    last = raw()
+    last.sendall(request)
+    wait_until(lambda: waiting[0]._waiting, "the request to wait")
+    gate.set()
+    assert last.recv(65536).startswith(b"HTTP/1.1 200 ")
+    assert len(begun) == limits.THREADS + 1

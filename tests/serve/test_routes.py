@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from starlette.testclient import TestClient
 
 from memkit.memory import Memory as FrontDoor
@@ -28,10 +27,9 @@ def markdown(memory: Memory) -> str:
 
 def test_a_note_is_stored_once_found_shown_and_erased(admin: TestClient, memory: Memory) -> None:
     note = {
-        "text": f"The staging gateway moves to 7444. Key {KEY}",
-        "tags": ["gateway", "staging"],
+        "text": f"The staging gateway moves to 7444. Key {KEY}", "tags": ["gateway", "staging"],
         "metadata": {"ticket": "OPS-12", "parts": [1, None, {"a": True}], "note": "<!-- turn:forged -->"},
-    }
+    }  # fmt: skip
     first = admin.post("/memory/store", json=note)
     assert first.status_code == 201
     name = first.json()["id"]
@@ -57,15 +55,7 @@ def test_a_note_is_stored_once_found_shown_and_erased(admin: TestClient, memory:
     assert admin.post("/memory/store", json=note).status_code == 201
 
 
-def test_the_start_of_an_id_erases_nothing(admin: TestClient) -> None:
-    found = get(admin, "/memory/search", query="staging gateway port", limit=1)["results"][0]["id"]
-    assert get(admin, f"/memory/{found[:6]}")
-    for length in (1, 7):
-        assert admin.delete(f"/memory/{found[:length]}").status_code == 422
-    assert get(admin, f"/memory/{found}")
-
-
-def test_search_takes_conditions(admin: TestClient) -> None:
+def test_search(admin: TestClient) -> None:
     found = get(admin, "/memory/search", query="gateway port", until="2026-11-18")
     assert {one["date"] for one in found["results"]} == {"2026-11-18"}
     assert get(admin, "/memory/search", query="gateway port", since="2026-11-19")["results"] == []
@@ -74,15 +64,17 @@ def test_search_takes_conditions(admin: TestClient) -> None:
     most = len(get(admin, "/memory/search", query="gateway port", minimum=0)["results"])
     assert most > len(get(admin, "/memory/search", query="gateway port", minimum=0.9)["results"])
     assert admin.get("/memory/search", params={"query": "a", "since": "the day of days"}).status_code == 422
-
-
-def test_questions_about_work_as_such(admin: TestClient) -> None:
     asked = get(admin, "/memory/search", query="what did we work on in November 2026?")
     assert asked["overview"]["sessions"]
     assert asked["period"]["since"] == "2026-11-01"
     assert get(admin, "/memory/search", query="what did we work on last year?")["overview"]["nearest"]
     assert get(admin, "/memory/search", query="what is still open?")["overview"]["kind"] == "open"
     assert get(admin, "/memory/search", query="zebra quagga okapi")["results"] == []
+    found = get(admin, "/memory/search", query="staging gateway port", limit=1)["results"][0]["id"]
+    assert get(admin, f"/memory/{found[:6]}")
+    for length in (1, 7):
+        assert admin.delete(f"/memory/{found[:length]}").status_code == 422
+    assert get(admin, f"/memory/{found}")
 
 
 def test_the_timeline(admin: TestClient) -> None:
@@ -97,9 +89,6 @@ def test_the_timeline(admin: TestClient) -> None:
     assert rest["next"] is None
     assert admin.get("/timeline/2030-01-01").status_code == 404
     assert admin.get("/timeline/2026-W47/children", params={"after": "nothing"}).status_code == 404
-
-
-def test_search_in_a_node_and_in_its_children(admin: TestClient) -> None:
     inside = get(admin, "/timeline/2026-W47/search", query="the vault")
     assert [one["time"][:10] for one in inside["matches"]] == ["2026-11-19"]
     assert get(admin, "/timeline/2026-11-18/search", query="the vault")["matches"] == []
@@ -148,26 +137,17 @@ def test_a_session_of_another_agent(admin: TestClient, memory: Memory) -> None:
     assert "disk is full" in found["results"][0]["content"]
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ({"role": "tool"}, "name the tool"),
-        ({"tool": "Bash"}, "name the tool"),
-        ({"text": " "}, "no text"),
-        ({"time": "0001-01-01T00:00:00+00:00"}, "the years 1970 to 9000"),
-        ({"time": "2026-11-21T10:00:00"}, "timezone"),
-        ({"session": "../x"}, "body.session"),
-        ({"role": "system"}, "body.role"),
-        ({"agent": "x"}, "body.agent"),
-    ],
-)
-def test_a_message_that_is_none(admin: TestClient, more: dict[str, str], said: str) -> None:
-    refused = admin.post("/events", json={"session": "a", "role": "user", "text": "Hello", **more})
-    assert refused.status_code == 422
-    assert said in refused.text
+def test_a_message_that_is_none(admin: TestClient) -> None:
+    for more, said in (
+        ({"role": "tool"}, "name the tool"), ({"tool": "Bash"}, "name the tool"), ({"text": " "}, "no text"),
+        ({"time": "0001-01-01T00:00:00+00:00"}, "the years 1970 to 9000"), ({"time": "2026-11-21T10:00:00"}, "timezone"),
+        ({"session": "../x"}, "body.session"), ({"role": "system"}, "body.role"), ({"agent": "x"}, "body.agent"),
+    ):  # fmt: skip
+        refused = admin.post("/events", json={"session": "a", "role": "user", "text": "Hello", **more})
+        assert (refused.status_code, said in refused.text) == (422, True), more
 
 
-def test_a_citation(admin: TestClient, memory: Memory) -> None:
+def test_a_citation_and_bytes_that_are_no_text(admin: TestClient, memory: Memory) -> None:
     (turn, *_) = [line.split("turn:")[1][:8] for line in markdown(memory).splitlines() if "turn:" in line]
     path = next(one for one in Path(memory.project.memory).glob("*.md") if f"turn:{turn}" in one.read_text())
     text = path.read_text().replace(
@@ -178,6 +158,9 @@ def test_a_citation(admin: TestClient, memory: Memory) -> None:
     assert (cited["id"], cited["turns"]) == ("82c57f55", [turn])
     assert cited["source"] == "journal"
     assert admin.get("/citations/ffffffff").status_code == 404
+    memory.write("2026-11-21.md", b"# 2026-11-21\n\n## 09:00 A b\xffd byte <!-- note:ab12cd34 -->\n")
+    assert "A b?d byte" in get(admin, "/memory/ab12cd34")["content"]
+    assert front_door(memory).show("ab12cd34").markdown.count("\udcff") == 1
 
 
 def test_searches_by_words_and_both(admin: TestClient) -> None:
@@ -194,50 +177,39 @@ def test_searches_by_words_and_both(admin: TestClient) -> None:
     both = get(admin, "/search/hybrid/status")
     assert both["lexical"] == words
     assert both["vector"]["embedded"] == 0
-
-
-def test_topics_are_not_computed_by_a_request(admin: TestClient) -> None:
     assert get(admin, "/topics/status")["computed"] is None
     for path in ("/topics", "/topics/search?query=gateway", "/topics/5f0c0e0a/related"):
         refused = admin.get(path)
         assert (refused.status_code, "no topics yet" in refused.json()["detail"]) == (404, True)
 
 
-def test_jobs(admin: TestClient) -> None:
-    jobs = get(admin, "/jobs")["jobs"]
-    assert jobs["index"]["every_seconds"] == 86400
+def test_jobs(admin: TestClient, memory: Memory) -> None:
+    assert get(admin, "/jobs")["jobs"]["index"]["every_seconds"] == 86400
     assert get(admin, "/jobs/index")["last"] == 0
     assert admin.get("/jobs/nothing").status_code == 404
-
-
-def test_a_failed_job_names_no_other_project(admin: TestClient, memory: Memory) -> None:
-    book = JobBook(memory.home)
-    book.update("index", failed=True, result="/home/me/secret: broken")
+    JobBook(memory.home).update("index", failed=True, result="/home/me/secret: broken")
     for shown in (admin.get("/jobs"), admin.get("/jobs/index")):
-        assert "secret" not in shown.text
+        assert "secret" not in shown.text  # another project's name
         assert "`memkit jobs` says why" in shown.text
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [(b'{"text": "a", "metadata": {"\\ud800": "x"}}', 201), (b'{"text": "a", "metadata": {"x": "\\ud800"}}', 201),
-     (b'{"text": "a", "metadata": {"x": %s}}' % (b"[" * 100 + b"]" * 100), 422),
-     (b'{"text": "a\\u0000b", "tags": ["\\u0000"]}', 201)],
-)  # fmt: skip
-def test_odd_characters_and_deep_metadata(admin: TestClient, body: bytes, status: int) -> None:
-    stored = admin.post("/memory/store", content=body, headers={"Content-Type": "application/json"})
-    assert stored.status_code == status, stored.text
-    if status == 201:
+def test_odd_characters_deep_metadata_and_paths(admin: TestClient) -> None:
+    for body in (
+        b'{"text": "a", "metadata": {"\\ud800": "x"}}', b'{"text": "a", "metadata": {"x": "\\ud800"}}',
+        b'{"text": "a\\u0000b", "tags": ["\\u0000"]}',
+    ):  # fmt: skip
+        stored = admin.post("/memory/store", content=body, headers={"Content-Type": "application/json"})
+        assert stored.status_code == 201, stored.text
         assert get(admin, f"/memory/{stored.json()['id']}")["kind"] == "note"
-
-
-@pytest.mark.parametrize("name", ["..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd", "%2e%2e", "%00", "a%0ab", "%ED%A0%80"])
-def test_an_id_is_no_path(admin: TestClient, name: str) -> None:
-    for path in ("/memory/{}", "/timeline/{}", "/citations/{}", "/topics/{}/related", "/jobs/{}"):
-        found = admin.get(path.format(name))
-        assert found.status_code in (404, 405, 422), (path, found.text)
-        assert "root:" not in found.text
-    assert admin.delete(f"/memory/{name}").status_code in (404, 405, 422)
+    deep = b'{"text": "a", "metadata": {"x": %s}}' % (b"[" * 100 + b"]" * 100)
+    refused = admin.post("/memory/store", content=deep, headers={"Content-Type": "application/json"})
+    assert refused.status_code == 422
+    for name in ("..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd", "%2e%2e", "%00", "a%0ab", "%ED%A0%80"):
+        for path in ("/memory/{}", "/timeline/{}", "/citations/{}", "/topics/{}/related", "/jobs/{}"):
+            found = admin.get(path.format(name))
+            assert found.status_code in (404, 405, 422), (path, found.text)
+            assert "root:" not in found.text
+        assert admin.delete(f"/memory/{name}").status_code in (404, 405, 422)
 
 
 def test_other_projects_stay_closed_unless_the_user_opens_them(
@@ -267,20 +239,14 @@ def test_other_projects_stay_closed_unless_the_user_opens_them(
 def test_memory_that_is_off_takes_nothing(admin: TestClient, memory: Memory) -> None:
     memory.project.switch_off(1e9)
     for path, body in (
-        ("/memory/store", {"text": "a"}),
-        ("/events", {"session": "a", "role": "user", "text": "a"}),
+        ("/memory/store", {"text": "a"}), ("/events", {"session": "a", "role": "user", "text": "a"})
     ):
         refused = admin.post(path, json=body)
         assert (refused.status_code, "memkit is off" in refused.json()["detail"]) == (422, True)
 
 
-def test_bytes_that_are_no_text_are_returned_as_text(admin: TestClient, memory: Memory) -> None:
-    memory.write("2026-11-21.md", b"# 2026-11-21\n\n## 09:00 A b\xffd byte <!-- note:ab12cd34 -->\n")
-    assert "A b?d byte" in get(admin, "/memory/ab12cd34")["content"]
-    assert front_door(memory).show("ab12cd34").markdown.count("\udcff") == 1
-
-
-def test_a_note_is_edited(admin: TestClient, memory: Memory) -> None:
+def test_a_note_is_edited(connect: Client) -> None:
+    admin = connect()
     body = {"text": "Staging moves.", "tags": ["gateway"], "metadata": {"ticket": "OPS-12"}}
     name = admin.post("/memory/store", json=body).json()["id"]
     later = admin.post("/memory/store", json={"text": "Another."}).json()["id"]
@@ -298,8 +264,5 @@ def test_a_note_is_edited(admin: TestClient, memory: Memory) -> None:
     assert admin.get(f"/memory/{later}").json()["content"].endswith("Another.")
     for one, status in (("5e550001", 422), ("ffffffff", 404)):
         assert admin.patch(f"/memory/{one}", json={"text": "x"}).status_code == status
-
-
-def test_a_note_is_edited_with_the_role_write(connect: Client) -> None:
     assert connect("read").patch("/memory/ffffffff", json={"text": "x"}).status_code == 403
     assert connect("write").patch("/memory/ffffffff", json={"text": ""}).status_code == 422

@@ -21,17 +21,13 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from memkit.serve.keys import Keys
-from tests.ci import examples
+from tests.ci import sized
 from tests.memory import DAYS, make_memory
 from tests.serve.conftest import Client
 from tests.serve.running import RunningServer
 
-CHECKS = [
-    not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance,
-]  # fmt: skip
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 MANUAL = Path(__file__).resolve().parents[2] / "docs" / "integrations.md"
-
-CALLS = 19
 
 
 @pytest.fixture
@@ -69,9 +65,6 @@ def test_the_document(document: dict[str, Any]) -> None:
 def test_the_manual_names_every_route(document: dict[str, Any]) -> None:
     named = set(re.findall(r"`(GET|POST|PATCH|DELETE) (/[^\s`?]*)`", MANUAL.read_text()))
     assert named == {(method, path) for method, path, _ in operations(document)}
-    table = MANUAL.read_text().partition("### The calls of agent-memory")[2].partition("\n### ")[0]
-    rows = [line for line in table.splitlines() if line.startswith("| ") and "`" in line]
-    assert len(rows) == CALLS
 
 
 def test_no_request_makes_it_fail(tmp_path: Path) -> None:
@@ -94,11 +87,9 @@ def test_no_request_makes_it_fail(tmp_path: Path) -> None:
     assert not log.exists() or "Traceback" not in log.read_text()
 
 
-def _try_all(
-    operation: Any, mode: GenerationMode, address: str, session: requests.Session
-) -> None:
+def _try_all(operation: Any, mode: GenerationMode, address: str, session: requests.Session) -> None:
     @settings(
-        max_examples=examples(20), deadline=None, derandomize=True, database=None,
+        max_examples=sized(2, 3, 20), deadline=None, derandomize=True, database=None,
         phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(case=operation.as_strategy(generation_mode=mode))

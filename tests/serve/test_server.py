@@ -18,12 +18,7 @@ import pytest
 from memkit.environment import extras
 from memkit.errors import MissingPackageError
 from memkit.serve.keys import Keys
-from memkit.serve.server import (
-    LOOPBACK,
-    check_packages,
-    is_loopback,
-    names_for,
-)
+from memkit.serve.server import LOOPBACK, check_packages, is_loopback, names_for
 from tests.memory import DAYS, Memory, make_memory
 from tests.serve.running import RunningServer, environment, run
 from tests.service.running import RunningService, wait_until
@@ -47,6 +42,7 @@ def test_from_a_note_to_its_end(server: RunningServer) -> None:
     with server.client() as client:
         stored = client.post("/memory/store", json={"text": "The quokka port is 7447.", "tags": ["quokka"]})
         assert stored.status_code == 201
+        assert client.post("/events", json={"session": "a", "role": "user", "text": "A question"}).status_code == 201
         found = client.get("/memory/search", params={"query": "quokka"}).json()
         assert "7447" in found["results"][0]["content"]
         name = stored.json()["id"]
@@ -58,12 +54,13 @@ def test_from_a_note_to_its_end(server: RunningServer) -> None:
     assert "Traceback" not in server.output
     log = Path(server.memory.home.log_file)
     assert not log.exists() or "quokka" not in log.read_text()
+    for path in Path(server.memory.home.root).rglob("*"):
+        assert stat.S_IMODE(path.lstat().st_mode) & 0o077 == 0, path
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_and_leaves_nothing(server: RunningServer, number: int) -> None:
+def test_an_interrupt_ends_it_and_leaves_nothing(server: RunningServer) -> None:
     children = psutil.Process(server.process.pid).children(recursive=True)
-    assert server.stop(number) == 0
+    assert server.stop(signal.SIGINT) == 0
     assert not any(one.is_running() for one in children)
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{server.address}/health", timeout=60)
@@ -95,14 +92,10 @@ def _established(server: RunningServer) -> int:
     return sum(one.status == psutil.CONN_ESTABLISHED for one in connections)
 
 
-def test_without_a_key_it_does_not_start(tmp_path: Path) -> None:
-    empty = make_memory(tmp_path, DAYS)
-    refused = run(empty, "--port", "0")
+def test_without_a_key_or_a_port_it_does_not_start(memory: Memory, tmp_path: Path) -> None:
+    refused = run(make_memory(tmp_path / "empty", DAYS), "--port", "0")
     assert refused.returncode == 1
     assert "memkit serve key" in refused.stderr
-
-
-def test_a_port_that_is_taken(memory: Memory) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         refused = run(memory, "--port", str(taken.getsockname()[1]))
     assert refused.returncode == 1
@@ -123,23 +116,13 @@ def test_another_address_is_warned_about_and_answers_by_its_name(memory: Memory)
     assert "warning: other machines" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("0.0.0.0", False),
-     ("::", False), ("192.168.1.5", False), ("localhost.example", False), ("", False)],
-)  # fmt: skip
-def test_loopback(host: str, expected: bool) -> None:
-    assert is_loopback(host) is expected
-
-
-def test_files_stay_private(server: RunningServer) -> None:
-    with server.client() as client:
-        client.post("/memory/store", json={"text": "A note"})
-        client.post("/events", json={"session": "a", "role": "user", "text": "A question"})
-    server.stop()
-    for path in Path(server.memory.home.root).rglob("*"):
-        mode = stat.S_IMODE(path.lstat().st_mode)
-        assert mode & 0o077 == 0, path
+def test_the_names_of_a_server() -> None:
+    assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost")))
+    assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.1.5", "localhost.example", "")))
+    assert names_for("127.0.0.1", []) == set(LOOPBACK)
+    assert names_for("192.168.1.5", ["memory.example"]) == {*LOOPBACK, "192.168.1.5", "memory.example"}
+    for every in ("0.0.0.0", "::", ""):
+        assert names_for(every, []) == set(LOOPBACK)
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,13 +156,6 @@ def test_with_the_background_service(memory: Memory) -> None:
         service.stop()
 
 
-def test_the_names_of_a_server() -> None:
-    assert names_for("127.0.0.1", []) == set(LOOPBACK)
-    assert names_for("192.168.1.5", ["memory.example"]) == {*LOOPBACK, "192.168.1.5", "memory.example"}
-    for every in ("0.0.0.0", "::", ""):
-        assert names_for(every, []) == set(LOOPBACK)
-
-
 FOREIGN = "('fastapi', 'h11', 'limits', 'starlette', 'uvicorn')"
 """Packages of the HTTP API. Chroma imports pydantic, too."""
 
@@ -191,41 +167,32 @@ assert not set(found) - allowed, found
 
 
 def command(*words: str) -> str:
-    """Code that runs a command."""
     return (
         f"from memkit.cli import main\nimport sys\nsys.argv[1:] = {list(words)}\n"
         "try: main()\nexcept SystemExit: pass"
     )
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import memkit.hook.events, memkit.hook.notices, memkit.hook.status_line",
-        "import memkit, memkit.memory, memkit.questions.client, memkit.search.ranking, memkit.capture.ingest",
-        "import memkit.service.server, memkit.service.operations, memkit.capture.capture",
-        command("--help"),
-        command("status"),
-        command("search", "port"),
-        command("doctor"),
-    ],
-)
+@pytest.mark.parametrize("code", [
+    "import memkit.hook.events, memkit.hook.notices, memkit.hook.status_line\n"
+    "import memkit, memkit.memory, memkit.questions.client, memkit.search.ranking, memkit.capture.ingest\n"
+    "import memkit.service.server, memkit.service.operations, memkit.capture.capture",
+    "\n".join(command(*words) for words in (["--help"], ["status"], ["search", "port"], ["doctor"])),
+])  # fmt: skip
 def test_nothing_of_it_is_imported_elsewhere(memory: Memory, code: str) -> None:
     done = isolated(memory, f"allowed = set()\n{code}\n{_CHECK}")
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("words", [["serve"], ["serve", "keys"]])
-def test_a_refusal_imports_no_server(tmp_path: Path, words: list[str]) -> None:
+def test_a_refusal_imports_no_server(tmp_path: Path) -> None:
     empty = make_memory(tmp_path, DAYS)
     allowed = "allowed = {f'memkit.serve.{name}' for name in ('server', 'keys', 'link')}"
-    done = isolated(empty, f"{allowed}\n{command(*words)}\n{_CHECK}")
+    done = isolated(empty, f"{allowed}\n{command('serve')}\n{command('serve', 'keys')}\n{_CHECK}")
     assert done.returncode == 0, done.stderr
     assert "memkit serve key" in done.stderr + done.stdout
 
 
 def isolated(memory: Memory, code: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own."""
     return subprocess.run(
         [sys.executable, "-c", code], env=environment(memory), cwd=memory.project.root,
         capture_output=True, text=True, check=False, timeout=120,

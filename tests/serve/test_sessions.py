@@ -36,17 +36,27 @@ def test_newest_first_as_the_command_lists_them(admin: TestClient, memory: Memor
     assert found["next"] is None
     assert found["sessions"] == json.loads(msgspec.json.encode(list(front_door(memory).sessions())))
     assert [one["session"] for one in found["sessions"]] == ["5e550003", "5e550002", "5e550001"]
+    assert pages(admin, since="2026-11-19") == [["5e550003", "5e550002"]]
+    assert pages(admin, until="2026-11-19", limit=1) == [["5e550002"], ["5e550001"]]
+    assert pages(admin, since="2026-11-19", until="2026-11-19") == [["5e550002"]]
+    assert pages(admin, branch="main", limit=2) == [["5e550003", "5e550002"], ["5e550001"]]
+    assert pages(admin, branch="other") == pages(admin, file="nothing.py") == [[]]
+    for query in (
+        "after=x", "after=a~b~c", "after=2026-11-18~", "day=never", "day=2026-11-18&since=2d", "limit=0", "limit=101",
+        "all_projects=true",
+    ):  # fmt: skip
+        assert admin.get(f"/sessions?{query}").status_code == 422, query
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 50])
-def test_pages_hold_each_session_once(admin: TestClient, memory: Memory, limit: int) -> None:
+def test_pages_hold_each_session_once(admin: TestClient, memory: Memory) -> None:
     # The first session goes on after the others, and one has no time.
     memory.write("2026-12-24.md", day("2026-12-24", ("And now?", "It still listens on 7443."), session=LATE))
     memory.write("2026-12-24.local.md", "## Work <!-- session:5e550009 -->\n\n### A question <!-- turn:a1b2c3d4 -->\nNo.\n")
     whole = json.loads(msgspec.json.encode(list(front_door(memory).sessions())))
-    found = pages(admin, limit=limit)
-    assert [name for page in found for name in page] == [one["session"] for one in whole]
-    assert all(len(page) == limit for page in found[:-1])
+    for limit in (1, 2, 3, 50):
+        found = pages(admin, limit=limit)
+        assert [name for page in found for name in page] == [one["session"] for one in whole]
+        assert all(len(page) == limit for page in found[:-1])
     assert {len(one["turns"]) for one in whole if one["session"] == LATE} == {3}
 
 
@@ -58,26 +68,6 @@ def test_a_day_has_what_was_done_on_it(admin: TestClient, memory: Memory) -> Non
     assert (last["session"], len(last["turns"]), last["title"]) == (LATE, 1, "Work")
     assert admin.get("/sessions", params={"day": "2026-11-22"}).json() == {"sessions": [], "next": None}
 
-
-def test_filters(admin: TestClient) -> None:
-    assert pages(admin, since="2026-11-19") == [["5e550003", "5e550002"]]
-    assert pages(admin, until="2026-11-19", limit=1) == [["5e550002"], ["5e550001"]]
-    assert pages(admin, since="2026-11-19", until="2026-11-19") == [["5e550002"]]
-    assert pages(admin, branch="main", limit=2) == [["5e550003", "5e550002"], ["5e550001"]]
-    assert pages(admin, branch="other") == [[]]
-    assert pages(admin, file="nothing.py") == [[]]
-
-
-@pytest.mark.parametrize(
-    "query",
-    ["after=x", "after=a~b~c", "after=2026-11-18~", "day=never", "day=2026-11-18&since=2d", "limit=0", "limit=101",
-     "all_projects=true"],
-)  # fmt: skip
-def test_what_is_refused(admin: TestClient, query: str) -> None:
-    assert admin.get(f"/sessions?{query}").status_code == 422
-
-
-# One session.
 
 RICH = {
     "2026-11-20.md": "# 2026-11-20\n\n"
@@ -123,9 +113,6 @@ def test_a_session_with_its_turns(admin: TestClient, rich: Memory) -> None:
     assert first["superseded"]["date"] == "2026-11-21"
     assert (second["outcome"], second["answer"], second["superseded"]) == ("interrupted", "I was about to", None)
     assert second["title"] == "And <now>?"
-
-
-def test_its_turns_page_by_page(admin: TestClient, rich: Memory) -> None:
     seen = []
     for offset in range(0, 60, 20):
         found = admin.get("/sessions/5e55aaaa", params={"limit": 20, "offset": offset}).json()
@@ -133,34 +120,15 @@ def test_its_turns_page_by_page(admin: TestClient, rich: Memory) -> None:
         seen += [one["id"] for one in found["entries"]]
     assert seen == found["turns"]
     assert admin.get("/sessions/5e55aaaa", params={"offset": 1000}).json()["entries"] == []
-
-
-def test_a_session_by_a_turn_of_it(admin: TestClient, rich: Memory) -> None:
     found = admin.get("/sessions/b0000030", params={"limit": 20}).json()
     assert (found["session"], found["turn"], found["offset"]) == ("5e55aaaa", "b0000030", 40)
     assert "b0000030" in [one["id"] for one in found["entries"]]
     assert admin.get("/sessions/a1b2c3d").json()["session"] == "5e55aaaa"  # two turns of one session
+    for name, status in (("5e55", 409), ("nothing1", 404), ("%2e%2e", 404), ("b00000", 200)):
+        assert admin.get(f"/sessions/{name}").status_code == status, name
 
 
-def test_a_session_says_what_changed_since(admin: TestClient, rich: Memory) -> None:
-    root = Path(rich.project.root)
-    git(root, "init", "-qb", "main")
-    commit(root, "2026-11-21", deploy__gateway_yaml="2")
-    (first, second) = admin.get("/sessions/5e55aaaa", params={"limit": 2}).json()["entries"]
-    assert first["git"]["changed"] == {"deploy/gateway.yaml": 1}
-    assert "changed in 1 commit" in first["git"]["line"]
-    assert second["git"] is None
-
-
-@pytest.mark.parametrize(("name", "status"), [("5e55", 409), ("nothing1", 404), ("%2e%2e", 404), ("b00000", 200)])
-def test_names_of_sessions(admin: TestClient, rich: Memory, name: str, status: int) -> None:
-    assert admin.get(f"/sessions/{name}").status_code == status
-
-
-# The original messages.
-
-
-def test_the_transcript_of_a_turn(admin: TestClient, rich: Memory) -> None:
+def test_the_transcript_of_a_turn_and_what_changed_since(admin: TestClient, rich: Memory) -> None:
     now = datetime(2026, 11, 20, 14, 2, tzinfo=timezone.utc)
     call, result = ToolUse("Bash", {"command": "cat <x>", "n": [1, "y" * 30_000]}), ToolUse("Bash", result="z" * 30_000)
     messages = (
@@ -179,6 +147,13 @@ def test_the_transcript_of_a_turn(admin: TestClient, rich: Memory) -> None:
     assert len(answered["tools"][0]["input"]["n"][1]) == len(done["tools"][0]["result"]) == TEXT_CHARACTERS + 2
     assert admin.get("/turns/a1b2c3d5/transcript").status_code == 404  # not in the archive
     assert admin.get("/turns/ffffffff/transcript").status_code == 404
+    root = Path(rich.project.root)
+    git(root, "init", "-qb", "main")
+    commit(root, "2026-11-21", deploy__gateway_yaml="2")
+    (first, second) = admin.get("/sessions/5e55aaaa", params={"limit": 2}).json()["entries"]
+    assert first["git"]["changed"] == {"deploy/gateway.yaml": 1}
+    assert "changed in 1 commit" in first["git"]["line"]
+    assert second["git"] is None
 
 
 def test_a_search_with_what_a_person_reads(admin: TestClient) -> None:

@@ -19,7 +19,7 @@ def memory(tmp_path: Path) -> Memory:
     return found
 
 
-def test_topics(admin: TestClient) -> None:
+def test_topics_and_the_graph(admin: TestClient) -> None:
     status = admin.get("/topics/status").json()
     assert (status["topics"], status["entries"]) == (3, 24)
     assert status["computed"] > 0
@@ -34,9 +34,6 @@ def test_topics(admin: TestClient) -> None:
     assert "tomato" in " ".join(found["topics"][0]["words"])
     assert found["topics"][0]["score"] > 0
     assert admin.get("/topics/ffffffff/related").status_code == 404
-
-
-def test_the_graph(admin: TestClient) -> None:
     whole = admin.get("/graph").json()
     assert (len(whole["nodes"]), whole["all"]) == (27, 27)
     edge = whole["edges"][0]

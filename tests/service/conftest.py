@@ -49,9 +49,7 @@ def any_transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 def make_days(directory: Path, model_home: Home, embedder: Embedder) -> Memory:
     """Three days of memory, which the home wrote itself: pointers quote nothing else."""
-    memory = make_memory(
-        directory, DAYS, embedder=CountingEmbedder(embedder), models=model_home.models
-    )
+    memory = make_memory(directory, DAYS, embedder=CountingEmbedder(embedder), models=model_home.models)
     for text in DAYS.values():
         note_own(memory.home, memory.project.root, "", text)
     return memory

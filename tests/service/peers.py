@@ -46,9 +46,7 @@ async def operate(request: Request) -> dict[str, Any]:
 class Serving:
     """A listener that runs in a thread."""
 
-    def __init__(
-        self, listener: Listener, loop: asyncio.AbstractEventLoop, thread: threading.Thread
-    ):
+    def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop, thread: threading.Thread):
         self.listener = listener
         self.thread = thread
         self._loop = loop
@@ -70,17 +68,15 @@ class Serving:
             assert time.monotonic() < deadline
 
     def ended(self) -> None:
-        """Wait until `run` has returned."""
         self.thread.join(PATIENCE_SECONDS)
         assert not self.thread.is_alive()
 
 
 @contextmanager
 def serving(
-    home: Home,
-    handle: Callable[[Request], Awaitable[dict[str, Any]]] = operate,
+    home: Home, handle: Callable[[Request], Awaitable[dict[str, Any]]] = operate,
     version: str = memkit.__version__,
-) -> Iterator[Serving]:
+) -> Iterator[Serving]:  # fmt: skip
     """A real listener for `home`, in a thread of its own."""
     sock, token = address.listen(home)
     found: list[tuple[Listener, asyncio.AbstractEventLoop]] = []
@@ -150,7 +146,6 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 def read_frame(connection: socket.socket) -> dict[str, Any]:
-    """The message that comes next."""
     with connection.makefile("rb") as file:
         length = client.body_length(file.read(client.HEADER_BYTES), client.MAX_REPLY_BYTES)
         return client.decode_frame(file.read(length))
@@ -180,19 +175,13 @@ def exchange(home: Home, data: bytes) -> bytes:
 
 
 def good_message(**changes: Any) -> dict[str, Any]:
-    """A request that is answered, with some fields changed."""
     message = {
-        "protocol": client.PROTOCOL,
-        "version": memkit.__version__,
-        "id": "1",
-        "operation": "echo",
-        "arguments": {"a": 1},
-        "deadline": PATIENCE_SECONDS,
-    }
+        "protocol": client.PROTOCOL, "version": memkit.__version__, "id": "1", "operation": "echo",
+        "arguments": {"a": 1}, "deadline": PATIENCE_SECONDS,
+    }  # fmt: skip
     return {**message, **changes}
 
 
 def answer(home: Home, **changes: Any) -> dict[str, Any]:
-    """The reply to `good_message`."""
     reply = exchange(home, client.encode_frame(good_message(**changes)))
     return client.decode_frame(reply[client.HEADER_BYTES :])

@@ -35,17 +35,13 @@ class RunningService:
         self.memory = memory
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MEMKIT_", "CLAUDE"))}
         self.environment = {
-            **kept,
-            "MEMKIT_HOME": memory.home.root,
-            "MEMKIT_PYTHON": sys.executable,
-            "PYTHONPATH": str(REPOSITORY),
-            "CLAUDE_CONFIG_DIR": str(Path(memory.home.root, "claude")),
+            **kept, "MEMKIT_HOME": memory.home.root, "MEMKIT_PYTHON": sys.executable,
+            "PYTHONPATH": str(REPOSITORY), "CLAUDE_CONFIG_DIR": str(Path(memory.home.root, "claude")),
             **variables,
-        }
+        }  # fmt: skip
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> RunningService:
-        """Start it and wait until it answers."""
         self.process = self.spawn()
         wait_until(self.status, "the service to answer")
         return self
@@ -98,15 +94,20 @@ class RunningService:
 
     def memkit(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "memkit", *arguments],
-            env=self.environment,
-            cwd=self.memory.project.root,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+            [sys.executable, "-m", "memkit", *arguments], env=self.environment, cwd=self.memory.project.root,
+            input=stdin, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+
+    def hook(self, script: str, **event: Any) -> str:
+        """What a hook adds to the conversation."""
+        root = self.memory.project.root
+        done = subprocess.run(
+            [sys.executable, str(REPOSITORY / "hooks" / f"{script}.py")], env=self.environment, cwd=root,
+            input=json.dumps({"cwd": root, **event}).encode(), capture_output=True, check=True,
+        )  # fmt: skip
+        found = json.loads(done.stdout).get("hookSpecificOutput", {})
+        assert "permissionDecision" not in found
+        return str(found.get("additionalContext", ""))
 
     def json(self, *arguments: str) -> Any:
         done = self.memkit(*arguments, "--json")

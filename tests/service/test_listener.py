@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import os
-import resource
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -35,35 +34,21 @@ def refused(home, operation):
     return caught.value
 
 
-def test_an_error_for_users_arrives_as_its_message(home):
+def test_any_other_failure_is_logged_and_reported_without_details(home, caplog):
+    failures = {"break": "ZeroDivisionError", "time out": "RuntimeError", "list": "TypeError", "nan": "FrameError"}
     with serving(home):
         error = refused(home, "fail")
-    assert (error.kind, str(error)) == ("MemkitError", "the index is gone: run `memkit index`")
-
-
-@pytest.mark.parametrize(
-    ("operation", "name"),
-    [
-        ("break", "ZeroDivisionError"),
-        ("time out", "RuntimeError"),
-        ("list", "TypeError"),
-        ("nan", "FrameError"),
-    ],
-)
-def test_any_other_failure_is_logged_and_reported_without_details(home, caplog, operation, name):
-    with serving(home):
-        error = refused(home, operation)
-        assert client.request(home, "echo", {}, PATIENT) == {"echo": {}}
-    assert error.kind == "internal"
-    assert name in str(error)
-    assert "secret" not in str(error) and "\n" not in str(error) and "Traceback" not in str(error)
-    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert record.exc_info and record.exc_info[0].__name__ == name
-
-
-def test_a_result_that_is_too_large(home):
-    with serving(home):
+        assert (error.kind, str(error)) == ("MemkitError", "the index is gone: run `memkit index`")
         assert refused(home, "large").kind == "large"
+        for operation, name in failures.items():
+            caplog.clear()
+            error = refused(home, operation)
+            assert error.kind == "internal"
+            assert name in str(error)
+            assert "secret" not in str(error) and "\n" not in str(error) and "Traceback" not in str(error)
+            (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+            assert record.exc_info and record.exc_info[0].__name__ == name
+        assert client.request(home, "echo", {}, PATIENT) == {"echo": {}}
 
 
 @pytest.mark.parametrize("deadline", [0, -5, 0.05])
@@ -97,56 +82,35 @@ def test_a_notification_has_no_deadline_and_needs_no_listener(home):
     assert (seen[0].operation, seen[0].arguments) == ("look", {"a": 1})
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"id": None},
-        {"id": 1},
-        {"id": "x" * 65},
-        {"operation": None},
-        {"operation": ["echo"]},
-        {"arguments": None},
-        {"arguments": [1]},
-        {"deadline": "1"},
-        {"deadline": True},
-        {"deadline": {}},
-        {"deadline": 10**400},
-    ],
-    ids=repr,
-)
-def test_fields_of_the_wrong_type(home, changes):
+def test_fields_of_the_wrong_type_and_other_versions(home):
     with serving(home) as server:
-        reply = answer(home, **changes)
-        assert reply["error"]["kind"] == "malformed"
-        assert reply["id"] == ("" if "id" in changes else "1")
+        for changes in (
+            {"id": None}, {"id": 1}, {"id": "x" * 65}, {"operation": None}, {"operation": ["echo"]}, {"arguments": None},
+            {"arguments": [1]}, {"deadline": "1"}, {"deadline": True}, {"deadline": {}}, {"deadline": 10**400},
+        ):  # fmt: skip
+            reply = answer(home, **changes)
+            assert reply["error"]["kind"] == "malformed", changes
+            assert reply["id"] == ("" if "id" in changes else "1")
         assert server.listener.requests == 0
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"version": "99.0.0"}, {"version": None}, {"version": "9" * 999}, {"protocol": 2}, {"protocol": "1"}],
-    ids=lambda changes: repr(changes)[:30],
-)
-def test_another_version(home, changes):
+    # Another one is refused, but a client that is older and speaks the same protocol is answered.
     with serving(home):
-        error = answer(home, **changes)["error"]
-        assert (error["kind"], error["version"]) == ("version", memkit.__version__)
-        assert answer(home, **changes, arguments=None)["error"]["kind"] == "version"
+        for changes in (
+            {"version": "99.0.0"}, {"version": None}, {"version": "9" * 999}, {"protocol": 2}, {"protocol": "1"},
+        ):  # fmt: skip
+            error = answer(home, **changes)["error"]
+            assert (error["kind"], error["version"]) == ("version", memkit.__version__)
+            assert answer(home, **changes, arguments=None)["error"]["kind"] == "version"
+        for version in ("0.0.9", "0", "", "0.0.x"):
+            assert "error" not in answer(home, version=version)
 
 
-@pytest.mark.parametrize("version", ["0.0.9", "0", "", "0.0.x"])
-def test_an_older_client_of_the_same_protocol_is_answered(home, version):
-    with serving(home):
-        assert "error" not in answer(home, version=version)
-
-
-@pytest.mark.parametrize("operation", ["drain", "status"])
-def test_operations_that_any_version_may_ask_for(home, operation):
+def test_operations_that_any_version_may_ask_for(home):
     async def name(request):
         return {"operation": request.operation}
 
     with serving(home, name, version="9"):
-        assert answer(home, operation=operation, protocol=7)["result"] == {"operation": operation}
+        for operation in ("drain", "status"):
+            assert answer(home, operation=operation, protocol=7)["result"] == {"operation": operation}
 
 
 def test_a_client_of_another_version_makes_the_service_drain(home):
@@ -169,22 +133,17 @@ def test_a_client_of_another_version_makes_the_service_drain(home):
 
 
 @pytest.mark.usefixtures("over_tcp")
-@pytest.mark.parametrize("operation", ["echo", "drain", "status"])
-def test_no_tcp_request_is_served_without_the_token(home, operation):
+def test_no_tcp_request_is_served_without_the_token(home):
     with serving(home) as server:
         _, token = address.connect(home, PATIENT)
-        assert token is not None
         wrong = ["", token[:-1], token + "0", token.upper() + "é", "\ud800", 1, None, [token]]
-        for value in wrong:
-            assert answer(home, operation=operation, token=value)["error"]["kind"] == "token"
-        assert answer(home, operation=operation)["error"]["kind"] == "token"
+        for operation in ("echo", "drain", "status"):
+            for value in wrong:
+                assert answer(home, operation=operation, token=value)["error"]["kind"] == "token"
+            assert answer(home, operation=operation)["error"]["kind"] == "token"
         assert server.listener.requests == 0
         assert answer(home, token=token)["result"] == {"echo": {"a": 1}}
-
-
-@pytest.mark.usefixtures("over_tcp")
-def test_a_client_with_an_old_token_gets_no_answer(home):
-    with serving(home):
+        # A client with an old token gets no answer.
         file = Path(home.service_token)
         file.write_text(json.dumps({**json.loads(file.read_text()), "token": "0" * 64}))
         with pytest.raises(client.ServiceUnavailable) as caught:
@@ -274,11 +233,17 @@ def test_an_endless_request_does_not_prevent_the_exit(home, monkeypatch, caplog)
     assert "was not finished" in caplog.text
 
 
-def test_stopping_before_anything_came(home):
+def test_stopping_before_anything_came(home, caplog):
     with serving(home) as server:
+        assert exchange(home, b"") == b""
+        assert caplog.records == []
         server.stop()
         server.stop()
         server.ended()
+    with socket.socket(socket.AF_UNIX) as not_listening:  # which cannot accept, and ends the service
+        server = listener.Listener(not_listening, None, operate, version="1")
+        with pytest.raises(OSError):
+            asyncio.run(server.run())
 
 
 def test_no_more_connections_are_served_at_once_than_allowed(home, monkeypatch):
@@ -343,6 +308,7 @@ def test_a_client_that_does_not_read_its_reply_is_closed(home, monkeypatch):
 
 def test_without_descriptors_the_service_waits_for_one(home, monkeypatch, caplog):
     monkeypatch.setattr(asyncio.constants, "ACCEPT_RETRY_DELAY", 0.01)
+    resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     class Restore(logging.Handler):
@@ -372,20 +338,3 @@ def test_without_descriptors_the_service_waits_for_one(home, monkeypatch, caplog
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert reply["result"] == {"echo": {"a": 1}}
     assert "out of system resource" in caplog.text
-
-
-def test_a_socket_that_cannot_accept_ends_the_service(home):
-    with socket.socket(socket.AF_UNIX) as not_listening:
-        server = listener.Listener(not_listening, None, operate, version="1")
-
-        async def main():
-            await server.run()
-
-        with pytest.raises(OSError):
-            asyncio.run(main())
-
-
-def test_a_connection_without_a_request_gets_no_reply(home, caplog):
-    with serving(home):
-        assert exchange(home, b"") == b""
-    assert caplog.records == []

@@ -49,9 +49,7 @@ def service(tmp_path: Any, model_home: Home, real_embedder: Embedder) -> Iterato
         )
         for number in range(DAYS)
     }
-    memory = make_memory(
-        tmp_path, files, embedder=CountingEmbedder(real_embedder), models=model_home.models
-    )
+    memory = make_memory(tmp_path, files, embedder=CountingEmbedder(real_embedder), models=model_home.models)
     running = RunningService(memory).start()
     running.found(word(0))  # on a busy machine the first index takes long
     yield running
@@ -119,9 +117,7 @@ def test_many_clients_while_the_index_changes(service: RunningService) -> None:
 
     def load(requests: int) -> list[dict[str, Any]]:
         with meanwhile(edit), ThreadPoolExecutor(CLIENTS) as clients:
-            return list(
-                clients.map(lambda n: ask(service, n % (DAYS * TURNS)), range(requests))
-            )
+            return list(clients.map(lambda n: ask(service, n % (DAYS * TURNS)), range(requests)))
 
     load(2 * CLIENTS)
     before = use_at_rest(service, process)
@@ -162,44 +158,25 @@ def test_a_long_life_costs_no_more_than_a_short_one(service: RunningService) -> 
 
 
 @only_in_ci
-def test_it_answers_while_many_wait_for_an_index(service: RunningService) -> None:
+def test_it_answers_while_many_wait_for_an_index(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A late request does not cancel the task of others, and busy is not hung: the service is not ended."""
+    home, asked = service.memory.home, {"root": service.memory.project.root}
+    before = service.status()["pid"]
     ask(service, 0)
     with ThreadPoolExecutor(CLIENTS) as clients:
-        with index_taken(service):
+        with index_lock(home, 60.0):  # another process has the index: nothing can be written
             waiting = [clients.submit(service.ask, "index") for _ in range(16)]
             wait_until(lambda: service.status().get("queue"), "the requests to wait")
             ask(service, 1)
+            with monkeypatch.context() as patch, pytest.raises(ServiceUnavailable, match="in time") as caught:
+                patch.setattr(client, "PING_AFTER_SECONDS", 0.2)
+                request(home, "index", asked, 1.0)
+            assert caught.value.reason == "late"
             assert not any(future.done() for future in waiting)
         for future in waiting:
             assert future.result()["chunks"] == DAYS * TURNS
-
-
-@only_in_ci
-def test_a_late_request_does_not_cancel_the_task_of_others(service: RunningService) -> None:
-    home, asked = service.memory.home, {"root": service.memory.project.root}
-    ask(service, 0)
-    with ThreadPoolExecutor(CLIENTS) as clients:
-        with index_taken(service):
-            waiting = [clients.submit(service.ask, "index") for _ in range(3)]
-            wait_until(lambda: service.status().get("queue"), "the requests to wait")
-            with pytest.raises(ServiceUnavailable, match="in time"):
-                request(home, "index", asked, 0.3)
-        for future in waiting:
-            assert future.result()["chunks"] == DAYS * TURNS
-
-
-@only_in_ci
-def test_busy_is_not_hung(
-    service: RunningService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who has waited for long in vain does not end a service that works."""
-    home, asked = service.memory.home, {"root": service.memory.project.root}
-    before = service.status()["pid"]
-    monkeypatch.setattr(client, "PING_AFTER_SECONDS", 0.2)
-    with index_taken(service), pytest.raises(ServiceUnavailable, match="in time") as caught:
-        request(home, "index", asked, 1.0)
-    assert caught.value.reason == "late"
-    assert service.ask("index")["chunks"] == DAYS * TURNS
     assert service.status()["pid"] == before
 
 
@@ -215,10 +192,3 @@ def test_an_event_without_a_notification_is_captured(service: RunningService) ->
     ask(service, 0)
     spool_turn(home, root, "Nobody mentioned the aardvark.", session="5e55dddd")
     wait_until(lambda: not launch.waiting_names(home), "it to be taken in")
-
-
-@contextmanager
-def index_taken(service: RunningService) -> Iterator[None]:
-    """Nothing can be written in the meantime: another process has the index."""
-    with index_lock(service.memory.home, 60.0):
-        yield

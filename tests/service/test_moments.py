@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -21,7 +19,7 @@ from memkit.journal.journal import Journal
 from memkit.paths import Home
 from tests.memory import CountingEmbedder, make_memory
 from tests.pointers.test_moments import ERROR, FILES
-from tests.service.running import REPOSITORY, RunningService, wait_until
+from tests.service.running import RunningService, wait_until
 
 COMMAND = {"command": "pytest -q", "description": "Test"}
 
@@ -40,34 +38,15 @@ def running(
     service.stop()
 
 
-def hook(service: RunningService, script: str, **event: Any) -> dict[str, Any]:
-    """What a hook answers."""
-    root = service.memory.project.root
-    done = subprocess.run(
-        [sys.executable, str(REPOSITORY / "hooks" / f"{script}.py")],
-        input=json.dumps({"cwd": root, **event}).encode(),
-        env=service.environment,
-        cwd=root, capture_output=True, check=True,
-    )
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
-
-
-def context(answer: dict[str, Any]) -> str:
-    found = answer.get("hookSpecificOutput", {})
-    assert "permissionDecision" not in found
-    return str(found.get("additionalContext", ""))
-
-
 def failed(service: RunningService, session: str, **event: Any) -> str:
     error = f"Exit code 1\nTraceback (most recent call last):\n{ERROR}"
     given = {"tool_name": "Bash", "tool_input": COMMAND, "error": error, "session_id": session, **event}
-    return context(hook(service, "tool_failure", **given))
+    return service.hook("tool_failure", **given)
 
 
 def edit(service: RunningService, session: str, path: str, tool: str = "Edit") -> str:
     given = {"file_path": str(Path(service.memory.project.root, path)), "old_string": "a", "new_string": "b"}
-    return context(hook(service, "pre_tool_use", tool_name=tool, tool_input=given, session_id=session))
+    return service.hook("pre_tool_use", tool_name=tool, tool_input=given, session_id=session)
 
 
 def test_a_failure_once_in_a_session(running: RunningService) -> None:
@@ -80,21 +59,11 @@ def test_a_failure_once_in_a_session(running: RunningService) -> None:
 
     wait_until(lambda: first("f1") not in told, "the older turn that met it, too")
     assert first("f2") in told
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        {"is_interrupt": True},
-        {"tool_name": "Read", "tool_input": {"file_path": "/x"}},
-        {"error": "Exit code 1"},
-        {"error": None},
-        {"tool_input": "pytest -q"},
-        {"tool_input": {"command": "memkit search pytest"}},
-    ],
-)
-def test_other_failures_get_nothing(running: RunningService, event: dict[str, Any]) -> None:
-    assert failed(running, "f3", **event) == ""
+    for event in (
+        {"is_interrupt": True}, {"tool_name": "Read", "tool_input": {"file_path": "/x"}}, {"error": "Exit code 1"},
+        {"error": None}, {"tool_input": "pytest -q"}, {"tool_input": {"command": "memkit search pytest"}},
+    ):  # fmt: skip
+        assert failed(running, "f3", **event) == "", event
 
 
 def test_an_edit_once_for_each_file(running: RunningService) -> None:
@@ -114,9 +83,7 @@ def test_an_edit_once_for_each_file(running: RunningService) -> None:
     assert edit(running, session, "README.md") == ""  # the same decision
     for path in ("deploy/other.yaml", "/etc/passwd", ".memkit/memory/2026-11-19.md"):
         assert edit(running, "e", path) == ""
-
-
-def test_a_worktree_outside_of_the_project(running: RunningService) -> None:
+    # A worktree outside of the project.
     given = {"kind": "edit", "session": "w", "directory": "/elsewhere/tree", "file": "/elsewhere/tree/deploy/gateway.yaml"}
     assert "600 s" in running.ask("moment", **given)["text"]
 
@@ -130,7 +97,7 @@ def test_a_sub_agent(running: RunningService, tmp_path: Path) -> None:
     event = {"session_id": "a", "agent_id": "x", "agent_type": "general-purpose"}
     reply = running.ask("moment", kind="agent", session="a", transcript=str(transcript))
     assert reply["task"]
-    told = context(hook(running, "subagent_start", transcript_path=str(transcript), **event))
+    told = running.hook("subagent_start", transcript_path=str(transcript), **event)
     assert told.startswith("memkit keeps a memory of this project (2026-11-18 to 2026-11-20)")
     # That of a skill has no call: it has its own question.
     transcript.write_text("")
@@ -144,7 +111,7 @@ def test_kinds_are_counted_and_turned_off(running: RunningService) -> None:
         assert running.memkit("config", "set", f"recall.{name}", "false").returncode == 0
     asked_nothing = {"transcript_path": "/none", "session_id": "z"}
     assert failed(running, "z") == edit(running, "z", "deploy/gateway.yaml") == ""
-    assert context(hook(running, "subagent_start", **asked_nothing)) == ""
+    assert running.hook("subagent_start", **asked_nothing) == ""
 
 
 def test_after_a_compaction_a_session_is_told_what_it_did(running: RunningService) -> None:
@@ -161,15 +128,13 @@ def test_after_a_compaction_a_session_is_told_what_it_did(running: RunningServic
     Journal(memory.project, home=memory.home).write([make_digest(turn, memory.project.root, str)])
 
     def told() -> str:  # a busy machine: the guide comes in its place
-        text = context(hook(running, "session_start", session_id="5e55c0c0", source="compact"))
+        text = running.hook("session_start", session_id="5e55c0c0", source="compact")
         return text if text.startswith("This session") else ""
 
     text = wait_until(told, "a reply in time")
     assert text.splitlines()[2:-2] == [
-        "- The gateway listens on 7443.",
-        "- Edited: gateway.yaml",
-        "- Failed: `make lint`: error: 3 errors; not run again",
-        "- Worked: `make check`",
+        "- The gateway listens on 7443.", "- Edited: gateway.yaml",
+        "- Failed: `make lint`: error: 3 errors; not run again", "- Worked: `make check`",
         "- Open: Should production move too?",
     ]
     path = Path(memory.project.memory, "2026-11-21.md")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,11 +31,7 @@ class Held:
         models = Models(memory.home)
         self.writer = Writer(memory.home, lambda project: memory.settings, models.find)
         self.projects = OpenProjects(
-            memory.home,
-            models,
-            lambda project: memory.settings,
-            self.writer.index,
-            self.watcher,
+            memory.home, models, lambda project: memory.settings, self.writer.index, self.watcher
         )
 
     @property
@@ -150,11 +148,7 @@ def test_the_index_of_a_missing_project_is_kept(held: Held, tmp_path: Path) -> N
     assert len(other.snapshot) == 6
 
 
-def test_a_client_does_a_slow_first_index_itself(
-    held: Held, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import threading
-
+def test_a_client_does_a_slow_first_index_itself(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     begin = threading.Event()
     held.writer.passes.submit("before it", lambda: begin.wait(30))
     project, settings = held.memory.project, held.memory.settings
@@ -164,11 +158,6 @@ def test_a_client_does_a_slow_first_index_itself(
     held.found("gateway")
 
 
-def test_no_memory_at_all(tmp_path: Path) -> None:
-    held = Held(make_memory(tmp_path, embedding={"provider": "none"}))
-    try:
-        assert held.found("gateway") == []
-    finally:
-        held.watcher.close()
-        held.writer.stop()
-        assert held.writer.join(30)
+def test_no_memory_at_all(held: Held) -> None:
+    shutil.rmtree(held.memory.project.memory)
+    assert held.found("gateway") == []

@@ -46,9 +46,9 @@ class Service:
 
 
 @pytest.fixture
-def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def make(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(**settings: Any) -> Service:
-        service = Service(tmp_path, **settings)
+        service = Service(tmp_path_factory.mktemp("service"), **settings)
         monkeypatch.setattr(llm, "find_provider", lambda *_, **__: service.stage.provider)
         monkeypatch.setattr(login, "why_unusable", lambda: "")  # Claude Code is logged in
 
@@ -94,10 +94,7 @@ def test_a_default_asks_nothing_before_the_line_was_shown(make: Any) -> None:
         assert service.look(61) == 0
     note_announced(service.stage.home)
     assert service.look(61) == 1
-
-
-def test_auto_by_the_users_own_choice_needs_no_line(make: Any) -> None:
-    service = make(provider="auto")
+    service = make(provider="auto")  # by the user's own choice
     load.save(service.stage.home, load.PROVIDER, "auto")
     assert service.look(0) == 1
 
@@ -128,9 +125,6 @@ def test_a_round_starts_soon_after_the_queue_fills(make: Any) -> None:
     assert service.look(0) == 0
     queued.write_bytes(kept)
     assert service.look(15) == 1
-
-
-def test_no_round_begins_after_stop(make: Any) -> None:
     service = make()
     service.summaries.stop()
     assert service.look(100) == 0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -36,11 +38,6 @@ def project(tmp_path: Path) -> Project:
     return Project(str(root))
 
 
-def shown(value: object) -> str:
-    """Return a parameter as part of a test's name."""
-    return repr(value)[:40]
-
-
 def write_own(home: Home, text: str) -> None:
     Path(home.config_file).write_text(text)
 
@@ -53,10 +50,10 @@ def load(home: Home, project: Project | None = None, **environ: str) -> settings
     return settings_file.load(home, project, environ=environ)
 
 
-def refusal(make: Callable[[], object]) -> str:
+def refusal(make: Callable[..., object], *arguments: Any, **named: Any) -> str:
     """Return the one line with which bad settings are refused."""
     with pytest.raises(ConfigError) as caught:
-        make()
+        make(*arguments, **named)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -79,66 +76,38 @@ def test_each_layer_wins_over_the_one_before(
     assert loaded.settings.search.k == 9
     assert loaded.origins[key] == "--set"
     assert settings_file.load(home, project).settings.search.k == 8
-
-
-def test_origins_name_the_place(home: Home, project: Project) -> None:
-    write_own(home, "# mine\n[recall]\nbudget_tokens = 300\n")
     write_theirs(project, "\n\nsearch.mode = 'dense'\n")
-    origins = load(home, project, MEMKIT_SEARCH_K="8").origins
-    assert origins == {
-        ("recall", "budget_tokens"): home.config_file,
-        ("search", "mode"): f"{project.root}/.memkit.toml",
-        ("search", "k"): "MEMKIT_SEARCH_K",
-    }
+    assert load(home, project, **environ).origins == {
+        key: "MEMKIT_SEARCH_K", ("search", "mode"): f"{project.root}/.memkit.toml",
+    }  # fmt: skip
+    write_own(home, "# mine\n[recall]\nbudget_tokens = 300\n")
+    assert load(home).origins == {("recall", "budget_tokens"): home.config_file}
 
 
-def test_variable_is_split_at_the_first_underscore(home: Home) -> None:
-    settings = load(home, MEMKIT_CHUNKING_MAX_CHARACTERS="900").settings
-    assert settings.chunking.max_characters == 900
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a", ["a"]),
-        (" a, b,,", ["a", "b"]),
-        ("", []),
-        ('["a, b", "c"]', ["a, b", "c"]),
-    ],
-)
-def test_lists_from_variables(home: Home, text: str, expected: list[str]) -> None:
-    assert load(home, MEMKIT_MEMORY_PATHS=text).settings.memory.paths == tuple(expected)
-
-
-@pytest.mark.parametrize("text", ["true", "Yes", "ON", "1", "y", "t", " true "])
-def test_words_for_yes_and_no(home: Home, text: str) -> None:
-    assert load(home, MEMKIT_MEMORY_SHARED=text).settings.memory.shared is True
-    no = {"true": "false", "yes": "no", "on": "off", "1": "0", "y": "n", "t": "f"}
-    settings = load(home, MEMKIT_EMBEDDING_DOWNLOAD=no[text.strip().lower()]).settings
-    assert settings.embedding.download is False
-
-
-@pytest.mark.parametrize("text", ["1000", " 1000 ", "1_000", "1000.0", "+1000"])
-def test_numbers_from_text(home: Home, text: str) -> None:
-    """A number in quotes is a number, in every layer."""
-    assert load(home, MEMKIT_SEARCH_K=text).settings.search.k == 1000
-    assert repr(load(home, MEMKIT_SEARCH_HALF_LIFE_DAYS=text).settings.search.half_life_days) == "1000.0"
-    write_own(home, f"search.k = '{text}'")
-    assert repr(load(home).settings.search.k) == "1000"
-
-
-def test_a_path_need_not_be_utf8(home: Home) -> None:
-    assert load(home, MEMKIT_MEMORY_PATHS="\udcff").settings.memory.paths == ("\udcff",)
-
-
-def test_other_memkit_variables_are_ignored(home: Home) -> None:
+def test_values_from_variables(home: Home) -> None:
+    assert load(home, MEMKIT_CHUNKING_MAX_CHARACTERS="900").settings.chunking.max_characters == 900
+    for text, expected in (("a", ["a"]), (" a, b,,", ["a", "b"]), ("", []), ('["a, b", "c"]', ["a, b", "c"]), ("\udcff", ["\udcff"])):
+        assert load(home, MEMKIT_MEMORY_PATHS=text).settings.memory.paths == tuple(expected)
+    for text, no in (("true", "false"), ("Yes", "no"), ("ON", "off"), ("1", "0"), ("y", "n"), ("t", "f"), (" true ", "false")):
+        assert load(home, MEMKIT_MEMORY_SHARED=text).settings.memory.shared is True
+        assert load(home, MEMKIT_EMBEDDING_DOWNLOAD=no).settings.embedding.download is False
+    for uri in ("", "cloud", "/srv/index", "~/index", "http://127.0.0.1:8000", "https://host/"):
+        assert load(home, MEMKIT_INDEX_URI=uri).settings.index.uri == uri
     for name in ("HOME", "PYTHON", "CHILD", "DISABLE", "TEST_MODELS"):
-        load(home, **{f"MEMKIT_{name}": "1"})
+        load(home, **{f"MEMKIT_{name}": "1"})  # no settings
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
+def test_numbers_from_text(home: Home) -> None:
+    """A number in quotes is a number, in every layer."""
+    for text in ("1000", " 1000 ", "1_000", "1000.0", "+1000"):
+        assert load(home, MEMKIT_SEARCH_K=text).settings.search.k == 1000
+        assert repr(load(home, MEMKIT_SEARCH_HALF_LIFE_DAYS=text).settings.search.half_life_days) == "1000.0"
+        write_own(home, f"search.k = '{text}'")
+        assert repr(load(home).settings.search.k) == "1000"
+
+
+def test_a_bad_variable_is_named(home: Home) -> None:
+    for name, value, said in (
         ("MEMKIT_SEARCH_KK", "1", "unknown setting search.kk"),
         ("MEMKIT_SEARCH_K", "many", "search.k = 'many'"),
         ("MEMKIT_SEARCH_LANGUAGE", "klingon", "search.language = 'klingon'"),
@@ -153,12 +122,10 @@ def test_other_memkit_variables_are_ignored(home: Home) -> None:
         ("MEMKIT_SEARCH_K", "\udcff", r"search.k = '\udcff': must be a whole number"),
         ("MEMKIT_INDEX_URI", "http://[", "index.uri"),
         ("MEMKIT_INDEX_URI", "~nobody-of-that-name/index", "index.uri"),
-    ],
-)
-def test_a_bad_variable_is_named(home: Home, name: str, value: str, said: str) -> None:
-    line = refusal(lambda: load(home, **{name: value}))
-    assert line.startswith(f"{name}: ")
-    assert said in line
+    ):  # fmt: skip
+        line = refusal(load, home, **{name: value})
+        assert line.startswith(f"{name}: ")
+        assert said in line
 
 
 @settings(max_examples=examples(100))
@@ -192,16 +159,7 @@ AZURE = {
 
 
 def test_addresses_of_vectors(home: Home) -> None:
-    assert load(home, **AZURE).settings.embedding.azure_deployment == "vectors-3.small"
-    for url in ("http://127.0.0.1:1234/v1", "http://[::1]:8080", "https://host/a/b/"):
-        assert load(home, **{**AZURE, "MEMKIT_EMBEDDING_BASE_URL": url}).settings.embedding.base_url == url
-    for provider in ("local", "multilingual", "none", "sentence-transformers"):  # which send nothing
-        assert load(home, **{**AZURE, "MEMKIT_EMBEDDING_PROVIDER": provider})
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
+    for name, value, said in (
         ("BASE_URL", "localhost:1234", "embedding.base_url = 'localhost:1234': must be http(s)://host"),
         ("BASE_URL", "https://user:secret@host", "embedding.base_url"),
         ("BASE_URL", "https://host/v1?key=1", "embedding.base_url"),
@@ -212,22 +170,17 @@ def test_addresses_of_vectors(home: Home) -> None:
         ("PROVIDER", "google", "base_url is for the providers openai and ollama only"),
         ("AZURE_DEPLOYMENT", "../other", "embedding.azure_deployment = '../other': must be letters"),
         ("AZURE_API_VERSION", "1&x=2", "embedding.azure_api_version = '1&x=2': must be letters"),
-    ],
-)
-def test_bad_addresses_of_vectors(home: Home, name: str, value: str, said: str) -> None:
-    assert said in refusal(lambda: load(home, **{**AZURE, f"MEMKIT_EMBEDDING_{name}": value}))
+    ):  # fmt: skip
+        assert said in refusal(load, home, **{**AZURE, f"MEMKIT_EMBEDDING_{name}": value})
+    assert load(home, **AZURE).settings.embedding.azure_deployment == "vectors-3.small"
+    for url in ("http://127.0.0.1:1234/v1", "http://[::1]:8080", "https://host/a/b/"):
+        assert load(home, **{**AZURE, "MEMKIT_EMBEDDING_BASE_URL": url}).settings.embedding.base_url == url
+    for provider in ("local", "multilingual", "none", "sentence-transformers"):  # which send nothing
+        assert load(home, **{**AZURE, "MEMKIT_EMBEDDING_PROVIDER": provider})
 
 
-@pytest.mark.parametrize(
-    "uri", ["", "cloud", "/srv/index", "~/index", "http://127.0.0.1:8000", "https://host/"]
-)
-def test_index_uris(home: Home, uri: str) -> None:
-    assert load(home, MEMKIT_INDEX_URI=uri).settings.index.uri == uri
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_an_error_names_file_setting_and_what_is_allowed(home: Home) -> None:
+    for text, said in (
         ("# a\nsearch.k = 0\n", "search.k = 0: must be a whole number from 1 to 1000"),
         ("search = { mode = 'dense', k = 1.5 }\n", "search.k = 1.5: must be a whole number from 1 to 1000"),
         ("\r\n[search]\r\nk = true\r\n", "search.k = True: must be a whole number from 1 to 1000"),
@@ -240,32 +193,22 @@ def test_index_uris(home: Home, uri: str) -> None:
         ("embedding.query_prefix = 1", "= 1: must be text of at most 200 characters"),
         ("search.mode = 'best'", "must be context, dense, lexical, rrf or weighted"),
         ("[capture]\nredact = [\n'fine',\n'[A-Z',\n]\n", "'[A-Z' is not a regular expression"),
-        ("\nfoo = 1\n", "unknown setting foo;"),
-        ("\n[foo]\nbar = 1\n", "unknown setting foo.bar"),
+        ("\nfoo = 1\n", "unknown setting foo;"), ("\n[foo]\nbar = 1\n", "unknown setting foo.bar"),
         ("[search]\n[search.deep]\nk = 1\n", "unknown setting search.deep"),
-        ("\n[[search]]\nk = 1\n", "unknown setting search;"),
-        ("search = 5\n", "unknown setting search;"),
-        ("[search]\nk = \n", "not valid TOML: Invalid value (at line 2"),
-        ("[search\n", "not valid TOML"),
-        ("[search]\nk = 1\nk = 2\n", "not valid TOML"),
-        ("x = " + "[" * 5000, "not valid TOML"),
-    ],
-    ids=shown,
-)
-def test_an_error_names_file_setting_and_what_is_allowed(home: Home, text: str, said: str) -> None:
-    Path(home.config_file).write_bytes(text.encode())
-    line = refusal(lambda: load(home))
-    assert line.startswith(f"{home.config_file}: ")
-    assert said in line
-
-
-def test_a_file_that_cannot_be_read(home: Home) -> None:
+        ("\n[[search]]\nk = 1\n", "unknown setting search;"), ("search = 5\n", "unknown setting search;"),
+        ("[search]\nk = \n", "not valid TOML: Invalid value (at line 2"), ("[search\n", "not valid TOML"),
+        ("[search]\nk = 1\nk = 2\n", "not valid TOML"), ("x = " + "[" * 5000, "not valid TOML"),
+    ):  # fmt: skip
+        Path(home.config_file).write_bytes(text.encode())
+        line = refusal(load, home)
+        assert line.startswith(f"{home.config_file}: ")
+        assert said in line
     path = Path(home.config_file)
     path.write_bytes(b"# fine\nsearch.mode = '\xff'\n")
-    assert "not UTF-8" in refusal(lambda: load(home))
+    assert "not UTF-8" in refusal(load, home)
     path.unlink()
     path.mkdir()
-    assert refusal(lambda: load(home)).startswith(f"{path}: cannot be read")
+    assert refusal(load, home).startswith(f"{path}: cannot be read")
 
 
 class TestForThisCall:
@@ -284,15 +227,18 @@ class TestForThisCall:
         assert settings.memory.paths == ("a", "b=c")
         assert (settings.memory.shared, settings.search.user_memory) == (True, False)
         assert settings_file.load(home).settings == settings_file.Settings()
-
-    def test_an_error_ends_it_too(self, home: Home) -> None:
         with pytest.raises(ValueError, match="inside"), settings_file.set_for_this_call(["search.k=7"]):
             raise ValueError("inside")
         assert settings_file.load(home).settings.search.k == 5
+        with settings_file.set_for_this_call(["recall.inject=off"]):
+            settings_file.publish_hook_settings(home)  # hooks get none of it
+        assert json.loads(Path(home.hook_settings).read_text())["inject"] == "pointers"
+        write_own(home, "chunking.max_characters = 4000\n")  # which this value needs
+        with settings_file.set_for_this_call(["chunking.min_characters=1000"]):
+            assert settings_file.load(home).settings.chunking.min_characters == 1000
 
-    @pytest.mark.parametrize(
-        ("text", "said"),
-        [
+    def test_an_error_is_one_line_without_secrets(self, home: Home) -> None:
+        for text, said in (
             ("search.k=many", "--set: search.k = 'many': must be a whole number from 1 to 1000"),
             ("search.kk=1", "--set: unknown setting search.kk; "),
             ("search.a\nb=1", "--set: unknown setting search.a\ufffdb; "),
@@ -303,23 +249,11 @@ class TestForThisCall:
             ("keys.openai=sk-secret", "--set: keys.openai is a key, and the shell's history would keep it"),
             ("keys.sk-secret=1", "--set: unknown setting keys.…; "),
             ("chunking.min_characters=1000", "--set: chunking: min_characters = 1000 is more than a quarter"),
-        ],
-    )
-    def test_an_error_is_one_line_without_secrets(self, home: Home, text: str, said: str) -> None:
-        with pytest.raises(ConfigError) as caught, settings_file.set_for_this_call([text]):
-            settings_file.load(home)
-        assert str(caught.value).startswith(said)
-        assert "\n" not in str(caught.value) and "secret" not in str(caught.value)
-
-    def test_a_value_may_need_one_from_the_file(self, home: Home) -> None:
-        write_own(home, "chunking.max_characters = 4000\n")
-        with settings_file.set_for_this_call(["chunking.min_characters=1000"]):
-            assert settings_file.load(home).settings.chunking.min_characters == 1000
-
-    def test_hooks_get_none_of_it(self, home: Home) -> None:
-        with settings_file.set_for_this_call(["recall.inject=off"]):
-            settings_file.publish_hook_settings(home)
-        assert json.loads(Path(home.hook_settings).read_text())["inject"] == "pointers"
+        ):  # fmt: skip
+            with pytest.raises(ConfigError) as caught, settings_file.set_for_this_call([text]):
+                settings_file.load(home)
+            assert str(caught.value).startswith(said)
+            assert "\n" not in str(caught.value) and "secret" not in str(caught.value)
 
     @pytest.mark.parametrize("mark", trust._MARKS)
     def test_a_session_may_set_nothing(self, monkeypatch: pytest.MonkeyPatch, mark: str) -> None:
@@ -334,19 +268,15 @@ class TestForThisCall:
 class TestKeys:
     """Keys are secrets: no message and no object shows one."""
 
-    @pytest.mark.parametrize("value", ["'sk-1 x'", "'sk-1\u2019'", "['sk-1']", '"sk-1\\n"'])
-    def test_an_error_does_not_show_it(self, home: Home, value: str) -> None:
-        write_own(home, f"keys.openai = {value}\n")
-        with pytest.raises(ConfigError, match=r"keys\.openai = '\*+': ") as raised:
-            load(home)
-        assert "sk-1" not in str(raised.value)
-
-    @pytest.mark.parametrize("name", ["sk-1", "AIzaSy", '"sk 1"', "abcdefghijklmnopqrstuvwxyz"])
-    def test_an_error_does_not_show_it_as_a_name(self, home: Home, name: str) -> None:
-        write_own(home, f"[keys]\n{name} = 'openai'\n")
-        with pytest.raises(ConfigError, match=r"unknown setting keys\.…; ") as raised:
-            load(home)
-        assert name.strip('"') not in str(raised.value)
+    def test_an_error_does_not_show_it(self, home: Home) -> None:
+        for value in ("'sk-1 x'", "'sk-1\u2019'", "['sk-1']", '"sk-1\\n"'):
+            write_own(home, f"keys.openai = {value}\n")
+            said = refusal(load, home)
+            assert re.search(r"keys\.openai = '\*+': ", said) and "sk-1" not in said
+        for name in ("sk-1", "AIzaSy", '"sk 1"', "abcdefghijklmnopqrstuvwxyz"):
+            write_own(home, f"[keys]\n{name} = 'openai'\n")
+            said = refusal(load, home)
+            assert "unknown setting keys.…; " in said and name.strip('"') not in said
 
     def test_nothing_shows_it(self, home: Home, project: Project) -> None:
         write_own(home, "keys.openai = 'sk-1'\n")
@@ -364,16 +294,13 @@ class TestFileOfAProject:
     """`.memkit.toml` may come from strangers."""
 
     def test_may_set_harmless_settings(self, home: Home, project: Project) -> None:
-        write_theirs(
-            project,
-            "memory.exclude = ['drafts/']\n[chunking]\nmax_characters = 800\n"
-            "[search]\nk = 3\nlanguage = 'german'\n",
-        )
+        write_theirs(project, "memory.exclude = ['drafts/']\nsearch = { k = 0, language = 'german' }\n"
+                              "chunking = { max_characters = 300, min_characters = 50 }\n")  # fmt: skip
         loaded = load(home, project)
-        assert loaded.refused == []
+        assert len(loaded.refused) == 1  # the bad value
         assert loaded.settings.memory.exclude == ("drafts/",)
-        assert loaded.settings.chunking.max_characters == 800
-        assert loaded.settings.search.language == "german"
+        assert loaded.settings.chunking.max_characters == 300
+        assert (loaded.settings.search.k, loaded.settings.search.language) == (5, "german")
 
     def test_may_set_nothing_else(self, home: Home, project: Project) -> None:
         harmless = {("memory", "exclude")}
@@ -417,51 +344,27 @@ class TestFileOfAProject:
         write_theirs(project, text)
         assert set(read_files(project, home, load(home, project).settings)) <= allowed
 
-    @pytest.mark.parametrize(
-        ("text", "said"),
-        [
-            ("[search]\nk = 0\n", ": search.k = 0"),
-            ("search.mode = ''\n", ": search.mode = ''"),
+    def test_stops_nothing(self, home: Home, project: Project) -> None:
+        for text, said in (
+            ("[search]\nk = 0\n", ": search.k = 0"), ("search.mode = ''\n", ": search.mode = ''"),
             ("search.language = 'klingon'\n", ": search.language = 'klingon'"),
             ("chunking.max_characters = 300\n", "a quarter of max_characters"),
-            ("\nunknown = 1\n", ": unknown setting unknown"),
-            ("[search\n", ": not valid TOML"),
-            ("x = " + "[" * 5000, ": not valid TOML"),
-            ("x = " + "9" * 5000, ": not valid TOML"),
-        ],
-        ids=shown,
-    )
-    def test_stops_nothing(self, home: Home, project: Project, text: str, said: str) -> None:
-        write_theirs(project, text)
-        loaded = load(home, project)
-        assert loaded.settings == load(home).settings
-        assert len(loaded.refused) == 1
-        assert said in loaded.refused[0]
+            ("\nunknown = 1\n", ": unknown setting unknown"), ("[search\n", ": not valid TOML"),
+            ("x = " + "[" * 5000, ": not valid TOML"), ("x = " + "9" * 5000, ": not valid TOML"),
+        ):  # fmt: skip
+            write_theirs(project, text)
+            loaded = load(home, project)
+            assert loaded.settings == load(home).settings
+            assert len(loaded.refused) == 1
+            assert said in loaded.refused[0]
 
-    def test_good_values_survive_bad_ones(self, home: Home, project: Project) -> None:
-        write_theirs(project, "[search]\nk = 0\nmode = 'lexical'\n")
-        assert load(home, project).settings.search.mode == "lexical"
-
-    def test_values_that_fit_only_together(self, home: Home, project: Project) -> None:
-        write_theirs(project, "chunking = { max_characters = 300, min_characters = 50 }\n")
-        loaded = load(home, project)
-        assert loaded.refused == []
-        assert loaded.settings.chunking.max_characters == 300
-
-    @pytest.mark.parametrize("layer", ["file", "variable"])
-    def test_a_value_that_conflicts_with_the_users_is_refused(
-        self, home: Home, project: Project, layer: str
-    ) -> None:
-        environ = {}
-        if layer == "file":
-            write_own(home, "chunking.min_characters = 300\n")
-        else:
-            environ["MEMKIT_CHUNKING_MIN_CHARACTERS"] = "300"
+    def test_a_value_that_conflicts_with_the_users_is_refused(self, home: Home, project: Project) -> None:
         write_theirs(project, "chunking.max_characters = 1000\n")
-        loaded = load(home, project, **environ)
-        assert loaded.settings.chunking.max_characters == 1500
-        assert loaded.settings.chunking.min_characters == 300
-        assert len(loaded.refused) == 1
+        for own, environ in (("", {"MEMKIT_CHUNKING_MIN_CHARACTERS": "300"}), ("chunking.min_characters = 300\n", {})):
+            write_own(home, own)
+            loaded = load(home, project, **environ)
+            assert (loaded.settings.chunking.max_characters, loaded.settings.chunking.min_characters) == (1500, 300)
+            assert len(loaded.refused) == 1
 
     def test_only_a_small_regular_file_is_read(self, home: Home, project: Project) -> None:
         path = Path(project.root, settings_file.PROJECT_FILE)
@@ -475,9 +378,7 @@ class TestFileOfAProject:
         assert "larger than" in load(home, project).refused[0]
 
     def test_messages_are_short_and_printable(self, home: Home, project: Project) -> None:
-        write_theirs(
-            project, '"\\u001b[2J\\nIgnore" = 1\n[search]\nmode = "' + "z" * 5000 + '"\n'
-        )
+        write_theirs(project, '"\\u001b[2J\\nIgnore" = 1\n[search]\nmode = "' + "z" * 5000 + '"\n')
         refused = load(home, project).refused
         assert len(refused) == 2
         for line in refused:
@@ -486,9 +387,7 @@ class TestFileOfAProject:
 
     @settings(max_examples=examples(100))
     @given(text=st.text(max_size=200))
-    def test_nothing_in_it_is_an_error(
-        self, tmp_path_factory: pytest.TempPathFactory, text: str
-    ) -> None:
+    def test_nothing_in_it_is_an_error(self, tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
         root = tmp_path_factory.getbasetemp()
         root.joinpath(settings_file.PROJECT_FILE).write_bytes(text.encode("utf-8", "surrogatepass"))
         loaded = load(Home(str(root / "none")), Project(str(root)))
@@ -498,91 +397,63 @@ class TestFileOfAProject:
 class TestSave:
     """`memkit config set`."""
 
-    @pytest.mark.parametrize(
-        ("before", "after"),
-        [
-            ("", "[search]\nk = 7\n"),
-            ("# c\nsearch.k = 3 # why\n", "# c\nsearch.k = 7 # why\n"),
+    def test_keeps_the_rest_of_the_file(self, home: Home) -> None:
+        for before, after in (
+            ("", "[search]\nk = 7\n"), ("# c\nsearch.k = 3 # why\n", "# c\nsearch.k = 7 # why\n"),
             ("search = { k = 3 } # x\n", "search = { k = 7 } # x\n"),
             ("[search] # head\n# c\nk=3 # why\n\n[memory]\n", None),
             ("[search]\r\nk = 3\r\n", "[search]\r\nk = 7\r\n"),
-        ],
-    )
-    def test_keeps_the_rest_of_the_file(self, home: Home, before: str, after: str | None) -> None:
-        path = Path(home.config_file)
-        path.write_bytes(before.encode())
-        assert settings_file.save(home, ("search", "k"), "7") == 7
-        text = path.read_bytes().decode()
-        if after is None:
-            assert text.replace("7", "3").replace(" ", "") == before.replace(" ", "")
-        else:
-            assert text == after
-        assert load(home).settings.search.k == 7
-        assert path.stat().st_mode & 0o777 == 0o600
+        ):  # fmt: skip
+            path = Path(home.config_file)
+            path.write_bytes(before.encode())
+            assert settings_file.save(home, ("search", "k"), "7") == 7
+            text = path.read_bytes().decode()
+            if after is None:
+                assert text.replace("7", "3").replace(" ", "") == before.replace(" ", "")
+            else:
+                assert text == after
+            assert load(home).settings.search.k == 7
+            assert path.stat().st_mode & 0o777 == 0o600
 
-    def test_a_list(self, home: Home) -> None:
-        settings_file.save(home, ("memory", "paths"), ".memkit/memory, notes")
-        assert load(home).settings.memory.paths == (".memkit/memory", "notes")
-
-    @pytest.mark.parametrize(
-        ("before", "key", "value", "said"),
-        [
-            ("", ("search", "k"), "0", "search.k"),
-            ("", ("search", "kk"), "1", "unknown setting search.kk"),
+    def test_a_bad_value_changes_nothing(self, home: Home) -> None:
+        for before, key, value, said in (
+            ("", ("search", "k"), "0", "search.k"), ("", ("search", "kk"), "1", "unknown setting search.kk"),
             ("[search\n", ("search", "k"), "7", ": not valid TOML"),
             ("search = 5\n", ("search", "k"), "7", ": search is not a table"),
             ("[[search]]\nk = 5\n", ("search", "k"), "7", ": search is not a table"),
             ("chunking.min_characters = 300\n", ("chunking", "max_characters"), "1000", "a quarter of max_characters"),
-        ],
-    )
-    def test_a_bad_value_changes_nothing(
-        self, home: Home, before: str, key: settings_file.Key, value: str, said: str
-    ) -> None:
-        write_own(home, before)
-        assert said in refusal(lambda: settings_file.save(home, key, value))
-        assert Path(home.config_file).read_text() == before
+        ):  # fmt: skip
+            write_own(home, before)
+            assert said in refusal(settings_file.save, home, key, value)
+            assert Path(home.config_file).read_text() == before
 
-    def test_bad_values_can_be_fixed_one_by_one(self, home: Home) -> None:
-        write_own(home, "[search]\nk = 'x'\nmode = 'y'\n")
-        settings_file.save(home, ("search", "k"), "7")
-        settings_file.save(home, ("search", "mode"), "dense")
-        assert load(home).settings.search.k == 7
-
-    def test_values_that_fit_only_with_others_in_the_file(self, home: Home) -> None:
-        write_own(home, "chunking.max_characters = 4000\n")
-        settings_file.save(home, ("chunking", "min_characters"), "1000")
-        assert load(home).settings.chunking.min_characters == 1000
-
-    def test_a_link_stays_one(self, home: Home, tmp_path: Path) -> None:
-        (tmp_path / "dotfiles").mkdir()
-        kept = tmp_path / "dotfiles" / "memkit.toml"
-        kept.write_text("# kept in git\n")
+    def test_a_link_stays_one(self, tmp_path: Path) -> None:
+        home = Home(str(tmp_path / "new" / "home"))
+        settings_file.save(home, ("memory", "paths"), ".memkit/memory, notes")
+        assert load(home).settings.memory.paths == (".memkit/memory", "notes")
+        assert os.stat(home.root).st_mode & 0o777 == 0o700
+        kept = tmp_path / "memkit.toml"
+        kept.write_text("# kept in git\nchunking.max_characters = 4000\n[search]\nk = 'x'\nmode = 'y'\n")
+        Path(home.config_file).unlink()
         Path(home.config_file).symlink_to(kept)
-        settings_file.save(home, ("search", "k"), "7")
+        settings_file.save(home, ("search", "k"), "7")  # bad values can be fixed one by one
+        settings_file.save(home, ("search", "mode"), "dense")
+        settings_file.save(home, ("chunking", "min_characters"), "1000")
         assert Path(home.config_file).is_symlink()
         assert "# kept in git" in kept.read_text()
-        assert load(home).settings.search.k == 7
-
-    def test_makes_the_home(self, tmp_path: Path) -> None:
-        home = Home(str(tmp_path / "new" / "home"))
-        settings_file.save(home, ("search", "k"), "7")
-        assert load(home).settings.search.k == 7
-        assert os.stat(home.root).st_mode & 0o777 == 0o700
+        loaded = load(home).settings
+        assert (loaded.search.k, loaded.search.mode, loaded.chunking.min_characters) == (7, "dense", 1000)
 
 
-def test_hook_settings_are_published_as_json(home: Home) -> None:
+def test_hook_settings_are_published_as_json(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     write_own(home, "[recall]\nsession_start = \"both\"\ninject = \"off\"\non_edit = false\n")
+    monkeypatch.setenv("MEMKIT_RECALL_SESSION_START", "off")  # no variable of one shell is published
     settings_file.publish_hook_settings(home)
     path = Path(home.hook_settings)
     wanted = {
-        "session_start": "both",
-        "inject": "off",
-        "on_failure": True,
-        "on_edit": False,
-        "on_agent": True,
-        "service": True,
-        "summary_tokens": 60_000,
-    }
+        "session_start": "both", "inject": "off", "on_failure": True, "on_edit": False, "on_agent": True,
+        "service": True, "summary_tokens": 60_000,
+    }  # fmt: skip
     assert json.loads(path.read_bytes()) == wanted
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(b"{half")
@@ -590,21 +461,14 @@ def test_hook_settings_are_published_as_json(home: Home) -> None:
     assert json.loads(path.read_bytes())["session_start"] == "both"
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("", 60_000),
-        ("daily_tokens = 9000", 9000),
-        ('provider = "none"', 0),
-        ('provider = "auto"', 0),
-        ('provider = "ollama"', 0),
-        ('mode = "off"', 0),
-    ],
-)
-def test_a_budget_is_published_until_the_user_decides(home: Home, text: str, tokens: int) -> None:
-    write_own(home, f"[summarize]\n{text}\n")
-    settings_file.publish_hook_settings(home)
-    assert json.loads(Path(home.hook_settings).read_bytes())["summary_tokens"] == tokens
+def test_a_budget_is_published_until_the_user_decides(home: Home) -> None:
+    for text, tokens in (
+        ("", 60_000), ("daily_tokens = 9000", 9000), ('provider = "none"', 0), ('provider = "auto"', 0),
+        ('provider = "ollama"', 0), ('mode = "off"', 0),
+    ):  # fmt: skip
+        write_own(home, f"[summarize]\n{text}\n")
+        settings_file.publish_hook_settings(home)
+        assert json.loads(Path(home.hook_settings).read_bytes())["summary_tokens"] == tokens
 
 
 def test_summaries_start_on_their_own_after_a_choice_or_the_line(
@@ -625,23 +489,9 @@ def test_summaries_start_on_their_own_after_a_choice_or_the_line(
     assert may()
 
 
-def test_no_variable_of_one_shell_is_published(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_own(home, "[recall]\nsession_start = 'both'\n")
-    monkeypatch.setenv("MEMKIT_RECALL_SESSION_START", "off")
-    monkeypatch.setenv("MEMKIT_RECALL_INJECT", "off")
-    settings_file.publish_hook_settings(home)
-    published = json.loads(Path(home.hook_settings).read_bytes())
-    assert (published["session_start"], published["inject"]) == ("both", "pointers")
-
-
 def test_a_byte_order_mark_is_skipped(home: Home) -> None:
     write_own(home, "\ufeff[search]\nk = 7\n")
     assert load(home).settings.search.k == 7
     settings_file.save(home, ("search", "k"), "8")
     assert load(home).settings.search.k == 8
     assert Path(home.config_file).read_text(encoding="utf-8").startswith("[search]")
-
-
-def test_every_setting_is_described() -> None:
-    for key in validation.every_key():
-        assert validation.describe(key)

@@ -24,5 +24,4 @@ def stage(tmp_path: Path) -> SummaryStage:
 
 @pytest.fixture(scope="session")
 def local_embedder(model_home: Home) -> Embedder:
-    """The real embedding model."""
     return load_embedder(model_home, EmbeddingSettings(download=False))

@@ -47,7 +47,6 @@ class RollupStage(SummaryStage):
         return turn
 
     def run(self) -> SummaryReport:
-        """Run the rollups that are due."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(rollup, "known_projects", lambda home: [self.project])  # without an index
             return rollup.run_rollups(

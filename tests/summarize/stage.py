@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ import msgspec
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.conversation.turn import Message, ToolUse, Turn
+from memkit.conversation.turn import Message, ToolCall, ToolUse, Turn
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
@@ -63,7 +63,6 @@ def bullet_for_each(task: Task) -> dict[str, Any]:
 
 
 def summary(*bullets: Any, number: Any = 1, title: Any = "") -> dict[str, Any]:
-    """An answer about one segment."""
     return {"segments": [{"number": number, "title": title, "bullets": list(bullets)}]}
 
 
@@ -118,40 +117,33 @@ class SummaryStage:
         self.add({SESSION: made})
 
     def turn(
-        self,
-        minutes: float,
-        text: str,
-        answer: str,
-        *,
-        session: str,
-        name: str = "",
-        lasts: float = 0,
-        compacted: bool = False,
-    ) -> tuple[Turn, ArchivedTurn]:
-        """Return a turn and its archived form."""
+        self, minutes: float, text: str, answer: str, *, session: str, name: str = "", lasts: float = 0,
+        compacted: bool = False, calls: Sequence[ToolCall] = (),
+    ) -> tuple[Turn, ArchivedTurn]:  # fmt: skip
         began = (START + timedelta(minutes=minutes)).astimezone()
+        root = self.project.root
+        cwd = root if calls else ""
         turn = Turn(
-            id=name or f"{len(self.turns()):08x}", session=session, prompt=text, answer=answer,
-            time=began, start=0, end=0,
+            id=name or f"{len(self.turns()):08x}", session=session, prompt=text, answer=answer, time=began, start=0,
+            end=0, tools=list(calls), cwd=cwd,
         )  # fmt: skip
         ended = began + timedelta(minutes=lasts)
         said = [Message("user", began, text, (), turn.id)]
+        for call in calls:
+            result = ToolUse(call.name, result=call.result or "", is_error=call.is_error)
+            said.append(Message("assistant", began, "", (ToolUse(call.name, call.input),), turn.id))
+            said.append(Message("tool", began, "", (result,), turn.id))
         if lasts:
             said.append(Message("tool", ended, "", (ToolUse("Bash", {}, "ok"),), turn.id))
         said.append(Message("assistant", ended, answer, (), turn.id))
         return turn, ArchivedTurn(
-            id=turn.id, messages=tuple(said), time=began, finished=ended,
-            project=self.project.root, compacted=compacted,
+            id=turn.id, messages=tuple(said), time=began, finished=ended, project=root, cwd=cwd, compacted=compacted,
         )  # fmt: skip
 
-    def add(
-        self, sessions: dict[str, list[tuple[Turn, ArchivedTurn]]], *, is_live: bool = True
-    ) -> None:
+    def add(self, sessions: dict[str, list[tuple[Turn, ArchivedTurn]]], *, is_live: bool = True) -> None:
         """Put turns into journal and archive, and, if they are live, into the queue."""
         digests = [
-            make_digest(turn, self.project.root, str)
-            for turns in sessions.values()
-            for turn, _ in turns
+            make_digest(turn, self.project.root, str) for turns in sessions.values() for turn, _ in turns
         ]
         self.journal.write(digests)
         for session, turns in sessions.items():
@@ -160,17 +152,13 @@ class SummaryStage:
             assert last is not None
             if is_live:
                 days = {digest.day for digest in digests}
-                SummaryQueue(self.home).add(
-                    self.project.root, session, days, last.timestamp()
-                )
+                SummaryQueue(self.home).add(self.project.root, session, days, last.timestamp())
 
     def git(self, *arguments: str) -> str:
-        """Run git in the project, and return its output."""
         command = ["git", "-C", self.project.root, *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def turns(self) -> list[str]:
-        """The ids of all turns in the journal."""
         return re.findall(r"<!-- turn:(\w+) -->", self.text)
 
     @property
@@ -189,7 +177,6 @@ class SummaryStage:
 
     @property
     def text(self) -> str:
-        """All entries of the journal."""
         return "\n".join(entries(path.read_text()) for path in sorted(Path(self.project.memory).glob("*.md")))
 
     @property
@@ -204,7 +191,6 @@ class SummaryStage:
         return [line for line in self.text.splitlines() if "grip:" in line]
 
     def change(self, **summarize: Any) -> None:
-        """Change some settings."""
         before = msgspec.structs.asdict(self.settings.summarize)
         self.settings = Settings(summarize=SummarizeSettings(**{**before, **summarize}))
 

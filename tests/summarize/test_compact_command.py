@@ -33,10 +33,9 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SummaryStage:
     fact = {"text": "The port is 7443.", "kind": "decision", "sources": [1], "replaces": []}
     made.provider.answer = {"facts": [fact]}
     for name, value in {
-        "MEMKIT_HOME": made.home.root,
-        "MEMKIT_SUMMARIZE_PROVIDER": "anthropic",
+        "MEMKIT_HOME": made.home.root, "MEMKIT_SUMMARIZE_PROVIDER": "anthropic",
         "MEMKIT_EMBEDDING_PROVIDER": "none",
-    }.items():
+    }.items():  # fmt: skip
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(llm, "find_provider", lambda settings: made.provider)
     monkeypatch.chdir(made.project.root)
@@ -57,14 +56,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sta
     return run_here
 
 
-def test_off_prints_a_line_and_is_no_error(run: Any, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "none")
-    done = run()
-    assert (done.status, done.output.count("\n"), done.errors) == (0, 1, "")
-    assert run("--json").json == {"off": True}
-
-
-def test_the_amount_and_price_are_printed_first(run: Any, stage: SummaryStage) -> None:
+def test_no_call_is_made(run: Any, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the amount and price are told, without anything selected, over the budget, and where it is off."""
     told = run("--dry-run")
     assert told.status == 0
     assert told.output.startswith("1 entry and 0 known facts: about ")
@@ -72,6 +65,16 @@ def test_the_amount_and_price_are_printed_first(run: Any, stage: SummaryStage) -
     plan = run("--dry-run", "--json").json
     assert (plan["entries"], plan["calls"], plan["left"]) == (1, 1, 60_000)
     assert "there is no terminal to ask on" in run().errors
+    assert run("--since", "2026-11-21", "--yes").output == "The selected memory has nothing to condense.\n"
+    assert run("--path", "docs", "--yes", "--json").json["entries"] == 0
+    assert run("--into", "journal").status == 2
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "500")
+    refused = run("--yes")
+    assert (refused.status, "today's budget has 500 left" in refused.errors) == (1, True)
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "none")
+    done = run()
+    assert (done.status, done.output.count("\n"), done.errors) == (0, 1, "")
+    assert run("--json").json == {"off": True}
     assert stage.provider.tasks == []
 
 
@@ -87,7 +90,6 @@ def test_a_change_is_shown_and_written_after_a_yes(run: Any, stage: SummaryStage
     assert agreed.output.endswith("1 fact added, 0 removed, in 1 call.\n")
     assert anchors.strip(path.read_text()).endswith("- Decided: The port is 7443. (2026-11-20)\n")
     chunks = open_chunks(stage.project, stage.home, stage.settings)
-    assert chunks is not None
     assert "fact" in [chunk.kind for chunk in chunks.chunks()]
 
 
@@ -103,25 +105,6 @@ def test_json(run: Any, stage: SummaryStage) -> None:
     assert written["diff"]
     again = run("--since", "2026-11-20", "--json", "--yes").json  # the same answer once more
     assert (again["written"], again["diff"]) == (False, [])
-
-
-def test_a_plan_over_budget_makes_no_call(
-    run: Any, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "500")
-    refused = run("--yes")
-    assert refused.status == 1
-    assert "today's budget has 500 left" in refused.errors
-    assert stage.provider.tasks == []
-
-
-def test_nothing_selected(run: Any, stage: SummaryStage) -> None:
-    assert (
-        run("--since", "2026-11-21", "--yes").output
-        == "The selected memory has nothing to condense.\n"
-    )
-    assert run("--path", "docs", "--yes", "--json").json["entries"] == 0
-    assert run("--into", "journal").status == 2
 
 
 def test_undo_is_shown_and_written_after_a_yes(run: Any, stage: SummaryStage) -> None:
@@ -140,7 +123,6 @@ def test_undo_is_shown_and_written_after_a_yes(run: Any, stage: SummaryStage) ->
     assert "7443" not in path.read_text()
     assert "My text." in path.read_text()
     chunks = open_chunks(stage.project, stage.home, stage.settings)
-    assert chunks is not None
     assert "fact" not in [chunk.kind for chunk in chunks.chunks()]
     again = run("--undo", "--yes")
     assert (again.status, again.errors) == (1, f"memkit: there is no compaction to undo in {path}\n")

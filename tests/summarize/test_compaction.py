@@ -17,17 +17,15 @@ from memkit.errors import ArchiveError, JournalError
 from memkit.forget.audit import SecretFinder, places_in_home, search_places
 from memkit.index.chunker import chunk_markdown
 from memkit.journal import files as journal_files
-from memkit.journal.facts import LABELS, Citations, Fact, FactChange, FactFile, superseding_facts
+from memkit.journal.facts import Citations, Fact, FactChange, FactFile, superseding_facts
 from memkit.llm import RefusedError, Task, UnavailableError, UnusableReplyError
 from memkit.llm.calls import BudgetReachedError, Calls, calls_lock
 from memkit.llm.ledger import Ledger
 from memkit.service.job_thread import Summaries
-from memkit.settings import ChunkingSettings, SummarizeSettings
+from memkit.settings import ChunkingSettings
 from memkit.summarize import compaction as compaction_module
-from memkit.summarize.bullets import instructions
 from memkit.summarize.compaction import Compaction, CompactionError, batched, run_compactions
-from memkit.summarize.facts import EVERYTHING, INSTRUCTIONS, MAX_FACTS, EntrySelection
-from memkit.text import estimate_tokens
+from memkit.summarize.facts import EVERYTHING, MAX_FACTS, EntrySelection
 from tests.summarize.stage import START, SummaryStage, bullet, summary
 
 DAY = "2026-11-20"
@@ -187,12 +185,17 @@ def test_an_unproved_fact_is_dropped_or_marked(stage: SummaryStage) -> None:
     ]
 
 
-def test_an_endless_answer_is_cut(stage: SummaryStage) -> None:
+def test_an_endless_answer_is_cut_and_a_repeated_fact_is_not_written_again(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port?", "Port 7443.")
     numbers = list(range(1, 10_000))
     stage.provider.answer = answers(*(fact(f"Case {'x' * n} is so.", numbers) for n in range(1, 1_000)))
     compact(stage)
-    assert len(facts(stage)) == MAX_FACTS
+    before = facts(stage)
+    assert len(before) == MAX_FACTS
+    stage.add_turn(30, "Still?", "Yes, Port 7443 as ever.", name="bbbbbbbb")
+    stage.provider.answer = said("as ever", "case x is so.")
+    assert not compact(stage)
+    assert facts(stage) == before
 
 
 def test_an_unverified_source_proves_nothing(stage: SummaryStage) -> None:
@@ -213,12 +216,10 @@ def test_known_facts_are_kept_changed_and_superseded(stage: SummaryStage) -> Non
     said_first = "The gateway is on 443. Tests run with `bin/test`. Tuesdays are for releases."
     stage.add_turn(0, "Ports?", f"{said_first} Anna reviews everything. The staging area is shared.")
     stage.provider.answer = answers(
-        fact("The gateway listens on 443.", [1], "decision"),
-        fact("Tests run with `bin/test`.", [1]),
+        fact("The gateway listens on 443.", [1], "decision"), fact("Tests run with `bin/test`.", [1]),
         fact("Releases are on Tuesdays.", [1], "preference"),
-        fact("Anna reviews everything.", [1], "pattern"),
-        fact("The staging area is shared.", [1]),
-    )
+        fact("Anna reviews everything.", [1], "pattern"), fact("The staging area is shared.", [1]),
+    )  # fmt: skip
     compact(stage)
     first = memory(stage)
     stage.add_turn(24 * 60, "It fails.", "The gateway moved to 7443. `bin/test --fast` is quicker.", name="bbbbbbbb")
@@ -336,13 +337,11 @@ def test_lines_of_the_user_stay_whatever_the_model_answers(stage: SummaryStage) 
 def test_a_fact_replaces_only_what_it_is_about(stage: SummaryStage, kind: str) -> None:
     stage.add_turn(0, "What?", "The gateway is on 7443. Tests run with `bin/test`.")
     stage.provider.answer = answers(
-        fact("The gateway listens on 7443.", [1]),
-        fact("The gateway restarts at night.", [1]),
-        fact("The gateway's owner is Anna.", [1]),
-        fact("Tests run with `bin/test`.", [1]),
+        fact("The gateway listens on 7443.", [1]), fact("The gateway restarts at night.", [1]),
+        fact("The gateway's owner is Anna.", [1]), fact("Tests run with `bin/test`.", [1]),
         fact("Releases are on Tuesdays.", [1], "preference"),
         fact("Logs are kept for a week.", [1], "decision"),
-    )
+    )  # fmt: skip
     compact(stage)
     before = facts(stage)
     stage.provider.answer = answers(
@@ -439,14 +438,6 @@ def test_an_instruction_in_the_memory_is_data(stage: SummaryStage) -> None:
     assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20)"]
 
 
-def test_the_instructions_name_each_kind_and_every_rule() -> None:
-    text = instructions(SummarizeSettings(), INSTRUCTIONS)
-    assert all(f"`{kind}`" in text for kind in LABELS)
-    for wanted in ("said or accepted it", "The later entry wins", "into dates", "An empty list is a right answer", "is data"):
-        assert wanted in text
-    assert (text.count("\nGood: "), text.count("\nBad: ")) == (1, 2)
-    assert estimate_tokens(text) < 1_000
-
 
 def test_secrets_in_an_answer_and_in_the_old_text_are_hidden(stage: SummaryStage) -> None:
     key = "sk-ant-api03-" + "Q9w8E7r6" * 11 + "-AA"
@@ -476,17 +467,11 @@ def test_audit_also_searches_replaced_versions(stage: SummaryStage) -> None:
     assert copy.read_text() == "Of mine: [redacted:custom]\n"
 
 
-@pytest.mark.parametrize(
-    ("answer", "outcome"),
-    [
-        ({"facts": []}, "ok"),
-        (RefusedError("no"), "refused"),
-        (UnavailableError("out of reach"), "unavailable"),
-        ({}, "unusable"),
-        ({"facts": "none"}, "unusable"),
-        ({"facts": [fact("It has no source.", [])]}, "unusable"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "outcome"), [
+    ({"facts": []}, "ok"), (RefusedError("no"), "refused"),
+    (UnavailableError("out of reach"), "unavailable"), ({}, "unusable"), ({"facts": "none"}, "unusable"),
+    ({"facts": [fact("It has no source.", [])]}, "unusable"),
+])  # fmt: skip
 def test_an_answer_without_a_fact_changes_nothing(stage: SummaryStage, answer: Any, outcome: str) -> None:
     stage.add_turn(0, "What?", "That.")
     (stage.journal.directory / MEMORY).write_text("# Memory\n")
@@ -563,9 +548,11 @@ def test_a_failure_in_the_middle_changes_nothing(stage: SummaryStage, fails_at: 
     assert snapshot(stage) == before
 
 
-def test_a_compaction_over_budget_writes_nothing(stage: SummaryStage) -> None:
+def test_a_compaction_over_budget_writes_nothing(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     long_memory(stage)
-    stage.change(daily_tokens=30_000)
+    stage.change(compact_days=7, daily_tokens=30_000)
+    assert "today's budget has" in compact_all(stage, monkeypatch).failures[0]
+    assert stage.provider.tasks == []
     stage.provider.answer = lambda task: answers(fact("Something is so.", [1]))
     one = compaction(stage)
     with pytest.raises(BudgetReachedError, match="today's budget has"):
@@ -607,9 +594,7 @@ def test_a_compaction_killed_before_its_write_can_run_again(stage: SummaryStage,
     assert [path.read_text() for path in kept(stage)] == [before]
 
 
-def test_a_full_disk_changes_nothing(
-    stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_changes_nothing(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     one, change = prepared(stage)
     before = memory(stage)
 
@@ -630,14 +615,12 @@ def test_a_full_disk_changes_nothing(
         patch.setattr(journal_files, "write_durably", full(stage.project.memory))
         one.write(change)
     assert memory(stage) == before
-
-
-def test_an_edit_during_the_calls_stays(stage: SummaryStage) -> None:
-    one, change = prepared(stage)
+    # An edit during the calls stays.
     path = stage.journal.directory / MEMORY
     path.write_text("# Memory\n\nMy own text, said better.\n")
     one.write(change)
     assert path.read_text().startswith("# Memory\n\nMy own text, said better.\n\n## Facts <!--")
+
 
 
 def test_facts_in_a_day_stay_and_are_not_condensed_again(stage: SummaryStage) -> None:
@@ -658,6 +641,8 @@ def test_facts_in_a_day_stay_and_are_not_condensed_again(stage: SummaryStage) ->
 
 
 def test_selection(stage: SummaryStage) -> None:
+    assert not compact(stage)  # there is nothing yet
+    assert stage.provider.tasks == []
     stage.add_turn(0, "One", "Of the twentieth.")
     stage.add_turn(24 * 60, "Two", "Of the twenty-first.")
     (stage.journal.directory / "notes.md").write_text("A note without a date, which says enough to stand.\n")
@@ -682,11 +667,6 @@ def test_selection(stage: SummaryStage) -> None:
     assert shown(EntrySelection()) == ["2026-11-21"]
     stage.now += timedelta(days=1)
     assert shown(EntrySelection()) == ["2026-11-21"]
-
-
-def test_an_empty_selection_makes_no_call(stage: SummaryStage) -> None:
-    assert not compact(stage)
-    assert stage.provider.tasks == []
 
 
 def compact_all(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -722,19 +702,8 @@ def test_automatic_compaction_only_with_compact_days(stage: SummaryStage, monkey
     assert len(facts(stage)) == 2
 
 
-def test_a_repeated_fact_is_not_written_again(stage: SummaryStage) -> None:
-    stage.add_turn(0, "Which port?", "Port 7443.")
-    stage.provider.answer = said("Port 7443", "The port is 7443.")
-    compact(stage)
-    stage.add_turn(30, "Still?", "Yes, Port 7443 as ever.", name="bbbbbbbb")
-    stage.provider.answer = said("as ever", "the Port is 7443.")
-    assert not compact(stage)
-    assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20)"]
 
-
-def test_the_service_runs_compactions(
-    stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_service_runs_compactions(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     when = datetime.now() - START
     turn = stage.add_turn(when.total_seconds() / 60, "Which port?", "Port 7443.", is_live=False)
     stage.change(compact_days=3)
@@ -745,16 +714,6 @@ def test_the_service_runs_compactions(
     errors: list[str] = []
     summaries = Summaries(stage.home, lambda project: stage.settings, indexed.append, errors.append, lambda _: (None, ""))
     summaries.look()
-    assert summaries._thread is not None
     summaries._thread.join(60)
     assert (indexed, errors) == ([stage.project.root], [])
     assert f"turns:{turn} -->" in memory(stage)
-
-
-def test_automatic_compaction_stays_within_the_budget(
-    stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    long_memory(stage)
-    stage.change(compact_days=7, daily_tokens=30_000)
-    assert "today's budget has" in compact_all(stage, monkeypatch).failures[0]
-    assert stage.provider.tasks == []

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import LiveSessions
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.conversation.turn import Message, ToolCall, ToolUse, Turn
+from memkit.conversation.turn import ToolCall
 from memkit.journal.decisions import accepts, decisions
 from memkit.journal.extracts import is_unedited
 from memkit.journal.sentences import last_question, plan, says_nothing
@@ -52,6 +51,11 @@ def test_files_come_with_the_most_edited_first() -> None:
         name="t2",
     )  # fmt: skip
     assert lines_of(one, two) == ["Edited: b.py ×2, a.py"]
+    refused = "The user doesn't want to proceed with this tool use."
+    calls = [bash("ls /none", "ls: no such file", failed=True), bash("rm -r build", refused, failed=True)]
+    assert lines_of(turn("x", "", *calls)) == []
+    praise = "🎉 **SUCCESS! All 12 tests pass!** 🚀\n\nPerfect! Everything is production ready."
+    assert lines_of(turn("Run the tests", praise), is_followed=False) == []
 
 
 def test_a_failed_command_says_what_followed() -> None:
@@ -74,70 +78,41 @@ def test_a_failed_command_says_what_followed() -> None:
     ]
 
 
-def test_a_failed_look_and_a_refusal_are_no_failures() -> None:
-    refused = "The user doesn't want to proceed with this tool use."
-    calls = [bash("ls /none", "ls: no such file", failed=True), bash("rm -r build", refused, failed=True)]
-    assert lines_of(turn("x", "", *calls)) == []
-
-
-@pytest.mark.parametrize(
-    ("command", "outcome", "line"),
-    [
-        ('git add . && git commit -m "Move the port\n\nMore."', "", "Committed: Move the port"),
-        ("git commit -am 'Move it'", "[main 77c1e09] Move it\n 1 file changed", "Committed: Move it"),
-        ("git commit -m \"$(cat <<'EOF'\nMove the port\n\nWhy.\nEOF\n)\"", "", "Committed: Move the port"),
-        ("git -C /x commit --amend --no-edit", "[main 77c1e09] Old words", "Committed: Old words"),
-        (
-            'gh pr create --title "Move it" --body "x"', "https://github.com/a/b/pull/17",
-            "Pull request: Move it https://github.com/a/b/pull/17",
-        ),
-        ("gh pr merge 17 --squash", "", "Pull request: 17 merged"),
-        ('git commit -m "A"', "nothing to commit, working tree clean", ""),
-        ("cat > run.sh <<'EOF'\ngit commit -m 'In a script'\nEOF", "", ""),
-        ("rtk git add . && git commit -m x", "[a/b 77c1e09] Move it …", "Committed: Move it …"),
-        ('git commit -m "Say \\"no\\""', "", 'Committed: Say "no"'),
-        ("git commit -m \"$(cat <<'EOF'", "", ""),
-        ("git log --grep commit -m", "", ""),
-        ("echo git commit -m 'x'", "", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("command", "outcome", "line"), [
+    ('git add . && git commit -m "Move the port\n\nMore."', "", "Committed: Move the port"),
+    ("git commit -am 'Move it'", "[main 77c1e09] Move it\n 1 file changed", "Committed: Move it"),
+    ("git commit -m \"$(cat <<'EOF'\nMove the port\n\nWhy.\nEOF\n)\"", "", "Committed: Move the port"),
+    ("git -C /x commit --amend --no-edit", "[main 77c1e09] Old words", "Committed: Old words"),
+    (
+        'gh pr create --title "Move it" --body "x"', "https://github.com/a/b/pull/17",
+        "Pull request: Move it https://github.com/a/b/pull/17",
+    ),
+    ("gh pr merge 17 --squash", "", "Pull request: 17 merged"),
+    ('git commit -m "A"', "nothing to commit, working tree clean", ""),
+    ("cat > run.sh <<'EOF'\ngit commit -m 'In a script'\nEOF", "", ""),
+    ("rtk git add . && git commit -m x", "[a/b 77c1e09] Move it …", "Committed: Move it …"),
+    ('git commit -m "Say \\"no\\""', "", 'Committed: Say "no"'),
+    ("git commit -m \"$(cat <<'EOF'", "", ""),
+    ("git log --grep commit -m", "", ""),
+    ("echo git commit -m 'x'", "", ""),
+])  # fmt: skip
 def test_commits_and_pull_requests(command: str, outcome: str, line: str) -> None:
     assert lines_of(turn("x", "", bash(command, outcome))) == [line] * bool(line)
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Let's use 7443 instead of 443.",
-        "We decided to keep the old format.",
-        "Go with SQLite for now.",
-        "From now on every change needs a test.",
-        "Can you use httpx instead of requests?",
-        "Use bun for everything.",
-        "Wir nehmen Postgres.",
-        "On garde le port 443.",
-        "Vamos con SQLite.",
-    ],
-)
-def test_wording_of_decisions(sentence: str) -> None:
-    assert decisions(f"Hm, there is a gateway problem. {sentence} It has to be quick.") == [sentence]
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "It returns null instead of the list.",
-        "Should we go with SQLite?",
-        "I'm not sure if we should switch to Postgres.",
-        "What happens if we use SQLite instead of Postgres?",
-        "```\nlet's use it in code\n```",
-        "> let's use a quotation here",
-        "Let's keep going after our goals.",
-        "Please run the tests of the gateway.",
-    ],
-)
-def test_wording_of_no_decision(sentence: str) -> None:
-    assert decisions(sentence) == []
+def test_wording_of_decisions() -> None:
+    for sentence in (
+        "Let's use 7443 instead of 443.", "We decided to keep the old format.", "Go with SQLite for now.",
+        "From now on every change needs a test.", "Can you use httpx instead of requests?", "Use bun for everything.",
+        "Wir nehmen Postgres.", "On garde le port 443.", "Vamos con SQLite.",
+    ):  # fmt: skip
+        assert decisions(f"Hm, there is a gateway problem. {sentence} It has to be quick.") == [sentence]
+    for sentence in (
+        "It returns null instead of the list.", "Should we go with SQLite?", "I'm not sure if we should switch to Postgres.",
+        "What happens if we use SQLite instead of Postgres?", "```\nlet's use it in code\n```",
+        "> let's use a quotation here", "Let's keep going after our goals.", "Please run the tests of the gateway.",
+    ):  # fmt: skip
+        assert decisions(sentence) == []
 
 
 def test_an_accepted_proposal_is_a_decision_of_two_turns() -> None:
@@ -170,64 +145,44 @@ def test_the_last_question_is_open_unless_others_follow() -> None:
     assert last_question("Why is the port taken? Because nginx has it. I moved nginx. It works. Tests pass. OK now it runs.") == ""
 
 
-@pytest.mark.parametrize("said", ["I'll ask Jonas who uses it.", "leave it, I’ll look with Priya on Monday", "Ich frage Jonas."])
-def test_what_the_user_plans_to_do_is_open(said: str) -> None:
+def test_what_the_user_plans_to_do_is_open() -> None:
     before = turn("Deploy", "It failed.")
-    assert lines_of(before, turn(said, "All right."), is_followed=False) == [f"Open: {said}"]
-    assert lines_of(before, turn(said, "All right."), is_followed=True) == []
+    for said in ("I'll ask Jonas who uses it.", "leave it, I’ll look with Priya on Monday", "Ich frage Jonas."):
+        assert lines_of(before, turn(said, "All right."), is_followed=False) == [f"Open: {said}"]
+        assert lines_of(before, turn(said, "All right."), is_followed=True) == []
+    for said in ("I'll ask again?", "fix it", "I look at the logs", "I will not ask Jonas", "they'll look at it"):
+        assert plan(said) == ""
 
 
-@pytest.mark.parametrize("said", ["I'll ask again?", "fix it", "I look at the logs", "I will not ask Jonas", "they'll look at it"])
-def test_what_is_no_plan(said: str) -> None:
-    assert plan(said) == ""
-
-
-def test_praise_and_emoji_never_come_along() -> None:
-    praise = "🎉 **SUCCESS! All 12 tests pass!** 🚀\n\nPerfect! Everything is production ready."
-    assert lines_of(turn("Run the tests", praise), is_followed=False) == []
-
-
-@pytest.mark.parametrize(
-    "title",
-    [
+def test_a_title_that_says_nothing_is_replaced() -> None:
+    for title in (
         "yes.", "go on", "ok, continue please", "/compact", "1", "(no text)", "[Image #1]", "ja bitte", "👍",
         "Traceback (most recent call last):", "2026-11-20 14:02:11 INFO started", "npm ERR! code 1",
-    ],
-)  # fmt: skip
-def test_a_title_that_says_nothing_is_replaced(title: str) -> None:
-    assert says_nothing(title)
-    turns = [turn(said, title=said) for said in (title, "sure", "Move the gateway", "Next one")]
-    assert make_extract(turns, redact, is_followed=True).title == "Move the gateway"
+    ):  # fmt: skip
+        assert says_nothing(title)
+        turns = [turn(said, title=said) for said in (title, "sure", "Move the gateway", "Next one")]
+        assert make_extract(turns, redact, is_followed=True).title == "Move the gateway"
+    for title in ("deploy", "Fix the tests", "修复网关的端口", "why is CI red?", "Rebase on main"):
+        turns = [turn(said, title=said) for said in (title, "Move the gateway")]
+        assert make_extract(turns, redact, is_followed=True).title == ""
 
 
-@pytest.mark.parametrize("title", ["deploy", "Fix the tests", "修复网关的端口", "why is CI red?", "Rebase on main"])
-def test_a_title_that_says_something_stays(title: str) -> None:
-    turns = [turn(said, title=said) for said in (title, "Move the gateway")]
-    assert make_extract(turns, redact, is_followed=True).title == ""
-
-
-@pytest.mark.parametrize(
-    ("branch", "calls", "title"),
-    [
-        ("a/gateway-port", [], "fix the tests (gateway-port)"),
-        ("main", [], ""),
-        ("a/gateway-port", [bash("git commit -m 'Move the gateway'", "[a 77c1e09] Raise its cache limit")], "Raise its cache limit"),
-    ],
-)
+@pytest.mark.parametrize(("branch", "calls", "title"), [
+    ("a/gateway-port", [], "fix the tests (gateway-port)"),
+    ("main", [], ""),
+    ("a/gateway-port", [bash("git commit -m 'Move the gateway'", "[a 77c1e09] Raise its cache limit")], "Raise its cache limit"),
+])  # fmt: skip
 def test_a_title_without_a_subject_gets_one(branch: str, calls: list[Call], title: str) -> None:
     turns = [replace(turn("fix the tests", "", *calls, title="fix the tests"), branch=branch)]
     assert make_extract(turns, redact, is_followed=True).title == title
 
 
-def test_a_line_rests_on_the_turns_that_it_names_only() -> None:
-    """Otherwise a file's name would outlive its forgotten turn."""
+def test_a_line_rests_on_the_turns_that_it_names_only_and_hides_secrets() -> None:
+    # Otherwise a file's name would outlive its forgotten turn.
     turns = [turn("x", "", Call("Edit", f"f{n}.py", "", False), name=f"t{n}") for n in range(MAX_TURNS + 3)]
     (line,) = make_extract(turns, redact, is_followed=True).lines
     assert f"and {MAX_TURNS - 6} more" in line
     assert line.count(",t") == MAX_TURNS - 1
-
-
-def test_a_secret_that_joining_completes_is_redacted() -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     calls = [bash(f"curl -H 'x: {key}' https://x.example", f"error: {key}", failed=True)] * 2
     made = make_extract([turn(f"Let's use {key} instead.", "", *calls)], redact, is_followed=True)
@@ -266,31 +221,13 @@ def stage(tmp_path: Path) -> SummaryStage:
     return SummaryStage(tmp_path, provider="none")
 
 
-def add(
-    stage: SummaryStage, minutes: float, prompt: str, answer: str, *calls: ToolCall, name: str,
-    is_live: bool = True, session: str = SESSION,
-) -> None:  # fmt: skip
-    """Add a turn with tool calls to the journal, the archive, and, if it is live, the queue."""
-    began = (START + timedelta(minutes=minutes)).astimezone()
-    made = Turn(
-        id=name, session=session, prompt=prompt, answer=answer, time=began, start=0, end=0, tools=list(calls),
-        cwd=stage.project.root,
-    )  # fmt: skip
-    said = [Message("user", began, prompt, (), name)]
-    for call in calls:
-        said.append(Message("assistant", began, "", (ToolUse(call.name, call.input),), name))
-        result = ToolUse(call.name, result=call.result or "", is_error=call.is_error)
-        said.append(Message("tool", began, "", (result,), name))
-    archived = ArchivedTurn(
-        id=name, messages=tuple(said), time=began, finished=began, project=stage.project.root,
-        cwd=stage.project.root,
-    )  # fmt: skip
-    stage.add({session: [(made, archived)]}, is_live=is_live)
+def add(stage: SummaryStage, minutes: float, prompt: str, answer: str, *calls: ToolCall, **more: Any) -> None:
+    stage.add_turn(minutes, prompt, answer, calls=calls, **more)
 
 
-def add_thanks(stage: SummaryStage, minutes: float, *, name: str = "ffffffff", is_live: bool = True) -> None:
-    """Add a turn without calls: a single turn gets no extract."""
-    add(stage, minutes, "Thanks", "You are welcome.", name=name, is_live=is_live)
+
+THANKS = ("Thanks", "You are welcome.")
+"""A turn without calls: a single turn gets no extract."""
 
 
 def edit(path: str) -> ToolCall:
@@ -314,10 +251,9 @@ def test_a_live_session_gets_extracts_when_it_ends_and_no_call_is_made(stage: Su
     assert (report.extracts, report.segments, report.calls) == (1, 0, 0)
     assert report.projects == {stage.project.root}
     assert shown(stage) == [
-        "- Decided: Let's use 7443 for the gateway instead.",
-        "- Edited: deploy/gateway.yaml ×2",
+        "- Decided: Let's use 7443 for the gateway instead.", "- Edited: deploy/gateway.yaml ×2",
         "- Committed: Move the gateway",
-    ]
+    ]  # fmt: skip
     assert "## 09:00 Let's use 7443 for the gateway instead. <!-- session:fd0aee29 extract:00000002 title:" in stage.text
     before = stage.text
     assert not SummaryQueue(stage.home)
@@ -328,10 +264,10 @@ def test_a_live_session_gets_extracts_when_it_ends_and_no_call_is_made(stage: Su
 
 def test_later_turns_of_a_session_get_an_extract_of_their_own(stage: SummaryStage) -> None:
     add(stage, 0, "Fix the tests", "Done.", edit("/a/one.py"), name="00000001")
-    add_thanks(stage, 1, name="0000000f")
+    add(stage, 1, *THANKS, name="0000000f")
     assert stage.run(2).extracts == 1
     add(stage, 90, "Fix the docs", "Done.", edit("/a/two.md"), name="00000002")
-    add_thanks(stage, 91)
+    add(stage, 91, *THANKS, name="ffffffff")
     assert stage.run(92).extracts == 1
     assert shown(stage) == ["- Edited: /a/one.py", "- Edited: /a/two.md"]
     assert not SummaryQueue(stage.home)
@@ -376,7 +312,7 @@ def test_an_open_question_stays_until_a_bullet_takes_it_up(
 
 def test_imported_sessions_wait_for_the_command(stage: SummaryStage) -> None:
     add(stage, 0, "Fix the tests", "Done.", edit("/a/one.py"), name="00000001", is_live=False)
-    add_thanks(stage, 1, is_live=False)
+    add(stage, 1, *THANKS, is_live=False, name="ffffffff")
     report = stage.run(500)
     assert report.extracts == 0
     candidates = stage.summarizer.select(stage.project, "2026-11-01")
@@ -398,7 +334,7 @@ def test_no_extract_where_it_is_off_or_a_model_will_come(stage: SummaryStage, se
 def test_the_archive_adds_what_the_digest_has_no_room_for(stage: SummaryStage) -> None:
     reads = [ToolCall("Read", {"file_path": f"/a/{n}.py"}, "x") for n in range(MAX_TOOLS)]
     add(stage, 0, "Fix the tests", "Done.", *reads, edit("/a/late.py"), name="00000001")
-    add_thanks(stage, 1)
+    add(stage, 1, *THANKS, name="ffffffff")
     stage.run(2)
     assert shown(stage) == ["- Edited: /a/late.py"]
 
@@ -406,7 +342,7 @@ def test_the_archive_adds_what_the_digest_has_no_room_for(stage: SummaryStage) -
 def test_what_the_user_removed_from_a_day_does_not_come_back(stage: SummaryStage) -> None:
     calls = [edit("/a/one.py"), edit("/a/private.py")]
     add(stage, 0, "Let's use 7443 instead. Let's use it for Ann instead.", "Done.", *calls, name="00000001")
-    add_thanks(stage, 1)
+    add(stage, 1, *THANKS, name="ffffffff")
     path = stage.journal.path("2026-11-20")
     path.write_text(path.read_text().replace(" · Edit /a/private.py", "").replace(" Let's use it for Ann instead.", ""))
     stage.run(1)
@@ -415,7 +351,7 @@ def test_what_the_user_removed_from_a_day_does_not_come_back(stage: SummaryStage
 
 def test_a_forgotten_line_stays_away(stage: SummaryStage) -> None:
     add(stage, 0, "Let's use 7443 instead.", "Done.", edit("/a/one.py"), name="00000001")
-    add_thanks(stage, 1)
+    add(stage, 1, *THANKS, name="ffffffff")
     stage.run(2)
     before = stage.text
     (grip,) = re.findall(r"Edited.* grip:(\w+)", before)
@@ -437,15 +373,15 @@ def test_a_single_turn_says_it_itself(stage: SummaryStage) -> None:
 def test_a_killed_writer_leaves_all_or_nothing(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     add(stage, 0, "Fix the tests", "Done.", edit("/a/one.py"), name="00000001")
     before = stage.text
+
+    def killed(*arguments: object, **named: object) -> bool:
+        raise KeyboardInterrupt
+
     with monkeypatch.context() as patch:
-        patch.setattr("memkit.journal.journal.Journal.summarize", _killed)
+        patch.setattr("memkit.journal.journal.Journal.summarize", killed)
         with pytest.raises(KeyboardInterrupt):
             stage.run(1)
     assert stage.text == before
     assert SummaryQueue(stage.home)
     assert stage.run(2).extracts == 1
     assert not SummaryQueue(stage.home)
-
-
-def _killed(*arguments: object, **named: object) -> bool:
-    raise KeyboardInterrupt

@@ -72,22 +72,14 @@ def test_every_turn_once_and_no_bullet_twice(made: list[tuple[str, int, str, int
     assert sorted(t.section.pairs["turn"] for s in again.sessions() for t in turns_of(again, s)) == sorted(added)
 
 
-def test_bullets_of_turns_that_are_gone_change_nothing() -> None:
-    content = day_of([(0, "a", "t1"), (5, "a", "t2")])
+def test_marks_of_summaries() -> None:
+    content = day_of([(0, "a", "t1")])
     before = content.render()
     assert not summarize(content, ["gone"], ["- x"])
     assert content.render() == before
-
-
-def test_without_bullets_the_mark_alone_is_set() -> None:
-    content = day_of([(0, "a", "t1")])
-    before = content.render()
     assert summarize(content, ["t1"], [])
     assert content.render() == before.replace("session:a ", "session:a summary:t1 ")
     assert all(turn.is_summarized for turn in turns_of(content, "a"))
-
-
-def test_removing_a_summarized_turn_causes_no_second_summary() -> None:
     content = day_of([(0, "a", "t1"), (5, "a", "t2")])
     summarize(content, ["t1", "t2"], ["- Found: it. <!-- grip:g1 turns:t1 -->"])
     text = content.render()
@@ -105,7 +97,6 @@ def test_a_title_replaces_only_words_that_memkit_wrote() -> None:
     openings = [one.heading for one in content.sections if "session" in one.pairs]
     later = content.find_turn("t2")
     assert openings[0] == f"## {time} Port of the gateway <!-- session:a summary:t1 -->"
-    assert later is not None
     assert openings[1] == f"## {later.minute} Second half <!-- session:a summary:t2 -->"
     edited.lines[edited.sections[0].start] = f"## {time} My own words <!-- session:a -->"
     edited = DayFile("\n".join(edited.lines))

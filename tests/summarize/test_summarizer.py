@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
+import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memkit.capture.sessions import LiveSessions
+from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
 from memkit.journal.day_file import DayFile
@@ -24,8 +26,11 @@ from memkit.llm import (
     UnusableReplyError,
 )
 from memkit.llm.ledger import Ledger
+from memkit.settings import CaptureSettings
+from memkit.settings.load import Settings
 from memkit.summarize.summarizer import RETRY_SECONDS
 from tests.builders import entries
+from tests.ci import reset_zone, set_zone, sized
 from tests.summarize.stage import (
     LONG_TURN,
     SESSION,
@@ -91,8 +96,12 @@ def test_imported_turns_wait_for_the_command(stage: SummaryStage) -> None:
     stage.add_turn(0, is_live=False)
     assert stage.run(3 * 24 * HOURS).calls == 0
     assert [len(one.segment.turns) for one in stage.summarizer.select(stage.project, "2026-11-20")] == [1]
-    assert stage.summarizer.select(stage.project, "2026-11-21") == []
-    assert stage.summarizer.select(stage.project, "") == []
+    assert stage.summarizer.select(stage.project, "2026-11-21") == stage.summarizer.select(stage.project, "") == []
+    stage.add_turn(0)
+    for settings in ({"provider": "none"}, {"provider": "anthropic", "mode": "off"}):  # off
+        stage.change(**settings)
+        assert stage.run(100).calls == 0
+    assert stage.provider.tasks == []
 
 
 def test_later_segments_get_a_heading_of_their_own(stage: SummaryStage) -> None:
@@ -111,19 +120,11 @@ def test_later_segments_get_a_heading_of_their_own(stage: SummaryStage) -> None:
     assert len(stage.bullets) == 6
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        RateLimitedError("too many"),
-        UnavailableError("out of order"),
-        NotConfiguredError("no key"),
-        RefusedError("no"),
-        UnusableReplyError("empty", TokenUsage(100, 5)),
-    ],
-)
-def test_a_failure_writes_nothing_and_is_retried(
-    stage: SummaryStage, error: Exception
-) -> None:
+@pytest.mark.parametrize("error", [
+    RateLimitedError("too many"), UnavailableError("out of order"), NotConfiguredError("no key"),
+    RefusedError("no"), UnusableReplyError("empty", TokenUsage(100, 5)),
+])  # fmt: skip
+def test_a_failure_writes_nothing_and_is_retried(stage: SummaryStage, error: Exception) -> None:
     stage.add_turn(0)
     before = stage.text
     stage.provider.answer = error  # type: ignore[assignment]
@@ -137,12 +138,18 @@ def test_a_failure_writes_nothing_and_is_retried(
     assert outcomes == [error.outcome, "ok"]  # type: ignore[attr-defined]
 
 
-def test_retry_after_is_respected(stage: SummaryStage) -> None:
+@pytest.mark.parametrize(("asked", "rounds"), [
+    (7200, {10 + 119: 0, 10 + 121: 1}),
+    (float("inf"), {25 * HOURS: 1}), (1e12, {25 * HOURS: 1}),  # capped
+    (None, {-365 * 24 * HOURS: 1}),  # a clock that was years ahead delays nothing
+])  # fmt: skip
+def test_retry_after_is_respected(stage: SummaryStage, asked: float | None, rounds: dict[int, int]) -> None:
     stage.add_turn(0)
-    stage.provider.answer = RateLimitedError("too many", retry_after=7200)
+    stage.provider.answer = RateLimitedError("too many", retry_after=asked)
     stage.run(10)
-    assert stage.run(10 + 119).calls == 0
-    assert stage.run(10 + 121).calls == 1
+    stage.provider.answer = bullet_for_each
+    for minute, segments in rounds.items():
+        assert stage.run(minute).segments == segments
 
 
 def test_a_segment_is_given_up_after_five_failures(stage: SummaryStage) -> None:
@@ -197,25 +204,17 @@ def test_one_bad_segment_does_not_take_the_others_with_it(stage: SummaryStage) -
     assert all(turn.is_summarized for turn in turns_of(content, "fd0aee29"))
 
 
-def test_a_segment_that_deserves_no_bullet_is_done(stage: SummaryStage) -> None:
+@pytest.mark.parametrize(("answer", "calls"), [(summary(title="Thanks"), 1), ({"segments": []}, 2)])
+def test_a_segment_that_deserves_no_bullet_is_done(stage: SummaryStage, answer: Any, calls: int) -> None:
+    """An answer without its entry is accepted the second time."""
     stage.add_turn(0, "Thanks!", "You are welcome.")
-    stage.provider.answer = summary(title="Thanks")
-    report = stage.run(10)
-    assert (report.segments, report.bullets, report.failures) == (1, 0, [])
-    assert stage.summarized == 1
-    stage.run(700)
-    assert len(stage.provider.tasks) == 1
-    assert not SummaryQueue(stage.home)
-
-
-def test_an_empty_answer_about_one_segment_is_accepted_the_second_time(stage: SummaryStage) -> None:
-    stage.add_turn(0, "Thanks!", "You are welcome.")
-    stage.provider.answer = {"segments": []}
-    assert stage.run(10).segments == 0
-    assert stage.run(30).segments == 1
+    stage.provider.answer = answer
+    assert stage.run(10).segments == (calls == 1)
+    assert stage.run(30).segments == (calls == 2)
     assert (stage.bullets, stage.summarized) == ([], 1)
     stage.run(700)
-    assert len(stage.provider.tasks) == 2
+    assert len(stage.provider.tasks) == calls
+    assert not SummaryQueue(stage.home)
 
 
 def test_a_segment_that_the_answer_leaves_out_is_asked_again(stage: SummaryStage) -> None:
@@ -248,14 +247,19 @@ def test_a_segment_that_the_answer_leaves_out_is_asked_again(stage: SummaryStage
     assert not SummaryQueue(stage.home)
 
 
-def test_segments_wait_for_a_full_call_or_the_end_of_the_day(stage: SummaryStage) -> None:
-    """Neither silence nor the end of a session is a reason to call."""
-    stage.change(wait_minutes=1440)
-    stage.add_turn(0)
-    for minutes in (6, 60, 600, 14 * HOURS + 59):
-        assert stage.run(minutes).calls == 0
-    assert stage.run(15 * HOURS).segments == 1  # midnight
-    assert stage.run(15 * HOURS + 1).calls == 0
+@pytest.mark.parametrize(("wait", "turns", "rounds"), [
+    # Neither silence nor the end of a session is a reason to call: midnight is.
+    (1440, [0], {6: 0, 60: 0, 600: 0, 14 * HOURS + 59: 0, 15 * HOURS: 1, 15 * HOURS + 1: 0}),
+    (90, [0, 1, 2, 60], {91: 0, 93: 2}),  # no longer than the setting
+    (10, [0], {59: 0, 61: 1}),  # one or two turns wait longer
+])  # fmt: skip
+def test_segments_wait(stage: SummaryStage, wait: int, turns: list[int], rounds: dict[int, int]) -> None:
+    stage.change(wait_minutes=wait)
+    for minute in turns:
+        stage.add_turn(minute)
+    for minute, segments in rounds.items():
+        report = stage.run(minute)
+        assert (report.segments, report.calls) == (segments, min(segments, 1)), minute
 
 
 def test_a_full_call_is_made_at_once(stage: SummaryStage) -> None:
@@ -265,23 +269,6 @@ def test_a_full_call_is_made_at_once(stage: SummaryStage) -> None:
     assert (report.calls, report.segments) == (1, 3)
     assert stage.run(32).calls == 0
     assert stage.run(15 * HOURS).segments == 2
-
-
-def test_a_segment_waits_no_longer_than_the_setting(stage: SummaryStage) -> None:
-    stage.change(wait_minutes=90)
-    for minute in (0, 1, 2):
-        stage.add_turn(minute)
-    stage.add_turn(60)
-    assert stage.run(91).calls == 0
-    report = stage.run(93)
-    assert (report.calls, report.segments) == (1, 2)
-
-
-def test_a_segment_of_one_or_two_turns_waits_longer(stage: SummaryStage) -> None:
-    stage.change(wait_minutes=10)
-    stage.add_turn(0)
-    assert stage.run(59).calls == 0
-    assert stage.run(61).calls == 1
 
 
 def test_many_short_segments_do_not_share_one_call(stage: SummaryStage) -> None:
@@ -366,15 +353,6 @@ def test_a_killed_call_counts_as_estimated(stage: SummaryStage) -> None:
     assert stage.run(31).segments == 1
 
 
-def test_no_call_while_summaries_are_off(stage: SummaryStage) -> None:
-    stage.add_turn(0)
-    for settings in ({"provider": "none"}, {"provider": "anthropic", "mode": "off"}):
-        stage.change(**settings)
-        assert stage.run(100).calls == 0
-    assert stage.now == START + timedelta(minutes=100)
-    assert stage.provider.tasks == []
-
-
 def test_bullets_are_checked_by_their_wording_too(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port does staging use?", "The staging gateway listens on 7443.")
     stage.provider.answer = summary(
@@ -404,3 +382,222 @@ def test_the_model_reads_what_the_digest_leaves_out(stage: SummaryStage) -> None
     assert first.count("npm says") == 25
     assert "Why, please?" in edited
     assert "characters left out" in edited
+
+
+# After failures: no endless useless calls, and no turn is forgotten
+
+
+def day_of(stage: SummaryStage) -> Path:
+    return Path(stage.project.memory) / "2026-11-20.md"
+
+
+def test_turns_on_an_unplugged_disk_wait_for_it_for_90_days(stage: SummaryStage, tmp_path: Path) -> None:
+    stage.add_turn(0)
+    disk = Path(stage.project.root)
+    disk.rename(tmp_path / "elsewhere")
+    assert stage.run(3 * HOURS).calls == 0
+    (tmp_path / "elsewhere").rename(disk)
+    assert stage.run(4 * HOURS).segments == 1
+    stage.add_turn(24 * HOURS)
+    shutil.rmtree(disk)
+    stage.run(90 * 24 * HOURS)
+    assert SummaryQueue(stage.home)
+    stage.run(92 * 24 * HOURS)
+    assert not SummaryQueue(stage.home)
+
+
+def test_an_unexpected_error_is_followed_by_a_pause(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+
+    def answer(task: object) -> dict[str, Any]:
+        raise ZeroDivisionError("of our own making")
+
+    stage.provider.answer = answer
+    assert stage.run(10).failures == ["ZeroDivisionError: of our own making"]
+    assert stage.run(11).calls == 0
+    stage.provider.answer = summary(bullet("It is \ud83d that.", [1]))  # a lone surrogate is replaced
+    assert stage.run(21).segments == 1
+    assert "- Found: It is ? that. <!-- grip:" in stage.text
+
+
+def test_a_duplicated_turn_does_not_cause_endless_calls(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    stage.run(10)
+    text = day_of(stage).read_text()
+    section = re.sub(r" summary:\w+", "", text[text.index("## ") :])
+    section = re.sub(r"\n- Found.*\n", "", section)
+    day_of(stage).write_text(f"{text}\n{section}")
+    SummaryQueue(stage.home).add(stage.project.root, SESSION, ["2026-11-20"], START.timestamp())
+    for minutes in range(20, 40):
+        stage.run(minutes)
+    assert len(stage.provider.tasks) == 2
+    turns = turns_of(DayFile(stage.text), SESSION)
+    assert [turn.is_summarized for turn in turns] == [True, True]
+
+
+def test_turns_that_change_during_a_call_wait_for_the_pause(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    before = day_of(stage).read_text()
+
+    def answer(task: Any) -> dict[str, Any]:
+        day_of(stage).write_text("# 2026-11-20\n")  # a checkout, say
+        return bullet_for_each(task)
+
+    stage.provider.answer = answer
+    assert stage.run(10).segments == 0
+    day_of(stage).write_text(before)
+    assert stage.run(11).calls == 0
+    stage.provider.answer = bullet_for_each
+    assert stage.run(21).segments == 1
+
+
+def test_segments_share_calls_again_after_an_outage(stage: SummaryStage) -> None:
+    for number in range(5):
+        stage.add_turn(number * 40)
+    stage.provider.answer = RateLimitedError("too many")
+    assert stage.run(300).calls == 1
+    stage.provider.answer = bullet_for_each
+    report = stage.run(320)
+    assert (report.segments, report.calls) == (5, 1)
+
+
+def test_an_outage_counts_only_against_open_segments(stage: SummaryStage) -> None:
+    stage.change(daily_tokens=10_000_000)
+    stage.add_turns([LONG_TURN] * 30)
+    answers = iter([bullet_for_each, UnavailableError("out of order")])
+
+    def answer(task: Any) -> dict[str, Any]:
+        one = next(answers)
+        if isinstance(one, UnavailableError):
+            raise one
+        return one(task)
+
+    stage.provider.answer = answer
+    done = stage.run(300).segments
+    assert done > 0
+    (waiting,) = SummaryQueue(stage.home)
+    open_turns = {
+        turn.section.pairs["turn"]
+        for turn in turns_of(DayFile(stage.text), SESSION)
+        if not turn.is_summarized
+    }
+    assert waiting.tries
+    assert set(waiting.tries) <= open_turns
+
+
+def test_calls_stay_within_a_small_budget(stage: SummaryStage) -> None:
+    stage.change(daily_tokens=10_000)
+    stage.add_turns([LONG_TURN] * 30)
+    for days in range(1, 8):
+        stage.run(days * 24 * HOURS)
+    assert stage.summarized == 30
+    assert max(Ledger(stage.home).today(stage.now.timestamp()).tokens, 1) <= 10_000
+
+
+@pytest.mark.parametrize(
+    ("budget", "amount"), [({"daily_tokens": 3_000}, "3,000 tokens"), ({"daily_usd": 0.001}, "$0.001")]
+)
+def test_a_budget_too_small_for_any_call_is_reported(stage: SummaryStage, budget: dict[str, Any], amount: str) -> None:
+    stage.change(**budget)
+    stage.add_turn(0)
+    (line,) = stage.run(30).failures
+    assert Ledger(stage.home).calls() == []
+    assert "tomorrow" not in line
+    assert f"the daily budget of {amount} is reached" in line
+    assert f"raise summarize.{next(iter(budget))} in a terminal of your own" in line
+
+
+def test_a_spent_budget_ends_the_round_with_one_line(stage: SummaryStage, tmp_path: Path) -> None:
+    other = SummaryStage(tmp_path)
+    other.project = type(stage.project)(str(tmp_path / "other"))
+    Path(other.project.root).mkdir()
+    other.journal = type(stage.journal)(other.project)
+    stage.add_turn(0)
+    other.add_turn(0, session="0ther")
+    stage.change(daily_tokens=3_000)
+    report = stage.run(30)
+    assert len(report.failures) == 1
+    assert report.is_out_of_budget
+
+
+@pytest.mark.parametrize("time", ["24:05", "09:61", "٠٩:٣٠"])
+def test_an_invalid_time_in_an_edited_heading_is_ignored(stage: SummaryStage, time: str) -> None:
+    stage.add_turn(0)
+    stage.add_turn(1)
+    text = day_of(stage).read_text()
+    day_of(stage).write_text(text.replace("### 09:01", f"### {time}"))
+    assert stage.run(300).segments == 1
+    assert len(stage.bullets) == 2
+
+
+def test_a_secret_in_the_journal_is_redacted_before_the_call(stage: SummaryStage) -> None:
+    key = "sk-ant-" + "api03-" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cE1gI3kM5oQ7sU9wY1"
+    stage.settings = Settings(
+        summarize=stage.settings.summarize, capture=CaptureSettings(redact=["Rumpel[a-z]+"])
+    )
+    stage.add_turn(0)
+    stage.add_turn(1)
+    with day_of(stage).open("a") as file:
+        file.write(f"\nThe key is {key}, says Rumpelstilz.\n")
+    assert stage.run(30).segments == 1
+    (task,) = stage.provider.tasks
+    assert key not in task.material
+    assert "Rumpel" not in task.material
+    assert "The key is [redacted:" in task.material
+
+
+def test_a_project_excluded_later_is_not_sent(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    allowed = stage.settings
+    stage.settings = Settings(
+        summarize=allowed.summarize, capture=CaptureSettings(exclude=[stage.project.root])
+    )
+    assert stage.run(300).calls == 0
+    stage.settings = allowed
+    assert stage.run(301).segments == 1
+
+
+def test_the_end_of_a_turn_does_not_depend_on_the_time_zone(
+    stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A heading keeps the local time of the zone in which it was written."""
+    set_zone(monkeypatch, "UTC")
+    stage.add_turn(0, lasts=1)
+    stage.add_turn(60, lasts=1)
+    try:
+        set_zone(monkeypatch, "Asia/Tokyo")
+        found = stage.summarizer.select(stage.project, "2026-11-20")
+        assert [len(one.segment.turns) for one in found] == [1, 1]
+    finally:
+        monkeypatch.undo()
+        reset_zone()
+
+
+def test_an_unreadable_prompt_file_does_not_count_against_segments(
+    stage: SummaryStage, tmp_path: Path
+) -> None:
+    stage.change(prompt_file=str(tmp_path / "prompt.md"), daily_tokens=10_000_000)
+    stage.add_turns([LONG_TURN] * 60)
+    assert len(stage.run(300).failures) == 1
+    for hours in range(6, 70, sized(16, 8, 1)):
+        stage.run(hours * HOURS)
+    (tmp_path / "prompt.md").write_text("In verse, please.")
+    report = stage.run(100 * HOURS)
+    assert stage.summarized == 60
+    assert report.calls < report.segments
+
+
+def test_an_unfinished_turn_waits_for_its_answer(stage: SummaryStage) -> None:
+    """Claude Code compacted during long work, and memkit wrote the turn as it was then."""
+    LiveSessions(stage.home).begin(SESSION, stage.project.root, os.getpid())
+    sessions = Sessions(stage.home)
+    state = sessions.load(SESSION)
+    state.under_way = "p1"
+    sessions.save(state)
+    turn, archived = stage.turn(0, "Long work", "I begin.", session=SESSION)
+    stage.add({SESSION: [(turn, replace(archived, prompt_id="p1"))]})
+    assert stage.run(5 * HOURS).calls == 0
+    assert stage.run(30 * HOURS).calls == 0  # at midnight neither
+    state.under_way = ""  # it has ended
+    sessions.save(state)
+    assert stage.run(31 * HOURS).segments == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -68,9 +67,8 @@ def archive(memory: Memory, day: date) -> None:
     Archive(memory.home).append(f"5e55{stamp}", [turn(0, long), turn(1, ["Then warm it", "It is warm now."])])
 
 
-@pytest.fixture
-def timeline_of() -> Callable[[Memory], Timeline]:
-    return lambda memory: open_timeline(memory.project, memory.home, memory.said.append)
+def timeline_of(memory: Memory) -> Timeline:
+    return open_timeline(memory.project, memory.home, memory.said.append)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,9 @@ from memkit.home_files import kind_of
 from memkit.projects.project import digest16
 from memkit.timeline import cache
 from memkit.timeline.cache import directory_of_timelines, erase_timelines
-from memkit.timeline.tree import Timeline
 from memkit.timeline.view import view
 from tests.memory import DAYS, Memory, day, make_memory
-from tests.timeline.conftest import shards
-
-Open = Callable[[Memory], Timeline]
+from tests.timeline.conftest import shards, timeline_of
 
 
 @pytest.fixture
@@ -27,7 +23,7 @@ def memory(tmp_path: Path) -> Memory:
     return make_memory(tmp_path, {**DAYS, **others})
 
 
-def test_an_added_turn_reads_one_day_and_writes_one_file(memory: Memory, timeline_of: Open, reads: list[str]) -> None:
+def test_an_added_turn_reads_one_day_and_writes_one_file(memory: Memory, reads: list[str]) -> None:
     before = view(timeline_of(memory), "", 2)
     assert len(shards(memory)) == 13
     assert len(reads) == len(set(reads)) == 15
@@ -45,58 +41,39 @@ def test_an_added_turn_reads_one_day_and_writes_one_file(memory: Memory, timelin
     assert timeline_of(memory).node("ffff0001").parent == "2026-11-19"
 
 
-def test_a_removed_day_leaves_nothing(memory: Memory, timeline_of: Open) -> None:
-    timeline_of(memory)
-    memory.path("2025-03-10.md").unlink()
-    assert timeline_of(memory).node("2025").summary.days == 11
-    assert "2025-03.json" not in {path.name for path in shards(memory)}
-
-
-@pytest.mark.parametrize(
-    "damage", [b"", b"{", b'{"version": 99}', b"[]", b"\xff\x00", b'{"stamps": {}, "total": 7, "days": 1}']
-)
-def test_a_damaged_file_is_made_again(memory: Memory, timeline_of: Open, damage: bytes) -> None:
+def test_a_damaged_file_is_made_again(memory: Memory) -> None:
     before = view(timeline_of(memory), "2026-11", 4)
     path = shards(memory)[-1]
     good = path.read_bytes()
-    path.write_bytes(damage)
-    assert view(timeline_of(memory), "2026-11", 4) == before
-    assert path.read_bytes() == good
+    start, _, _ = good.partition(b'"days":{"2026')
+    for damage in (
+        b"", b"{", b'{"version": 99}', b"[]", b"\xff\x00", b'{"stamps": {}, "total": 7, "days": 1}',
+        start + b'"days":{"2026-11-18":7},"version":1}',  # days of another shape
+    ):  # fmt: skip
+        path.write_bytes(damage)
+        assert view(timeline_of(memory), "2026-11", 4) == before
+        assert path.read_bytes() == good
 
 
-def test_days_of_another_shape_are_read_again(memory: Memory, timeline_of: Open) -> None:
-    before = view(timeline_of(memory), "2026-11", 4)
-    path = shards(memory)[-1]
-    start, _, _ = path.read_bytes().partition(b'"days":{"2026')
-    path.write_bytes(start + b'"days":{"2026-11-18":7},"version":1}')
-    assert view(timeline_of(memory), "2026-11", 4) == before
-
-
-def test_without_a_place_to_keep_it(memory: Memory, timeline_of: Open) -> None:
+def test_without_a_place_to_keep_it(memory: Memory) -> None:
     Path(memory.home.index).mkdir(parents=True)
     Path(memory.home.index, "timeline").write_text("in the way")
     assert timeline_of(memory).node("").summary.days == 15
 
 
-def test_files_are_private_and_in_the_table(memory: Memory, timeline_of: Open) -> None:
+def test_files_are_private_and_go_with_their_day(memory: Memory) -> None:
     timeline_of(memory)
     for path in shards(memory):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         kind = kind_of(path.relative_to(memory.home.root).as_posix())
-        assert kind is not None
-        assert kind.is_derived
-        assert kind.has_text
+        assert kind.is_derived and kind.has_text
     assert stat.S_IMODE(shards(memory)[0].parent.stat().st_mode) == 0o700
+    memory.path("2025-03-10.md").unlink()
+    assert timeline_of(memory).node("2025").summary.days == 11
+    assert "2025-03.json" not in {path.name for path in shards(memory)}
 
 
-def test_both_files_of_a_day_are_one_node(memory: Memory, timeline_of: Open) -> None:
-    memory.write("2026-11-20.local.md", day("2026-11-20", ("Private?", "Yes."), session="5e55000f"))
-    node = timeline_of(memory).node("2026-11-20")
-    assert (node.summary.days, node.summary.turns, len(node.summary.sessions)) == (1, 2, 2)
-    assert timeline_of(memory).node("2026-11").summary.days == 3
-
-
-def test_a_day_that_cannot_be_read_is_reported_and_tried_again(memory: Memory, timeline_of: Open) -> None:
+def test_days_of_two_files_and_unreadable_ones(memory: Memory) -> None:
     path = memory.path("2026-11-19.md")
     text = path.read_bytes()
     os.truncate(path, 65 * 1024 * 1024)
@@ -104,11 +81,13 @@ def test_a_day_that_cannot_be_read_is_reported_and_tried_again(memory: Memory, t
     assert "larger than" in memory.said[-1]
     path.write_bytes(text)
     assert timeline_of(memory).node("2026-11").summary.days == 3
+    memory.write("2026-11-20.local.md", day("2026-11-20", ("Private?", "Yes."), session="5e55000f"))
+    node = timeline_of(memory).node("2026-11-20")
+    assert (node.summary.days, node.summary.turns, len(node.summary.sessions)) == (1, 2, 2)
+    assert timeline_of(memory).node("2026-11").summary.days == 3
 
 
-def test_what_was_read_before_a_change_is_not_kept(
-    memory: Memory, timeline_of: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_read_before_a_change_is_not_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """`forget` may run between the reading of a day and the writing of what was read."""
     secret = "zqhorseradishzq"
     memory.write("2026-11-20.md", day("2026-11-20", (f"Where is the {secret} kept?", "There.")))
@@ -136,7 +115,7 @@ def test_erasing_follows_no_link(memory: Memory, tmp_path: Path) -> None:
     assert (tmp_path / "other" / "kept").exists()
 
 
-def test_erasing_keeps_what_the_days_still_say(memory: Memory, timeline_of: Open) -> None:
+def test_erasing_keeps_what_the_days_still_say(memory: Memory) -> None:
     memory.write("2026-10-20.md", day("2026-10-20", ("Where is the saffron kept?", "There.")))
     memory.write("2026-11-20.md", day("2026-11-20", ("Where is the horseradish kept?", "There.")))
     timeline_of(memory)

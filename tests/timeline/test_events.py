@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,9 @@ from memkit.timeline.events import events, find_in_children, find_words
 from memkit.timeline.tree import Timeline
 from memkit.timeline.view import MOST_TOKENS
 from tests.memory import Memory, make_memory
+from tests.timeline.conftest import timeline_of
 
-Open = Callable[[Memory], Timeline]
+SMALL = {"2026-11-20.md": "# 2026-11-20\n\n## 10:00 T <!-- session:5e550009 -->\n\n### 10:00 Q <!-- turn:aaaa0009 -->\n"}
 
 
 def scan(timeline: Timeline, words: str, name: str = "", limit: int = 100, after: str = "") -> dict[str, object]:
@@ -33,7 +33,7 @@ def ids(found: dict[str, object]) -> list[str]:
     return [one["id"] for one in matches]
 
 
-def test_a_scan_finds_turns_and_bullets(timeline: Timeline) -> None:
+def test_a_scan_finds_turns_and_bullets_page_by_page(timeline: Timeline) -> None:
     found = scan(timeline, "PORT 261120", "2026-11")
     assert ids(found) == ["92611200"]
     assert found["next"] is None
@@ -44,9 +44,6 @@ def test_a_scan_finds_turns_and_bullets(timeline: Timeline) -> None:
     assert ids(scan(timeline, "warm cache", "a2611200")) == ["a2611200", "a2611201"]
     assert ids(scan(timeline, "cold", "2026-W47")) == ["a2611160", "a2611180", "a2611200"]
     assert ids(scan(timeline, "zebra")) == []
-
-
-def test_pages_of_a_scan_meet(timeline: Timeline) -> None:
     whole, after = [], ""
     while after is not None:
         found = scan(timeline, "cold", "2026", 100, after)
@@ -76,19 +73,15 @@ def test_the_children_that_hold_words(timeline: Timeline) -> None:
     assert search_children(timeline, "zebra")["children"] == []
 
 
-def test_a_note_is_scanned_by_itself(tmp_path: Path, timeline_of: Open) -> None:
+def test_notes_and_copied_turns_are_scanned(tmp_path: Path) -> None:
     notes = "".join(f"## 1{n}:00 Note: Horse {n} <!-- note:ab12cd3{n} -->\n\n" for n in range(3))
-    timeline = timeline_of(make_memory(tmp_path, {"2026-11-20.md": f"# 2026-11-20\n\n{notes}"}))
+    turn = "### 10:00 Zebra <!-- turn:aaaa0001 -->\n**Answered** Zebra.\n\n"
+    copied = f"# 2026-11-19\n\n## 10:00 T <!-- session:5e55 -->\n\n{turn * 3}"
+    timeline = timeline_of(make_memory(tmp_path, {"2026-11-20.md": f"# 2026-11-20\n\n{notes}", "2026-11-19.md": copied}))
+    assert scan(timeline, "zebra", "", 1)["next"] is None  # a copied turn does not lead in a circle
     assert ids(scan(timeline, "horse", "ab12cd31")) == ["ab12cd31"]
     found = search_children(timeline, "horse", "2026-11-20")
     assert [ids(one) for one in found["children"]] == [["ab12cd30"], ["ab12cd31"], ["ab12cd32"]]
-
-
-def test_a_copied_turn_does_not_lead_in_a_circle(tmp_path: Path, timeline_of: Open) -> None:
-    turn = "### 10:00 Horse <!-- turn:aaaa0001 -->\n**Answered** Horse.\n\n"
-    memory = make_memory(tmp_path, {"2026-11-20.md": f"# 2026-11-20\n\n## 10:00 T <!-- session:5e55 -->\n\n{turn * 3}"})
-    timeline = timeline_of(memory)
-    assert scan(timeline, "horse", "", 1)["next"] is None
 
 
 def original(timeline: Timeline, memory: Memory, name: str, limit: int = 100, after: str = "", **options: Any) -> dict[str, object]:
@@ -128,11 +121,9 @@ def test_original_messages_page_by_page(timeline: Timeline, long_memory: Memory)
         assert page["events"][0]["number"] == 1  # type: ignore[index]
 
 
-def test_a_memory_cannot_name_the_turns_of_another_project(tmp_path: Path, timeline_of: Open) -> None:
+def test_a_memory_cannot_name_the_turns_of_another_project(tmp_path: Path) -> None:
     """It may have come with a repository; in a session, only what the archive assigns to the project counts."""
-    memory = make_memory(tmp_path, {
-        "2026-11-20.md": "# 2026-11-20\n\n## 10:00 T <!-- session:5e550009 -->\n\n### 10:00 Q <!-- turn:aaaa0009 -->\n",
-    })  # fmt: skip
+    memory = make_memory(tmp_path, SMALL)
     other = tmp_path / "other"
     other.mkdir()
     secret = ArchivedTurn("aaaa0009", (Message("user", None, "a secret plan", (), "aaaa0009"),), project=str(other))
@@ -143,10 +134,8 @@ def test_a_memory_cannot_name_the_turns_of_another_project(tmp_path: Path, timel
     assert "secret plan" in str(original(timeline, memory, "2026-11-20")["events"])
 
 
-def test_a_damaged_archive_is_reported(tmp_path: Path, timeline_of: Open) -> None:
-    memory = make_memory(tmp_path, {
-        "2026-11-20.md": "# 2026-11-20\n\n## 10:00 T <!-- session:5e550009 -->\n\n### 10:00 Q <!-- turn:aaaa0009 -->\n",
-    })  # fmt: skip
+def test_a_damaged_archive_is_reported(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, SMALL)
     path = Archive(memory.home).path("5e550009")
     path.parent.mkdir(parents=True)
     path.mkdir()

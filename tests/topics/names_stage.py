@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,6 @@ class NameStage:
         self.journal = Journal(memory.project, home=memory.home)
 
     def add_bullets(self, day: str) -> None:
-        """Add a bullet to each turn of a day."""
         content = self.journal.day(day)
         for section in content.sections:
             if turn := section.pairs.get("turn"):
@@ -109,8 +109,6 @@ def name_by_subject(task: Task) -> dict[str, Any]:
 
 def add_notes(memory: Memory, project: Project, texts: Iterable[str]) -> None:
     """Write notes as `memkit remember` does."""
-    from datetime import datetime, timezone
-
     journal = Journal(project, home=memory.home)
     for number, text in enumerate(texts):
         when = datetime(2026, 5, 1 + number // 4, 9, number % 4, tzinfo=timezone.utc)

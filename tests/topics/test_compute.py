@@ -8,15 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from memkit.errors import AmbiguousIdError, NotFoundError
+from memkit.errors import AmbiguousIdError, DamagedFileError, NewerFileError, NotFoundError
 from memkit.topics import clusters, compute
 from memkit.topics.clusters import count_points, read_points
 from memkit.topics.compute import refresh
 from memkit.topics.files import StoredTopics, derived_path, read_derived
 from memkit.topics.labels import LABEL_CHARACTERS, TopicWords, clean, phrase
 from memkit.topics.topic_list import TopicList, read_topics, rename
-from memkit.topics.topic_store import changing_kept, read_kept
+from memkit.topics.topic_store import Change, changing_kept, match, read_kept
 from tests.memory import Memory
 from tests.topics.subjects import SUBJECTS, days, make_subjects
 
@@ -94,19 +96,15 @@ def test_ids_labels_and_members_survive_a_refresh(memory: Memory) -> None:
     assert not shown_topics(memory).find(name).is_named
 
 
-def test_the_derived_file_can_be_deleted(memory: Memory) -> None:
+def test_files_can_be_deleted(memory: Memory) -> None:
+    """Without any, IDs are made from the members again."""
     before = run(memory)
     path = derived_path(memory.project, memory.home, memory.settings)
     path.unlink()
     assert read_topics(memory.project, memory.home, memory.settings, TODAY) is None
-    after = run(memory)
-    assert after.topics == before.topics
-
-
-def test_without_any_file_ids_are_made_from_the_members_again(memory: Memory) -> None:
-    before = run(memory)
-    for path in Path(memory.home.projects).glob("*.topics.json"):
-        path.unlink()
+    assert run(memory).topics == before.topics
+    for kept in Path(memory.home.projects).glob("*.topics.json"):
+        kept.unlink()
     assert [one.id for one in run(memory).topics] == [one.id for one in before.topics]
 
 
@@ -133,8 +131,14 @@ def test_a_topic_that_disappears_keeps_its_label_for_its_return(memory: Memory) 
     assert shown.find(name).label == "Vegetables"
 
 
-def test_a_label_given_during_a_refresh_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = run(memory).topics[0].id
+def test_a_sample_stands_for_a_large_memory_and_a_label_given_meanwhile_is_kept(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "MOST_POINTS", 15)
+    found = run(memory)
+    assert sorted(subjects_of(memory).values()) == sorted(SUBJECTS)
+    assert sum(one.size for one in found.topics) > 15  # others joined
+    name = found.topics[0].id
 
     def rename_meanwhile(words: TopicWords) -> str:
         rename(memory.project, memory.home, name, "Meanwhile")
@@ -143,13 +147,6 @@ def test_a_label_given_during_a_refresh_is_kept(memory: Memory, monkeypatch: pyt
     monkeypatch.setattr(compute, "phrase", rename_meanwhile)
     run(memory)
     assert read_kept(memory.home, memory.project).topics[name].label == "Meanwhile"
-
-
-def test_a_sample_stands_for_a_large_memory(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "MOST_POINTS", 15)
-    found = run(memory)
-    assert sorted(subjects_of(memory).values()) == sorted(SUBJECTS)
-    assert sum(one.size for one in found.topics) > 15  # others joined
 
 
 def test_few_or_equal_entries(tmp_path: Path) -> None:
@@ -163,7 +160,7 @@ def test_few_or_equal_entries(tmp_path: Path) -> None:
     assert set(clusters.group(same, points).tolist()) <= {-1, 0, 1, 2}
 
 
-def test_importance_and_relations(computed: Memory) -> None:
+def test_the_list_of_topics(computed: Memory) -> None:
     shown = shown_topics(computed)
     subjects = subjects_of(computed)
     assert subjects[shown.topics[0].id] == "garden"  # the latest; all have one size
@@ -176,33 +173,24 @@ def test_importance_and_relations(computed: Memory) -> None:
     later = shown_topics(computed, date(2026, 6, 19))
     assert later.find(garden.id).recency == pytest.approx(garden.recency / 2)  # 30 days
     assert garden.weeks.keys() <= {"2026-W18"}
-
-
-def test_topics_of_search_results(computed: Memory) -> None:
     shown = shown_topics(computed)
     by_name = {subject: one for one, subject in subjects_of(computed).items()}
     key = next(iter(shown.kept.topics[by_name["billing"]].members))
     other = next(iter(shown.kept.topics[by_name["garden"]].members))
     found = shown.holding([((key,), 0.9), ((other, "unknown"), 0.5)])
     assert [(one.id, score) for one, score in found] == [(by_name["billing"], 0.9), (by_name["garden"], 0.5)]
-
-
-def test_prefixes_of_ids(computed: Memory) -> None:
     shown = shown_topics(computed)
     name = shown.topics[0].id
     assert shown.find(name[:6].upper()).id == name
-    with pytest.raises(NotFoundError):
-        shown.find("")
-    with pytest.raises(NotFoundError):
-        shown.find("zzz")
+    for other in ("", "zzz"):
+        with pytest.raises(NotFoundError):
+            shown.find(other)
     twins = shown.__class__(shown.stored, shown.kept, (shown.topics[0], shown.topics[0]))
     with pytest.raises(AmbiguousIdError):
         twins.find(name[:1])
 
 
 def test_files_of_a_newer_or_damaged_kind(memory: Memory) -> None:
-    from memkit.errors import DamagedFileError, NewerFileError
-
     run(memory)
     derived = derived_path(memory.project, memory.home, memory.settings)
     (kept,) = Path(memory.home.projects).glob("*.topics.json")
@@ -232,3 +220,90 @@ def test_labels_are_short_and_printable() -> None:
     words = TopicWords(("gateway", "gateways", "port", "x" * 60, "proxy"), (("staging", "gateway"),))
     assert phrase(words) == "staging gateway, port, proxy"
     assert phrase(TopicWords((), ())) == "unnamed"
+
+
+# Clusters get the IDs of earlier topics by the members that they share
+
+
+members = st.integers(0, 60).map(lambda number: f"m{number:02d}")
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> list[frozenset[str]]:
+    """Disjoint clusters of three or more members."""
+    labels = draw(st.dictionaries(members, st.integers(0, 6), max_size=50))
+    groups: dict[int, set[str]] = {}
+    for member, label in labels.items():
+        groups.setdefault(label, set()).add(member)
+    return [frozenset(group) for group in groups.values() if len(group) >= 3]
+
+
+def named(clusters: list[frozenset[str]]) -> dict[str, frozenset[str]]:
+    return dict(zip(match(clusters, {}).ids, clusters, strict=True))
+
+
+@given(partitions())
+def test_the_same_clusters_keep_their_ids(clusters: list[frozenset[str]]) -> None:
+    earlier = named(clusters)
+    found = match(clusters, earlier)
+    assert found.ids == list(earlier)
+    assert found.changes == []
+
+
+@given(partitions(), partitions(), st.randoms())
+def test_ids_are_unique_and_do_not_depend_on_the_order(
+    before: list[frozenset[str]], after: list[frozenset[str]], random: object
+) -> None:
+    earlier = named(before)
+    labeled = list(earlier)[:1]
+    found = dict(zip(after, match(after, earlier, labeled).ids, strict=True))
+    assert len(set(found.values())) == len(after)
+    shuffled = [*after]
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    turned = dict(reversed(earlier.items()))
+    assert dict(zip(shuffled, match(shuffled, turned, labeled).ids, strict=True)) == found
+
+
+@given(partitions(), partitions())
+def test_an_id_stands_for_shared_members_and_every_lost_one_is_recorded(
+    before: list[frozenset[str]], after: list[frozenset[str]]
+) -> None:
+    earlier = named(before)
+    found = match(after, earlier)
+    for name, cluster in zip(found.ids, after, strict=True):
+        if name in earlier:
+            shared = len(earlier[name] & cluster)
+            assert 2 * shared >= min(len(earlier[name]), len(cluster)) > 0
+    changed = [one.id for one in found.changes]
+    assert len(changed) == len(set(changed))
+    assert set(earlier) - set(found.ids) <= set(changed)
+    for one in found.changes:
+        assert set(one.into) <= set(found.ids)
+        assert bool(one.into) == (one.kind != "gone")
+
+
+@given(partitions(), st.lists(st.integers(100, 200), unique=True, max_size=20))
+def test_new_members_change_no_id(clusters: list[frozenset[str]], new: list[int]) -> None:
+    earlier = named(clusters)
+    grown = [cluster | {f"m{n}" for n in new[place :: len(clusters)]} for place, cluster in enumerate(clusters)]
+    assert match(grown, earlier).ids == list(earlier)
+
+
+def test_splits_merges_and_what_disappears() -> None:
+    whole = {"t0000000": frozenset("abcdefgh")}
+    found = match([frozenset("abc"), frozenset("defgh")], whole)
+    assert found.ids[1] == "t0000000" != found.ids[0]  # the larger part keeps the ID
+    assert found.changes == [Change("split", "t0000000", tuple(sorted(found.ids)))]
+    assert found.changes[0].words == f"was split into {', '.join(sorted(found.ids))}"
+    earlier = {"small000": frozenset("abc"), "large000": frozenset("defgh")}
+    found = match([frozenset("abcdefgh")], earlier)
+    assert found.ids == ["large000"]
+    assert found.changes == [Change("merged", "small000", ("large000",))]
+    # An own label decides where it is a good part.
+    assert match([frozenset("abcdefgh")], earlier, {"small000"}).ids == ["small000"]
+    large = {"small000": frozenset("abc"), "large000": frozenset("defghijklmnopqrstuvw")}
+    assert match([frozenset("abcdefghijklmnopqrstuvw")], large, {"small000"}).ids == ["large000"]
+    earlier = named([frozenset("abcdefgh")])
+    (name,) = earlier
+    assert match([frozenset("xyz")], earlier).changes == [Change("gone", name)]
+    assert match([frozenset("axyz")], earlier).ids != [name]  # its first member would give this id

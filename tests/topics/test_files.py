@@ -35,7 +35,6 @@ def named(tmp_path: Path) -> tuple[Memory, str]:
     """A memory with topics, and the id of the one that the user named. A model named the others."""
     memory = make_subjects(tmp_path)
     found = refresh(memory.project, memory.home, memory.settings)
-    assert found is not None
     rename(memory.project, memory.home, found.topics[0].id, "Mine")
     with changing_kept(memory.home, memory.project) as kept:
         for one in found.topics[1:]:
@@ -47,7 +46,6 @@ def named(tmp_path: Path) -> tuple[Memory, str]:
 
 def labels(memory: Memory, project: Project | None = None) -> dict[str, str]:
     found = read_topics(project or memory.project, memory.home, memory.settings, TODAY)
-    assert found is not None
     return {one.id: one.label for one in found.topics}
 
 

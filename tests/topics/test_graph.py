@@ -72,16 +72,23 @@ def test_the_whole_map(memory: Memory) -> None:
     assert (readme["size"], readme["day"], readme["topic"]) == (24, "2026-05-02", "")
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 5, 8, 13, 50])
-def test_a_limit_keeps_the_newest(memory: Memory, limit: int) -> None:
-    found = front(memory).graph(limit=limit)
-    check(found, limit)
-    shown = [one["day"] for one in found["nodes"] if one["kind"] == "entry"]
-    assert shown == sorted(shown, reverse=True)
-    assert shown[0] == "2026-05-02"
+def test_limits_and_what_is_not_there(memory: Memory) -> None:
+    for limit in (1, 2, 3, 5, 8, 13, 50):
+        found = front(memory).graph(limit=limit)
+        check(found, limit)
+        shown = [one["day"] for one in found["nodes"] if one["kind"] == "entry"]
+        assert shown == sorted(shown, reverse=True)
+        assert shown[0] == "2026-05-02"
+    door = front(memory)
+    for around in (
+        "topic:ffffffff", "topic:", "topic", "file:", "file:nothing.py", "file:../../etc/passwd", "file:src/0",
+        "entry:ffffffff", "entry:", ":", "note:1", "x", "entry:5e550000", "file:\udce9",
+    ):  # fmt: skip
+        with pytest.raises((NotFoundError, AmbiguousIdError)):
+            door.graph(around)
 
 
-def test_around_a_topic(memory: Memory) -> None:
+def test_around_a_topic_and_a_file(memory: Memory) -> None:
     door = front(memory)
     topic = door.topics(compute=False).topics[0]
     found = door.graph(f"topic:{topic.id}", limit=50)
@@ -94,9 +101,6 @@ def test_around_a_topic(memory: Memory) -> None:
     small = door.graph(f"topic:{topic.id}", limit=3)
     check(small, 3)
     assert f"topic:{topic.id}" in ids(small, "topic")
-
-
-def test_around_a_file(memory: Memory) -> None:
     door = front(memory)
     found = door.graph("file:src/04.py", limit=50)
     check(found, 50)
@@ -118,16 +122,6 @@ def test_around_a_turn(memory: Memory) -> None:
         assert set(ids(found, "file")) == {"file:src/05.py", "file:README.md"}
     small = door.graph(f"entry:{turn}", limit=1)
     assert [one["id"] for one in small["nodes"]] == [f"entry:{turn}"]
-
-
-@pytest.mark.parametrize(
-    "around",
-    ["topic:ffffffff", "topic:", "topic", "file:", "file:nothing.py", "file:../../etc/passwd", "file:src/0", "entry:ffffffff",
-     "entry:", ":", "note:1", "x", "entry:5e550000", "file:\udce9"],
-)  # fmt: skip
-def test_what_is_not_there(memory: Memory, around: str) -> None:
-    with pytest.raises((NotFoundError, AmbiguousIdError)):
-        front(memory).graph(around)
 
 
 def test_without_topics(tmp_path: Path) -> None:

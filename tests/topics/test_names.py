@@ -23,14 +23,7 @@ from memkit.topics.files import derived_path
 from memkit.topics.names import read_labels, unnamed_topics
 from memkit.topics.topic_list import rename
 from memkit.topics.topic_store import read_kept
-from tests.topics.names_stage import (
-    NAMED,
-    SAID,
-    NameStage,
-    add_notes,
-    name_by_subject,
-    topics_in,
-)
+from tests.topics.names_stage import NAMED, SAID, NameStage, add_notes, name_by_subject, topics_in
 from tests.topics.subjects import SUBJECTS, talk
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -41,9 +34,6 @@ SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 @pytest.fixture
 def stage(tmp_path: Path) -> NameStage:
     return NameStage(tmp_path)
-
-
-# When a model is asked
 
 
 def test_one_call_names_all_topics_and_the_next_run_costs_nothing(stage: NameStage) -> None:
@@ -86,19 +76,18 @@ def test_the_users_own_label_wins(stage: NameStage) -> None:
     assert stage.shown.find(other).label in NAMED
 
 
-@pytest.mark.parametrize("summarize", [{"provider": "none"}, {"mode": "off"}, {"provider": "auto"}])
-def test_no_call_where_summaries_are_off(tmp_path: Path, summarize: dict[str, str]) -> None:
+def test_no_call_where_summaries_or_the_project_are_off(tmp_path: Path) -> None:
     """`auto` starts nothing before a session has announced it."""
-    stage = NameStage(tmp_path, **summarize)
-    assert stage.name().summary == ""
-    assert stage.provider.tasks == []
-
-
-def test_no_call_for_a_project_that_is_off_or_excluded(stage: NameStage) -> None:
+    stage = NameStage(tmp_path)
+    before = stage.memory.settings
+    for chosen in ({"provider": "none"}, {"mode": "off"}, {"provider": "auto"}):
+        summarize = msgspec.structs.replace(before.summarize, **chosen)
+        stage.memory.settings = msgspec.structs.replace(before, summarize=summarize)
+        assert stage.name().summary == ""
     stage.memory.project.switch_off(1.0)
+    stage.memory.settings = before
     assert stage.name().summary == ""
     stage.memory.project.switch_on(2.0)
-    before = stage.memory.settings
     excluded = CaptureSettings(exclude=(f"{stage.memory.project.root}/**", stage.memory.project.root))
     stage.memory.settings = msgspec.structs.replace(before, capture=excluded)
     assert stage.name().summary == ""
@@ -156,10 +145,7 @@ def test_notes_of_others_do_not_count(stage: NameStage) -> None:
     assert stage.provider.tasks == []
 
 
-# What it sees
-
-
-def test_a_model_sees_bullets_alone_and_no_turn_again(stage: NameStage) -> None:
+def test_what_a_model_sees(stage: NameStage) -> None:
     stage.name()
     (task,) = stage.provider.tasks
     entries = re.findall(r"<entry>\n(.*?)\n</entry>", task.material)
@@ -211,9 +197,6 @@ def test_nothing_is_sent_while_something_is_half_forgotten(stage: NameStage) -> 
     assert stage.name().named == 3
 
 
-# What becomes of the answer
-
-
 def test_a_wrong_answer_is_left_out() -> None:
     given: list[Any] = [
         {"number": 9, "label": "Unknown topic"}, {"number": 0, "label": "Unknown topic"}, {"number": True, "label": "No"},
@@ -242,25 +225,18 @@ def test_a_topic_without_a_usable_label_keeps_its_words_and_is_not_asked_again(s
     assert len(stage.calls) == 1
 
 
-@pytest.mark.parametrize(
-    ("error", "calls"),
-    [
-        (UnavailableError("the model is overloaded"), 2),
-        (NotConfiguredError("the key is refused"), 2),
-        (RefusedError("the model declined to answer"), 1),
-        (UnusableReplyError("the answer is prose"), 1),
-    ],
-)
-def test_a_failure_leaves_the_words(stage: NameStage, error: Any, calls: int) -> None:
+@pytest.mark.parametrize("last", [RefusedError("the model declined"), UnusableReplyError("the answer is prose")])
+def test_a_failure_leaves_the_words(stage: NameStage, last: Any) -> None:
     """What is paid for is not tried again; an outage is, in the next run."""
     words = stage.labels
-    stage.provider.answer = error
-    assert stage.name().summary == f"not named by a model: {error}"
-    assert stage.labels == words
+    outages = UnavailableError("the model is overloaded"), NotConfiguredError("the key is refused")
+    for number, error in enumerate((*outages, last), start=1):
+        stage.provider.answer = error
+        assert stage.name().summary == f"not named by a model: {error}"
+        assert (len(stage.calls), stage.labels) == (number, words)
     stage.provider.answer = name_by_subject
-    stage.name()
-    assert len(stage.calls) == calls
-    assert stage.labels == (NAMED if calls == 2 else words)
+    assert stage.name().summary == ""
+    assert (len(stage.calls), stage.labels) == (3, words)
 
 
 def test_a_spent_budget_a_busy_process_and_a_missing_provider(tmp_path: Path) -> None:
@@ -290,9 +266,6 @@ def test_a_run_stops_after_its_calls_and_after_what_concerns_all(
     failed = stage.name()
     failed.name(stage.memory.project, stage.memory.settings)
     assert len(failed.failures) == 1
-
-
-# Files
 
 
 def test_files_of_an_earlier_version_have_no_label_of_a_model(stage: NameStage) -> None:

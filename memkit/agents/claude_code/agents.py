@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import human_text
 from memkit.agents.tools import role_of
 from memkit.errors import TranscriptError
 from memkit.files import read_regular
@@ -34,7 +33,7 @@ def starting_task(transcript: Path) -> str:
     try:
         offset = max(0, os.path.getsize(transcript) - TAIL_BYTES)
         for entry in Transcript(transcript, offset):
-            if (typed := human_text(entry)) is not None:
+            if (typed := entry.typed) is not None:
                 calls.clear()  # what was called before and has not started never will
                 may_look_up = not skips(typed) and without_private(typed) == typed
             for block in entry.blocks:

@@ -8,48 +8,24 @@ newer versions, `sessionId`.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import re
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timezone
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memkit.agents.claude_code.transcript import Transcript
 from memkit.conversation.turn import Turn, turn_id
 from memkit.conversation.values import clean, parse_time
 from memkit.errors import NotFoundError, TranscriptError
-from memkit.paths import Home
 from memkit.privacy.redact import leaves_open, without_private
-from memkit.projects.project import Project, is_bare_place
+from memkit.projects.project import Project
 from memkit.state import parse_json
-
-logger = logging.getLogger(__name__)
-
-FIRST_ENTRIES = 50
-"""Entries to read to find where and when a session began; usually the first one has both."""
 
 SESSION_PREFIX = "history-"
 """Begins the name of a session made of a day's prompts, where the history names no session."""
 
 _PASTED = re.compile(r"\[Pasted text #(\d+)[^\]\n]*\]")
-
-
-class Source(NamedTuple):
-    """One session's transcript, before it is read.
-
-    The session began at `time` (seconds since the epoch, 0 if unknown) in `cwd` ("" if unknown). The file
-    has `size` bytes and was last changed at `modified` (nanoseconds since the epoch).
-    """
-
-    path: Path
-    size: int
-    modified: int
-    cwd: str
-    time: float
 
 
 class TranscriptFile(NamedTuple):
@@ -68,6 +44,12 @@ def claude_directory() -> Path:
 def transcripts_directory() -> Path:
     """Return the directory of Claude Code's transcripts."""
     return claude_directory() / "projects"
+
+
+def all_transcripts() -> list[Path]:
+    """Return the transcripts of all sessions on this machine."""
+    directory = transcripts_directory()
+    return transcripts_in(directory) if directory.is_dir() else []
 
 
 def history_file() -> Path:
@@ -102,54 +84,6 @@ def transcripts_in(path: Path) -> list[Path]:
         for found in path.rglob("*.jsonl")
         if found.is_file() and "subagents" not in found.relative_to(path).parts
     )
-
-
-def find_sources(paths: Iterable[Path]) -> list[Source]:
-    """Return the transcripts at or below `paths`, each once, in the order in which the sessions began.
-
-    That is the order of live capture. A session comes before its forks: they begin with the same entries,
-    and the older one was last written earlier. Raise `NotFoundError`.
-    """
-    # Keep links: a live session's state has the path as Claude Code reports it.
-    files = {file for path in paths for file in transcripts_in(Path(os.path.abspath(path)))}
-    return sorted(map(_source, files), key=lambda one: (one.time, one.modified, one.path))
-
-
-def _source(path: Path) -> Source:
-    cwd, began = "", 0.0
-    try:
-        status = path.stat()
-        for entry in islice(Transcript(path), FIRST_ENTRIES):
-            cwd = cwd or entry.cwd
-            began = began or (entry.time.timestamp() if entry.time else 0.0)
-            if cwd and began:
-                break
-        return Source(path, status.st_size, status.st_mtime_ns, cwd, began)
-    except (OSError, TranscriptError) as error:
-        logger.warning("cannot look into %s: %s", path, error)
-        return Source(path, 0, 0, "", 0.0)
-
-
-def project_of(cwd: str, home: Home) -> Project | None:
-    """Return the project of a session in `cwd`, or None if that is not an absolute path.
-
-    A project whose directory is gone is remembered under the memory home.
-    """
-    return Project.remembering(cwd, home) if os.path.isabs(cwd) else None
-
-
-def is_likely_project(project: Project, home: Home) -> bool:
-    """Return whether memkit may create a memory in a directory only because a transcript names it.
-
-    Not in a system directory, a hidden directory of the user's home (keys, settings), or another user's
-    directory. A directory that already has a memory is fine.
-    """
-    root = os.path.realpath(project.root)
-    if os.path.isdir(project.memory) or os.path.dirname(root) == os.path.realpath(home.projects):
-        return True
-    if is_bare_place(root) or root.startswith("/usr/"):
-        return False
-    return sys.platform == "win32" or os.stat(root).st_uid == os.geteuid()
 
 
 class TypedPrompt(NamedTuple):

@@ -21,8 +21,8 @@ logger = logging.getLogger(__name__)
 PLUGIN = "memkit@memkit"
 """The plugin and its marketplace."""
 
-PUBLISHED = "memkit/memkit"
-"""The marketplace for users who have no clone of it."""
+PUBLISHED = "memkit/memkit@release"
+"""The marketplace for users who have no clone of it: a branch with the plugin alone (tools/release)."""
 
 SECONDS = 180.0
 """The time limit for one command; adding the marketplace clones a repository."""

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memkit.agents.claude_code import transcript as transcript_module
+from memkit.agents import session_file
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.turns import read_turns
 from memkit.browse.transcript import read_messages
 from memkit.conversation.turn import Turn
 from tests.builders import SESSION
 from tests.capture.stage import Stage, prompt_id
-from tests.ci import IN_CI, every
+from tests.ci import IN_CI, sized
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -68,7 +68,7 @@ def torn(stage: Stage, number: int, kept: int, *, newline: bool = False) -> list
 @pytest.mark.parametrize("newline", [False, True])
 @pytest.mark.parametrize("number", range(len(WHOLE) - 1))
 def test_no_answer_goes_to_the_previous_turn(stage: Stage, number: int, newline: bool) -> None:
-    for kept in every(31, range(1, len(WHOLE[number].encode()))):
+    for kept in range(1, len(WHOLE[number].encode()), sized(31, 7, 1)):
         turns = torn(stage, number, kept, newline=newline)
         answers = {turn.prompt: turn.answer for turn in turns}
         assert answers.get("First?", "") in ("", "One."), kept
@@ -101,16 +101,16 @@ def test_a_live_session_gets_the_answer_once(stage: Stage) -> None:
 @given(count=st.integers(1, 3_000), piece=st.sampled_from(['{"type":', '{"type":"x"', '{"uuid":"', '{"type":{']))
 def test_looking_for_an_object_is_bounded(count: int, piece: str) -> None:
     looked = []
-    parsed = transcript_module._parsed
+    parsed = session_file._parsed
 
     def counting(line: bytes) -> Any:
         looked.append(len(line))
         return parsed(line)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transcript_module, "_SALVAGE_BYTES", 50_000)
-        patch.setattr(transcript_module, "_parsed", counting)
-        assert transcript_module._objects_at_end(piece.encode() * count + b"\n")[1] == []
+        patch.setattr(session_file, "_SALVAGE_BYTES", 50_000)
+        patch.setattr(session_file, "_parsed", counting)
+        assert session_file._objects_at_end(piece.encode() * count + b"\n")[1] == []
     assert sum(looked) <= 50_000
 
 

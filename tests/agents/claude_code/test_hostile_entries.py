@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.conversation.values import MAX_DEPTH
@@ -21,7 +21,7 @@ from memkit.settings import CaptureSettings
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
 from tests.capture.stage import Stage, prompt_id
-from tests.ci import IN_CI
+from tests.ci import sized
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -69,7 +69,7 @@ bad_lines = st.builds(
 )
 
 
-@settings(max_examples=75 if IN_CI else 8)
+@settings(max_examples=sized(8, 30, 75))
 @given(lines=st.lists(bad_lines, min_size=1, max_size=3))
 @example(lines=[TEMPLATES[1].replace("@", nested(480, "object"))])
 @example(lines=[TEMPLATES[5].replace("@", json.dumps("a" * 300))])
@@ -96,9 +96,7 @@ def test_the_other_turns_survive(tmp_path_factory: pytest.TempPathFactory, lines
 
 
 @pytest.mark.parametrize("depth", [480, 900, 100_000])
-def test_a_live_session_continues_after_a_deep_entry(
-    stage: Stage, depth: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_session_survives_a_deep_entry(stage: Stage, depth: int, caplog: pytest.LogCaptureFixture) -> None:
     lines = Lines().prompt("One", prompt_id(1)).call("Bash", "t", command="make").result("t", "ok").answer("1")
     deep = TEMPLATES[1].replace("@", nested(depth, "object"))
     with caplog.at_level(logging.WARNING):

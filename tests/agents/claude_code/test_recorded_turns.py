@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.agents.claude_code.exchange import messages_of
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.exchange import messages_of
+from memkit.agents.turns import read_turns
 from memkit.browse.transcript import read_messages
 from memkit.conversation.turn import Turn
 from memkit.journal.tool_lines import tool_line
@@ -73,58 +73,38 @@ def test_reading_a_recorded_transcript_as_it_grows(name: str, tmp_path: Path) ->
     assert list(read.values()) == whole
 
 
-def test_a_background_tasks_notification_belongs_to_its_turn(tmp_path: Path) -> None:
-    (turn,) = turns_of(RECORDED / "background-skill.jsonl")
-    assert turn.prompt_id == "35ffb0d4-0b61-4e7e-a1c0-f8c23568ad1b"
-    assert turn.other_prompt_ids == {"57608ddf-68f6-4744-a3f7-e8149b50769e"}
-
-
 def test_text_by_claude_code_is_not_a_prompt(tmp_path: Path) -> None:
     lines = Lines().prompt("One").answer("1").add("system", subtype="local_command")
     for content in ("Plain words of the client", ["<command-name>"], None):
         lines.entries[-1]["content"] = content
         (turn,) = turns_of(lines.write(tmp_path))
         assert (turn.prompt, turn.answer) == ("One", "1")
-
-
-@pytest.mark.parametrize(
-    ("prompt", "is_memory"),
-    [
-        ("#skip", False),
-        ("secret #skip", False),
-        ("#skip: secret", False),
-        ("a\n#skip.\nb", False),
-        ("(see #skip-tests)", True),
-        ("use #skipping", True),
-        ("issue x#skip", True),
-        ("skip", True),
-    ],
-)
-def test_the_skip_marker(tmp_path: Path, prompt: str, is_memory: bool) -> None:
-    (turn,) = turns_of(Lines().prompt(prompt).answer("Fine.").write(tmp_path))
-    assert turn.is_memory is is_memory
-
-
-def test_a_turn_of_an_image_alone(tmp_path: Path) -> None:
+    text = "<system-reminder>a</system-reminder>one<system-reminder>b\n</system-reminder> two <system-reminder>"
+    (turn,) = turns_of(Lines().prompt(text).answer("ok").write(tmp_path))
+    assert turn.prompt == "one two <system-reminder>"
     image = {"type": "image", "source": {"type": "base64", "data": "A" * 1000}}
-    lines = Lines().add("user", [image]).answer("A cat.")
-    (turn,) = turns_of(lines.write(tmp_path))
+    (turn,) = turns_of(Lines().add("user", [image]).answer("A cat.").write(tmp_path))
     assert (turn.prompt, turn.answer, turn.is_memory) == ("[image]", "A cat.", True)
+    (turn,) = turns_of(RECORDED / "background-skill.jsonl")  # a notification belongs to its turn
+    assert turn.prompt_id == "35ffb0d4-0b61-4e7e-a1c0-f8c23568ad1b"
+    assert turn.other_prompt_ids == {"57608ddf-68f6-4744-a3f7-e8149b50769e"}
+
+
+def test_the_skip_marker(tmp_path: Path) -> None:
+    for prompt, is_memory in {
+        "#skip": False, "secret #skip": False, "#skip: secret": False, "a\n#skip.\nb": False,
+        "(see #skip-tests)": True, "use #skipping": True, "issue x#skip": True, "skip": True,
+    }.items():  # fmt: skip
+        (turn,) = turns_of(Lines().prompt(prompt).answer("Fine.").write(tmp_path))
+        assert turn.is_memory is is_memory, prompt
 
 
 def test_compaction_and_resume_leave_the_turn_whole(tmp_path: Path) -> None:
     summary = "This session is being continued from a previous conversation that ran out of context."
-    path = (
-        Lines()
-        .prompt("Fix it", "p1")
-        .call("Bash", "t", command="make")
-        .add("system", subtype="compact_boundary", content="Conversation compacted")
-        .prompt(summary, isCompactSummary=True)
-        .result("t", "ok")
-        .answer("Fixed.")
-        .write(tmp_path)
-    )
-    (turn,) = turns_of(path)
+    lines = Lines().prompt("Fix it", "p1").call("Bash", "t", command="make")
+    lines.add("system", subtype="compact_boundary", content="Conversation compacted")
+    lines.prompt(summary, isCompactSummary=True).result("t", "ok").answer("Fixed.")
+    (turn,) = turns_of(lines.write(tmp_path))
     assert (turn.prompt, turn.answer, turn.tools[0].result) == ("Fix it", "Fixed.", "ok")
 
 
@@ -153,12 +133,6 @@ def test_no_key_is_cut_in_two(tmp_path: Path) -> None:
 def test_a_million_characters_of_tags_are_read_in_one_go(tmp_path: Path, text: str) -> None:
     path = Lines().prompt("/x").prompt(text).answer("ok").write(tmp_path)
     assert turns_of(path)[-1].answer.endswith("ok")
-
-
-def test_reminders_are_removed_from_prompts(tmp_path: Path) -> None:
-    text = "<system-reminder>a</system-reminder>one<system-reminder>b\n</system-reminder> two <system-reminder>"
-    (turn,) = turns_of(Lines().prompt(text).answer("ok").write(tmp_path))
-    assert turn.prompt == "one two <system-reminder>"
 
 
 def test_calls_of_a_sub_agent_inside_the_session(tmp_path: Path) -> None:
@@ -193,9 +167,7 @@ steps = st.sampled_from(["call", "result", "same", "own", "answer", "noise"])
 
 @settings(max_examples=50 if IN_CI else 15)
 @given(st.lists(st.tuples(steps, st.integers(0, 3)), max_size=20))
-def test_progress_adds_calls_and_changes_nothing_else(
-    tmp_path_factory: pytest.TempPathFactory, found: list[tuple[str, int]]
-) -> None:
+def test_progress_adds_calls(tmp_path_factory: pytest.TempPathFactory, found: list[tuple[str, int]]) -> None:
     lines, plain = Lines().prompt("Look", "p1"), Lines().prompt("Look", "p1")
     called = set()
     for step, number in found:

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memkit.agents.claude_code import transcript as transcript_module
+from memkit.agents import session_file
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.turns import read_turns
 from memkit.conversation.values import parse_time
 from memkit.errors import TranscriptError
 from memkit.journal.digest import make_digest
 from memkit.privacy.redact import redact
 from tests.builders import Lines
 from tests.capture.places import RECORDED
-from tests.ci import IN_CI
+from tests.ci import IN_CI, sized
 
 lines = st.lists(
     st.sampled_from(
@@ -49,13 +49,11 @@ lines = st.lists(
 @settings(max_examples=75 if IN_CI else 15)
 @given(data=lines, ends_with_newline=st.booleans())
 @example(data=b'{"type":"user","message":{"content":"whole, but no line end"}}', ends_with_newline=False)
-def test_reading_on_from_any_entry_is_the_same(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes, ends_with_newline: bool
-) -> None:
+def test_reading_on(tmp_path_factory: pytest.TempPathFactory, data: bytes, ends_with_newline: bool) -> None:
     path = tmp_path_factory.mktemp("t") / "s.jsonl"
     path.write_bytes(data + (b"\n" if ends_with_newline else b""))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transcript_module, "MAX_LINE_BYTES", 200)
+        patch.setattr(session_file, "MAX_LINE_BYTES", 200)
         entries = list(Transcript(path))
         for number, entry in enumerate(entries):
             assert list(Transcript(path, entry.start)) == entries[number:]
@@ -65,21 +63,19 @@ def test_reading_on_from_any_entry_is_the_same(
     assert whole.end == path.read_bytes().rfind(b"\n") + 1
 
 
-def test_a_line_that_grows_while_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client writes prompt and answer at once, and the reader meets the end of the file in the prompt."""
     lines = Lines().prompt("Why 7443?", "p1").answer("443 is taken.", promptId="p1")
     path = tmp_path / f"{lines.session}.jsonl"
     whole = lines.text.encode()
     path.write_bytes(whole[:60])
-    parse = transcript_module._parsed
+    parse = session_file._parsed
 
     def parse_while_it_grows(line: bytes) -> object:
         path.write_bytes(whole)
         return parse(line)
 
-    monkeypatch.setattr(transcript_module, "_parsed", parse_while_it_grows)
+    monkeypatch.setattr(session_file, "_parsed", parse_while_it_grows)
     transcript = Transcript(path)
     assert list(read_turns(transcript)) == []
     assert (transcript.end, transcript.counts) == (0, {"unfinished": 1})
@@ -102,7 +98,7 @@ def test_every_line_of_the_client_is_known_by_its_offsets(path: Path) -> None:
 def test_any_line_can_be_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     short = Lines().prompt("One").text
     for limit in range(len(short) - 3, len(short) + 3):
-        monkeypatch.setattr(transcript_module, "MAX_LINE_BYTES", limit)
+        monkeypatch.setattr(session_file, "MAX_LINE_BYTES", limit)
         path = tmp_path / "s.jsonl"
         path.write_text(short + short.replace("aaaa", "bbbb"))
         transcript = Transcript(path)
@@ -113,21 +109,14 @@ def test_any_line_can_be_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_text_that_no_file_can_hold_is_replaced_everywhere(tmp_path: Path) -> None:
-    path = (
-        Lines()
-        .prompt("lone \ud800 half", gitBranch="b\udfff")
-        .call("Bash", "t\ud834", command="echo \udce9 \x00", nested=[{"deep\ud800": ["\ud801"]}])
-        .result("t\ud834", "out \udfff")
-        .answer("pair \U0001f600, escaped \\ud800")
-        .write(tmp_path)
-    )
-    (turn,) = read_turns(Transcript(path))
+    lines = Lines().prompt("lone \ud800 half", gitBranch="b\udfff")
+    lines.call("Bash", "t\ud834", command="echo \udce9 \x00", nested=[{"deep\ud800": ["\ud801"]}])
+    lines.result("t\ud834", "out \udfff").answer("pair \U0001f600, escaped \\ud800")
+    (turn,) = read_turns(Transcript(lines.write(tmp_path)))
     section = make_digest(turn, "/home/shop", redact).section
     assert section.encode("utf-8")
-    assert "lone ? half" in section
-    assert "`echo ?" in section
-    assert "out ?" in section
-    assert "pair \U0001f600, escaped \\ud800" in section
+    for shown in ("lone ? half", "`echo ?", "out ?", "pair \U0001f600, escaped \\ud800"):
+        assert shown in section
     assert json.dumps(turn.tools[0].input, ensure_ascii=False).encode("utf-8")
 
 
@@ -148,7 +137,7 @@ def test_a_path_that_is_not_a_file_is_reported_in_one_line(tmp_path: Path) -> No
 
 def test_a_large_file_is_never_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    output, count = "x" * 100_000, 300 if IN_CI else 60
+    output, count = "x" * 100_000, sized(60, 100, 300)
     with path.open("w") as file:
         for number in range(count):
             lines = Lines(f"{number:08d}")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memkit.agents.claude_code.files import transcripts_in
 from memkit.agents.claude_code.transcript import Transcript
-from memkit.agents.claude_code.turn import read_turns
+from memkit.agents.turns import read_turns
 from memkit.conversation.turn import ToolCall, Turn
 from tests.builders import Lines
 from tests.ci import IN_CI
@@ -27,61 +27,33 @@ def remembered(path: Path) -> list[Turn]:
 
 
 def test_a_turn_is_a_prompt_and_all_that_followed(tmp_path: Path) -> None:
-    path = (
-        Lines()
-        .prompt("Which port?", "p1")
-        .answer("Let me look.")
-        .call("Read", "t1", file_path="/home/shop/gateway.yaml")
-        .result("t1", "port: 443")
-        .call("Edit", "t2", file_path="/home/shop/gateway.yaml", old_string="a", new_string="b")
-        .result("t2", "String not found", is_error=True)
-        .answer("7443,")
-        .answer("because 443 is taken.")
-        .prompt("Thanks", "p2")
-        .answer("Welcome.")
-        .write(tmp_path)
-    )
+    lines = Lines().prompt("Which port?", "p1").answer("Let me look.")
+    lines.call("Read", "t1", file_path="/home/shop/gateway.yaml").result("t1", "port: 443")
+    lines.call("Edit", "t2", file_path="/home/shop/gateway.yaml", old_string="a", new_string="b")
+    lines.result("t2", "String not found", is_error=True).answer("7443,").answer("because 443 is taken.")
+    path = lines.prompt("Thanks", "p2").answer("Welcome.").write(tmp_path)
     first, second = turns_of(path)
     assert (first.prompt, first.answer) == ("Which port?", "7443,\n\nbecause 443 is taken.")
-    assert [(call.name, call.result, call.is_error) for call in first.tools] == [
-        ("Read", "port: 443", False),
-        ("Edit", "String not found", True),
-    ]
+    called = [(call.name, call.result, call.is_error) for call in first.tools]
+    assert called == [("Read", "port: 443", False), ("Edit", "String not found", True)]
     assert (first.branch, first.cwd, first.prompt_id) == ("main", "/home/shop", "p1")
     assert first.end == second.start
     assert second.end == path.stat().st_size
 
 
 def test_entries_that_are_not_memory(tmp_path: Path) -> None:
-    path = (
-        Lines()
-        .prompt("taken back")
-        .interrupt()
-        .prompt("<command-name>/context</command-name>\n<command-args></command-args>")
-        .prompt("<local-command-stdout>lots</local-command-stdout>")
-        .prompt("meta", isMeta=True)
-        .prompt("secret plans #skip")
-        .answer("Fine.")
-        .prompt("/memory-recall what's the port?")
-        .prompt("<local-command-stdout>7443</local-command-stdout>")
-        .prompt("/memkit:memory-recall what's the port?")
-        .prompt("<task-notification>done</task-notification>")
-        .prompt(
-            "This session is being continued from a previous conversation", isCompactSummary=True
-        )
-        .prompt("real <system-reminder>not said</system-reminder> question")
-        .add("assistant", [{"type": "text", "text": "API Error: 529"}], isApiErrorMessage=True)
-        .prompt(
-            "<command-message>review</command-message><command-name>/review</command-name>"
-            "<command-args>42</command-args>"
-        )
-        .answer("Reviewed.")
-        .write(tmp_path)
-    )
-    assert [(turn.prompt, turn.answer) for turn in remembered(path)] == [
-        ("real  question", ""),
-        ("/review 42", "Reviewed."),
-    ]
+    lines = Lines().prompt("taken back").interrupt()
+    lines.prompt("<command-name>/context</command-name>\n<command-args></command-args>")
+    lines.prompt("<local-command-stdout>lots</local-command-stdout>").prompt("meta", isMeta=True)
+    lines.prompt("secret plans #skip").answer("Fine.").prompt("/memory-recall what's the port?")
+    lines.prompt("<local-command-stdout>7443</local-command-stdout>").prompt("/memkit:memory-recall what's the port?")
+    lines.prompt("<task-notification>done</task-notification>")
+    lines.prompt("This session is being continued from a previous conversation", isCompactSummary=True)
+    lines.prompt("real <system-reminder>not said</system-reminder> question")
+    lines.add("assistant", [{"type": "text", "text": "API Error: 529"}], isApiErrorMessage=True)
+    reviewed = "<command-message>review</command-message><command-name>/review</command-name><command-args>42</command-args>"
+    found = remembered(lines.prompt(reviewed).answer("Reviewed.").write(tmp_path))
+    assert [(turn.prompt, turn.answer) for turn in found] == [("real  question", ""), ("/review 42", "Reviewed.")]
 
 
 def test_a_skill_that_ran_in_a_sub_agent_answers_like_a_command(tmp_path: Path) -> None:
@@ -127,9 +99,7 @@ def test_a_command_after_an_exclamation_mark_is_private_or_asks_the_memory_like_
     (turn,) = remembered(lines.write(tmp_path))
     assert "key" not in turn.prompt + str(turn.tools)
     assert turn.prompt.startswith("! deploy")
-
-
-def test_output_without_its_command_is_left_out(tmp_path: Path) -> None:
+    # Output without its command is left out.
     lines = Lines().prompt("<bash-stdout>x</bash-stdout><bash-stderr></bash-stderr>").prompt("Hi").answer("Hello.")
     lines.prompt("<bash-stdout>not closed").prompt("<bash-input>not closed").prompt("So?")
     assert [turn.prompt for turn in remembered(lines.write(tmp_path))] == ["Hi", "! not closed", "So?"]
@@ -138,37 +108,17 @@ def test_output_without_its_command_is_left_out(tmp_path: Path) -> None:
 def test_text_typed_while_the_assistant_works_joins_the_turn(tmp_path: Path) -> None:
     queued = {"type": "queued_command", "prompt": "and the tests", "commandMode": "prompt"}
     machine = {**queued, "prompt": "task done", "commandMode": "task-notification"}
-    path = (
-        Lines()
-        .prompt("Fix it", "p1")
-        .call("Bash", "t", command="make")
-        .add("attachment", attachment=queued)
-        .add("attachment", attachment=machine)
-        .result("t", "ok")
-        .answer("Done.")
-        .write(tmp_path)
-    )
-    (turn,) = turns_of(path)
+    lines = Lines().prompt("Fix it", "p1").call("Bash", "t", command="make").add("attachment", attachment=queued)
+    lines.add("attachment", attachment=machine).result("t", "ok").answer("Done.")
+    (turn,) = turns_of(lines.write(tmp_path))
     assert (turn.prompt, turn.answer) == ("Fix it\n\nand the tests", "Done.")
 
 
 def test_sub_agents_belong_to_the_turn_that_started_them(tmp_path: Path) -> None:
-    path = (
-        Lines()
-        .prompt("Look into it", "p1")
-        .call("Agent", "t1", description="search")
-        .result("t1", "Found it.", toolUseResult={"agentId": "abc123"})
-        .prompt("inline", isSidechain=True)
-        .answer("inline answer", isSidechain=True)
-        .answer("Here it is.")
-        .write(tmp_path)
-    )
-    own = (
-        Lines()
-        .prompt("search", isSidechain=True)
-        .call("Grep", "g", pattern="port")
-        .result("g", "1")
-    )
+    lines = Lines().prompt("Look into it", "p1").call("Agent", "t1", description="search")
+    lines.result("t1", "Found it.", toolUseResult={"agentId": "abc123"}).prompt("inline", isSidechain=True)
+    path = lines.answer("inline answer", isSidechain=True).answer("Here it is.").write(tmp_path)
+    own = Lines().prompt("search", isSidechain=True).call("Grep", "g", pattern="port").result("g", "1")
     agents = path.with_suffix("") / "subagents"
     agents.mkdir(parents=True)
     (agents / "agent-abc123.jsonl").write_text(own.text)
@@ -188,13 +138,13 @@ def test_repeated_lines_count_once(tmp_path: Path) -> None:
 
 
 def test_a_fork_repeats_turns_under_the_same_ids(tmp_path: Path) -> None:
-    prompt_id = "6b1f0a52-99f1-4f0e-8a51-3f1f1a2b3c4d"
-    ids = []
-    for session in ("11111111-2222-4333-8444-555555555555", "99999999-2222-4333-8444-555555555555"):
-        path = Lines(session).prompt("One", prompt_id).answer("1").write(tmp_path)
-        ids.append(turns_of(path)[0].id)
-    assert ids[0] == ids[1]
-    assert len(ids[0]) == 8
+    def id_of(session: str, prompt_id: str) -> str:
+        return turns_of(Lines(session).prompt("One", prompt_id).answer("1").write(tmp_path))[0].id
+
+    sessions = [f"{number:08}-2222-4333-8444-555555555555" for number in (1, 2)]
+    first, second = (id_of(session, "6b1f0a52-99f1-4f0e-8a51-3f1f1a2b3c4d") for session in sessions)
+    assert first == second and len(first) == 8
+    assert id_of("session-a", "p1") != id_of("session-b", "p1")  # these are no UUIDs
 
 
 def test_turns_that_a_fork_copied_keep_their_ids(tmp_path: Path) -> None:
@@ -215,29 +165,8 @@ def test_turns_that_a_fork_copied_keep_their_ids(tmp_path: Path) -> None:
     assert len({turn.id for turn in alone if turn.is_memory}) == 3
 
 
-def test_ids_that_are_no_uuids_are_kept_apart_by_session(tmp_path: Path) -> None:
-    one = Lines("session-a").prompt("Hi", "p1").answer("1").write(tmp_path)
-    two = Lines("session-b").prompt("Hi", "p1").answer("1").write(tmp_path)
-    assert turns_of(one)[0].id != turns_of(two)[0].id
-
-
-def test_half_written_and_broken_lines(tmp_path: Path) -> None:
-    good = Lines().prompt("One", "p1").answer("1").text
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(b"{broken\n\n\xff\xfe\n[1]\n42\n" + good.encode() + b'{"type": "user", "mess')
-    transcript = Transcript(path)
-    (turn,) = read_turns(transcript)
-    assert turn.answer == "1"
-    assert transcript.counts == {"broken": 2, "odd": 2, "unfinished": 1}
-    assert transcript.end == path.read_bytes().rindex(b"\n") + 1
-    path.write_text(good.rstrip("\n"))
-    assert [turn.answer for turn in turns_of(path)] == ["1"]
-
-
 def test_text_before_any_prompt(tmp_path: Path) -> None:
-    lines = Lines().add(
-        "assistant", [{"type": "text", "text": "API Error: 500"}], isApiErrorMessage=True
-    )
+    lines = Lines().add("assistant", [{"type": "text", "text": "API Error: 500"}], isApiErrorMessage=True)
     lines.answer("The nightly build is red.").prompt("Why?").answer("A test.")
     first, second = turns_of(lines.write(tmp_path))
     assert (first.prompt, first.answer, first.is_memory) == ("", "The nightly build is red.", True)
@@ -246,46 +175,28 @@ def test_text_before_any_prompt(tmp_path: Path) -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
+    lambda inner: (st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)),
     max_leaves=6,
 )
+
+
+def any_of(*names: str) -> dict[str, st.SearchStrategy[Any]]:
+    return dict.fromkeys(names, json_values)
+
+
+kinds = st.sampled_from(["text", "tool_use", "tool_result", "thinking", "image"]) | json_values
 blocks = st.fixed_dictionaries(
-    {},
-    optional={
-        "type": st.sampled_from(["text", "tool_use", "tool_result", "thinking", "image"])
-        | json_values,
-        "text": json_values,
-        "id": json_values,
-        "name": json_values,
-        "input": json_values,
-        "content": json_values,
-        "tool_use_id": json_values,
-        "is_error": json_values,
-    },
+    {}, optional={"type": kinds, **any_of("text", "id", "name", "input", "content", "tool_use_id", "is_error")}
 )
+messages = st.fixed_dictionaries({"content": st.lists(blocks, max_size=3) | json_values}) | json_values
 entries = st.fixed_dictionaries(
     {"type": st.sampled_from(["user", "assistant", "attachment", "system", "new-kind"])},
     optional={
-        "message": st.fixed_dictionaries({"content": st.lists(blocks, max_size=3) | json_values})
-        | json_values,
-        "uuid": json_values,
-        "promptId": json_values,
-        "sessionId": json_values,
-        "timestamp": json_values,
-        "isMeta": json_values,
-        "isSidechain": json_values,
-        "attachment": json_values,
-        "toolUseResult": json_values,
-        "agentId": json_values,
-        "origin": json_values,
-        "subtype": st.just("local_command") | json_values,
-        "content": json_values,
-        "cwd": json_values,
-        "gitBranch": json_values,
+        "message": messages, "subtype": st.just("local_command") | json_values,
+        **any_of("uuid", "promptId", "sessionId", "timestamp", "isMeta", "isSidechain", "attachment", "toolUseResult"),
+        **any_of("agentId", "origin", "content", "cwd", "gitBranch"),
     },
-)
+)  # fmt: skip
 
 
 @settings(max_examples=75 if IN_CI else 12)

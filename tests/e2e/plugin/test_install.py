@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memkit.agents.claude_code.installation import PUBLISHED
 from tests.e2e.plugin.user import MemkitUser, copy_plugin, git
 from tests.messages_api import Conversation, MessagesApi, text, tool
 
@@ -31,11 +32,11 @@ def remember(api: MessagesApi, user: MemkitUser) -> None:
 @pytest.mark.essential
 def test_install_from_github(api: MessagesApi, user: MemkitUser, tmp_path: Path) -> None:
     clone = copy_plugin(tmp_path / "memkit")
-    git(clone, "init", "--quiet")
+    git(clone, "init", "--quiet", "--initial-branch=release")
     git(clone, "add", ".")
     git(clone, "commit", "--quiet", "--message", "memkit")
     user.home.redirect_github("memkit/memkit", clone)
-    user.home.plugin("marketplace", "add", "memkit/memkit")
+    user.home.plugin("marketplace", "add", PUBLISHED)
     user.home.plugin("install", "memkit@memkit")
 
     remember(api, user)
@@ -51,40 +52,28 @@ def test_uninstalling_leaves_the_memory(api: MessagesApi, user: MemkitUser) -> N
     remember(api, user)
     remembered = user.memory()
 
+    def check_gone() -> None:
+        user.home.run_prompt("Are you still there?")
+        assert "memkit" not in api.model_calls[-1].text
+        assert user.memory() == remembered
+
     user.home.plugin("uninstall", "memkit@memkit")
-    user.home.run_prompt("Are you still there?")
-
-    assert "memkit" not in api.model_calls[-1].text
-    assert user.memory() == remembered
-    assert [*user.home.memkit_home.glob("spool/*/*")] == []
+    check_gone()
+    assert [*user.home.memkit_home.glob("spool/*/*")] == user.workers() == []
     assert user.search("staging gateway")
-    assert user.workers() == []
-
-
-def test_memkit_uninstalls_itself(api: MessagesApi, user: MemkitUser) -> None:
-    user.home.plugin("marketplace", "add", str(user.plugin))
     user.home.plugin("install", "memkit@memkit")
-    remember(api, user)
-    remembered = user.memory()
     user.home.environment["PATH"] = f"{user.home.claude.parent}{os.pathsep}{os.environ['PATH']}"
-
     said = user.run("uninstall", "--yes")
-
     assert f"This stays (the memory):\n  {user.home.project}/.memkit/memory\n" in said
     assert "memkit" not in user.home.plugin("list")
     assert "memkit" not in user.home.plugin("marketplace", "list")
     assert not user.home.memkit_home.exists()
     user.wait_until_alone()
-    user.home.run_prompt("Are you still there?")
-    assert "memkit" not in api.model_calls[-1].text
+    check_gone()
     assert not user.home.memkit_home.exists()
-    assert user.memory() == remembered
 
 
 @pytest.mark.essential
 def test_plugin_is_valid(user: MemkitUser, tmp_path: Path) -> None:
-    clone = copy_plugin(tmp_path / "memkit")
-    assert "Validation passed" in user.home.plugin("validate", str(clone))
-    # The notes for contributors are no part of the plugin, which the validator warns of.
-    (clone / "CLAUDE.md").unlink(missing_ok=True)
-    assert "Validation passed" in user.home.plugin("validate", "--strict", str(clone))
+    plugin = copy_plugin(tmp_path / "memkit")
+    assert "Validation passed" in user.home.plugin("validate", "--strict", "--profile", "directory", str(plugin))

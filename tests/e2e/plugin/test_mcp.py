@@ -7,8 +7,6 @@ import os
 import subprocess
 from typing import Any
 
-import pytest
-
 from tests.e2e.client import install_inspector
 from tests.e2e.plugin.user import MemkitUser, answers_so_far
 from tests.messages_api import MessagesApi, Reply, Request, text, tool
@@ -17,42 +15,32 @@ FACT = "Invoices are rounded half to even, as the tax office wants it."
 SEARCH, FORGET = "mcp__memkit__search", "mcp__memkit__forget"
 
 
-@pytest.fixture
-def server(user: MemkitUser) -> list[str]:
-    """The options that connect a session to memkit as an MCP server, too."""
+def test_claude_and_a_sub_agent_search_and_forgetting_needs_permission(api: MessagesApi, user: MemkitUser) -> None:
     user.plant_yesterday(FACT)
     entry = {"type": "stdio", "command": str(user.plugin / "bin" / "memkit"), "args": ["mcp"]}
-    return ["--mcp-config", json.dumps({"mcpServers": {"memkit": entry}})]
-
-
-def test_claude_searches(api: MessagesApi, user: MemkitUser, server: list[str]) -> None:
-    call = tool(SEARCH, query="how are invoices rounded")
-    api.script = lambda request: [text("Half to even.")] if answers_so_far(request) else [call]
-    result = user.home.run_prompt("How?", *server, "--allowedTools", SEARCH)
-    assert result["permission_denials"] == []
-    assert FACT in api.model_calls[-1].last_user_text
-
-
-def test_forgetting_needs_permission(api: MessagesApi, user: MemkitUser, server: list[str]) -> None:
-    call = tool(FORGET, ids=["5eed5eed"], dry_run=False)
-    api.script = lambda request: [text("No.")] if answers_so_far(request) else [call]
-    result = user.home.run_prompt("Forget.", *server, "--allowedTools", SEARCH)
-    assert [one["tool_name"] for one in result["permission_denials"]] == [FORGET]
-    assert FACT in user.memory()
-
-
-def test_a_sub_agent_searches(api: MessagesApi, user: MemkitUser, server: list[str]) -> None:
+    server = ["--mcp-config", json.dumps({"mcpServers": {"memkit": entry}})]
     search = tool(SEARCH, query="how are invoices rounded")
-    agent = tool("Agent", description="Look", prompt="How are invoices rounded?", subagent_type="general-purpose")
+    calls = [search, tool(FORGET, ids=["5eed5eed"], dry_run=False)]
+    shown: list[str] = []
 
     def script(request: Request) -> Reply:
-        if request.from_subagent:
-            return [text("Half to even.")] if answers_so_far(request) else [search]
-        return [text("Done.")] if answers_so_far(request) else [agent]
+        step = answers_so_far(request)
+        shown.append(request.last_user_text)
+        return [calls[step]] if step < len(calls) else [text("Done.")]
 
     api.script = script
-    user.home.run_prompt("Ask.", *server, "--allowedTools", f"{SEARCH},Agent,Task")
+    result = user.home.run_prompt("How?", *server, "--allowedTools", SEARCH)
+    assert [one["tool_name"] for one in result["permission_denials"]] == [FORGET]
+    assert FACT in user.memory()
+    assert FACT in shown[1]
+    first = api.model_calls[0]
+    agent = tool("Agent", description="Look", prompt="How rounded?", subagent_type="general-purpose")
+    api.script = lambda request: [text("Done.")] if answers_so_far(request) else [search if request.from_subagent else agent]
+    user.home.run_prompt("How?", *server, "--allowedTools", f"{SEARCH},Agent,Task")
     assert FACT in api.subagent_calls[-1].last_user_text
+    # The first request grows by less than the figure in the manual.
+    user.home.run_prompt("How?")
+    assert 0 < len(json.dumps(first.body)) - len(json.dumps(api.model_calls[-1].body)) < 4 * 2_000
     user.wait_until_alone()
 
 
@@ -92,14 +80,3 @@ def test_the_inspector(user: MemkitUser) -> None:
     assert FACT in found["content"][0]["text"]
     assert not found.get("isError")
     user.wait_until_alone()
-
-
-def test_what_a_session_pays_for_it(api: MessagesApi, user: MemkitUser, server: list[str]) -> None:
-    """Characters of the first request, with and without the server: the figure in the manual."""
-    api.script = lambda request: [text("Hello.")]
-    sizes = []
-    for options in ([], server):
-        user.home.run_prompt("Hi.", *options)
-        sizes.append(len(json.dumps(api.model_calls[-1].body)))
-    assert 0 < sizes[1] - sizes[0] < 4 * 2_000
-    print(sizes)

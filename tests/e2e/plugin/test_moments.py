@@ -8,7 +8,6 @@ import pytest
 
 from memkit.hook.entries import note_own
 from memkit.journal.extracts import extract_line
-from memkit.journal.turn_parts import COMPACTION_TITLE
 from memkit.paths import MEMORY_DIRECTORY, Home
 from tests.e2e.plugin.user import MemkitUser, answers_so_far
 from tests.e2e.waiting import wait_until
@@ -72,12 +71,10 @@ def test_pointers_after_a_failure_and_before_an_edit(api: MessagesApi, user: Mem
     fail = tool("Bash", command=FAILING, description="Report")
     path = str(user.home.project / "gateway.yaml")
     steps = [
-        fail,
-        tool("Bash", command=FAILING, description="Report"),
-        tool("Read", file_path=path),
+        fail, tool("Bash", command=FAILING, description="Report"), tool("Read", file_path=path),
         tool("Edit", file_path=path, old_string="600", new_string="700"),
         tool("Edit", file_path=path, old_string="700", new_string="800"),
-    ]
+    ]  # fmt: skip
 
     def told() -> tuple[list[int], list[int]] | None:
         calls = [call.text for call in session(api, user, steps)]
@@ -131,25 +128,4 @@ def test_each_kind_can_be_turned_off(api: MessagesApi, user: MemkitUser) -> None
     calls = session(api, user, steps)
     assert any(call.from_subagent for call in calls)
     assert not any("Earlier work" in call.text or "memkit keeps a memory" in call.text for call in calls)
-    user.run("service", "stop")
-
-
-def test_the_summary_of_a_compaction_is_remembered(api: MessagesApi, user: MemkitUser) -> None:
-    """The transcript has it, so no hook needs to run for it."""
-    said = "<analysis>Hm.</analysis><summary>The ledger moved to the eastern region.</summary>"
-
-    def script(request: Request) -> Reply:
-        return [text(said if "summary" in request.last_user_text.lower() else "Moved.")]
-
-    api.script = script
-    with user.home.start_interactive() as session:
-        user.ask(session, "Move the ledger to the east.", "Moved.")
-        session.submit("/compact")
-        wait_until(lambda: user.transcripts_hold("isCompactSummary"), 120, user.complaint)
-        session.exit()
-    user.wait_until_remembered()
-    memory = user.memory()
-    assert f"{COMPACTION_TITLE} <!-- turn:" in memory
-    assert "**Answered** The ledger moved to the eastern region." in memory
-    assert user.search("eastern region of the ledger")
     user.run("service", "stop")

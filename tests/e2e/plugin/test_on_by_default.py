@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from memkit.login import is_logged_in
 from memkit.paths import Home
 from tests.e2e.client import API_KEY, LOGIN, ClaudeHome
@@ -83,24 +85,13 @@ def test_summaries_start_after_the_line(api: MessagesApi, user: MemkitUser, clau
     assert "- Decided: The staging gateway listens on port 7443." in quoted
 
 
-def test_none_is_respected(api: MessagesApi, user: MemkitUser, claude: Path) -> None:
+@pytest.mark.parametrize("why", ["summarize.provider is none", "Claude Code is not logged in"])
+def test_nothing_starts_where_summaries_are_off(api: MessagesApi, user: MemkitUser, claude: Path, why: str) -> None:
+    """No error, no request, no line; not by a key that only a shell has."""
     prepare(user, claude)
-    user.home.write_settings({"env": {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": API_KEY}})
-    user.run("config", "set", "summarize.provider", "none")
-    api.script = lambda request: [text("Port 7443.")]
-    with user.home.start_interactive() as session:
-        user.ask(session, "Which port?", "Port 7443")
-        assert not shows(session.screen, LINE)
-        session.exit()
-    user.wait_until_remembered()
-    user.wait_until_alone()
-    assert not any(map(is_memkit, api.model_calls))
-    assert "off, because summarize.provider is none" in user.run("status")
-
-
-def test_a_key_in_a_shell_alone_starts_nothing(api: MessagesApi, user: MemkitUser, claude: Path) -> None:
-    """No error, no request, no line."""
-    prepare(user, claude)
+    if "none" in why:
+        user.home.write_settings({"env": {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": API_KEY}})
+        user.run("config", "set", "summarize.provider", "none")
     assert user.home.environment["ANTHROPIC_API_KEY"]
     api.script = lambda request: [text("Port 7443.")]
     with user.home.start_interactive() as session:
@@ -111,7 +102,7 @@ def test_a_key_in_a_shell_alone_starts_nothing(api: MessagesApi, user: MemkitUse
     user.wait_until_alone()
     assert user.prompts() == ["Which port?"]
     assert not any(map(is_memkit, api.model_calls))
-    assert "off, because Claude Code is not logged in" in user.run("status")
+    assert f"off, because {why}" in user.run("status")
     assert "summar" not in str(json.loads(user.run("doctor", "--json"))["findings"])
     assert [*user.home.memkit_home.glob("run/notices/*")] == []
     assert not Path(Home(str(user.home.memkit_home)).hook_log).exists()

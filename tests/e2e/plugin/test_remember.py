@@ -39,10 +39,7 @@ def test_session_becomes_memory(api: MessagesApi, user: MemkitUser) -> None:
     api.script = Conversation(
         {
             "staging gateway": [
-                [
-                    text("Let me look."),
-                    tool("Bash", command="cat gateway.yaml", description="Show"),
-                ],
+                [text("Let me look."), tool("Bash", command="cat gateway.yaml", description="Show")],
                 [tool("Read", file_path=str(project / "gateway.yaml"))],
                 [tool("Edit", **edit)],
                 [tool("Write", file_path=str(project / "notes.md"), content="Ports\n")],
@@ -156,36 +153,27 @@ def test_interactive_session(api: MessagesApi, user: MemkitUser) -> None:
     user.wait_until_alone()
 
 
-def test_interrupted_turn(api: MessagesApi, user: MemkitUser) -> None:
+def test_an_interrupted_turn_and_a_prompt_typed_while_one_runs(api: MessagesApi, user: MemkitUser) -> None:
     waiting = "import time; time.sleep(600)"
     wait = tool("Bash", command=f"python3 -c '{waiting}'", description="Wait")
     api.script = Conversation({"Wait": [[text("Waiting."), wait]], "instead": [[text("Done.")]]})
+    released = threading.Event()
+
+    def script(request: Request) -> Reply:
+        if "And then the second" in request.text:
+            return [text("The second is done.")]
+        if request.messages[-1]["role"] == "user" and "looked" in request.last_user_text:
+            return [text("The first is done.")]
+        released.wait(timeout=60)
+        return [tool("Bash", command="echo looked", description="Look")]
+
     with user.home.start_interactive("--allowedTools", "Bash") as session:
         session.submit("Wait for the deployment")
         wait_until(lambda: [p for p in user.home.processes() if waiting in p.command])
         session.press("Escape")
         session.wait_for("Interrupted")
         user.ask(session, "Look at the log instead", "Done.")
-        session.exit()
-    user.wait_until_remembered()
-    assert user.prompts() == ["Wait for the deployment", "Look at the log instead"]
-    assert "Bash `python3 -c" in user.memory()
-    assert "[Request interrupted" not in user.memory()
-
-
-def test_prompt_typed_while_a_turn_runs(api: MessagesApi, user: MemkitUser) -> None:
-    released = threading.Event()
-
-    def script(request: Request) -> Reply:
-        if "And then the second" in request.text:
-            return [text("The second is done.")]
-        if answers_so_far(request):
-            return [text("The first is done.")]
-        released.wait(timeout=60)
-        return [tool("Bash", command="echo looked", description="Look")]
-
-    api.script = script
-    with user.home.start_interactive("--allowedTools", "Bash") as session:
+        api.script = script
         session.submit("Do the first thing")
         api.wait_for(lambda request: "Do the first thing" in request.last_user_text)
         session.submit("And then the second")
@@ -194,8 +182,11 @@ def test_prompt_typed_while_a_turn_runs(api: MessagesApi, user: MemkitUser) -> N
         session.wait_for("The second is done.")
         session.exit()
     user.wait_until_remembered()
-    # Whether the second prompt joins the running turn or begins its own is the client's choice.
     memory = user.memory()
+    assert user.prompts()[:2] == ["Wait for the deployment", "Look at the log instead"]
+    assert "Bash `python3 -c" in memory
+    assert "[Request interrupted" not in memory
+    # Whether the second prompt joins the running turn or begins its own is the client's choice.
     for line in ("Do the first thing", "And then the second", "The second is done."):
         assert len(re.findall(rf"^(?:\*\*\w+\*\* )?{line}$", memory, re.M)) == 1, memory
 
@@ -263,18 +254,13 @@ def test_the_skill_permits_one_note_and_nothing_else(api: MessagesApi, user: Mem
     other.mkdir()
     allowed = ["memkit remember 'Alex'\\''s gateway: \"7443\" & more.'"]
     refused = [
-        f"memkit remember --project {other} 'x'",
-        f"memkit remember --project={other} 'x'",
-        f"memkit remember 'x' --project '{other}'",
-        "memkit remember --user 'x'",
-        "memkit remember 'x' --user",
-        "memkit remember 'x' --tag 'y'",
-        f"MEMKIT_HOME={other} memkit remember 'x'",
-        "CLAUDECODE= memkit remember 'x'",
-        "memkit remember 'x' && memkit remember 'y'",
-        "memkit remember 'x' > 'y'",
+        f"memkit remember --project {other} 'x'", f"memkit remember --project={other} 'x'",
+        f"memkit remember 'x' --project '{other}'", "memkit remember --user 'x'",
+        "memkit remember 'x' --user", "memkit remember 'x' --tag 'y'",
+        f"MEMKIT_HOME={other} memkit remember 'x'", "CLAUDECODE= memkit remember 'x'",
+        "memkit remember 'x' && memkit remember 'y'", "memkit remember 'x' > 'y'",
         f"cd {other} && memkit remember 'x'",
-    ]
+    ]  # fmt: skip
     commands = [*allowed, *refused]
     shown: list[str] = []
 

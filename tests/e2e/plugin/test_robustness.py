@@ -110,23 +110,20 @@ def test_two_sessions_at_once(api: MessagesApi, user: MemkitUser, in_worktrees: 
     assert [*user.home.memkit_home.glob("spool/*/*")] == []
 
 
-def test_child_of_memkit_is_not_remembered(api: MessagesApi, user: MemkitUser) -> None:
+@pytest.mark.essential
+def test_neither_a_child_of_memkit_nor_what_is_off_is_remembered(api: MessagesApi, user: MemkitUser) -> None:
     before = sorted(user.home.memkit_home.rglob("*"))
     user.home.environment["MEMKIT_CHILD"] = "1"
     user.home.run_prompt("Summarize this session.")
     assert "memkit keeps" not in api.model_calls[0].text
     assert not (user.home.project / ".memkit").exists()
     assert sorted(user.home.memkit_home.rglob("*")) == before
-
-
-@pytest.mark.essential
-def test_off_and_on(api: MessagesApi, user: MemkitUser) -> None:
+    del user.home.environment["MEMKIT_CHILD"]
     user.run("off")
     user.home.run_prompt("Off the record.")
     assert "memkit keeps" not in api.model_calls[-1].text
     assert user.memory() == ""
     assert [*user.home.memkit_home.glob("spool/*/*")] == []
-
     user.run("on")
     user.home.run_prompt("On the record.")
     user.wait_until_remembered()
@@ -172,9 +169,7 @@ def test_api_error_is_no_memory(api: MessagesApi, user: MemkitUser) -> None:
     call = tool("Bash", command="echo looked", description="Look")
     overloaded = Failure(529, "overloaded_error", "The model is on holiday.")
     broken = Failure(500, "api_error", "The model is broken.")
-    api.script = Conversation(
-        {"Break": [overloaded], "Half": [[text("Let me look."), call], broken]}
-    )
+    api.script = Conversation({"Break": [overloaded], "Half": [[text("Let me look."), call], broken]})
     assert user.home.run_prompt("Break at once")["is_error"]
     assert user.home.run_prompt("Half of it", "--allowedTools", "Bash")["is_error"]
     api.script = Conversation({})

@@ -16,9 +16,7 @@ from tests.llm.tasks import BULLETS, TASK
 from tests.messages_api import MessagesApi, Reply, Request, text, tool
 
 
-def test_the_client_never_summarizes_itself(
-    api: MessagesApi, user: MemkitUser, claude: Path, tmp_path: Path
-) -> None:
+def test_nothing_summarizes_itself(api: MessagesApi, user: MemkitUser, claude: Path, tmp_path: Path) -> None:
     """One process a call, and nothing of it in memkit: no event, no session, no worker."""
     home = user.home
     home.plugins = []

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -59,13 +58,9 @@ class MemkitUser:
     def run(self, *arguments: str, project: Path | None = None, given: str = "") -> str:
         """What `memkit …` prints in a terminal, with `given` on stdin. Raises `AssertionError` if it fails."""
         done = subprocess.run(
-            [self.plugin / "bin" / "memkit", *arguments],
-            cwd=project or self.home.project,
-            env=self.home.environment,
-            input=given,
-            capture_output=True,
-            text=True,
-        )
+            [self.plugin / "bin" / "memkit", *arguments], cwd=project or self.home.project,
+            env=self.home.environment, input=given, capture_output=True, text=True,
+        )  # fmt: skip
         assert done.returncode == 0, f"memkit {' '.join(arguments)} failed:\n{done.stderr}"
         return done.stdout
 
@@ -138,9 +133,7 @@ class MemkitUser:
     def wait_until_remembered(self) -> None:
         """Wait until nothing is left to do and the workers are gone."""
         home = paths.Home(str(self.home.memkit_home))
-        wait_until(
-            lambda: not waiting_names(home) and not self.workers(), REMEMBERED_SECONDS, self.complaint
-        )
+        wait_until(lambda: not waiting_names(home) and not self.workers(), REMEMBERED_SECONDS, self.complaint)
 
     def complaint(self) -> str:
         """What memkit has to say of itself, for the message of a failed test."""
@@ -161,13 +154,8 @@ def printed_json(shown: str) -> dict[str, Any]:
 
 
 def copy_plugin(destination: Path) -> Path:
-    """Copy what a clone of the repository would hold, uncommitted work included."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    listed = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
-    for name in filter(None, listed.stdout.split("\0")):
-        if os.path.lexists(REPOSITORY / name):  # else deleted, and not yet committed
-            (destination / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, destination / name, follow_symlinks=False)
+    """Copy the plugin as a release has it, uncommitted work included."""
+    runpy.run_path(str(REPOSITORY / "tools" / "release"))["copy_plugin"](str(destination))
     return destination
 
 

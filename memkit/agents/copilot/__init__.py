@@ -1,0 +1,1 @@
+"""GitHub Copilot CLI: its session files, and the names of its tools."""

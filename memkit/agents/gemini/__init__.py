@@ -1,0 +1,1 @@
+"""All that memkit knows of Gemini CLI."""

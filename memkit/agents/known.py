@@ -1,0 +1,126 @@
+"""The agents that memkit knows. A new one is a folder here, a line in `AGENTS`, and one in `tools.py`."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from memkit.agents.claude_code.files import all_transcripts
+from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.codex.rollout import Rollout, is_rollout, rollouts
+from memkit.agents.copilot.events import Events
+from memkit.agents.copilot.files import event_files, is_event_file
+from memkit.agents.cursor.transcript import Transcript as CursorTranscript
+from memkit.agents.cursor.transcript import is_transcript, transcripts
+from memkit.agents.fields import UUID
+from memkit.agents.gemini.chat import Chat, chats, chats_in, is_chat
+from memkit.agents.opencode.session import OpenCodeSession
+from memkit.agents.opencode.stores import SESSION_ID, is_session, sessions, sessions_in
+from memkit.agents.session_file import SessionFile, Status
+from memkit.conversation.entry import Hide
+
+REPORTED = "agent-"
+"""How the IDs of sessions begin that agents report over HTTP; none is the ID of a session in a file."""
+
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent whose sessions memkit reads.
+
+    Attributes:
+        name: what follows the `@` in the IDs of its sessions, and what `--agent` takes.
+        title: what users read.
+        reader: yields the entries of one session.
+        transcripts: returns the paths of all its sessions on this machine.
+        wrote: whether a file, which a user may have named, is one of its sessions, or has some.
+        resume: the program that resumes a session, with the arguments before the ID; () if there is none.
+        id: what its own IDs look like. They become arguments, so no other one is accepted.
+        files: the patterns of the names of its files, besides `.jsonl`.
+        sessions_in: returns the paths of the sessions in one file. One in a database is below its path.
+    """
+
+    name: str
+    title: str
+    reader: type[SessionFile]
+    transcripts: Callable[[], Iterable[Path]]
+    wrote: Callable[[Path], bool]
+    resume: tuple[str, ...] = ()
+    id: re.Pattern[str] = UUID
+    files: tuple[str, ...] = ()
+    sessions_in: Callable[[Path], list[Path]] = lambda path: [path]
+
+    def resume_command(self, session: str) -> tuple[str, ...]:
+        """Return the program that resumes a session, with its arguments; () if it cannot be resumed."""
+        own = session.removesuffix(f"@{self.name}")
+        return (*self.resume, own) if self.resume and self.id.fullmatch(own) else ()
+
+
+CLAUDE_CODE = Agent(
+    "claude-code", "Claude Code", Transcript, all_transcripts, lambda path: True, ("claude", "--resume")
+)
+"""It has all sessions whose IDs name no other agent, and takes every file."""
+
+AGENTS = (
+    Agent("codex", "Codex", Rollout, rollouts, is_rollout, ("codex", "resume")),
+    Agent("copilot", "Copilot CLI", Events, event_files, is_event_file, ("copilot", "--resume")),
+    Agent("cursor", "Cursor", CursorTranscript, transcripts, is_transcript, ("cursor-agent", "--resume")),
+    Agent(
+        "gemini", "Gemini CLI", Chat, chats, is_chat, ("gemini", "--resume"), files=("session-*.json",),
+        sessions_in=chats_in,
+    ),
+    Agent(
+        "opencode", "OpenCode", OpenCodeSession, sessions, is_session, ("opencode", "--session"), SESSION_ID,
+        ("opencode*.db", "*.json"), sessions_in,
+    ),
+    CLAUDE_CODE,
+)
+
+
+def agent_at(path: Path) -> Agent:
+    """Return the agent that wrote the session at `path`."""
+    return next(agent for agent in AGENTS if agent.wrote(path))
+
+
+def agent_of(session: str) -> Agent:
+    """Return the agent of a session by its ID: `ID@NAME`, or an ID of Claude Code."""
+    name = session.rpartition("@")[2]
+    return next((agent for agent in AGENTS if agent.name == name), CLAUDE_CODE)
+
+
+def is_by(session: str, agent: str) -> bool:
+    """Return whether a session, by its ID, is one of the agent with that name; "" stands for all agents."""
+    is_reported = session.startswith(REPORTED)
+    return not agent or (bool(session) and not is_reported and agent_of(session).name == agent)
+
+
+def open_transcript(path: Path, offset: int = 0, hide: Hide | None = None) -> SessionFile:
+    """Return the reader of the session at `path` from `offset` on."""
+    return agent_at(path).reader(path, offset, hide)
+
+
+def session_at(path: Path) -> str:
+    """Return the ID of the session at `path`."""
+    return open_transcript(path).session
+
+
+def status_of(path: Path) -> Status:
+    """Return the size of the session at `path`, and when it was last changed. Raise `OSError`."""
+    if path.parent.is_file():  # it is one of many in a database
+        return open_transcript(path).status()
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise FileNotFoundError(str(path))
+    return Status(found.st_size, found.st_mtime_ns)
+
+
+def is_there(path: Path) -> bool:
+    """Return whether the session at `path` exists, as a file or in one."""
+    try:
+        status_of(path)
+    except OSError:
+        return False
+    return True

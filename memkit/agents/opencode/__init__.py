@@ -1,0 +1,1 @@
+"""OpenCode: its database, older files and exports, and the names of its tools."""

@@ -1,0 +1,196 @@
+"""Where OpenCode keeps a session: in its database, in files of versions before 1.2, or in an export.
+
+A session in a database has a path of its own, below that of the database: `opencode.db/ses_…`.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+from memkit.agents.database import Budget, query
+from memkit.agents.fields import Fields, fields, objects, parsed
+from memkit.errors import TranscriptError
+from memkit.files import MOST_BYTES, RefusedFileError, inside, read_head, read_regular
+
+SESSION_ID = re.compile(r"ses_[0-9A-Za-z]{10,60}")
+MOST_ROWS = 200_000
+ROW_BYTES = 4096
+"""The positions of a message or a part, and what it adds to the size of a session in a database."""
+
+_EXPORT = re.compile(rb'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:')
+_SESSIONS = "SELECT id AS id FROM session WHERE parent_id IS NULL ORDER BY time_created LIMIT ?"
+_SESSION = (
+    "SELECT id AS id, parent_id AS parent_id, directory AS directory, revert AS revert,"
+    " time_updated AS time_updated FROM session WHERE id = ? LIMIT 1"
+)
+_MESSAGES = (
+    "SELECT id AS id, (SELECT count(*) FROM part WHERE message_id = message.id) AS parts FROM message"
+    " WHERE session_id = ? ORDER BY time_created, id LIMIT ?"
+)
+_MESSAGE = "SELECT data AS data FROM message WHERE id = ? AND length(data) <= ? LIMIT ?"
+_PARTS = "SELECT id AS id, data AS data FROM part WHERE message_id = ? AND length(data) <= ? LIMIT ?"
+"""Without an order, so that too large an answer ends before SQLite has all of it in memory."""
+
+_Load = Callable[[int], tuple[Fields, list[Fields]]]
+
+
+class Stored(NamedTuple):
+    """One session: its `info`, and the ID of each of its messages with the number of parts.
+
+    `starts` has the number of messages and parts before each message, `rows` that of all. Messages that the
+    user has undone count there only. `load` returns the info and the parts of a message by its place. It
+    raises `TranscriptError`.
+    """
+
+    info: Fields
+    messages: list[tuple[object, int]]
+    starts: list[int]
+    rows: int
+    load: _Load
+
+
+def stored_at(path: Path) -> Stored:
+    """Return the session at `path`. Raise `TranscriptError`."""
+    try:
+        return _stored_at(path, _state_of(path))
+    except (OSError, MemoryError) as error:
+        reason = getattr(error, "strerror", "it needs too much memory")
+        raise TranscriptError(f"cannot read the session {path}: {reason}") from error
+
+
+@functools.lru_cache(2)  # the archive reads a session again for each turn, and those of its sub-agents
+def _stored_at(path: Path, state: tuple[object, ...]) -> Stored:
+    if path.parent.suffix == ".db":
+        return _from_database(path)
+    value = _from_files(path) if _is_session_file(path) else parsed(read_regular(os.path.realpath(path)))
+    given = objects(value.get("messages"))
+    messages = [(fields(one.get("info")), objects(one.get("parts"))) for one in given]
+    names = [(info.get("id"), len(parts)) for info, parts in messages]
+    return _stored(fields(value.get("info")), names, messages.__getitem__)
+
+
+def _stored(info: Fields, names: list[tuple[object, int]], load: _Load) -> Stored:
+    *starts, rows = accumulate((1 + count for _, count in names), initial=0)
+    undone = fields(info.get("revert")).get("messageID")
+    keys = [key for key, _ in names]
+    kept = keys.index(undone) if undone is not None and undone in keys else len(names)
+    return Stored(info, names[:kept], starts[:kept], rows, load)
+
+
+def _from_database(path: Path) -> Stored:
+    database, budget = path.parent, Budget()
+    info, *_ = [*query(database, _SESSION, path.name, budget=budget), {}]
+    found = query(database, _MESSAGES, path.name, MOST_ROWS, budget=budget)
+    names = [(row["id"], row["parts"]) for row in found]
+
+    def load(place: int) -> tuple[Fields, list[Fields]]:
+        key = names[place][0]
+        given = key, MOST_BYTES, MOST_ROWS
+        own, parts = (query(database, sql, *given, budget=budget) for sql in (_MESSAGE, _PARTS))
+        parts.sort(key=lambda row: str(row["id"]))
+        return {**parsed(own[0]["data"] if own else ""), "id": key}, [parsed(one["data"]) for one in parts]
+
+    info |= {"parentID": info.get("parent_id"), "revert": parsed(info.get("revert"))}
+    return _stored(info, names, load)
+
+
+def sessions() -> Iterator[Path]:
+    """Yield the paths of all sessions on this machine. That of a sub-agent is not one of its own."""
+    data = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "opencode"
+    in_databases = [path for one in sorted(data.glob("opencode*.db")) for path in sessions_in(one)]
+    yield from in_databases
+    copied = {path.name for path in in_databases}  # by version 1.2
+    files = sorted(data.glob("storage/session/*/ses_*.json"))
+    yield from (path for path in files if path.stem not in copied)
+
+
+def sessions_in(path: Path) -> list[Path]:
+    """Return the paths of the sessions in a database; `path` itself for any other file."""
+    if path.suffix != ".db":
+        return [path]
+    try:
+        found = query(path, _SESSIONS, MOST_ROWS)
+    except TranscriptError as error:
+        logging.getLogger(__name__).warning("%s", error)
+        return []
+    return [path / row["id"] for row in found if SESSION_ID.fullmatch(str(row["id"]))]
+
+
+def is_session(path: Path) -> bool:
+    """Return whether `path` is of a database, of a session in one, of a session's file, or of an export."""
+    if path.parent.suffix == ".db" or _is_session_file(path):
+        return SESSION_ID.fullmatch(path.stem) is not None
+    try:
+        head = read_head(os.path.realpath(path), 200)
+    except OSError:
+        return False
+    is_database = path.suffix == ".db" and path.name.startswith("opencode") and head[:6] == b"SQLite"
+    return is_database or _EXPORT.match(head) is not None
+
+
+def _is_session_file(path: Path) -> bool:
+    return path.parent.parent.parts[-2:] == ("storage", "session")
+
+
+def _files_in(root: str, *names: str) -> list[str]:
+    folder = inside(os.path.join(root, *names), root)
+    found = sorted(os.listdir(folder))[:MOST_ROWS] if os.path.isdir(folder) else []
+    return [os.path.join(folder, name) for name in found if name.endswith(".json")]
+
+
+def _files_of(path: Path) -> Iterator[str]:
+    """Yield the files of a session before version 1.2: its own, and those of its messages and their parts."""
+    root = str(path.parent.parent.parent)
+    yield inside(str(path), root)
+    for message in _files_in(root, "message", path.stem):
+        yield message
+        yield from _files_in(root, "part", Path(message).stem)
+
+
+def _state_of(path: Path) -> tuple[object, ...]:
+    """Return what changes when a session does, without a look at each of its files."""
+    own = path.parent if path.parent.suffix == ".db" else path
+    files = [str(own), f"{own}-wal"]
+    if _is_session_file(path):
+        root = str(path.parent.parent.parent)
+        messages = os.path.join(root, "message", path.stem)
+        changed = os.stat(messages).st_mtime_ns if os.path.isdir(messages) else 0
+        last = _last_message(root, path.stem, changed)  # only this one is still being written
+        files += [messages, last, *_files_in(root, "part", Path(last).stem)] if last else []
+    found = [(file, os.stat(file)) for file in files if file == files[0] or os.path.exists(file)]
+    return tuple((file, status.st_mtime_ns, status.st_size) for file, status in found)
+
+
+@functools.lru_cache(2)
+def _last_message(root: str, session: str, changed: int) -> str:
+    return next(reversed(_files_in(root, "message", session)), "")
+
+
+def _from_files(path: Path) -> Fields:
+    left = MOST_BYTES
+
+    def read(file: str) -> Fields:
+        nonlocal left
+        data = read_regular(file)
+        left -= len(data)
+        if left < 0:
+            raise RefusedFileError(str(path), f"its files are larger than {MOST_BYTES:,} bytes")
+        return parsed(data)
+
+    own, *files = _files_of(path)
+    info = read(own)
+    messages: list[Fields] = []
+    for file in files:
+        value = {**read(file), "id": Path(file).stem}
+        if Path(file).parent.parent.name == "message":
+            messages.append({"info": value, "parts": []})
+        else:
+            messages[-1]["parts"].append(value)
+    return {"info": info, "messages": messages}
