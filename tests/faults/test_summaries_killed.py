@@ -193,7 +193,7 @@ def test_a_killed_rollup_that_was_asked_for_goes_on(tmp_path: Path) -> None:
 def test_killed_while_topics_are_named_at_most_one_call_is_lost(tmp_path: Path) -> None:
     prepared = Prepared(tmp_path, NameStage)
     words = prepared.copy().labels
-    for stage in deaths(TOPICS, sized(13, 5, 2), lambda step: (tmp_path / "work", prepared.copy())):
+    for stage in deaths(TOPICS, sized(13, 8, 2), lambda step: (tmp_path / "work", prepared.copy())):
         assert stage.labels in (words, NAMED)  # all or none
         is_named, calls = stage.labels == NAMED, len(stage.calls)
         stage.name()

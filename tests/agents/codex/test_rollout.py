@@ -15,7 +15,7 @@ from memkit.agents.known import agent_at, open_transcript, session_at
 from memkit.agents.turns import read_turns
 from memkit.conversation.turn import Turn
 from tests.agents.codex.rollouts import PATCH, SESSION, Rollout, conversation
-from tests.ci import IN_CI
+from tests.ci import sized
 
 
 def turns_of(path: Path, offset: int = 0) -> list[Turn]:
@@ -138,7 +138,7 @@ def as_read(turns: list[Turn]) -> list[Any]:
     return [(t.id, t.prompt, t.answer, t.start, t.cwd, t.entries, calls_of(t)) for t in turns]
 
 
-@settings(max_examples=200 if IN_CI else 30, deadline=None)
+@settings(max_examples=sized(20, 50, 200))
 @given(cut=st.integers(0, 6000))
 def test_a_growing_file_gives_the_same_turns(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     path = conversation().write(tmp_path_factory.mktemp("r"))
@@ -170,7 +170,7 @@ _LINES = st.builds(
 ) | st.text(max_size=20)  # fmt: skip
 
 
-@settings(max_examples=300 if IN_CI else 60, deadline=None)
+@settings(max_examples=sized(20, 60, 300))
 @given(lines=st.lists(_LINES, max_size=12), at=st.integers(0, 20))
 def test_no_line_stops_the_reader(tmp_path_factory: pytest.TempPathFactory, lines: list[str], at: int) -> None:
     rollout = conversation()

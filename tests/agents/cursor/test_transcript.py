@@ -19,7 +19,7 @@ from memkit.agents.tools import role_of
 from memkit.agents.turns import read_turns
 from memkit.conversation.turn import Turn
 from tests.agents.cursor.transcripts import SESSION, Transcript, conversation
-from tests.ci import IN_CI
+from tests.ci import sized
 
 
 def turns_of(path: Path, offset: int = 0) -> list[Turn]:
@@ -154,7 +154,7 @@ def as_read(turns: list[Turn]) -> list[Any]:
     return [(t.id, t.prompt, t.answer, t.start, t.cwd, t.entries, calls_of(t)) for t in turns]
 
 
-@settings(max_examples=200 if IN_CI else 30, deadline=None)
+@settings(max_examples=sized(20, 50, 200))
 @given(cut=st.integers(0, 3000))
 def test_a_growing_file_gives_the_same_turns(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     path = conversation().write(tmp_path_factory.mktemp("r"))
@@ -188,7 +188,7 @@ _LINES = (
 )  # fmt: skip
 
 
-@settings(max_examples=300 if IN_CI else 60, deadline=None)
+@settings(max_examples=sized(20, 60, 300))
 @given(lines=st.lists(_LINES, max_size=8), order=st.randoms(use_true_random=False), cut=st.integers(1, 4000))
 def test_no_line_stops_the_reader(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], order: Any, cut: int
