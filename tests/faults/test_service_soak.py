@@ -23,8 +23,8 @@ from memkit.paths import Home
 from tests.ci import only_in_ci, sized
 from tests.faults.stage import QUICK, Stage, entries, session_id, text, wait_for
 
-SESSIONS = sized(3, 3, 6)
-TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or sized(3, 3, 14))
+SESSIONS = sized(4, 4, 6)
+TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or sized(4, 4, 14))
 """A session has so many; 200 are a day's work, and take ten minutes."""
 
 KILLS = min(12, TURNS)

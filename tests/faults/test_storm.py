@@ -16,9 +16,9 @@ from memkit.paths import Home
 from tests.ci import only_in_ci, sized
 from tests.faults.stage import QUICK, Stage, entries, wait_for
 
-SESSIONS = sized(3, 3, 8)
-TURNS = sized(4, 4, 25)
-KILLS = sized(2, 2, 10)
+SESSIONS = sized(4, 4, 8)
+TURNS = sized(5, 5, 25)
+KILLS = sized(3, 3, 10)
 
 
 @pytest.fixture

@@ -52,25 +52,34 @@ def test_uninstalling_leaves_the_memory(api: MessagesApi, user: MemkitUser) -> N
     remember(api, user)
     remembered = user.memory()
 
-    def check_gone() -> None:
-        user.home.run_prompt("Are you still there?")
-        assert "memkit" not in api.model_calls[-1].text
-        assert user.memory() == remembered
-
     user.home.plugin("uninstall", "memkit@memkit")
-    check_gone()
-    assert [*user.home.memkit_home.glob("spool/*/*")] == user.workers() == []
+    user.home.run_prompt("Are you still there?")
+
+    assert "memkit" not in api.model_calls[-1].text
+    assert user.memory() == remembered
+    assert [*user.home.memkit_home.glob("spool/*/*")] == []
     assert user.search("staging gateway")
+    assert user.workers() == []
+
+
+def test_memkit_uninstalls_itself(api: MessagesApi, user: MemkitUser) -> None:
+    user.home.plugin("marketplace", "add", str(user.plugin))
     user.home.plugin("install", "memkit@memkit")
+    remember(api, user)
+    remembered = user.memory()
     user.home.environment["PATH"] = f"{user.home.claude.parent}{os.pathsep}{os.environ['PATH']}"
+
     said = user.run("uninstall", "--yes")
+
     assert f"This stays (the memory):\n  {user.home.project}/.memkit/memory\n" in said
     assert "memkit" not in user.home.plugin("list")
     assert "memkit" not in user.home.plugin("marketplace", "list")
     assert not user.home.memkit_home.exists()
     user.wait_until_alone()
-    check_gone()
+    user.home.run_prompt("Are you still there?")
+    assert "memkit" not in api.model_calls[-1].text
     assert not user.home.memkit_home.exists()
+    assert user.memory() == remembered
 
 
 @pytest.mark.essential

@@ -33,15 +33,23 @@ def test_claude_and_a_sub_agent_search_and_forgetting_needs_permission(api: Mess
     assert [one["tool_name"] for one in result["permission_denials"]] == [FORGET]
     assert FACT in user.memory()
     assert FACT in shown[1]
-    first = api.model_calls[0]
     agent = tool("Agent", description="Look", prompt="How rounded?", subagent_type="general-purpose")
     api.script = lambda request: [text("Done.")] if answers_so_far(request) else [search if request.from_subagent else agent]
     user.home.run_prompt("How?", *server, "--allowedTools", f"{SEARCH},Agent,Task")
     assert FACT in api.subagent_calls[-1].last_user_text
-    # The first request grows by less than the figure in the manual.
-    user.home.run_prompt("How?")
-    assert 0 < len(json.dumps(first.body)) - len(json.dumps(api.model_calls[-1].body)) < 4 * 2_000
     user.wait_until_alone()
+
+
+def test_what_a_session_pays_for_it(api: MessagesApi, user: MemkitUser) -> None:
+    """The first request grows by less than the figure in the manual."""
+    entry = {"type": "stdio", "command": str(user.plugin / "bin" / "memkit"), "args": ["mcp"]}
+    server = ["--mcp-config", json.dumps({"mcpServers": {"memkit": entry}})]
+    api.script = lambda request: [text("Hello.")]
+    sizes = []
+    for options in ([], server):
+        user.home.run_prompt("Hi.", *options)
+        sizes.append(len(json.dumps(api.model_calls[-1].body)))
+    assert 0 < sizes[1] - sizes[0] < 4 * 2_000
 
 
 def test_setup_connects_the_client(user: MemkitUser) -> None:
