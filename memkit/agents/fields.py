@@ -51,9 +51,9 @@ def parsed(data: object) -> Fields:
         return {}
 
 
-def begins_like(path: Path, head: re.Pattern[bytes]) -> bool:
-    """Return whether a regular file begins with `head`."""
+def head_of(path: Path) -> bytes:
+    """Return the first bytes of a regular file, which tell the agent; none if it cannot be read."""
     try:
-        return head.match(read_head(os.path.realpath(path), HEAD_BYTES)) is not None
+        return read_head(os.path.realpath(path), HEAD_BYTES)
     except OSError:
-        return False
+        return b""

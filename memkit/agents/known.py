@@ -11,11 +11,10 @@ from pathlib import Path
 from memkit.agents.claude_code.files import all_transcripts
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.codex.rollout import Rollout, is_rollout, rollouts
-from memkit.agents.copilot.events import Events
-from memkit.agents.copilot.files import event_files, is_event_file
+from memkit.agents.copilot.events import Events, event_files, is_event_file
 from memkit.agents.cursor.transcript import Transcript as CursorTranscript
 from memkit.agents.cursor.transcript import is_transcript, transcripts
-from memkit.agents.fields import UUID
+from memkit.agents.fields import UUID, head_of
 from memkit.agents.gemini.chat import Chat, chats, chats_in, is_chat
 from memkit.agents.opencode.session import OpenCodeSession
 from memkit.agents.opencode.stores import SESSION_ID, is_session, sessions, sessions_in
@@ -24,7 +23,6 @@ from memkit.conversation.entry import Hide
 
 REPORTED = "agent-"
 """How the IDs of sessions begin that agents report over HTTP; none is the ID of a session in a file."""
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,8 @@ class Agent:
         title: what users read.
         reader: yields the entries of one session.
         transcripts: returns the paths of all its sessions on this machine.
-        wrote: whether a file, which a user may have named, is one of its sessions, or has some.
+        wrote: whether a file, which a user may have named, is one of its sessions, or has some: by its path,
+            and by its first bytes (`head_of`).
         resume: the program that resumes a session, with the arguments before the ID; () if there is none.
         id: what its own IDs look like. They become arguments, so no other one is accepted.
         files: the patterns of the names of its files, besides `.jsonl`.
@@ -47,7 +46,7 @@ class Agent:
     title: str
     reader: type[SessionFile]
     transcripts: Callable[[], Iterable[Path]]
-    wrote: Callable[[Path], bool]
+    wrote: Callable[[Path, bytes], bool]
     resume: tuple[str, ...] = ()
     id: re.Pattern[str] = UUID
     files: tuple[str, ...] = ()
@@ -60,7 +59,7 @@ class Agent:
 
 
 CLAUDE_CODE = Agent(
-    "claude-code", "Claude Code", Transcript, all_transcripts, lambda path: True, ("claude", "--resume")
+    "claude-code", "Claude Code", Transcript, all_transcripts, lambda path, head: True, ("claude", "--resume")
 )
 """It has all sessions whose IDs name no other agent, and takes every file."""
 
@@ -82,7 +81,8 @@ AGENTS = (
 
 def agent_at(path: Path) -> Agent:
     """Return the agent that wrote the session at `path`."""
-    return next(agent for agent in AGENTS if agent.wrote(path))
+    head = head_of(path)
+    return next(agent for agent in AGENTS if agent.wrote(path, head))
 
 
 def agent_of(session: str) -> Agent:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memkit.agents.claude_code.files import transcripts_in
+from memkit.agents.fields import head_of
 from memkit.agents.known import AGENTS, agent_at, open_transcript
 from memkit.errors import TranscriptError
 from memkit.paths import Home
@@ -59,7 +60,7 @@ def _files_at(path: Path) -> Iterator[Path]:
         for pattern in agent.files:
             # No link: what one of these has may not be from below the path that the user named.
             own = (one for one in found if fnmatch(one.name, pattern) and not os.path.islink(one))
-            yield from filter(agent.wrote, own)
+            yield from (one for one in own if agent.wrote(one, head_of(one)))
 
 
 def _files_below(path: Path) -> Iterator[Path]:

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from memkit import anchors
-from memkit.agents.codex.tools import PATCH, command_of, edits_of, patch_in
-from memkit.agents.fields import INTERRUPTED, UUID, begins_like, string, texts
+from memkit.agents.codex.tools import command_of, patch_in
+from memkit.agents.fields import INTERRUPTED, UUID, fields, string, texts
+from memkit.agents.patches import PATCH, edits_of
 from memkit.agents.session_file import JsonLines
 from memkit.conversation.entry import Block, Hide, TranscriptEntry
 from memkit.conversation.values import cleaned, parse_time
@@ -57,9 +58,9 @@ def rollouts() -> Iterator[Path]:
         yield from sorted((home / folder).rglob("rollout-*.jsonl"))
 
 
-def is_rollout(path: Path) -> bool:
+def is_rollout(path: Path, head: bytes) -> bool:
     """Return whether a file has the name of a rollout, or begins like one."""
-    return path.name.startswith("rollout-") or begins_like(path, _FIRST_LINE)
+    return path.name.startswith("rollout-") or _FIRST_LINE.match(head) is not None
 
 
 class _Head(NamedTuple):
@@ -220,9 +221,8 @@ class Rollout(JsonLines):
                 cwd = found[1].strip() if found else ""
         in_name = _FILE_ID.search(self.path.stem)
         name = string(meta.get("id")) or (in_name[0] if in_name else self.path.stem)
-        source, git = meta.get("source"), meta.get("git")
-        is_agent = isinstance(source, dict) and "subagent" in source
-        branch = string(git.get("branch")) if isinstance(git, dict) else ""
+        is_agent = "subagent" in fields(meta.get("source"))
+        branch = string(fields(meta.get("git")).get("branch"))
         session = f"{anchors.safe(name)[:80]}@{NAME}"
         return _Head(session, string(meta.get("cwd")) or cwd, branch, is_agent, has_events)
 
@@ -264,8 +264,7 @@ def _result(output: object) -> tuple[str, bool, str]:
         except ValueError:
             pass
     if isinstance(output, dict):
-        metadata = output.get("metadata")
-        code = metadata.get("exit_code") if isinstance(metadata, dict) else None
+        code = fields(output.get("metadata")).get("exit_code")
         code = 1 if output.get("success") is False else code
         output = output.get("output", output.get("content"))
     text = "\n".join(texts(output))

@@ -7,6 +7,7 @@ model. Calls and their results are `tool.execution_start` and `tool.execution_co
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -30,6 +31,7 @@ MAX_PREFIX = 400
 """How many bytes of a line to look through for its type, which comes first."""
 
 _START = "session.start"
+_FIRST_LINE = re.compile(rb'\{"type": ?"session\.start", ?"data": ?\{"sessionId"')
 _CONTEXT = re.compile(rb'"type": ?"session\.(?:start|resume|context_changed)"')
 _KNOWN = frozenset(
     "abort assistant auto_mode_switch capabilities command commands elicitation exit_plan_mode external_tool"
@@ -39,6 +41,19 @@ _KNOWN = frozenset(
 _SHELL = re.compile(r"<(?:command with )?(?:shellId|sessionId|id): ?([\w-]{1,64})\b[^<>]{0,400}>\s*\Z")
 _EXITED = re.compile(r"\s*<[^<>\n]{0,200}\bexit code (-?\d{1,9})>\s*\Z")
 _IMAGE = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp)\Z", re.IGNORECASE)
+
+
+def event_files() -> Iterator[Path]:
+    """Yield `session-state/ID/events.jsonl` of all sessions; older versions had no folder for each."""
+    home = Path(os.environ.get("COPILOT_HOME") or "~/.copilot").expanduser()
+    yield from sorted([*home.glob("session-state/*/events.jsonl"), *home.glob("session-state/*.jsonl")])
+
+
+def is_event_file(path: Path, head: bytes) -> bool:
+    """Return whether a file is where Copilot puts its sessions, or begins like one."""
+    in_folder = path.name == "events.jsonl" and path.parent.parent.name == "session-state"
+    in_folder |= path.suffix == ".jsonl" and path.parent.name == "session-state"
+    return in_folder or _FIRST_LINE.match(head) is not None
 
 
 @functools.lru_cache(1)  # the archive reads a session again for each turn

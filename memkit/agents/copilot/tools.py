@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from memkit.agents.codex.tools import PATCH, edits_of
+from memkit.agents.patches import PATCH, edits_of, patch_of
 from memkit.conversation.turn import Role
 
 POLLS = frozenset("read_bash write_bash stop_bash read_powershell write_powershell stop_powershell".split())
@@ -27,8 +27,7 @@ def calls_of(name: str, given: object, directory: str) -> tuple[str, list[dict[s
     """Return the name and the input of a call: one input for each file of a patch."""
     inputs = dict(given) if isinstance(given, dict) else {"input": given}
     if name == PATCH:
-        patch = next((value for value in inputs.values() if isinstance(value, str)), "")
-        return name, list(edits_of(patch, directory)) or [inputs]
+        return name, list(edits_of(patch_of(inputs), directory)) or [inputs]
     if name == _EDITOR:
         name = str(inputs.pop("command", name))
     if ROLES.get(name) in ("edit", "read") and "path" in inputs:

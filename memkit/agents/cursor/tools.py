@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from memkit.agents.codex.tools import edits_of
+from memkit.agents.patches import edits_of
 from memkit.conversation.turn import Role
 
 PATCH = "ApplyPatch"

@@ -16,7 +16,7 @@ from typing import Any
 
 from memkit import anchors
 from memkit.agents.cursor.tools import calls_of
-from memkit.agents.fields import begins_like, string
+from memkit.agents.fields import string
 from memkit.agents.session_file import JsonLines
 from memkit.conversation.entry import Block, TranscriptEntry
 from memkit.conversation.values import cleaned, parse_time
@@ -50,9 +50,9 @@ def transcripts() -> Iterator[Path]:
             yield path
 
 
-def is_transcript(path: Path) -> bool:
+def is_transcript(path: Path, head: bytes) -> bool:
     """Return whether Cursor wrote a file, by its place or its first bytes."""
-    return "agent-transcripts" in path.parts or begins_like(path, _FIRST_BYTES)
+    return "agent-transcripts" in path.parts or _FIRST_BYTES.match(head) is not None
 
 
 class Transcript(JsonLines):

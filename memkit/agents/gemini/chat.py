@@ -60,14 +60,10 @@ def chats_in(path: Path) -> list[Path]:
     return [path] if path.suffix in (".json", ".jsonl") and not went_on else []
 
 
-def is_chat(path: Path) -> bool:
+def is_chat(path: Path, head: bytes) -> bool:
     """Return whether Gemini CLI wrote a file, by its place or its first bytes."""
-    if path.name.startswith("session-") and path.parent.name == "chats":
-        return True
-    try:
-        return _FIRST_BYTES.match(read_head(os.path.realpath(path), 400)) is not None
-    except OSError:
-        return False
+    in_folder = path.name.startswith("session-") and path.parent.name == "chats"
+    return in_folder or _FIRST_BYTES.match(head) is not None
 
 
 class _Replayed(NamedTuple):

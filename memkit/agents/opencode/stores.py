@@ -17,12 +17,15 @@ from typing import NamedTuple
 from memkit.agents.database import Budget, query
 from memkit.agents.fields import Fields, fields, objects, parsed
 from memkit.errors import TranscriptError
-from memkit.files import MOST_BYTES, RefusedFileError, inside, read_head, read_regular
+from memkit.files import MOST_BYTES, RefusedFileError, inside, read_regular
 
 SESSION_ID = re.compile(r"ses_[0-9A-Za-z]{10,60}")
 MOST_ROWS = 200_000
 ROW_BYTES = 4096
 """The positions of a message or a part, and what it adds to the size of a session in a database."""
+
+EXPORT_BYTES = 200
+"""How many bytes may come before the first field of an export."""
 
 _EXPORT = re.compile(rb'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:')
 _SESSIONS = "SELECT id AS id FROM session WHERE parent_id IS NULL ORDER BY time_created LIMIT ?"
@@ -123,16 +126,12 @@ def sessions_in(path: Path) -> list[Path]:
     return [path / row["id"] for row in found if SESSION_ID.fullmatch(str(row["id"]))]
 
 
-def is_session(path: Path) -> bool:
+def is_session(path: Path, head: bytes) -> bool:
     """Return whether `path` is of a database, of a session in one, of a session's file, or of an export."""
     if path.parent.suffix == ".db" or _is_session_file(path):
         return SESSION_ID.fullmatch(path.stem) is not None
-    try:
-        head = read_head(os.path.realpath(path), 200)
-    except OSError:
-        return False
     is_database = path.suffix == ".db" and path.name.startswith("opencode") and head[:6] == b"SQLite"
-    return is_database or _EXPORT.match(head) is not None
+    return is_database or _EXPORT.match(head[:EXPORT_BYTES]) is not None
 
 
 def _is_session_file(path: Path) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memkit.agents.codex.tools import PATCH, edits_of
 from memkit.agents.fields import Fields, fields
+from memkit.agents.patches import PATCH, edits_of
 from memkit.conversation.turn import Role
 
 ROLES: dict[str, Role] = {

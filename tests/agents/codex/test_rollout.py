@@ -11,22 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.agents.exchange import messages_of
-from memkit.agents.known import agent_at, open_transcript, session_at
-from memkit.agents.turns import read_turns
-from memkit.conversation.turn import Turn
+from memkit.agents.known import agent_at, session_at
 from tests.agents.codex.rollouts import PATCH, SESSION, Rollout, conversation
+from tests.agents.reading import calls_of, check_growing, turns_of
 from tests.ci import sized
-
-
-def turns_of(path: Path, offset: int = 0) -> list[Turn]:
-    return list(read_turns(open_transcript(path, offset)))
-
-
-def calls_of(turn: Turn) -> list[tuple[str, Any, str | None, bool]]:
-    return [
-        (call.name, call.input.get("command", call.input.get("file_path")), call.result, call.is_error)
-        for call in turn.tools
-    ]
 
 
 def test_turns(tmp_path: Path) -> None:
@@ -134,23 +122,11 @@ def test_a_file_of_any_name_is_recognized_by_its_first_line(tmp_path: Path) -> N
     assert agent_at(path).name == "claude-code"
 
 
-def as_read(turns: list[Turn]) -> list[Any]:
-    return [(t.id, t.prompt, t.answer, t.start, t.cwd, t.entries, calls_of(t)) for t in turns]
-
-
 @settings(max_examples=sized(20, 50, 200))
 @given(cut=st.integers(0, 6000))
 def test_a_growing_file_gives_the_same_turns(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     path = conversation().write(tmp_path_factory.mktemp("r"))
-    whole = path.read_bytes()
-    turns = turns_of(path)
-    path.write_bytes(whole[:cut])
-    early = turns_of(path)
-    known = {turn.id for turn in turns}
-    assert {turn.id for turn in early} <= known
-    path.write_bytes(whole)
-    start = early[-1].start if early else 0
-    assert as_read(early[:-1] + turns_of(path, start)) == as_read(turns)
+    check_growing(path, cut)
 
 
 _VALUES = st.recursive(

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.agents.known import agent_at, agent_of, open_transcript
+from memkit.agents.known import agent_at, agent_of
 from memkit.agents.turns import read_turns
-from memkit.conversation.turn import Turn
+from tests.agents.reading import turns_of
 
 ID = "8f6a7c10-0d3b-4c57-9a53-2f1f7f3c0a11"
 
@@ -54,7 +54,7 @@ def says(text: str, number: int, *tools: str) -> dict[str, Any]:
 
 SESSION = [
     event("session.start", 0, sessionId=ID, version=1, producer="copilot-agent",
-          context={"cwd": "/work/app", "branch": "main"}),
+          context={"cwd": "/home/shop", "branch": "main"}),
     event("system.message", 1, role="system", content="You are the GitHub Copilot CLI"),
     event("hook.start", 2, hookType="userPromptSubmitted", input={"prompt": "Fix it"}),
     prompt("Fix it", 3, attachments=[{"type": "file", "path": "/tmp/shot.png"}]),
@@ -62,16 +62,16 @@ SESSION = [
     says("I look.", 5, "a"),
     start("a", "bash", command="make test", description="Run"),
     done("a", "1 failed\n<shellId: 3 completed with exit code 2>", toolTelemetry={"metrics": {"exit_code": 2}}),
-    start("b", "view", path="/work/app/a.py"),
+    start("b", "view", path="/home/shop/a.py"),
     done("b", "Path does not exist", success=False),
-    start("c", "edit", path="/work/app/b.py", old_str="1", new_str="2"),
+    start("c", "edit", path="/home/shop/b.py", old_str="1", new_str="2"),
     done("c", "File updated"),
-    start("d", "create", path="/work/app/c.py", file_text="x = 1\n"),
+    start("d", "create", path="/home/shop/c.py", file_text="x = 1\n"),
     done("d", "Created"),
     start("e", "apply_patch", input="*** Begin Patch\n*** Update File: d.py\n*** Add File: /e.py\n*** End Patch"),
     done("e", "Done"),
     says("Fixed.", 9),
-    event("session.context_changed", 10, cwd="/work/lib", branch="dev"),
+    event("session.context_changed", 10, cwd="/home/lib", branch="dev"),
     prompt("And then?", 11),
     start("f", "bash", 12, command="sleep 99"),
     done("f", "<command with shellId: 9 is still running after 30 seconds. Use read_bash.>", 13),
@@ -92,10 +92,6 @@ def write(path: Path, events: list[Any]) -> Path:
     return path
 
 
-def turns_of(path: Path, offset: int = 0) -> list[Turn]:
-    return list(read_turns(open_transcript(path, offset)))
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return write(tmp_path / "session-state" / ID / "events.jsonl", SESSION)
@@ -104,11 +100,11 @@ def path(tmp_path: Path) -> Path:
 def test_turns_have_prompts_answers_calls_and_places(path: Path) -> None:
     first, second = turns_of(path)
     assert (first.session, first.prompt, first.answer) == (f"{ID}@copilot", "Fix it\n\n[image]", "Fixed.")
-    assert (first.cwd, first.branch, second.cwd, second.branch) == ("/work/app", "main", "/work/lib", "dev")
+    assert (first.cwd, first.branch, second.cwd, second.branch) == ("/home/shop", "main", "/home/lib", "dev")
     found = [(one.name, one.input.get("file_path"), one.is_error) for one in first.tools]
     assert found == [
-        ("bash", None, True), ("view", "/work/app/a.py", True), ("edit", "/work/app/b.py", False),
-        ("create", "/work/app/c.py", False), ("apply_patch", "/work/app/d.py", False),
+        ("bash", None, True), ("view", "/home/shop/a.py", True), ("edit", "/home/shop/b.py", False),
+        ("create", "/home/shop/c.py", False), ("apply_patch", "/home/shop/d.py", False),
         ("apply_patch", "/e.py", False),
     ]  # fmt: skip
     assert [one.result for one in first.tools[:2]] == ["1 failed", "Path does not exist"]

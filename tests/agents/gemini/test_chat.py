@@ -13,24 +13,13 @@ from hypothesis import strategies as st
 
 from memkit.agents.exchange import messages_of
 from memkit.agents.gemini.chat import chats
-from memkit.agents.known import agent_at, agent_of, open_transcript, session_at
+from memkit.agents.known import agent_at, agent_of, session_at
 from memkit.agents.sources import find_sources
 from memkit.agents.tools import role_of
-from memkit.agents.turns import read_turns
-from memkit.conversation.turn import Turn
 from memkit.errors import TranscriptError
 from tests.agents.gemini.chats import SESSION, Chat, call, conversation, ran, uuid
+from tests.agents.reading import as_read, calls_of, check_growing, turns_of
 from tests.ci import sized
-
-
-def turns_of(path: Path, offset: int = 0) -> list[Turn]:
-    return list(read_turns(open_transcript(path, offset)))
-
-
-def calls_of(turn: Turn) -> list[tuple[str, Any, str | None, bool]]:
-    return [
-        (one.name, one.input.get("command", one.input.get("file_path")), one.result, one.is_error) for one in turn.tools
-    ]
 
 
 @pytest.mark.parametrize("is_object", [False, True])
@@ -180,21 +169,11 @@ def test_a_chat_that_is_too_large_or_gone(tmp_path: Path, monkeypatch: pytest.Mo
         turns_of(path)
 
 
-def as_read(turns: list[Turn]) -> list[Any]:
-    return [(t.id, t.prompt, t.answer, t.start, t.cwd, t.entries, calls_of(t)) for t in turns]
-
-
 @settings(max_examples=sized(20, 50, 200))
 @given(cut=st.integers(0, 6000))
 def test_a_growing_file_gives_the_same_turns(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     path = conversation().write(tmp_path_factory.mktemp("r"))
-    whole = path.read_bytes()
-    turns = turns_of(path)
-    path.write_bytes(whole[:cut])
-    early = turns_of(path)
-    assert {turn.id for turn in early} <= {turn.id for turn in turns}
-    path.write_bytes(whole)
-    assert as_read(early[:-1] + turns_of(path, early[-1].start if early else 0)) == as_read(turns)
+    check_growing(path, cut)
 
 
 _KEYS = st.sampled_from(

@@ -19,9 +19,8 @@ from memkit.agents.exchange import messages_of
 from memkit.agents.known import agent_at, agent_of, is_there, open_transcript, status_of
 from memkit.agents.opencode.stores import ROW_BYTES, stored_at
 from memkit.agents.sources import find_sources
-from memkit.agents.turns import read_turns
-from memkit.conversation.turn import Turn
 from memkit.errors import TranscriptError
+from tests.agents.reading import turns_of
 
 ID, CHILD = "ses_30bfbb6f4ffeJ2960akRy1tOR3", "ses_30bf5e2bdffeuYVmfe28CL29mf"
 BEGAN = 1_773_620_000_000
@@ -31,7 +30,7 @@ Message = dict[str, Any]
 def message(number: int, role: str, *parts: dict[str, Any], **more: Any) -> Message:
     info = {"role": role, "time": {"created": BEGAN + 1000 * number}, "agent": "build"} | more
     if role == "assistant":
-        info = {"path": {"cwd": "/work/app", "root": "/work"}, "modelID": "m", "finish": "stop"} | info
+        info = {"path": {"cwd": "/home/shop", "root": "/work"}, "modelID": "m", "finish": "stop"} | info
     return {"info": info | {"id": f"msg_cf40449{number:05}lV6WNlgUTx"}, "parts": list(parts)}
 
 
@@ -51,10 +50,10 @@ MESSAGES = [
     message(
         2, "assistant", {"type": "step-start"}, {"type": "reasoning", "text": "hm"}, text("I look."),
         tool("bash", {"command": "make test"}, output="1 failed", metadata={"exit": 2}),
-        tool("read", {"filePath": "/work/app/a.py"}, "error", error="File not found"),
-        tool("edit", {"filePath": "/work/app/a.py", "oldString": "1", "newString": "2"}, output="ok"),
+        tool("read", {"filePath": "/home/shop/a.py"}, "error", error="File not found"),
+        tool("edit", {"filePath": "/home/shop/a.py", "oldString": "1", "newString": "2"}, output="ok"),
         tool("apply_patch", {"patchText": PATCH}, output="ok", metadata={"files": []}),
-        {"type": "patch", "hash": "x", "files": ["/work/app/a.py"]}, {"type": "step-finish"},
+        {"type": "patch", "hash": "x", "files": ["/home/shop/a.py"]}, {"type": "step-finish"},
     ),
     message(3, "assistant", text("Fixed.")),
     message(4, "user", {"type": "subtask", "command": "review", "prompt": "Review the changes"}),
@@ -70,10 +69,10 @@ MESSAGES = [
         error={"name": "MessageAbortedError"},
     ),
 ]  # fmt: skip
-INFO = {"id": ID, "directory": "/work/app", "projectID": "p", "version": "1.2.21", "time": {"created": BEGAN}}
+INFO = {"id": ID, "directory": "/home/shop", "projectID": "p", "version": "1.2.21", "time": {"created": BEGAN}}
 OF_AGENT = [
     message(20, "user", text("Review")),
-    message(21, "assistant", tool("write", {"filePath": "/work/app/z.py"}, output="ok"), text("fine")),
+    message(21, "assistant", tool("write", {"filePath": "/home/shop/z.py"}, output="ok"), text("fine")),
 ]
 
 
@@ -95,7 +94,7 @@ def write_database(folder: Path, messages: list[Message], **more: Any) -> Path:
         )
         for name, parent, found in ((ID, None, messages), (CHILD, ID, OF_AGENT)):
             revert = json.dumps(more.get("revert"))
-            row = (name, parent, "/work/app", revert, BEGAN, BEGAN + 9)
+            row = (name, parent, "/home/shop", revert, BEGAN, BEGAN + 9)
             database.execute("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?)", row)
             for one in found:
                 info = {key: value for key, value in one["info"].items() if key != "id"}
@@ -131,20 +130,16 @@ Writer = Callable[..., Path]
 STORES = pytest.mark.parametrize("write", [write_export, write_database, write_files])
 
 
-def turns_of(path: Path, offset: int = 0) -> list[Turn]:
-    return list(read_turns(open_transcript(path, offset)))
-
-
 @STORES
 def test_turns_have_prompts_answers_and_calls(write: Writer, tmp_path: Path) -> None:
     path = write(tmp_path, MESSAGES)
     first, second, third = turns_of(path)
     assert (first.session, first.prompt, first.answer) == (f"{ID}@opencode", "Fix it\n\n[image]", "Fixed.")
-    assert first.cwd == "/work/app" and first.time and first.time.year == 2026
+    assert first.cwd == "/home/shop" and first.time and first.time.year == 2026
     found = [(one.name, one.input.get("file_path"), one.is_error) for one in first.tools]
     assert found == [
-        ("bash", None, True), ("read", "/work/app/a.py", True), ("edit", "/work/app/a.py", False),
-        ("apply_patch", "/work/app/b.py", False), ("apply_patch", "/c.py", False),
+        ("bash", None, True), ("read", "/home/shop/a.py", True), ("edit", "/home/shop/a.py", False),
+        ("apply_patch", "/home/shop/b.py", False), ("apply_patch", "/c.py", False),
     ]  # fmt: skip
     assert [one.result for one in first.tools[:2]] == ["1 failed", "File not found"]
     assert (second.prompt, second.answer) == ("/review", "All is fine.")
@@ -212,7 +207,7 @@ def test_sessions_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "package.json").write_text('{"info": 1}', encoding="utf-8")
     found = find_sources([tmp_path])
     assert {inside, export, files} <= {one.path for one in found}
-    assert {one.cwd for one in found if one.path in (inside, export, files)} == {"/work/app"}
+    assert {one.cwd for one in found if one.path in (inside, export, files)} == {"/home/shop"}
     assert agent_at(inside) is agent_at(export) is agent_at(files) is opencode
     assert is_there(inside) and not is_there(inside.with_name("ses_30bfbb6f4ffeNoneNone"))
     assert opencode.resume_command(f"{ID}@opencode") == ("opencode", "--session", ID)
