@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from memkit import anchors
-from memkit.agents.claude_code.files import transcripts_directory
+from memkit.agents.claude_code.places import transcripts_directory
 from memkit.agents.exchange import message_of
 from memkit.agents.known import is_there, open_transcript, session_at, status_of
 from memkit.agents.turns import read_turns

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
+from memkit.agents.claude_code.places import memory_of
 from memkit.errors import DamagedFileError, NotFoundError
 from memkit.files import MOST_BYTES, RefusedFileError, inside, make_private_directory, read_regular
 from memkit.index.chunk import digest
@@ -125,7 +126,8 @@ def memory_paths(project: Project, home: Home, settings: Settings) -> Sequence[s
 
     A damaged record of added paths is only logged. Raise `NewerFileError`.
     """
-    own = [*_own_paths(project, home, settings), *_team_path(project, home)]
+    claude = _claude_code_path(project, home, settings)
+    own = [*_own_paths(project, home, settings), *_team_path(project, home), *claude]
     try:
         return [*own, *(one for one in added_paths(home, project) if not _is_team_path(project, one))]
     except DamagedFileError as error:
@@ -140,6 +142,12 @@ def _own_paths(project: Project, home: Home, settings: Settings) -> Sequence[str
 
 def _team_path(project: Project, home: Home) -> list[str]:
     return [team_files.TEAM] if team_files.is_trusted(home, project.root) else []
+
+
+def _claude_code_path(project: Project, home: Home, settings: Settings) -> list[str]:
+    if not settings.memory.claude_code or project.root == home.root:
+        return []
+    return [str(memory_of(project.root))]
 
 
 def _is_team_path(project: Project, path: str) -> bool:
@@ -180,7 +188,8 @@ def read_files(
     A file that has the same stat as in `known` is not read.
     """
     entries = {} if known is None else known.entries
-    root, own, added = Path(project.root), _own_paths(project, home, settings), []
+    root, added = Path(project.root), []
+    own = [*_own_paths(project, home, settings), *_claude_code_path(project, home, settings)]
     shared, exclude = _team_path(project, home), settings.memory.exclude
     files = CurrentFiles(exclude, sources_of(root, [*own, *shared]))
     try:

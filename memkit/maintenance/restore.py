@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from memkit.agents.claude_code.files import transcripts_directory
+from memkit.agents.claude_code.places import transcripts_directory
 from memkit.errors import ConfigError, MemkitError
 from memkit.files import (
     PRIVATE_FILE,

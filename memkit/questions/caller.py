@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memkit.agents.claude_code.files import transcripts_directory
+from memkit.agents.claude_code.places import transcripts_directory
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.tools import role_of
 from memkit.capture.sessions import Sessions

@@ -15,7 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from memkit.agents.claude_code.files import transcripts_directory
+from memkit.agents.claude_code.places import transcripts_directory
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Session, Sessions

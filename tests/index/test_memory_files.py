@@ -12,12 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from memkit.agents.claude_code.places import memory_of
 from memkit.doctor import open_subject
 from memkit.doctor.index import check_chunks, check_edits
 from memkit.index import is_up_to_date, memory_files, read_files
+from memkit.index.memory_files import memory_paths
 from memkit.index.scanner import scan
 from memkit.search.ranking import open_searcher
-from memkit.settings import Settings
+from memkit.settings import MemorySettings, Settings
 from tests.ci import first
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
@@ -220,3 +222,16 @@ def test_a_file_that_vanishes_keeps_its_chunks(tmp_path: Path, monkeypatch: pyte
     assert memory.snapshot.chunks() == chunks
     memory.sync()
     assert {chunk.source[-13:] for chunk in memory.snapshot.chunks()} == {"2026-11-19.md", "2026-11-20.md"}
+
+
+def test_claude_codes_own_memory_is_read_and_can_be_left_out(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(Path(memory.project.root).parent / "claude"))
+    folder = memory_of(memory.project.root)
+    folder.mkdir(parents=True)
+    (folder / "MEMORY.md").write_text("# Habits\n\nThe pelican tests need a running broker.\n")
+    memory.sync()
+    (result,) = [one for one in memory.search("pelican broker").results if "pelican" in one.chunk.content]
+    assert result.chunk.source == str(folder / "MEMORY.md")
+    assert str(folder) in memory_paths(memory.project, memory.home, memory.settings)
+    off = Settings(memory=MemorySettings(claude_code=False))
+    assert str(folder / "MEMORY.md") not in read_files(memory.project, memory.home, off)

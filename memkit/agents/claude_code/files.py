@@ -8,13 +8,13 @@ newer versions, `sessionId`.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from memkit.agents.claude_code.places import claude_directory, folder_of, transcripts_directory
 from memkit.conversation.turn import Turn, turn_id
 from memkit.conversation.values import clean, parse_time
 from memkit.errors import NotFoundError, TranscriptError
@@ -36,16 +36,6 @@ class TranscriptFile(NamedTuple):
     changed: float
 
 
-def claude_directory() -> Path:
-    """Return Claude Code's own directory."""
-    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser()
-
-
-def transcripts_directory() -> Path:
-    """Return the directory of Claude Code's transcripts."""
-    return claude_directory() / "projects"
-
-
 def all_transcripts() -> list[Path]:
     """Return the transcripts of all sessions on this machine."""
     directory = transcripts_directory()
@@ -60,7 +50,7 @@ def history_file() -> Path:
 def session_transcripts(project: Project | None = None) -> Iterator[TranscriptFile]:
     """Yield the transcripts of sessions that began in the root of `project`, or of all sessions."""
     directory = transcripts_directory()
-    name = "*" if project is None else re.sub(r"[^A-Za-z0-9]", "-", project.root)
+    name = "*" if project is None else folder_of(project.root)
     for path in sorted(directory.glob(f"{name}/*.jsonl")) if directory.is_dir() else ():
         if path.name.startswith("agent-"):  # a sub-agent's; older versions put them next to sessions
             continue

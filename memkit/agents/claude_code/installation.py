@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memkit.agents.claude_code.files import claude_directory
+from memkit.agents.claude_code.places import claude_directory
 from memkit.errors import MemkitError
 from memkit.processes import find_program, no_window
 from memkit.state import parse_json
