@@ -7,7 +7,7 @@ import os
 import click
 
 from memkit.cli.output import NAME_COLUMNS, column, echo, labels_below, lines_between, plain, styled
-from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, width, wrapped
+from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, to_edge, width, wrapped
 from memkit.cli.sessions import session_rows
 from memkit.search.overview import Line, Overview, PeriodNode
 from memkit.search.results import Answer
@@ -57,7 +57,7 @@ def _show_node(node: PeriodNode, is_many: bool) -> None:
     command = f"memkit timeline {node.id}"
     head = plain(f"{name} {node.title}").strip()
     room = columns - cells(command) - 2
-    click.echo(f"{styled(pad(head, room), bold=True)}  {styled(command, dim=True)}")
+    click.echo(f"{styled(to_edge(head, room), bold=True)}  {styled(command, dim=True)}")
     parts = [("words", ", ".join(node.words), "")] if node.words else []
     label = ""
     for kind, line in node.parts():
@@ -76,7 +76,7 @@ def labeled_lines(label: str, columns: int, text: str, name: str, most: int) -> 
     room = width() - columns - (cells(shown) + 2 if shown else 0)
     first, *others = wrapped(plain(text), room, most)
     start = styled(pad(label, columns), dim=True)
-    head = f"{start}{pad(first, room)}  {styled(shown, dim=True)}" if shown else f"{start}{first}"
+    head = f"{start}{to_edge(first, room)}  {styled(shown, dim=True)}" if shown else f"{start}{first}"
     return [head, *(f"{' ' * columns}{line}" for line in others)]
 
 
@@ -118,5 +118,5 @@ def show_line(one: Line, project: str = "") -> None:
     time, name = pad(plain(one.time), _TIME_COLUMNS), plain((one.id or one.session)[:ID_CHARACTERS])
     time += f"  {project}" if project else ""
     room = width() - cells(time) - ID_CHARACTERS - 4
-    text = pad(plain(one.text), room)
+    text = to_edge(plain(one.text), room)
     click.echo(f"{styled(time, dim=True)}  {text}  {styled(name, dim=True)}".rstrip())

@@ -69,6 +69,14 @@ def pad(text: str, columns: int) -> str:
     return line + " " * (columns - cells(line))
 
 
+def to_edge(text: str, columns: int) -> str:
+    """Return `text` cut to `columns`, and filled to have what follows at the right edge of a known screen.
+
+    Claude Code shows the output of a command in a box, and does not tell how wide that is.
+    """
+    return pad(text, columns) if shutil.get_terminal_size((0, 0)).columns else fit(text, columns)
+
+
 def wrapped(text: str, columns: int, most: int) -> list[str]:
     """Return `text` on at most `most` lines of at most `columns` columns, the last one cut with `…`."""
     lines = [""]

@@ -15,7 +15,7 @@ import click
 
 from memkit.cli.context import AgentName, Context, command, day_named, path_named
 from memkit.cli.output import echo, other_agent, plain, styled
-from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, link, pad, width
+from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, link, to_edge, width
 from memkit.errors import MemkitError
 from memkit.hook.notices import untrusted_team
 from memkit.index.chunk import KINDS, LEADING_HEADINGS
@@ -70,7 +70,7 @@ def _show_heading(hits: list[tuple[Result, Excerpt]], root: str, columns: int) -
     words = project + ("" if is_repeated else excerpt.session)
     session = f"{other_agent(chunk.session)} session {plain(chunk.session)[:ID_CHARACTERS]}".lstrip()
     day = plain(chunk.date)
-    title = pad(plain(words), columns - len(day) - len(session) - 4)
+    title = to_edge(plain(words), columns - len(day) - len(session) - 4)
     click.echo(f"{styled(f'{day}  {title}', bold=True)}  {styled(session, dim=True)}")
 
 
@@ -95,7 +95,7 @@ def _show_hit(result: Result, excerpt: Excerpt, columns: int, lines: int) -> Non
     shown = _marked(first, words)
     if place.is_absolute() and not result.author:
         shown = link(shown, place, number)
-    fill = styled(mark, fg="magenta") + " " * (room - cells(first))
+    fill = styled(mark, fg="magenta") + to_edge(first, room)[len(first) :]
     identifier = styled(result.id[:ID_CHARACTERS], fg="cyan")
     click.echo(f"{styled(f'  {label:>5}  ', dim=True)}{shown}{fill}  {identifier}")
     if below and not result.mark:

@@ -15,7 +15,7 @@ import click
 
 from memkit.cli.context import AgentName, Context, command, iso_day_named, path_named
 from memkit.cli.output import NAME_COLUMNS, column, echo, lines_between, other_agent, plain, styled
-from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, pad, width
+from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, cells, fit, pad, to_edge, width
 from memkit.errors import MemkitError, NotFoundError
 from memkit.processes import find_program
 from memkit.projects.trust import in_session
@@ -81,7 +81,7 @@ def _show(session: FoundSession, root: str, *, bold: bool = True) -> None:
     columns = min(width(), MOST_COLUMNS)
     project = f"{os.path.basename(session.root)}: " if session.root != root else ""
     name = plain(session.id)[:8]
-    title = pad(plain(project + session.title), columns - len(session.date) - len(name) - 4)
+    title = to_edge(plain(project + session.title), columns - len(session.date) - len(name) - 4)
     click.echo(f"{styled(f'{session.date}  {title}', bold=bold)}  {styled(name, dim=True)}")
 
 
@@ -220,7 +220,7 @@ def _details(session: PastSession, columns: int, with_branch: bool) -> str:
     outcome = _words(session.outcome)
     if not outcome or columns < cells(facts) + 2 + _LEAST_OUTCOME:
         return fit((outcome and f"→ {outcome}") or facts, columns)
-    return f"{pad(f'→ {outcome}', columns - cells(facts) - 2)}  {styled(facts, dim=True)}"
+    return f"{to_edge(f'→ {outcome}', columns - cells(facts) - 2)}  {styled(facts, dim=True)}"
 
 
 def _words(text: str) -> str:

@@ -10,7 +10,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import plain, styled
-from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, width, wrapped
+from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, to_edge, width, wrapped
 
 DEFAULT_COUNT = 50
 MOST_NODES, MOST_DEPTH = 100, 5
@@ -128,7 +128,7 @@ def _rows(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         numbers = "" if is_narrow else counted
         text = ("Note: " if row["kind"] == "note" else "") + plain(about(row)).replace("**", "")
         room = width() - left - cells(numbers) - 2 - (len(shown) + 2 if shown else 0)
-        body = pad(text, room) if shown else fit(text, room)
+        body = to_edge(text, room) if shown else fit(text, room)
         lines.append(
             f"{styled(name, bold=not is_part)}{' ' * (left - cells(name))}{styled(numbers, dim=True)}  {body}"
             f"{f'  {styled(shown, dim=True)}' if shown else ''}".rstrip()
@@ -147,7 +147,7 @@ def _matches(found: Mapping[str, Any]) -> Iterable[str]:
     for one in found["matches"]:
         time, name = pad(one["time"], 16), plain(one["id"][:ID_CHARACTERS])
         room = width() - 16 - ID_CHARACTERS - 4
-        title = styled(pad(plain(one["title"]), room), bold=True)
+        title = styled(to_edge(plain(one["title"]), room), bold=True)
         yield f"{styled(time, dim=True)}  {title}  {styled(name, dim=True)}"
         if one["line"]:
             yield f"{' ' * 18}{fit(plain(one['line']), width() - 18)}"

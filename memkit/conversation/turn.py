@@ -100,6 +100,8 @@ _OWN_SKILL = re.compile(r"^/(?:memkit:)?memory-recall\b")
 SLASH_COMMAND = re.compile(r"^/[A-Za-z][\w:-]*(?:\s|$)")
 _CLIENT_COMMAND = re.compile(r"^! /[A-Za-z][\w:-]*$")
 """A command of the agent, such as `/exit`, that was typed after `!`."""
+_OWN_COMMAND = re.compile(r"^! (?:[\w./~-]{0,200}/)?memkit(?:\s[^;&\n]*)?$")
+"""One command of memkit, at most with its output piped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +180,9 @@ class Turn:
             return False
         if _CLIENT_COMMAND.match(self.prompt) and all(call.is_error for call in self.tools):
             return False
-        if self.prompt.startswith("! ") and not self.answer and self.tools:
-            return not all(call.is_recall for call in self.tools)
+        if _OWN_COMMAND.match(self.prompt):
+            # The client has the model reply to the output, which is memory already.
+            return not all(call.is_recall for call in self.tools[1:])
         if self.answer or self.tools:
             return True
         # A prompt without an answer (a crash, an API error) is still worth remembering. One that was

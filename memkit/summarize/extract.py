@@ -19,6 +19,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memkit import anchors
+from memkit.agents.omitted import asks_memory
 from memkit.agents.tools import role_of
 from memkit.archive.archive import Archive
 from memkit.bullets import COMMITTED, DECIDED, EDITED, FAILED, OPEN, PULL_REQUEST
@@ -221,7 +222,8 @@ def _failed(turns: Sequence[ExtractTurn], most: int) -> Iterator[_Line]:
     runs: dict[str, list[_Run]] = {}
     for turn in turns:
         for call in turn.calls:
-            if role_of(call.name) == "shell" and not _NO_FAILURE.search(call.outcome):
+            is_own = asks_memory(call.name, {"command": call.given})
+            if role_of(call.name) == "shell" and not is_own and not _NO_FAILURE.search(call.outcome):
                 key, command = _command(call.given)
                 runs.setdefault(key, []).append(_Run(turn.id, command, call))
     found = []

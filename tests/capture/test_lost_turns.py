@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 
 NAME = "bash-mode-2.1.197"
 PROMPTS = [
-    "The first question", "! memkit status", "! ls", "! echo hi", "! false", "! ls", "The second question", "! ls -a",
+    "The first question", "! ls", "! echo hi", "! false", "! ls", "The second question", "! ls -a",
 ]  # fmt: skip
 
 

@@ -94,11 +94,16 @@ def test_a_command_after_an_exclamation_mark_is_a_turn_of_its_own(tmp_path: Path
 
 def test_a_command_after_an_exclamation_mark_is_private_or_asks_the_memory_like_others(tmp_path: Path) -> None:
     lines = bash(Lines(), "memkit search port", "7443")
+    bash(lines, "bin/memkit status | head -3", "index ready", prompt_id="p1").answer("Understood.")
     bash(lines, "deploy # #skip", "ok")
     bash(lines, "deploy <private>key</private>", "ok")
     (turn,) = remembered(lines.write(tmp_path))
     assert "key" not in turn.prompt + str(turn.tools)
     assert turn.prompt.startswith("! deploy")
+    # What else the command or the model did is remembered.
+    lines = bash(Lines(), "memkit search port && make deploy", "7443", prompt_id="p1")
+    bash(lines, "memkit status", "ok", prompt_id="p2").call("Edit", "e", file_path="a.py").result("e", "ok")
+    assert len(remembered(lines.write(tmp_path))) == 2
     # Output without its command is left out.
     lines = Lines().prompt("<bash-stdout>x</bash-stdout><bash-stderr></bash-stderr>").prompt("Hi").answer("Hello.")
     lines.prompt("<bash-stdout>not closed").prompt("<bash-input>not closed").prompt("So?")
