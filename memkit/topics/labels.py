@@ -254,7 +254,7 @@ class _Reader:
     def _stem(self, word: str) -> str:
         if not 2 < len(word) <= 2 * _LONGEST_WORD or not _LETTERS.search(word) or _HEX.fullmatch(word):
             return ""
-        if word.casefold() in STOP_WORDS["english"] or not subject_of(word):
+        if word.casefold() in STOP_WORDS["english"] or _VAGUE.fullmatch(word) or not subject_of(word):
             return ""
         return next(iter(self._tokenizer.tokenize(word)), "")
 
