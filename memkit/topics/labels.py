@@ -88,9 +88,13 @@ _WEAK = ("ing", "ed", "ly", "able", "es")
 _PREFIX = re.compile(r"\w+(?:\([^()\n]*\))?!?: +|#\d+:? +")
 _LINK = re.compile(r" *\(?(?:https?://\S+|#\d+)\)?\Z")
 _MARK = re.compile(r"(?:=+|[-*#>•⏺]+|\(?(?:\d{1,2}|[A-Za-z])[.)]|(?:step|option|task|part|phase) \d+\s*[:,.-]?|\W+) +", re.IGNORECASE)
-_COMMAND = re.compile(r"(?:rm|cd|ls|cat|git|npm|npx|sudo|curl|ssh|docker) +\S", re.IGNORECASE)
+_COMMAND = re.compile(
+    r"(?:rm|cd|ls|cat|git|npm|npx|pnpm|yarn|uv|pip|gh|sudo|curl|ssh|docker) +\S|\w+ +(?:\w+ +)?--?\w", re.IGNORECASE
+)
+_SHORT_SENTENCE = re.compile(r"[^.!?]{1,40}[.!?] +(?=\S)")
+_NO_NAME = re.compile(r"://|redacted", re.IGNORECASE)
 _TICKET = re.compile(r"\A(?:[A-Za-z]+-)?\d+-")
-_LEAST_BRANCH_WORDS = 3
+_LEAST_BRANCH_WORDS = _LEAST_WORDS = 3
 _COMMITS = re.compile(rf"^- (?:{COMMITTED}|{PULL_REQUEST}).*", re.MULTILINE)
 _NO_TITLES = frozenset({NO_TITLE, COMPACTION_TITLE})
 
@@ -277,6 +281,7 @@ class _Reader:
             score += 0.5 * is_commit - 0.1 * (title in counts.told) - 0.4 * (fit < _LEAST_FIT)
             score += 0.7 * counts.branches[title] / size
             score -= 0.2 * (not names_subject(shown)) + 0.2 * shown.endswith("…") + 0.1 * is_question(shown)
+            score -= 0.2 * _is_open(shown) + 0.3 * bool(_NO_NAME.search(shown))
             score -= 0.2 * min(3, len(_VAGUE.findall(shown)))
             # Of equal ones, a heading comes first, then the shorter one.
             key = (-score, not is_commit and title not in counts.sessions, len(shown))
@@ -325,16 +330,29 @@ def _shortened(title: str) -> str:
     text = bare if "://" in text[len(bare) :] else text
     while match := _POLITE.match(text) or _BEGINNING.match(text) or _MARK.match(text):
         text = text[match.end() :]
+    while (match := _SHORT_SENTENCE.match(text)) and not names_subject(match[0]):
+        text = text[match.end() :]
     if title in _NO_TITLES or is_log(text) or says_nothing(text) or _COMMAND.match(text) or text.startswith(("/", "!", "$", "{", "[")):
         return ""
     is_cut = text.endswith("…")
     text = text.removesuffix("…").rstrip()
     if len(text) > _TITLE_CHARACTERS or is_cut:
         ends = [one.start() for one in _CLAUSE.finditer(text[: _TITLE_CHARACTERS + 2])]
-        end = next((one for one in reversed(ends) if one >= _SHORTEST_TITLE), 0)
+        whole = (one for one in reversed(ends) if one >= _SHORTEST_TITLE and _is_balanced(text[:one]))
+        end = next(whole, 0)
         text = text[:end] if end and names_subject(text[:end]) else _cut(text)
     text = text.replace("`", "").rstrip(" ,;:.=-([{")
     return text[:1].upper() + text[1:] if len(text) >= _SHORTEST_TITLE // 2 else ""
+
+
+def _is_balanced(text: str) -> bool:
+    return text.count("(") == text.count(")") and text.count('"') % 2 == 0
+
+
+def _is_open(title: str) -> bool:
+    """Return whether a title breaks off, or is too short to say something."""
+    words = title.split()
+    return len(words) < _LEAST_WORDS or words[-1].casefold() in STOP_WORDS["english"] or not _is_balanced(title)
 
 
 def _cut(text: str) -> str:
