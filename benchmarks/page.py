@@ -1,10 +1,9 @@
 """Measure the page of `memkit serve --open` in Chromium, which draws without a GPU.
 
-    python benchmarks/page.py [--chunks 100000] [--nodes 2000] [--place DIRECTORY] [--write] [--json]
+    python benchmarks/page.py [--chunks 100000] [--place DIRECTORY] [--write] [--json]
 
-`--place` reuses a memory that growth.py made. The vectors of such a memory are random, so it has no topics:
-the graph is one that this script makes. Needs the model in MEMKIT_HOME (any `memkit search` fetches it), and
-chromium.
+`--place` reuses a memory that growth.py made. Needs the model in MEMKIT_HOME (any `memkit search` fetches
+it), and chromium.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -24,7 +22,6 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +42,7 @@ RUNS = 5
 LINK = re.compile(r"open (http://\S+/)#token=(\S+)")
 
 WATCH = """
-window.measured = {keys: [], answers: [], frames: []};
+window.measured = {keys: [], answers: []};
 addEventListener("keydown", () => measured.keys.push(performance.now()), true);
 const ask = fetch;
 window.fetch = async (...given) => {
@@ -61,9 +58,8 @@ window.fetch = async (...given) => {
   }
   return response;
 };
-(function frame() { measured.frames.push(performance.now()); requestAnimationFrame(frame); })();
 """
-"""Notes the times (ms) of keys, of answers as they are seen, and of frames."""
+"""Notes the times (ms) of keys, and of answers as they are seen."""
 
 
 @contextmanager
@@ -156,82 +152,7 @@ def typing(browser: Browser, address: str, access: str, questions: list[str]) ->
     return found
 
 
-def made_graph(nodes: int) -> dict[str, Any]:
-    """Return a graph as the server would: topics, 70% entries, files, and edges between them."""
-    chance = random.Random(0)
-    words = SyntheticMemory().questions(50, nodes)
-    topics = [f"{number:08x}" for number in range(max(1, nodes // 50))]
-    weights = [1 / (rank + 1) ** 0.7 for rank in range(len(topics))]
-    found = [
-        _node("topic", name, words[number][:40], name, size=20) for number, name in enumerate(topics)
-    ]
-    paths = [f"src/part_{number % 9}/module_{number}.py" for number in range(max(1, nodes // 4))]
-    found += [_node("file", path, path, "", size=2) for path in paths]
-    files = [f"file:{path}" for path in paths]
-    edges = []
-    for number in range(nodes - len(found)):
-        topic = chance.choices(range(len(topics)), weights)[0]
-        name, own = f"entry:{number:08x}", files[topic :: len(topics)]
-        found.append(_node("entry", f"{number:08x}", words[number], topics[topic], "2026-11-20"))
-        edges.append(_edge(name, f"topic:{topics[topic]}", "in"))
-        near = [own if own and chance.random() < 0.8 else files for _ in range(chance.randint(0, 3))]
-        edges += [_edge(name, file, "touches") for file in sorted({chance.choice(one) for one in near})]
-    for one in range(1, len(topics)):
-        edges.append(_edge(f"topic:{topics[one]}", f"topic:{topics[chance.randrange(one)]}", "related"))
-    return {"nodes": found, "edges": edges, "all": nodes}
-
-
-def _node(kind: str, name: str, label: str, topic: str, day: str = "", size: int = 1) -> dict[str, Any]:
-    return {"id": f"{kind}:{name}", "kind": kind, "label": label, "topic": topic, "size": size, "day": day}
-
-
-def _edge(one: str, other: str, kind: str) -> dict[str, Any]:
-    return {"from": one, "to": other, "kind": kind, "weight": 1}
-
-
-def frames(page: Page, begin: float, end: float) -> dict[str, float]:
-    """Return frames a second between two times (ms), and the longest time without one, but for 1% of them."""
-    times = [one for one in page.evaluate("measured.frames") if begin <= one <= end]
-    gaps = [later - earlier for earlier, later in pairwise(times)] or [end - begin]
-    gap = statistics.quantiles(gaps, n=100, method="inclusive")[98] if len(gaps) > 1 else gaps[0]
-    return {"fps": 1000 * len(gaps) / (end - begin), "p99_ms": gap, "seconds": (end - begin) / 1000}
-
-
-def graph(browser: Browser, address: str, access: str, nodes: int) -> dict[str, Any]:
-    """Return frames a second of a graph while its layout runs, a node is dragged, and the map is moved."""
-    made = json.dumps(made_graph(nodes))
-    with tab(browser, access) as (context, page):
-        context.route("**/graph?*", lambda route: route.fulfill(content_type="application/json", body=made))
-        page.goto(f"{address}#/graph?all=1")
-        page.locator(".graph-map").wait_for()
-        begin = page.evaluate("performance.now()")
-        page.locator(".graph-map[aria-busy=false]").wait_for(timeout=120_000)
-        figures = {"layout": frames(page, begin, page.evaluate("performance.now()"))}
-        box = page.locator("canvas").bounding_box()
-        assert box is not None
-        node = _over_a_node(page, box)
-        for name, (x, y) in (("drag", node), ("pan", (box["x"] + 8, box["y"] + 8))):
-            page.mouse.move(x, y)
-            page.mouse.down()
-            begin = page.evaluate("performance.now()")
-            for step in range(120):
-                page.mouse.move(x + step, y + step % 40)
-            figures[name] = frames(page, begin, page.evaluate("performance.now()"))
-            page.mouse.up()
-    return {"nodes": nodes, **figures}
-
-
-def _over_a_node(page: Page, box: Any) -> tuple[float, float]:
-    for step in range(0, int(box["width"] / 2), 3):
-        place = (box["x"] + box["width"] / 2 + step, box["y"] + box["height"] / 2)
-        page.mouse.move(*place)
-        page.evaluate("new Promise((done) => requestAnimationFrame(() => done(0)))")
-        if "is-over" in (page.locator("canvas").get_attribute("class") or ""):
-            return place
-    raise RuntimeError("no node was found on the map")
-
-
-def measure(chunks: int, nodes: int, place: Path | None = None) -> dict[str, Any]:
+def measure(chunks: int, place: Path | None = None) -> dict[str, Any]:
     """Return all figures."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
@@ -252,7 +173,6 @@ def measure(chunks: int, nodes: int, place: Path | None = None) -> dict[str, Any
                 paints = [first_paint(browser, address, access) for _ in range(RUNS)]
                 typing(browser, address, access, questions[:1])
                 keys = typing(browser, address, access, questions[1:])
-                drawn = graph(browser, address, access, nodes)
                 browser.close()
         finally:
             shell.memkit("service", "stop")
@@ -264,7 +184,6 @@ def measure(chunks: int, nodes: int, place: Path | None = None) -> dict[str, Any
             "p50_ms": statistics.median(keys),
             "p95_ms": statistics.quantiles(keys, n=20, method="inclusive")[-1],
         },
-        "graph": drawn,
         "load": os.getloadavg()[0],
     }
 
@@ -273,19 +192,11 @@ def bars(figures: dict[str, Any]) -> Iterator[Bar]:
     """Return the limits of the page."""
     yield Bar("first paint with the newest sessions", figures["paint_ms"]["rows"], 1000, "ms")
     yield Bar("a key to its results, median", figures["keys"]["p50_ms"], 150, "ms")
-    for name in ("layout", "drag", "pan"):
-        took = 1000 / figures["graph"][name]["fps"]
-        yield Bar(f"time for a frame of the graph: {name}", took, 1000 / 30, "ms")
 
 
 def markdown(figures: dict[str, Any]) -> str:
     """Return the section of docs/benchmarks.md."""
-    paint, keys, drawn = figures["paint_ms"], figures["keys"], figures["graph"]
-    titles = {"layout": "nodes find their places", "drag": "a node is dragged", "pan": "the map is moved"}
-    moving = [
-        [title, f"{drawn[name]['fps']:.0f}", f"{drawn[name]['p99_ms']:.0f} ms"]
-        for name, title in titles.items()
-    ]
+    paint, keys = figures["paint_ms"], figures["keys"]
     return "\n\n".join(
         [
             "## The page",
@@ -295,8 +206,6 @@ def markdown(figures: dict[str, Any]) -> str:
             f"{paint['rows']:.0f} ms (median of {RUNS} new tabs). From a key in the search field to its "
             f"results on the screen: {keys['p50_ms']:.0f} ms at the median, {keys['p95_ms']:.0f} ms at the "
             f"95th percentile of {keys['count']} keys.",
-            f"The graph with {drawn['nodes']:,} nodes:",
-            report.table(("while", "frames a second", "99% of frames within"), moving),
         ]
     )
 
@@ -304,12 +213,11 @@ def markdown(figures: dict[str, Any]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the page.")
     parser.add_argument("--chunks", type=int, default=100_000)
-    parser.add_argument("--nodes", type=int, default=2000)
     parser.add_argument("--place", type=Path, help="a memory that growth.py made, of --chunks chunks")
     parser.add_argument("--write", action="store_true", help="into docs/")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    found = measure(arguments.chunks, arguments.nodes, arguments.place and arguments.place.resolve())
+    found = measure(arguments.chunks, arguments.place and arguments.place.resolve())
     figures = {"machine": report.machine(), **found}
     report.publish("page", figures, markdown(figures), as_json=arguments.json, write=arguments.write)
     return 0 if all(bar.is_held for bar in bars(figures)) else 1

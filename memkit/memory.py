@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from memkit.timeline.events import ChildrenMatches, Events, NodeMatches
     from memkit.timeline.tree import Timeline
     from memkit.timeline.view import Calendar, TimelineView
+    from memkit.topics.file_map import FileMap
     from memkit.topics.graph import Graph
     from memkit.topics.topic_list import Topic, TopicList
 
@@ -408,6 +409,17 @@ class Memory:
 
         topics = read_topics(self.project, self.home, self.settings)
         return graph(self._timeline, topics, around, limit, self.announce)
+
+    def files(self, limit: int = 40) -> FileMap:
+        """Return the files that were edited most, by topic and week: `memory.files()["groups"]`.
+
+        Topics are not computed for it.
+        """
+        from memkit.topics.file_map import file_map
+        from memkit.topics.topic_list import read_topics
+
+        topics = read_topics(self.project, self.home, self.settings)
+        return file_map(self._timeline, topics, limit, self.announce)
 
     def topics_about(self, query: str, *, compute: bool = True) -> list[tuple[Topic, float]]:
         """Return the topics of what a search finds, best first, each with its score.

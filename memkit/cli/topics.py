@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 DEFAULT_COUNT = 20
 SPARK_COLUMNS = 12
-ACTIONS = {"show": "ID", "related": "ID", "search": "QUERY", "rename": "ID LABEL"}
-"""The actions, each with what it takes."""
+ACTIONS = {"show": "ID", "related": "ID", "search": "WORDS", "rename": "ID LABEL"}
+"""The actions, each with what it takes. Other words are searched for."""
 
 _BLOCKS, _ASCII_BLOCKS = "▁▂▃▄▅▆▇█", ".:-=+*#%"
 _SHOWN_WEEKS = 8
@@ -33,7 +33,7 @@ _SHOWN_ENTRIES = 10
 
 
 @command("topics")
-@click.argument("words", nargs=-1, metavar="[show|related|search|rename] [ID|QUERY] [LABEL]")
+@click.argument("words", nargs=-1, metavar="[WORDS | show ID | related ID | rename ID LABEL]")
 @click.option(
     "-n", "count", type=click.IntRange(1), default=DEFAULT_COUNT, show_default=True,
     help="Number of topics, the most important first.",
@@ -51,17 +51,19 @@ def topics_command(
     """List what this project is about: topics found in the memory.
 
     Each line has a topic's importance, its entries over time, their number, the last day, and the ID.
-    `show ID` adds days, entries, and related topics; `related ID` lists those. `search QUERY` finds topics.
+    WORDS find topics. `show ID` adds days, entries, and related topics; `related ID` lists those.
     `rename ID LABEL` gives one your own label; `rename ID ""` removes it.
 
     \b
       memkit topics
-      memkit topics search payment webhooks
+      memkit topics payment webhooks
       memkit topics rename 5f0c0e0a "Staging gateway"
     """
     if user:
         context.turn_to_user_memory()
     action, values = (words[0], words[1:]) if words else ("", ())
+    if action and action not in ACTIONS:
+        action, values = "search", words
     _check_usage(action, values, all_projects)
     if all_projects:
         _list_all(context, count)
@@ -86,8 +88,6 @@ def topics_command(
 
 
 def _check_usage(action: str, values: tuple[str, ...], all_projects: bool) -> None:
-    if action and action not in ACTIONS:
-        raise click.UsageError(f"unknown action {action!r}; use {', '.join(ACTIONS)}")
     wanted = {"": 0, "rename": 2}.get(action, 1)
     if len(values) < wanted or (action != "search" and len(values) > wanted):
         raise click.UsageError(f"`memkit topics {action}` takes {ACTIONS[action]}")
@@ -267,7 +267,7 @@ def _related(context: Context, found: TopicList, topic: Topic, count: int) -> No
     related = found.related(topic)[:count]
     lines = _relation_rows(related, min(width(), MOST_COLUMNS))
     listed = [one.as_dict(other.label) for one, other in related]
-    none = plain(f"No topic is related to {topic.label}.")
+    none = fit(plain(f"No topic is related to {topic.label}."), min(width(), MOST_COLUMNS))
     context.report_page({"id": topic.id, "related": listed}, lines or [none])
 
 

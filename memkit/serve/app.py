@@ -80,7 +80,7 @@ def make_app(
     failures = documented(401, 403, 421, 422, 429, 503)
     for module in (memories, sessions, timeline, searches, topics):
         app.include_router(module.router, responses=failures)
-    for router in (overview.job_router, overview.router):
+    for router in (topics.file_router, overview.job_router, overview.router):
         app.include_router(router, responses=failures)
     app.include_router(browser.router)
     components = app.openapi()["components"]["schemas"]

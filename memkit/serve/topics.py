@@ -1,21 +1,27 @@
-"""Topics. They are computed by a job or by `memkit topics`, never by a request."""
+"""Topics, and the files of the work on them. Topics are computed by a job or by `memkit topics`, never by a
+request.
+"""
 
 from __future__ import annotations
 
-from typing import TypedDict
+import dataclasses
+from typing import Annotated, TypedDict
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 
 from memkit.errors import NotFoundError
 from memkit.memory import Memory
 from memkit.serve.answers import Answer, documented, returns
 from memkit.serve.auth import Reading
 from memkit.serve.shapes import Id, Limit, Text
+from memkit.topics.file_map import FileMap
 from memkit.topics.files import TopicRelation
 from memkit.topics.topic_list import TopicView
 
 router = APIRouter(prefix="/topics", tags=["topics"], responses=documented(404, 409))
+file_router = APIRouter(prefix="/files", tags=["files"])
 
+MOST_EVENTS = 200
 
 
 class TopTopics(TypedDict):
@@ -108,5 +114,57 @@ async def related(id: Id, ask: Reading, limit: Limit = 10) -> Response:
         topic = found.find(id)
         pairs = found.related(topic)[:limit]
         return Answer({"id": topic.id, "related": [one.as_dict(other.label) for one, other in pairs]})
+
+    return await ask(read)
+
+
+class FileEventView(TypedDict):
+    """What happened to a file: an edit or a read (a turn), a bullet, a fact, or a commit."""
+
+    kind: str
+    time: str
+    title: str
+    outcome: str
+    id: str
+    session: str | None
+    commits: tuple[str, ...]
+
+
+class FileHistoryView(TypedDict):
+    """The history of a file, oldest first; `all` counts also the events that are left out."""
+
+    file: str
+    names: list[str]
+    git: bool
+    events: list[FileEventView]
+    all: int
+
+
+@file_router.get("", responses=returns(FileMap))
+async def files(ask: Reading, limit: Limit = 40) -> Response:
+    """Return the files that were edited most, by topic, and how often in each of the last 26 weeks."""
+    return await ask(lambda memory: Answer(memory.files(limit)))
+
+
+@file_router.get("/history", responses=returns(FileHistoryView))
+async def history(
+    ask: Reading,
+    file: Annotated[str, Query(min_length=1, max_length=1000, description="A path from the project's root")],
+) -> Response:
+    """Return the turns that edited or read a file, what was decided then, and its commits, as `memkit why`."""
+    from memkit.browse.file_history import most_telling
+
+    def read(memory: Memory) -> Response:
+        found = memory.why(file)
+        shown = most_telling(found.events, MOST_EVENTS)
+        return Answer(
+            {
+                "file": file,
+                "names": list(found.names),
+                "git": found.has_git,
+                "events": [dataclasses.asdict(one) for one in shown],
+                "all": len(found.events),
+            }
+        )
 
     return await ask(read)

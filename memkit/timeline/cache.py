@@ -37,7 +37,7 @@ from memkit.timeline.summary import (
 
 logger = logging.getLogger(__name__)
 
-VERSION = 2
+VERSION = 3
 _SUFFIX = ".json"
 _MANY_DAYS = 50
 """From this number of changed days on, a line tells what takes time."""

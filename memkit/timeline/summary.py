@@ -20,11 +20,13 @@ import msgspec
 
 from memkit import anchors
 from memkit.agents.tools import role_of
-from memkit.bullets import DECIDED, read_bullets
+from memkit.bullets import DECIDED, EDITED, FAILED, read_bullets
 from memkit.errors import JournalError
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.facts import FactFile
 from memkit.journal.journal import Journal
+from memkit.journal.markup import FENCED
+from memkit.journal.sentences import is_log
 from memkit.journal.sessions import open_lines, shown_bullet, stretch
 from memkit.journal.tool_lines import read_call, split_count
 from memkit.journal.turn_parts import read_parts
@@ -167,7 +169,7 @@ MOST_SEGMENTS = 1000
 _DAY_WORDS, _WORDS = 120, 400
 _FILES, _FAILURES = 40, 20
 _TITLES, _OPEN, _DECIDED = 12, 40, 40
-_PROMPT_CHARACTERS, _ANSWER_CHARACTERS = 600, 400
+_PROMPT_CHARACTERS = 600
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -299,7 +301,12 @@ def summarize(day: str, content: DayFile, only: str = "") -> Summary:
         found.open.pop(segment.session, None)
         if asked:
             found.open[segment.session] = asked
-        found.decided += _decisions(date, content.lines[heading.start + 1 : heading.end])
+        below = content.lines[heading.start + 1 : heading.end]
+        found.decided += _decisions(date, below)
+        for _, bullet in read_bullets(below):
+            # These two repeat lines of tools.
+            if bullet.is_verified and not bullet.text.startswith((EDITED, FAILED)):
+                words.update(words_of(bullet.text.partition(": ")[2] or bullet.text))
     found.failed = sum(failures.values())
     found.words = _most(words, _DAY_WORDS)
     _limit(found, files, failures)
@@ -309,7 +316,8 @@ def summarize(day: str, content: DayFile, only: str = "") -> Summary:
 def _count(text: str, words: Counter[str], files: Counter[str], failures: Counter[str]) -> None:
     parts = read_parts(text)
     title = text.partition("\n")[0]
-    said = f"{anchors.strip(title)} {parts.prompt[:_PROMPT_CHARACTERS]} {parts.answer[:_ANSWER_CHARACTERS]}"
+    asked = FENCED.sub("\n", parts.prompt[:_PROMPT_CHARACTERS]).split("\n")
+    said = " ".join([anchors.strip(title), *(line for line in asked if not is_log(line))])
     words.update(words_of(said))
     for line in parts.tools:
         call, (_, count) = read_call(line), split_count(line)

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from memkit.errors import DamagedFileError, NewerFileError
 from memkit.index import open_snapshot
+from memkit.index.snapshot import Snapshot
+from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.settings.load import Settings
@@ -29,7 +31,7 @@ from memkit.topics.files import (
     read_derived,
     write_derived,
 )
-from memkit.topics.labels import phrase, words_of_topics
+from memkit.topics.labels import TopicWords, commits_of, labels_of, words_of_topics
 from memkit.topics.topic_store import Kept, KeptTopics, changing_kept, match, read_kept
 
 SHOWN_ENTRIES = 20
@@ -54,8 +56,8 @@ def refresh(project: Project, home: Home, settings: Settings) -> StoredTopics | 
     )
     drawn = clustering.with_neighbors(vectors, points.sessions)
     groups = members_of(clustering.group(drawn, points), drawn)
-    words = words_of_topics(snapshot, points, groups, settings.search.language)
-    labels = [phrase(one) for one in words]
+    words = _words(project, home, settings, snapshot, points, groups)
+    labels = labels_of(words)
     with changing_kept(home, project) as kept:
         ids = carry_over(
             kept, [[points.keys[n] for n in own.tolist()] for own in groups], date.today()
@@ -113,14 +115,22 @@ def recount(project: Project, home: Home, settings: Settings) -> None:
         own = [n for _, n in sorted((typical.get(chunks[n], SHOWN_ENTRIES), n) for n in members)]
         if own:
             left.append((one, np.array(own, np.int64)))
-    words = words_of_topics(snapshot, points, [own for _, own in left], settings.search.language)
+    words = _words(project, home, settings, snapshot, points, [own for _, own in left])
     topics = tuple(
-        replace(one, label=phrase(found), words=found.words, size=len(own), days=_days(points, own),
+        replace(one, label=label, words=found.words, size=len(own), days=_days(points, own),
                 entries=tuple(chunks[number] for number in own[:SHOWN_ENTRIES]))
-        for (one, own), found in zip(left, words, strict=True)
+        for (one, own), found, label in zip(left, words, labels_of(words), strict=True)
     )  # fmt: skip
     lost = sum(one.size for one in stored.topics) - sum(one.size for one in topics)
     write_derived(path, replace(stored, entries=stored.entries - lost, topics=topics))
+
+
+def _words(
+    project: Project, home: Home, settings: Settings, snapshot: Snapshot, points: Points,
+    groups: Sequence[NDArray[np.int64]],
+) -> list[TopicWords]:  # fmt: skip
+    commits = commits_of(Journal(project, shared=settings.memory.shared, home=home))
+    return words_of_topics(snapshot, points, groups, settings.search.language, commits)
 
 
 def members_of(labels: NDArray[np.int64], vectors: clustering.Vectors) -> list[NDArray[np.int64]]:

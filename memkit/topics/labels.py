@@ -1,51 +1,123 @@
-"""Name topics without a model: class-based TF-IDF (Grootendorst, 2022) over the words of the search index.
+"""Name topics without a model: the title of a typical turn, and two words that set the topic apart.
 
-A word counts for a topic if many of its entries hold it and few others do; the root of its frequency keeps
-words that are frequent everywhere back. The best words become a phrase, in the form in which the entries
-write them, words that stand side by side first.
+Words count by entry, those of prompts and headings more than those of answers; tool lines do not count. They
+are ranked by class-based TF-IDF (Grootendorst, 2022): a word is telling if many entries of the topic hold it
+and few others do. Of the titles of the most central turns, of their sessions, and of their commits, the one
+with the most telling words is the label.
 
 `names` has a model name topics as well, where summaries are on.
 """
 
 from __future__ import annotations
 
-import heapq
+import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memkit.bullets import COMMITTED, PULL_REQUEST, read_bullet
+from memkit.errors import JournalError
+from memkit.index.chunk import Chunk
 from memkit.index.snapshot import Snapshot
-from memkit.index.tokens import Tokenizer, tokenizer_of
+from memkit.index.tokens import tokenizer_of
+from memkit.journal.journal import Journal
+from memkit.hook.phrases import PRAISE
+from memkit.journal.sentences import (
+    PLAN,
+    is_log,
+    is_question,
+    names_subject,
+    prose_sentences,
+    says_nothing,
+    wording,
+    wording_pattern,
+)
+from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
+from memkit.subject import STOP_WORDS, subject_of
 from memkit.text import one_line, printable
 from memkit.topics.clusters import Points
 
+logger = logging.getLogger(__name__)
+
 LABEL_CHARACTERS = 50
+MADE_CHARACTERS = 96
+"""The most characters of a label from a model or a user, and of one that is made of a title and words."""
+
 MOST_WORDS = 12
 """Words to keep for a topic; a search looks at them."""
 
-_RELEASED_EVERY = 1_000
-_CANDIDATES = 60
-_SAMPLES = 12
-"""Entries per topic to take the forms of words from."""
+HEADING_WEIGHT, ANSWER_WEIGHT = 1.5, 0.3
+"""What a word of a heading or a commit counts, and one that only the answer has, where one of the prompt
+counts 1.
+"""
 
-_LABEL_WORDS = 4
-_SAMPLE_CHARACTERS = 4_000
+_TITLE_CHARACTERS = 70
+_SHORTEST_TITLE = 16
+_SAMPLES = 20
+"""The most central entries of a topic, whose titles are candidates."""
+
+_PROMPT_CHARACTERS, _ANSWER_CHARACTERS = 800, 500
+_RELEASED_EVERY = 1_000
+_TELLING = 24
+"""The best words of a topic. A title is as good as what it has of them."""
+
+_NAME_WEIGHT, _WEAK_WEIGHT = 1.3, 0.6
+"""What a name, such as `OTEL` or `index.jsonl`, and a word that is seldom a noun weigh, next to other words."""
+
+_LEAST_FIT = 0.2
+_ADDED_WORDS, _LONGEST_WORD = 2, 24
+_MOST_LABEL_WORDS = 4
+
+_TIME = re.compile(r"\d\d:\d\d ")
+_SESSION = re.compile(r" > (?:\d\d:\d\d )?([^\n]+)")
 _WORD = re.compile(r"[^\W_](?:[\w'’./:-]*[^\W_])?")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
-_HEX = re.compile(r"(?=.*\d)[0-9a-f]{6,}")
+_HEX = re.compile(r"(?=.*\d)[0-9a-f-]{6,}")
+_CODE = re.compile(r"```.*?(?:```|\Z)|https?://\S+|<[^<>\n]+>", re.DOTALL)
+_CLAUSE = re.compile(r"(?<=[^\d\s])[.;:!?]\s+|,\s+| [-–—] | (?:and|but|so|because|since) ")
+_POLITE = wording_pattern("polite")
+_BEGINNING = wording_pattern("beginnings", after=r"\b[,:]? +")
+_VAGUE = re.compile(rf"\b(?:{'|'.join(wording('vague'))})\b", re.IGNORECASE)
+_WEAK = ("ing", "ed", "ly", "able", "es")
+_PREFIX = re.compile(r"\w+(?:\([^()\n]*\))?!?: +|#\d+:? +")
+_LINK = re.compile(r" *\(?(?:https?://\S+|#\d+)\)?\Z")
+_MARK = re.compile(r"(?:=+|[-*#>•⏺]+|\(?(?:\d{1,2}|[A-Za-z])[.)]|(?:step|option|task|part|phase) \d+\s*[:,.-]?|\W+) +", re.IGNORECASE)
+_COMMAND = re.compile(
+    r"(?:rm|cd|ls|cat|git|npm|npx|pnpm|yarn|uv|pip|gh|sudo|curl|ssh|docker) +\S|\w+ +(?:\w+ +)?--?\w", re.IGNORECASE
+)
+_SHORT_SENTENCE = re.compile(r"[^.!?]{1,40}[.!?] +(?=\S)")
+_NO_NAME = re.compile(r"://|redacted", re.IGNORECASE)
+_TICKET = re.compile(r"\A(?:[A-Za-z]+-)?\d+-")
+_LEAST_BRANCH_WORDS = _LEAST_WORDS = 3
+_COMMITS = re.compile(rf"^- (?:{COMMITTED}|{PULL_REQUEST}).*", re.MULTILINE)
+_NO_TITLES = frozenset({NO_TITLE, COMPACTION_TITLE})
 
 
 @dataclass(frozen=True, slots=True)
 class TopicWords:
-    """Candidates for a topic's label: its words, and its pairs of neighboring words, best first."""
+    """What a topic may be named after: its telling words and titles of its turns, best first."""
 
     words: tuple[str, ...]
-    pairs: tuple[tuple[str, str], ...]
+    titles: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Counts:
+    """The words of one topic's entries by stem, and the titles to choose from."""
+
+    held: dict[str, float] = field(default_factory=dict)
+    entries: Counter[str] = field(default_factory=Counter)
+    titles: dict[str, int] = field(default_factory=dict)
+    sessions: Counter[str] = field(default_factory=Counter)
+    commits: dict[str, int] = field(default_factory=dict)
+    told: dict[str, int] = field(default_factory=dict)
+    branches: Counter[str] = field(default_factory=Counter)
 
 
 def clean(label: str) -> str:
@@ -54,81 +126,183 @@ def clean(label: str) -> str:
 
 
 def words_of_topics(
-    snapshot: Snapshot, points: Points, clusters: Sequence[NDArray[np.int64]], language: str
+    snapshot: Snapshot,
+    points: Points,
+    clusters: Sequence[NDArray[np.int64]],
+    language: str,
+    commits: Mapping[str, Sequence[str]],
 ) -> list[TopicWords]:
-    """Return the words of each cluster of points; the first points of a cluster are its samples."""
-    if not clusters:
-        return []
-    weights = _weights(snapshot, points, clusters)
-    tokenizer = tokenizer_of(language)
+    """Return what to name each cluster of points after; the most central points of a cluster come first.
+
+    `commits` are those of `commits_of`.
+    """
+    reader = _Reader(language)
+    counts = []
+    for members in clusters:
+        own = _Counts()
+        for rank, point in enumerate(members.tolist()):
+            made = commits.get(points.keys[point], ())
+            reader.count(snapshot.chunk(int(points.first_chunks[point])), made, rank, own)
+            if rank % _RELEASED_EVERY == 0:
+                snapshot.release()
+        counts.append(own)
+    return [reader.named(own, weights) for own, weights in zip(counts, _weights(counts, clusters), strict=True)]
+
+
+def labels_of(topics: Sequence[TopicWords]) -> list[str]:
+    """Return a label for each topic. No two are equal: an earlier topic has the first choice."""
+    used: set[str] = set()
     found = []
-    for members, own in zip(clusters, weights, strict=True):
-        chunks = [snapshot.chunk(one) for one in points.first_chunks[members[:_SAMPLES]].tolist()]
-        texts = [chunk.lexical_text[:_SAMPLE_CHARACTERS] for chunk in chunks]
-        found.append(_written(texts, own, tokenizer))
-        snapshot.release()
+    for topic in topics:
+        for title in topic.titles:
+            if title.casefold() not in used:
+                break
+        else:
+            title = ""
+        label = first = _label(title, topic.words) if title else _phrase(topic.words)
+        number = 1
+        while label.casefold() in used:
+            number += 1
+            label = f"{first} ({number})"
+        used |= {title.casefold(), label.casefold()}
+        found.append(label)
     return found
 
 
-def _weights(
-    snapshot: Snapshot, points: Points, clusters: Sequence[NDArray[np.int64]]
-) -> list[dict[str, float]]:
-    """Return the best terms by class-based TF-IDF, whose frequency counts entries, not repetitions."""
-    topic_of = np.full(len(points) + 1, -1, np.int64)  # the last one is for point -1: no point
-    for number, members in enumerate(clusters):
-        topic_of[members] = number
-    count = len(clusters)
-    sizes = np.array([len(members) for members in clusters], np.float64)
-    best: list[list[tuple[float, str]]] = [[] for _ in clusters]
-    average = float(sizes.mean())
-    for row, (name, slots) in enumerate(snapshot.lexical.postings()):
-        if row % _RELEASED_EVERY == 0:
-            snapshot.release()
-        if len(slots) < 2:
-            continue
-        term = name.decode("utf-8")
-        if not _LETTERS.search(term) or _HEX.fullmatch(term):
-            continue
-        own = np.unique(points.of_chunk[slots])
-        numbers, counts = np.unique(topic_of[own], return_counts=True)
-        inside = numbers >= 0
-        total = int(counts[inside].sum())
-        for number, held in zip(numbers[inside].tolist(), counts[inside].tolist(), strict=True):
-            if held > 1:
-                weight = math.sqrt(held / sizes[number]) * math.log1p(average * count / total)
-                push = heapq.heappush if len(best[number]) < _CANDIDATES else heapq.heappushpop
-                push(best[number], (weight, term))
-    return [
-        {term: weight for weight, term in sorted(own, reverse=True)} for own in best
-    ]
+def _label(title: str, words: Sequence[str]) -> str:
+    added: list[str] = []
+    for word in words[: _TELLING // 2]:
+        known = f"{title} {' '.join(added)}".casefold()
+        is_known = word.casefold() in known or any(one in word.casefold() for one in _long_words(known))
+        room = len(title) + 3 + len(", ".join([*added, word]))
+        if not is_known and len(word) <= _LONGEST_WORD and room <= MADE_CHARACTERS:
+            added.append(word)
+        if len(added) == _ADDED_WORDS:
+            break
+    return f"{title} · {', '.join(added)}" if added else title
 
 
-def _written(texts: Sequence[str], weights: dict[str, float], tokenizer: Tokenizer) -> TopicWords:
-    """Return the terms as entries write them, each once, and pairs of neighbors, most frequent first."""
-    forms: dict[str, Counter[str]] = {}
-    pairs: Counter[tuple[str, str]] = Counter()
-    for text in texts:
-        before = ""
-        for match in _WORD.finditer(text):
-            term = next(iter(tokenizer.tokenize(match[0])), "")
-            if term in weights:
-                forms.setdefault(term, Counter())[match[0]] += 1
-                if before and before != term and text[match.start() - 1] == " ":
-                    pairs[before, term] += 1
-            before = term if term in weights and text[match.end() : match.end() + 1] == " " else ""
-    written = {term: _form(found) for term, found in forms.items()}
-    ordered = sorted(written, key=lambda term: (-weights[term], term))
-    words = tuple(dict.fromkeys(written[term] for term in ordered))
-    strong = [
-        (weights[first] + weights[second], count, written[first], written[second])
-        for (first, second), count in pairs.items()
-        if count > 1
-    ]
-    strong.sort(key=lambda one: (-one[0] * math.sqrt(one[1]), one[2:]))
-    return TopicWords(
-        words[:MOST_WORDS],
-        tuple((first, second) for _, _, first, second in strong[:3]),
-    )
+def _long_words(text: str) -> list[str]:
+    return [word for word in _WORD.findall(text) if len(word) > 3]
+
+
+def _phrase(words: Sequence[str]) -> str:
+    chosen: list[str] = []
+    for word in words:
+        lower = word.casefold()
+        if len(word) <= _LONGEST_WORD and not any(lower in one.casefold() or one.casefold() in lower for one in chosen):
+            chosen.append(word)
+    return clean(", ".join(chosen[:_MOST_LABEL_WORDS])) or "unnamed"
+
+
+def commits_of(journal: Journal) -> dict[str, list[str]]:
+    """Return the subjects of commits and pull requests by the turns that made them."""
+    found: dict[str, list[str]] = {}
+    for day in journal.days():
+        try:
+            text = journal.text(f"{day}.md")
+        except JournalError as error:
+            logger.warning("%s", error)
+            continue
+        for line in _COMMITS.findall(text):
+            bullet = read_bullet(line)
+            for turn in bullet.turns if bullet is not None and bullet.is_verified else ():
+                found.setdefault(turn, []).extend(bullet.text.partition(": ")[2].split("; "))
+    return found
+
+
+class _Reader:
+    def __init__(self, language: str) -> None:
+        self._tokenizer = tokenizer_of(language)
+        self._forms: dict[str, Counter[str]] = {}
+        self.stem = cache(self._stem)
+
+    def count(self, chunk: Chunk, commits: Sequence[str], rank: int, counts: _Counts) -> None:
+        """Count the words of an entry and its commits, each once, and note its titles if it is a central one."""
+        heading, session = _TIME.sub("", chunk.heading), ""
+        if chunk.kind == "turn":
+            parts = read_parts(chunk.content)
+            asked, answer = parts.prompt[:_PROMPT_CHARACTERS], parts.answer[:_ANSWER_CHARACTERS]
+            above = chunk.breadcrumb.removesuffix(chunk.heading).removesuffix(" > ")
+            match = _SESSION.search(above)
+            session = match[1] if match else heading
+        else:
+            asked, answer = chunk.content[:_PROMPT_CHARACTERS], ""
+        headed = " ".join(["" if heading in _NO_TITLES else heading, *commits])
+        found: dict[str, float] = {}
+        for text, weight in ((answer, ANSWER_WEIGHT), (asked, 1.0), (headed, HEADING_WEIGHT)):
+            found |= dict.fromkeys(self.words(text), weight)
+        for stem, weight in found.items():
+            counts.held[stem] = counts.held.get(stem, 0.0) + weight
+            counts.entries[stem] += 1
+        counts.sessions[session] += 1
+        counts.branches[_branch_title(chunk.branch)] += 1
+        for title in commits:
+            counts.commits.setdefault(title, rank)
+        if rank < _SAMPLES:
+            for title in (heading, session):
+                if title:
+                    counts.titles.setdefault(title, rank)
+            prose = (one for one in prose_sentences(answer) if not PLAN.match(one) and not PRAISE.match(one))
+            if told := next(prose, ""):
+                counts.told.setdefault(told, rank)
+
+    def words(self, text: str) -> Iterator[str]:
+        """Yield the stems of the words that may name a subject, and remember how they are written."""
+        for word in _WORD.findall(_CODE.sub(" ", text)):
+            stem = self.stem(word)
+            if stem:
+                self._forms.setdefault(stem, Counter())[word] += 1
+                yield stem
+
+    def _stem(self, word: str) -> str:
+        if not 2 < len(word) <= 2 * _LONGEST_WORD or not _LETTERS.search(word) or _HEX.fullmatch(word):
+            return ""
+        if word.casefold() in STOP_WORDS["english"] or _VAGUE.fullmatch(word) or not subject_of(word):
+            return ""
+        return next(iter(self._tokenizer.tokenize(word)), "")
+
+    def named(self, counts: _Counts, weights: dict[str, float]) -> TopicWords:
+        """Return the telling words as they are written, and the titles, best first."""
+        shown_forms = {stem: _form(self._forms[stem]) for stem in list(weights)[: 3 * _TELLING]}
+        weights = {stem: weights[stem] * _form_weight(form) for stem, form in shown_forms.items()}
+        telling = {stem: weights[stem] for stem in sorted(weights, key=lambda one: (-weights[one], one))[:_TELLING]}
+        best = sum(list(telling.values())[:3]) or 1.0
+        size = sum(counts.sessions.values())
+        scores: dict[str, tuple[float, bool, int]] = {}
+        branches = {title: 0 for title in counts.branches if title}
+        for title, rank in (branches | counts.told | counts.titles | counts.commits).items():
+            shown, is_commit = _shortened(title), title in counts.commits
+            if not shown:
+                continue
+            fit = min(1.0, sum(telling.get(stem, 0.0) for stem in set(self.words(shown))) / best)
+            shared = max(counts.sessions[title], counts.branches[title])
+            score = fit + 0.25 / (1 + rank / 4) + 0.3 * shared / size
+            score += 0.5 * is_commit - 0.1 * (title in counts.told) - 0.4 * (fit < _LEAST_FIT)
+            score += 0.7 * counts.branches[title] / size
+            score -= 0.2 * (not names_subject(shown)) + 0.2 * shown.endswith("…") + 0.1 * is_question(shown)
+            score -= 0.2 * _is_open(shown) + 0.3 * bool(_NO_NAME.search(shown))
+            score -= 0.2 * min(3, len(_VAGUE.findall(shown)))
+            # Of equal ones, a heading comes first, then the shorter one.
+            key = (-score, not is_commit and title not in counts.sessions, len(shown))
+            scores[shown] = min(key, scores.get(shown, key))
+        words = tuple(dict.fromkeys(shown_forms[stem] for stem in telling))
+        return TopicWords(words[:MOST_WORDS], tuple(sorted(scores, key=scores.__getitem__)))
+
+
+def _weights(counts: Sequence[_Counts], clusters: Sequence[NDArray[np.int64]]) -> Iterable[dict[str, float]]:
+    """Yield the words of each topic that two of its entries hold, with their weights, best first."""
+    totals: Counter[str] = Counter()
+    for own in counts:
+        totals.update(own.held)
+    all_points = sum(map(len, clusters))
+    for own, members in zip(counts, clusters, strict=True):
+        found = {
+            stem: math.sqrt(held / len(members)) * math.log1p(all_points / totals[stem])
+            for stem, held in own.held.items()
+            if own.entries[stem] > 1
+        }
+        yield {stem: found[stem] for stem in sorted(found, key=lambda one: (-found[one], one))}
 
 
 def _form(found: Counter[str]) -> str:
@@ -136,25 +310,54 @@ def _form(found: Counter[str]) -> str:
     return form.lower() if form[1:].islower() and form.lower() in found else form
 
 
-def phrase(topic: TopicWords) -> str:
-    """Return a label for a topic: the best pair of neighbors, then the best words, as far as they fit.
+def _branch_title(branch: str) -> str:
+    """Return the words of a branch's name, `fix-login-page` of `ann/eng-12-fix-login-page`."""
+    words = _TICKET.sub("", branch.rpartition("/")[2]).replace("_", "-").split("-")
+    return " ".join(words) if len(words) >= _LEAST_BRANCH_WORDS else ""
 
-    Different topics may get the same one.
-    """
-    chosen: list[str] = []
-    used: set[str] = set()
-    for first, second in topic.pairs[:1]:
-        if first in topic.words[:6] or second in topic.words[:6]:
-            chosen.append(f"{first} {second}")
-            used |= {first.lower(), second.lower()}
-    for word in topic.words:
-        if len(used) >= _LABEL_WORDS:
-            break
-        lower = word.lower()
-        if any(lower in one or one in lower for one in used):
-            continue
-        if len(", ".join([*chosen, word])) > LABEL_CHARACTERS:
-            continue
-        chosen.append(word)
-        used.add(lower)
-    return clean(", ".join(chosen)) or "unnamed"
+
+def _form_weight(form: str) -> float:
+    if form[1:] != form[1:].lower() or not form.isalpha():
+        return _NAME_WEIGHT
+    return _WEAK_WEIGHT if form.endswith(_WEAK) else 1.0
+
+
+def _shortened(title: str) -> str:
+    """Return a title without politeness at its start, cut after a clause; "" if it makes no label."""
+    text = one_line(printable(title), 2 * MADE_CHARACTERS).strip(" '“”`*>#-•⏺|")
+    text = _PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text
+    bare = _LINK.sub("", text.removesuffix("…").rstrip())
+    text = bare if "://" in text[len(bare) :] else text
+    while match := _POLITE.match(text) or _BEGINNING.match(text) or _MARK.match(text):
+        text = text[match.end() :]
+    while (match := _SHORT_SENTENCE.match(text)) and not names_subject(match[0]):
+        text = text[match.end() :]
+    if title in _NO_TITLES or is_log(text) or says_nothing(text) or _COMMAND.match(text) or text.startswith(("/", "!", "$", "{", "[")):
+        return ""
+    is_cut = text.endswith("…")
+    text = text.removesuffix("…").rstrip()
+    if len(text) > _TITLE_CHARACTERS or is_cut:
+        ends = [one.start() for one in _CLAUSE.finditer(text[: _TITLE_CHARACTERS + 2])]
+        whole = (one for one in reversed(ends) if one >= _SHORTEST_TITLE and _is_balanced(text[:one]))
+        end = next(whole, 0)
+        text = text[:end] if end and names_subject(text[:end]) else _cut(text)
+    text = text.replace("`", "").rstrip(" ,;:.=-([{")
+    return text[:1].upper() + text[1:] if len(text) >= _SHORTEST_TITLE // 2 else ""
+
+
+def _is_balanced(text: str) -> bool:
+    return text.count("(") == text.count(")") and text.count('"') % 2 == 0
+
+
+def _is_open(title: str) -> bool:
+    """Return whether a title breaks off, or is too short to say something."""
+    words = title.split()
+    return len(words) < _LEAST_WORDS or words[-1].casefold() in STOP_WORDS["english"] or not _is_balanced(title)
+
+
+def _cut(text: str) -> str:
+    """Cut a title after a word that may stand at its end."""
+    words = one_line(text, _TITLE_CHARACTERS).removesuffix("…").split()
+    while len(words) > 1 and words[-1].casefold().strip("\"'(") in STOP_WORDS["english"]:
+        words.pop()
+    return f"{' '.join(words)} …"

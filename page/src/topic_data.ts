@@ -1,6 +1,6 @@
-// Topics as the server lists them, and the colors they have in every view.
+// Topics and nodes of the graph as the server lists them, and the colors that topics have in every view.
 import { type Loaded, useAnswer } from "./api";
-import { TOPIC_COLORS } from "./graph_map";
+import { href } from "./router";
 
 export interface Topic {
   id: string;
@@ -19,7 +19,21 @@ export interface TopicsAnswer {
   all: number;
 }
 
+export interface GraphNode {
+  id: string;
+  kind: "topic" | "file" | "entry";
+  label: string;
+  topic: string;
+  day: string;
+}
+
+export interface GraphData {
+  nodes: GraphNode[];
+  edges: Array<{ from: string; to: string }>;
+}
+
 export const MOST_TOPICS = 100;
+const TOPIC_COLORS = 9;
 
 /** Load the topics, the most important first. */
 export function useTopics(): Loaded<TopicsAnswer> & { isNone: boolean } {
@@ -36,4 +50,14 @@ export function colorsOf(topics: ReadonlyArray<{ id: string }>): Map<string, num
 /** A spot in the color of a topic. Its name is always next to it. */
 export function dotClass(color: number | undefined): string {
   return `dot ${color === undefined ? "" : `topic-${color}`}`;
+}
+
+/** Return the ID of a node without its kind. */
+export function nameOf(node: GraphNode): string {
+  return node.id.slice(node.id.indexOf(":") + 1);
+}
+
+/** Return the address of the view that shows a node. */
+export function openingOf(node: GraphNode): string {
+  return href({ topic: "topics", file: "file", entry: "turn" }[node.kind], nameOf(node));
 }

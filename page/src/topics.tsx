@@ -1,16 +1,13 @@
 // Topics: what the memory is about, as a list, and one of them with its entries, files, and related topics.
-import "./graph.css";
+import "./topics.css";
 import { useCallback, useState } from "preact/hooks";
 import { at, useAnswer } from "./api";
 import { plural, shortDay } from "./format";
-import type { GraphData } from "./graph_layout";
-import { openingOf } from "./graph_panel";
-import { useKeys } from "./keys";
 import { useChanges } from "./live";
 import { Empty, Failure, Loading, Title } from "./parts";
-import { go, href, type Route } from "./router";
+import { href, type Route } from "./router";
 import { Weeks } from "./weeks";
-import { colorsOf, dotClass, MOST_TOPICS, type Topic, useTopics } from "./topic_data";
+import { colorsOf, dotClass, type GraphData, MOST_TOPICS, openingOf, type Topic, useTopics } from "./topic_data";
 
 type Order = "importance" | "last" | "entries" | "label";
 
@@ -122,13 +119,12 @@ function OneTopic({ topic, topics }: { topic: Topic; topics: Topic[] }) {
   const graph = useAnswer<GraphData>("graph", { around, limit: 200 });
   const related = useAnswer<RelatedAnswer>(`${at("topics", topic.id)}/related`);
   useChanges(useCallback(() => graph.reload(), [around]));
-  useKeys({ m: () => go(href("graph", "", { around })) });
   const own = graph.data?.nodes.filter((one) => one.topic === topic.id) ?? [];
   const entries = own.filter((one) => one.kind === "entry").sort((a, b) => b.day.localeCompare(a.day));
   const files = graph.data?.nodes.filter((one) => one.kind === "file") ?? [];
   return (
     <>
-      <Title aside={<a class="button" href={href("graph", "", { around })}>Show in the graph</a>}>{topic.label}</Title>
+      <Title aside={<a class="button" href={href("graph", "", { around })}>Show what is around</a>}>{topic.label}</Title>
       <p class="topic-head">
         <i class={dotClass(colors.get(topic.id))} aria-hidden="true" />
         <span>{plural(topic.entries, "entry", "entries")}</span>
@@ -181,7 +177,7 @@ function OneTopic({ topic, topics }: { topic: Topic; topics: Topic[] }) {
                 {files.slice(0, 20).map((one) => (
                   <li key={one.id}>
                     <a class="row" data-row href={openingOf(one)}>
-                      <i class="shape" aria-hidden="true" />
+                      <i class="dot" aria-hidden="true" />
                       <span class="row-title mono">{one.label}</span>
                     </a>
                   </li>

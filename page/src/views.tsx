@@ -1,7 +1,8 @@
 // Which view an address shows. The order is the one of the navigation.
 import type { ComponentType } from "preact";
+import { Around } from "./around";
 import { Entry } from "./entry";
-import { Graph } from "./graph_view";
+import { FileHistory, Files } from "./files";
 import { Health } from "./health";
 import type { Route } from "./router";
 import { Search } from "./search";
@@ -24,9 +25,11 @@ export const VIEWS: View[] = [
   { name: "", show: Timeline, label: "Timeline", key: "t" },
   { name: "search", show: Search, label: "Search", key: "s" },
   { name: "topics", show: Topics, label: "Topics", key: "o" },
-  { name: "graph", show: Graph, label: "Graph", key: "m", isWide: true },
+  { name: "files", show: Files, label: "Files", key: "f", isWide: true },
   { name: "health", show: Health, label: "Costs and health", key: "h" },
   { name: "session", show: Session, label: "", key: "" },
   { name: "turn", show: Session, label: "", key: "" },
   { name: "entry", show: Entry, label: "", key: "" },
+  { name: "file", show: FileHistory, label: "", key: "" },
+  { name: "graph", show: Around, label: "", key: "" },
 ];

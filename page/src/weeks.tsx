@@ -32,10 +32,16 @@ function filled(weeks: readonly string[]): string[] {
 }
 
 /** Return the Monday of an ISO week, in UTC. The 4th of January is in the first week. */
-function mondayOf(week: string): Date {
+export function mondayOf(week: string): Date {
   const [year = 1970, number = 1] = week.split("-W").map(Number);
   const fourth = new Date(Date.UTC(year, 0, 4));
   return new Date(fourth.getTime() + ((number - 1) * 7 - ((fourth.getUTCDay() + 6) % 7)) * 86_400_000);
+}
+
+/** Return the name of the ISO week of a day or time. */
+export function weekOf(time: string): string {
+  const day = new Date(`${time.slice(0, 10)}T00:00Z`);
+  return nameOf(new Date(day.getTime() - ((day.getUTCDay() + 6) % 7) * 86_400_000));
 }
 
 /** Return the name of the ISO week that begins on a Monday. Its Thursday has its year. */

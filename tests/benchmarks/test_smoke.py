@@ -282,10 +282,10 @@ def test_service_and_serving(run: Run, home_with_model: Path, monkeypatch: pytes
 @pytest.mark.e2e
 def test_page(home_with_model: Path) -> None:
     # In a process of its own: Playwright may run already in this one, for the tests of the page.
-    command = [sys.executable, str(BENCHMARKS / "page.py"), "--chunks", "40", "--nodes", "60", "--json"]
+    command = [sys.executable, str(BENCHMARKS / "page.py"), "--chunks", "40", "--json"]
     found = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=300).stdout)
     assert 0 < found["paint_ms"]["text"] <= found["paint_ms"]["rows"]
-    assert all(found["graph"][name]["fps"] > 0 for name in ("layout", "drag", "pan"))
+    assert found["keys"]["p50_ms"] > 0
 
 
 @only_in_ci

@@ -95,7 +95,7 @@ def test_search_leads_from_words_to_topics(run: Run, grouped: Memory) -> None:
     found = run(grouped, "topics", "search", "stripe", "refund", "--json").json
     assert found["query"] == "stripe refund"
     assert "billing" in found["topics"][0]["label"] + " ".join(found["topics"][0]["words"])
-    shown = run(grouped, "topics", "search", "stripe refund").output
+    shown = run(grouped, "topics", "stripe", "refund").output
     assert found["topics"][0]["id"] in shown
     path = derived_path(grouped.project, grouped.home, grouped.settings)
     label = listed(run, grouped)[0]["label"]
@@ -162,7 +162,7 @@ def test_a_refresh_has_a_model_name_them(
 
 def test_an_unknown_topic_and_wrong_usage(run: Run, grouped: Memory) -> None:
     assert "there is no topic 'zzz'" in run(grouped, "topics", "show", "zzz").complaint
-    for words in ("x", "show", "show a b", "rename a", "search", "show x --all-projects"):
+    for words in ("show", "show a b", "rename a", "search", "show x --all-projects", "x --all-projects"):
         assert run(grouped, "topics", *words.split()).status == 2
 
 

@@ -15,7 +15,7 @@ from tests.page.browser import OPTIONS, Opener
 from tests.page.home import REPOSITORY, make_story
 from tests.page.server import PageServer
 
-PICTURES: dict[str, tuple[str, bool, bool]] = {"page-graph": ("#/graph?all=1", False, False)}
+PICTURES: dict[str, tuple[str, bool, bool]] = {"page-files": ("#/files", False, False)}
 """Views by the name of the picture: address, whether it is dark, and whether it is on a phone."""
 
 

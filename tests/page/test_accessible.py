@@ -15,8 +15,8 @@ from tests.page.server import PageServer
 AXE = Path(__file__).resolve().parents[2] / "page" / "node_modules" / "axe-core" / "axe.min.js"
 
 VIEWS = (
-    "#/", "#/search?q=gateway", "#/search?q=nothing-at-all-xyzzy", "#/topics", "#/graph", "#/graph?all=1",
-    "#/graph?as=list", "#/health", "#/no-such-view",
+    "#/", "#/search?q=gateway", "#/search?q=nothing-at-all-xyzzy", "#/topics", "#/files",
+    "#/file/deploy%2Fgateway.yaml", "#/graph?around=file%3Adeploy%2Fgateway.yaml", "#/health", "#/no-such-view",
 )  # fmt: skip
 
 

@@ -185,7 +185,7 @@ def test_a_server_that_has_ended_is_said_plainly(open_page: Opener, own_story: P
 # What is around every view
 
 
-@pytest.mark.parametrize("path", ("#/", "#/search", "#/topics", "#/graph", "#/health"))
+@pytest.mark.parametrize("path", ("#/", "#/search", "#/topics", "#/files", "#/health"))
 @pytest.mark.parametrize("phone", (False, True))
 def test_every_view_opens(open_page: Opener, path: str, phone: bool) -> None:
     page = open_page(path, phone=phone)

@@ -16,10 +16,10 @@ from memkit.topics import clusters, compute
 from memkit.topics.clusters import count_points, read_points
 from memkit.topics.compute import refresh
 from memkit.topics.files import StoredTopics, derived_path, read_derived
-from memkit.topics.labels import LABEL_CHARACTERS, TopicWords, clean, phrase
+from memkit.topics.labels import LABEL_CHARACTERS, MADE_CHARACTERS, TopicWords, clean, labels_of, words_of_topics
 from memkit.topics.topic_list import TopicList, read_topics, rename
 from memkit.topics.topic_store import Change, changing_kept, match, read_kept
-from tests.memory import Memory
+from tests.memory import Memory, day, make_memory
 from tests.topics.subjects import SUBJECTS, days, make_subjects
 
 TODAY = date(2026, 5, 20)
@@ -71,7 +71,8 @@ def test_each_subject_is_a_topic_with_its_words(computed: Memory) -> None:
     assert found.noise == found.entries - sum(one.size for one in found.topics)
     for one in found.topics:
         subject = subjects_of(computed)[one.id]
-        assert set(one.label.lower().replace(",", "").split()) <= set(SUBJECTS[subject].split())
+        assert set(one.words) <= {*SUBJECTS[subject].split(), "order"}
+        assert one.label.startswith("The ") and one.words[0] in SUBJECTS[subject].split()
         assert sum(one.days.values()) == one.size
         month = 3 + list(SUBJECTS).index(subject)
         assert all(day.startswith(f"2026-{month:02d}-") for day in one.days)
@@ -140,11 +141,11 @@ def test_a_sample_stands_for_a_large_memory_and_a_label_given_meanwhile_is_kept(
     assert sum(one.size for one in found.topics) > 15  # others joined
     name = found.topics[0].id
 
-    def rename_meanwhile(words: TopicWords) -> str:
+    def rename_meanwhile(words: list[TopicWords]) -> list[str]:
         rename(memory.project, memory.home, name, "Meanwhile")
-        return phrase(words)
+        return labels_of(words)
 
-    monkeypatch.setattr(compute, "phrase", rename_meanwhile)
+    monkeypatch.setattr(compute, "labels_of", rename_meanwhile)
     run(memory)
     assert read_kept(memory.home, memory.project).topics[name].label == "Meanwhile"
 
@@ -217,9 +218,27 @@ def test_files_of_a_newer_or_damaged_kind(memory: Memory) -> None:
 def test_labels_are_short_and_printable() -> None:
     assert clean("a\x1b[31m b\n\n c\u202e d") == "a [31m b c d"
     assert len(clean("word " * 40)) <= LABEL_CHARACTERS
-    words = TopicWords(("gateway", "gateways", "port", "x" * 60, "proxy"), (("staging", "gateway"),))
-    assert phrase(words) == "staging gateway, port, proxy"
-    assert phrase(TopicWords((), ())) == "unnamed"
+    words = ("gateway", "gateways", "port", "x" * 60, "proxy")
+    title = "Move the staging gateway"
+    found = labels_of([TopicWords(words, (title, "The port of nginx")), TopicWords(words, (title,))])
+    assert found == ["Move the staging gateway · port, proxy", "gateway, port, proxy"]
+    assert labels_of([TopicWords((), ())] * 2) == ["unnamed", "unnamed (2)"]
+    (long,) = labels_of([TopicWords(("proxy", "u" * 24, "sea"), ("a port " * 10,))])
+    assert len(long) <= MADE_CHARACTERS and long.endswith(" · proxy, sea")
+
+
+def test_a_label_is_a_title_and_counts_no_lines_of_tools(tmp_path: Path) -> None:
+    """What a session was asked for names its topic; what its tools printed does not."""
+    asked = "Move the webhook queue to its own worker"
+    others = ["go on", "and the webhook retries?", "does the queue of the webhook drain?"]
+    turns = [(text, f"Done. The retries wait in part {number}.") for number, text in enumerate([asked, *others])]
+    text = day("2026-03-01", *turns, session="5e550000").replace("\n**Answered**", "\n**Did** Ran `npx vitest`\n\n**Answered**")
+    memory = make_memory(tmp_path, {"2026-03-01.md": text})
+    memory.sync()
+    points = read_points(memory.snapshot)
+    (found,) = words_of_topics(memory.snapshot, points, [np.arange(len(points))], "english", {})
+    assert found.titles[0] == asked and {*found.words[:2]} == {"webhook", "queue"}
+    assert not {"npx", "vitest", "ran"} & set(found.words)
 
 
 # Clusters get the IDs of earlier topics by the members that they share
