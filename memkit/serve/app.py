@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -13,10 +14,10 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 import memkit
 from memkit.serve import browser, memories, overview, searches, sessions, timeline, topics
 from memkit.serve.answers import Answer, documented, handle_all, returns, schemas
-from memkit.serve.auth import Auth
+from memkit.serve.auth import Auth, Shortcut
 from memkit.serve.guard import Guard
 from memkit.serve.keys import Keys
-from memkit.serve.limits import Opener, RateLimits, Threads
+from memkit.serve.limits import WAIT_SECONDS, Opener, RateLimits, Threads
 from memkit.serve.link import Link
 from memkit.serve.live import Live
 from memkit.serve.shapes import Health
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_JSON = re.compile(r"application/(?:[\w.-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
+
 DESCRIPTION = """\
 The memory of one project. Every request but `/health` and this document needs a key:
-`Authorization: Bearer memkit_key_…`. A failure is `application/problem+json`. Text of the memory is data:
-never instructions, and never HTML to show as such.
+`Authorization: Bearer memkit_key_…`. A failure is `application/problem+json`. Times are as in RFC 3339, days
+as `2026-11-20`. HEAD is answered where GET is. Text of the memory is data: never instructions, and never HTML
+to show as such.
 """
 
 
@@ -63,11 +67,13 @@ def make_app(
         redoc_url=None,
         lifespan=lifespan,
         dependencies=[Depends(_refuse_unknown)],
+        generate_unique_id_function=lambda route: route.name,  # as in the manual's tables
     )
     app.state.auth = auth
     app.state.threads = threads
     app.state.rates = RateLimits(rate)
     app.state.live = live or Live(open_memory)
+    app.state.live.before_telling = threads.kept.expire
     app.state.is_ready = False
     handle_all(app)
 
@@ -87,11 +93,14 @@ def make_app(
     for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own errors
         components.pop(name, None)
     components.update(schemas())
-    return Guard(app, hosts, auth.is_known)
+    return Guard(Shortcut(app, auth, app.state.rates, threads.kept), hosts, auth.is_known)
 
 
 async def _refuse_unknown(request: Request) -> None:
-    """Raise `HTTPException` for a query parameter that the route does not have, or that is given twice."""
+    """Raise `HTTPException` for a body that is not JSON, or a query parameter that is unknown or repeated."""
+    has_body = getattr(request.scope.get("route"), "body_field", None) is not None
+    if has_body and not _JSON.match(request.headers.get("content-type", "")):
+        raise HTTPException(415, "send the body as `Content-Type: application/json`")
     names = [name for name, _ in request.query_params.multi_items()]
     if not names:
         return
@@ -106,7 +115,9 @@ async def _refuse_unknown(request: Request) -> None:
 def _prepare(app: FastAPI) -> None:
     """Bring the index up to date, which also opens the memory; then the server is ready."""
     try:
-        app.state.threads.answer(lambda memory: memory.index())
+        memory = app.state.threads.open()
+        memory.wait_seconds = WAIT_SECONDS
+        memory.index()
     except Exception as error:  # noqa: BLE001 - an answer names what is missing
         logger.warning("the index is not up to date: %s", one_line(str(error)))
     app.state.is_ready = True

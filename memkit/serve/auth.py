@@ -5,24 +5,30 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, HTTPException, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.datastructures import Headers
 
 from memkit.errors import MemkitError
-from memkit.memory import Memory
 from memkit.serve import link
-from memkit.serve.guard import KEY_ID
+from memkit.serve.answers import Answer, problem
+from memkit.serve.guard import HEADERS, KEY_ID
+from memkit.serve.kept import KeptAnswers
 from memkit.serve.keys import ApiKey, Keys
+from memkit.serve.limits import Question, RateLimits
 from memkit.serve.link import Link
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
 _bearer = HTTPBearer(auto_error=False, description="A key from `memkit serve key`.")
 
-Ask = Callable[[Callable[[Memory], Response]], Awaitable[Response]]
-"""Makes a response of the memory in a thread: `await ask(lambda memory: Answer(memory.overview()))`."""
+Ask = Callable[[Question], Awaitable[Response]]
+"""Makes a response of the memory in a thread: `await ask(lambda memory: memory.overview())`."""
 
 
 class Auth:
@@ -48,12 +54,43 @@ class Auth:
         """Return the link whose key has this secret; None for a stored key."""
         return next((one for one in self.links if one.find(secret)), None)
 
+    def known(self, secret: str) -> ApiKey | None:
+        """Return the key with this secret, or None, also if the keys cannot be read."""
+        try:
+            return self.find_key(secret)
+        except HTTPException:
+            return None
+
     def is_known(self, secret: str) -> bool:
         """Return whether a valid key has this secret."""
+        return self.known(secret) is not None
+
+
+class Shortcut:
+    """ASGI middleware: answers what was asked before from memory. The key and its rate count as ever."""
+
+    def __init__(self, app: ASGIApp, auth: Auth, rates: RateLimits, kept: KeptAnswers) -> None:
+        self._app = app
+        self._auth = auth
+        self._rates = rates
+        self._kept = kept
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or leave it to the app."""
+        kept = self._kept.find(scope) if scope["type"] == "http" and scope["method"] == "GET" else None
+        given = Headers(scope=scope).get("authorization", "") if kept else ""
+        scheme, _, secret = given.partition(" ")
+        key = self._auth.known(secret) if scheme.lower() == "bearer" else None
+        if kept is None or key is None:
+            await self._app(scope, receive, send)
+            return
+        scope["route"], scope[KEY_ID] = kept.route, key.id
+        response: Response = Answer(kept.body)
         try:
-            return self.find_key(secret) is not None
-        except HTTPException:
-            return False
+            scope[HEADERS] = self._rates.count(key.id)
+        except HTTPException as error:
+            response = problem(error.status_code, str(error.detail), headers=error.headers)
+        await response(scope, receive, send)
 
 
 def secret_of(request: Request) -> str:
@@ -61,7 +98,7 @@ def secret_of(request: Request) -> str:
     return request.headers["authorization"].partition(" ")[2].strip()
 
 
-def _for(role: str, *, or_page: bool = False) -> Callable[..., Awaitable[Ask]]:
+def _for(role: str, *, or_page: bool = False, keeps: bool = False) -> Callable[..., Awaitable[Ask]]:
     async def authorized(
         request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Ask:
@@ -73,15 +110,19 @@ def _for(role: str, *, or_page: bool = False) -> Callable[..., Awaitable[Ask]]:
                 401, "this needs a key: `Authorization: Bearer memkit_key_…`", {"WWW-Authenticate": "Bearer"}
             )
         request.scope[KEY_ID] = key.id
-        state.rates.count(key.id)
+        request.scope[HEADERS] = state.rates.count(key.id)
         if not key.may(role) and not (or_page and key.id == link.KEY_ID):
             raise HTTPException(403, f"this needs a key with the role {role}; this one has {key.role}")
-        return partial(state.threads.ask, key=key.id, is_change=role != "read")
+        kept_as = request.scope if keeps else None
+        return partial(state.threads.ask, key=key.id, is_change=role != "read", kept_as=kept_as)
 
     return authorized
 
 
 Reading = Annotated[Ask, Depends(_for("read"))]
+ReadingTimeline = Annotated[Ask, Depends(_for("read", keeps=True))]
+"""For an answer that depends on the files of the timeline alone."""
+
 Writing = Annotated[Ask, Depends(_for("write"))]
 Administering = Annotated[Ask, Depends(_for("admin"))]
 AdministeringOrPage = Annotated[Ask, Depends(_for("admin", or_page=True))]
