@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from memkit.errors import (
@@ -61,7 +61,8 @@ def problem(
     status: int, detail: str, errors: list[Invalid] | None = None, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
     """Return the response of a problem."""
-    content = Problem(HTTPStatus(status).phrase, status, _without_directories(detail), errors=errors or [])
+    detail = _DIRECTORIES.sub("", detail)
+    content = Problem(HTTPStatus(status).phrase, status, detail, errors=errors or [])
     return Answer(content, status, headers=dict(headers or {}), media_type=PROBLEM_TYPE)
 
 
@@ -77,8 +78,12 @@ def handle_all(app: FastAPI) -> None:
         found = [
             Invalid(where=".".join(map(str, one["loc"])), reason=str(one["msg"])) for one in error.errors()
         ]
-        status = 400 if any(one["type"] == "json_invalid" for one in error.errors()) else 422
-        return problem(status, "the request is not as /openapi.json describes it", found)
+        if any(one["type"] == "json_invalid" for one in error.errors()):
+            return problem(400, "the body is not JSON", found)
+        is_json = "json" in request.headers.get("content-type", "").lower()
+        if not is_json and any(one["loc"] == ("body",) for one in error.errors()):
+            return problem(415, "send the body as `Content-Type: application/json`")
+        return problem(422, "the request is not as /openapi.json describes it", found)
 
     @app.exception_handler(MemkitError)
     async def of_memkit(request: Request, error: MemkitError) -> JSONResponse:
@@ -144,25 +149,23 @@ class Answer(JSONResponse):
 
 
 _TIMES = frozenset(("begins", "ends", "first", "last", "time"))
-_PATHS = frozenset(
-    ("files", "old_versions", "path", "project", "projects", "root", "shared", "transcript")
-)
+_PATHS = frozenset("files old_versions path project projects root shared transcript".split())
 _TEXTS = frozenset(("degraded_reason", "meaning", "problems", "what"))
 _DATA = frozenset(("explanation", "input", "metadata"))
 """The fields of times, of paths, of memkit's own sentences, and of data, which stays as it is."""
 
 _LOCAL_TIME = re.compile(r"(?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d)")
-_DIRECTORIES = re.compile(
-    r"""(?<![\w.:/\\~-])(?:[A-Za-z]:)?[\\/](?:[^\s\\/'"`]+[\\/])+(?=[^\s\\/])"""
-)
+_DIRECTORIES = re.compile(r"""(?<![\w.:/\\~-])(?:[A-Z]:)?[\\/](?:[^\s\\/'"`]+[\\/])+(?=[^\s\\/])""")
 
 
-def published(value: Any, root: str) -> Any:
-    """Return an answer for other programs: times as in RFC 3339, and no absolute path.
+def published(value: Any, root: str) -> Response:
+    """Return the response of an answer, with times as in RFC 3339 and without absolute paths.
 
     The path of a file is from the `root` of the project on; elsewhere, and for projects, it is a name.
     """
-    return _published(msgspec.to_builtins(value), root, "", "")
+    if isinstance(value, Response):
+        return value
+    return Answer(_published(msgspec.to_builtins(value), root, "", ""))
 
 
 def _published(value: Any, root: str, field: str, day: str) -> Any:
@@ -179,10 +182,10 @@ def _published(value: Any, root: str, field: str, day: str) -> Any:
     if not isinstance(value, str):
         return value
     if field in _TIMES and (local := _LOCAL_TIME.fullmatch(value)) and (local[1] or day):
-        return _rfc3339(f"{local[1] or day} {local[2]}")
+        return _with_zone(f"{local[1] or day}T{local[2]}:00")
     if field in _PATHS:
         return _relative(value, root)
-    return _without_directories(value) if field in _TEXTS else value
+    return _DIRECTORIES.sub("", value) if field in _TEXTS else value
 
 
 def _relative(path: str, root: str) -> str:
@@ -191,20 +194,16 @@ def _relative(path: str, root: str) -> str:
     return path[len(root) + 1 :] if path.startswith(f"{root}{os.sep}") else os.path.basename(path)
 
 
-def _rfc3339(local: str) -> str:
+def _with_zone(local: str) -> str:
     try:
         return datetime.fromisoformat(local).astimezone().isoformat()
     except (OverflowError, OSError, ValueError):  # out of the reach of time zones
-        return f"{local.replace(' ', 'T')}:00-00:00"
+        return f"{local}-00:00"
 
 
 def moment(seconds: float | None) -> str | None:
     """Return a time in seconds since the epoch as in RFC 3339; None for none and 0."""
     return datetime.fromtimestamp(round(seconds)).astimezone().isoformat() if seconds else None
-
-
-def _without_directories(text: str) -> str:
-    return _DIRECTORIES.sub("", text)
 
 
 def returns(kind: Any, *failures: int, status: int = 200) -> dict[int | str, dict[str, Any]]:

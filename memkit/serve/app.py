@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -14,10 +13,10 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 import memkit
 from memkit.serve import browser, memories, overview, searches, sessions, timeline, topics
 from memkit.serve.answers import Answer, documented, handle_all, returns, schemas
-from memkit.serve.auth import Auth, Shortcut
+from memkit.serve.auth import Auth, shortened
 from memkit.serve.guard import Guard
 from memkit.serve.keys import Keys
-from memkit.serve.limits import WAIT_SECONDS, Opener, RateLimits, Threads
+from memkit.serve.limits import Opener, RateLimits, Threads
 from memkit.serve.link import Link
 from memkit.serve.live import Live
 from memkit.serve.shapes import Health
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 logger = logging.getLogger(__name__)
-
-_JSON = re.compile(r"application/(?:[\w.-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
 
 DESCRIPTION = """\
 The memory of one project. Every request but `/health` and this document needs a key:
@@ -73,7 +70,6 @@ def make_app(
     app.state.threads = threads
     app.state.rates = RateLimits(rate)
     app.state.live = live or Live(open_memory)
-    app.state.live.before_telling = threads.kept.expire
     app.state.is_ready = False
     handle_all(app)
 
@@ -93,14 +89,11 @@ def make_app(
     for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own errors
         components.pop(name, None)
     components.update(schemas())
-    return Guard(Shortcut(app, auth, app.state.rates, threads.kept), hosts, auth.is_known)
+    return Guard(shortened(app, auth, app.state.rates, threads.kept), hosts, auth.is_known)
 
 
 async def _refuse_unknown(request: Request) -> None:
-    """Raise `HTTPException` for a body that is not JSON, or a query parameter that is unknown or repeated."""
-    has_body = getattr(request.scope.get("route"), "body_field", None) is not None
-    if has_body and not _JSON.match(request.headers.get("content-type", "")):
-        raise HTTPException(415, "send the body as `Content-Type: application/json`")
+    """Raise `HTTPException` for a query parameter that the route does not have, or that is given twice."""
     names = [name for name, _ in request.query_params.multi_items()]
     if not names:
         return
@@ -115,9 +108,7 @@ async def _refuse_unknown(request: Request) -> None:
 def _prepare(app: FastAPI) -> None:
     """Bring the index up to date, which also opens the memory; then the server is ready."""
     try:
-        memory = app.state.threads.open()
-        memory.wait_seconds = WAIT_SECONDS
-        memory.index()
+        app.state.threads.open().index()
     except Exception as error:  # noqa: BLE001 - an answer names what is missing
         logger.warning("the index is not up to date: %s", one_line(str(error)))
     app.state.is_ready = True

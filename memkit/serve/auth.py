@@ -54,43 +54,32 @@ class Auth:
         """Return the link whose key has this secret; None for a stored key."""
         return next((one for one in self.links if one.find(secret)), None)
 
-    def known(self, secret: str) -> ApiKey | None:
-        """Return the key with this secret, or None, also if the keys cannot be read."""
-        try:
-            return self.find_key(secret)
-        except HTTPException:
-            return None
-
     def is_known(self, secret: str) -> bool:
         """Return whether a valid key has this secret."""
-        return self.known(secret) is not None
-
-
-class Shortcut:
-    """ASGI middleware: answers what was asked before from memory. The key and its rate count as ever."""
-
-    def __init__(self, app: ASGIApp, auth: Auth, rates: RateLimits, kept: KeptAnswers) -> None:
-        self._app = app
-        self._auth = auth
-        self._rates = rates
-        self._kept = kept
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or leave it to the app."""
-        kept = self._kept.find(scope) if scope["type"] == "http" and scope["method"] == "GET" else None
-        given = Headers(scope=scope).get("authorization", "") if kept else ""
-        scheme, _, secret = given.partition(" ")
-        key = self._auth.known(secret) if scheme.lower() == "bearer" else None
-        if kept is None or key is None:
-            await self._app(scope, receive, send)
-            return
-        scope["route"], scope[KEY_ID] = kept.route, key.id
-        response: Response = Answer(kept.body)
         try:
-            scope[HEADERS] = self._rates.count(key.id)
+            return self.find_key(secret) is not None
+        except HTTPException:
+            return False
+
+
+def shortened(app: ASGIApp, auth: Auth, rates: RateLimits, kept: KeptAnswers) -> ASGIApp:
+    """Return an app that gives kept answers itself. The key and its rate count as ever."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        found = kept.find(scope) if scope["type"] == "http" and scope["method"] == "GET" else None
+        given = Headers(scope=scope).get("authorization", "") if found else ""
+        scheme, _, secret = given.partition(" ")
+        response = app
+        try:
+            key = auth.find_key(secret) if scheme.lower() == "bearer" else None
+            if found and key:
+                response, scope["route"], scope[KEY_ID] = Answer(found[0]), found[1], key.id
+                scope[HEADERS] = rates.count(key.id)
         except HTTPException as error:
             response = problem(error.status_code, str(error.detail), headers=error.headers)
         await response(scope, receive, send)
+
+    return answer
 
 
 def secret_of(request: Request) -> str:

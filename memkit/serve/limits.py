@@ -18,7 +18,7 @@ from limits.strategies import MovingWindowRateLimiter
 
 from memkit.memory import Memory
 from memkit.serve import link
-from memkit.serve.answers import RETRY_SECONDS, Answer, dumped, published
+from memkit.serve.answers import RETRY_SECONDS, Answer, published
 from memkit.serve.kept import KeptAnswers
 
 if TYPE_CHECKING:
@@ -59,10 +59,7 @@ class RateLimits:
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
     def count(self, key: str) -> dict[str, str]:
-        """Count a request of a key. Return the headers that say how many are left.
-
-        Raise `HTTPException` 429 if there were too many.
-        """
+        """Count a request of a key. Return headers with what is left, or raise `HTTPException` 429."""
         return self._count(_PAGE_RATE if key == link.KEY_ID else self._rate, f"key {key}")
 
     def count_failure(self, address: str) -> None:
@@ -73,15 +70,11 @@ class RateLimits:
         is_allowed = self._limiter.hit(limit, name)
         window = self._limiter.get_window_stats(limit, name)
         seconds = str(max(1, math.ceil(window.reset_time - time.time())))
-        headers = {
-            "ratelimit-limit": str(limit.amount),
-            "ratelimit-remaining": str(window.remaining),
-            "ratelimit-reset": seconds,
-        }
+        counts = {"limit": str(limit.amount), "remaining": str(window.remaining), "reset": seconds}
+        headers = {f"ratelimit-{name}": count for name, count in counts.items()}
         if not is_allowed:
-            raise HTTPException(
-                429, f"more than {limit.amount} requests in a minute", {**headers, "Retry-After": seconds}
-            )
+            headers["Retry-After"] = seconds
+            raise HTTPException(429, f"more than {limit.amount} requests in a minute", headers)
         return headers
 
 
@@ -89,11 +82,11 @@ class Threads:
     """Calls the memory in threads, a bounded number at once."""
 
     def __init__(self, open_memory: Opener) -> None:
-        self.open = open_memory
+        self._open = open_memory
         self._reading = ThreadPoolExecutor(THREADS, "reading")
         self._changing = ThreadPoolExecutor(CHANGING_THREADS, "changing")
         self._waiting: Counter[str] = Counter()
-        self.kept = KeptAnswers(open_memory)
+        self.kept = KeptAnswers()
         self.storing = threading.Lock()
         """For a change that checks first whether it is needed."""
 
@@ -119,14 +112,18 @@ class Threads:
             self._waiting[key] -= 1
             self._waiting += Counter()  # drops those of 0
 
+    def open(self) -> Memory:
+        """Return the memory for one request."""
+        memory = self._open()
+        memory.wait_seconds = WAIT_SECONDS
+        return memory
+
     def _answer(self, question: Question, kept_as: Scope | None) -> Response:
-        if kept_as is not None:
-            return Answer(self.kept.answer(kept_as, lambda memory: dumped(_asked(question, memory))))
-        found = _asked(question, self.open())
-        return found if isinstance(found, Response) else Answer(found)
+        memory = self.open()
 
+        def make() -> Response:
+            return published(question(memory), memory.project.root)
 
-def _asked(question: Question, memory: Memory) -> Any:
-    memory.wait_seconds = WAIT_SECONDS
-    found = question(memory)
-    return found if isinstance(found, Response) else published(found, memory.project.root)
+        if kept_as is None:
+            return make()
+        return Answer(self.kept.answer(kept_as, memory.project, lambda: bytes(make().body)))

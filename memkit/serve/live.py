@@ -48,7 +48,6 @@ class Live:
         self._watcher: Watcher | None = None
         self._seen: Timeline | None = None
         self._starting = threading.Lock()
-        self.before_telling: Callable[[], None] = lambda: None
 
     def join(self) -> _Queue:
         """Return the queue of a new listener. Raise `BusyError`."""
@@ -107,7 +106,6 @@ class Live:
             logger.warning("pages do not hear of a change: %s", one_line(str(error)))
             return
         data = json.dumps({"days": days, "entries": entries}, separators=(",", ":"))
-        self.before_telling()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._tell, f"event: changed\ndata: {data}\n\n".encode())
 

@@ -50,15 +50,14 @@ class Erasure(_Erased, total=False):
 class SearchPage(SearchAnswer):
     """A page of results. `next` is the `after` of the next page, which may be empty."""
 
-    next: str | None
+    next: int | None
 
 
-def page_of(found: Found, limit: int, after: str) -> SearchPage:
-    """Return at most `limit` results of an answer, those behind the page before."""
-    passed, answer = int(after or 0), found.as_dict()
-    results = answer["results"][passed : passed + limit]
-    is_last = len(results) < limit or passed + limit > MOST_PASSED
-    return {**answer, "results": results, "next": None if is_last else str(passed + limit)}
+def page_of(found: Found, limit: int, after: int) -> SearchPage:
+    """Return the `limit` results of an answer behind the first `after`."""
+    results, end = found.as_dict()["results"][after : after + limit], after + limit
+    is_last = len(results) < limit or end > MOST_PASSED
+    return {**found.as_dict(), "results": results, "next": None if is_last else end}
 
 
 _OF_BODIES = documented(400, 413, 415)
@@ -112,7 +111,7 @@ async def search_memory(
     ask: Reading,
     query: Text,
     limit: Limit = 10,
-    after: Passed = "",
+    after: Passed = 0,
     since: Day = "",
     until: Day = "",
     session: Filter = "",
@@ -135,9 +134,8 @@ async def search_memory(
 
     def find(memory: Memory) -> SearchPage:
         filters = Filters(day_named(since), day_named(until), session, branch, kind, path, agent)
-        most = limit + int(after or 0)
         answer = memory.search(
-            query, most, all_projects=all_projects, filters=filters, file=file, minimum=minimum,
+            query, limit + after, all_projects=all_projects, filters=filters, file=file, minimum=minimum,
             explain=details, excerpts=details,
         )  # fmt: skip
         return page_of(answer, limit, after)

@@ -50,7 +50,7 @@ class Asked:
 
     query: Text
     limit: Limit = 10
-    after: Passed = ""
+    after: Passed = 0
     since: Day = ""
     until: Day = ""
     all_projects: AllProjects = False
@@ -58,7 +58,7 @@ class Asked:
     def find(self, memory: Memory, mode: str) -> SearchPage:
         """Return the answer of a search in this mode. Raise `MemkitError`."""
         filters = Filters(day_named(self.since), day_named(self.until))
-        most = self.limit + int(self.after or 0)
+        most = self.limit + self.after
         answer = memory.search(
             self.query, most, mode=mode, all_projects=self.all_projects, filters=filters
         )

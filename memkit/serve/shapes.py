@@ -11,24 +11,17 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
 from memkit.errors import MemkitError
 
-MOST_RESULTS = 100
-MOST_PASSED = 1000
+MOST_RESULTS, MOST_PASSED = 100, 1000
 MOST_ROWS = 100
 _YEARS = (1970, 9000)  # beyond these, converting a time zone may overflow
 
 Id = Annotated[
-    str,
-    Path(min_length=1, max_length=200, description="An id, or its first characters", examples=["8b52f4fb"]),
+    str, Path(min_length=1, max_length=200, description="An id, or its beginning", examples=["8b52f4fb"])
 ]
 ErasedId = Annotated[
     str,
     # A shorter prefix could match another entry.
-    Path(
-        min_length=8,
-        max_length=200,
-        description="An id, or at least 8 characters of a search result's",
-        examples=["2e599251"],
-    ),
+    Path(min_length=8, max_length=200, description="At least 8 characters of an id", examples=["2e599251"]),
 ]
 Node = Annotated[
     str,
@@ -45,9 +38,7 @@ Limit = Annotated[int, Query(ge=1, le=MOST_RESULTS, description="Most entries")]
 Rows = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Most rows of the page")]
 Depth = Annotated[int, Query(ge=0, le=5, description="Levels below the node; 0: as many as fit")]
 After = Annotated[str, Query(max_length=200, description="`next` of the page before")]
-Passed = Annotated[
-    str, Query(pattern=r"^(?:\d{1,3}|1000)?$", description="`next` of the page before")
-]
+Passed = Annotated[int, Query(ge=0, le=MOST_PASSED, description="`next` of the page before")]
 Cursor = Annotated[str, Query(max_length=400, description="`next` of the page before")]
 Day = Annotated[str, Query(max_length=100, description="A day: 3d, 2w, last monday", examples=["2026-11-20"])]
 Since = Annotated[

@@ -11,11 +11,9 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from datetime import date
 from functools import cached_property, partial
 from glob import escape, glob
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 
@@ -46,45 +44,6 @@ _MANY_DAYS = 50
 
 Stamp = tuple[int, int, int]
 """Modification time in nanoseconds, size, and inode: a file that was written again has another one."""
-
-
-class FilesState(NamedTuple):
-    """What the timeline of a project depends on: the day, the directories with their times of change, and
-    the files in them.
-    """
-
-    day: date
-    directories: dict[str, int]
-    files: dict[str, Stamp]
-
-    def is_current(self) -> bool:
-        """Return whether no file was added, removed, or replaced. A file may have been written in place."""
-        changed = any(_changed(path) != time for path, time in self.directories.items())
-        return not changed and self.day == date.today()
-
-
-def state_of_files(project: Project) -> FilesState:
-    """Return the state of a project's memory as it is now."""
-    project = project.for_counting()
-    state = FilesState(date.today(), {}, {})
-    for directory in filter(None, (project.memory, project.openclaw)):
-        state.directories[directory] = _changed(directory)  # before the listing, which may be newer
-        with suppress(OSError), os.scandir(directory) as entries:
-            for one in entries:
-                with suppress(OSError):  # removed since, or a link to nothing
-                    state.files[one.path] = _stamp_of(one.stat())
-    return state
-
-
-def _changed(directory: str) -> int:
-    try:
-        return os.stat(directory).st_mtime_ns
-    except OSError:
-        return 0
-
-
-def _stamp_of(status: os.stat_result) -> Stamp:
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 class Day(msgspec.Struct, frozen=True):
@@ -188,9 +147,10 @@ class MonthCache:
 
     def _stamp(self, name: str) -> Stamp | None:
         try:
-            return _stamp_of(os.stat(self._journal.path(name)))
+            status = os.stat(self._journal.path(name))
         except OSError:  # removed since the listing
             return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
     def _read(self, month: str) -> _MonthFile | None:
         try:

@@ -82,13 +82,13 @@ def test_a_search_goes_on_where_its_page_ended(admin: TestClient) -> None:
     ids = [one["id"] for one in whole["results"]]
     assert (len(ids) > 2, whole["next"]) == (True, None)
     found: list[str] = []
-    after: str | None = ""
+    after: int | None = 0
     while after is not None:
         page = get(admin, "/memory/search", query="gateway port", minimum=0, limit=2, after=after)
         found += [one["id"] for one in page["results"]]
         after = page["next"]
     assert found == ids
-    assert get(admin, "/search/lexical", query="gateway port", limit=1)["next"] == "1"
+    assert get(admin, "/search/lexical", query="gateway port", limit=1)["next"] == 1
     assert get(admin, "/search/lexical", query="gateway port", limit=1, after="50")["results"] == []
     assert admin.get("/memory/search", params={"query": "a", "after": "-1"}).status_code == 422
 

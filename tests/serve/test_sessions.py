@@ -35,7 +35,7 @@ def pages(client: TestClient, **parameters: str | int) -> list[list[str]]:
 def test_newest_first_as_the_command_lists_them(admin: TestClient, memory: Memory) -> None:
     found = admin.get("/sessions").json()
     assert found["next"] is None
-    assert found["sessions"] == published(list(front_door(memory).sessions()), memory.project.root)
+    assert found["sessions"] == json.loads(published(list(front_door(memory).sessions()), memory.project.root).body)
     assert [one["session"] for one in found["sessions"]] == ["5e550003", "5e550002", "5e550001"]
     assert pages(admin, since="2026-11-19") == [["5e550003", "5e550002"]]
     assert pages(admin, until="2026-11-19", limit=1) == [["5e550002"], ["5e550001"]]
