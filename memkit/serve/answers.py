@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 from collections.abc import Mapping
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from memkit.errors import (
@@ -58,6 +61,7 @@ def problem(
     status: int, detail: str, errors: list[Invalid] | None = None, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
     """Return the response of a problem."""
+    detail = _DIRECTORIES.sub("", detail)
     content = Problem(HTTPStatus(status).phrase, status, detail, errors=errors or [])
     return Answer(content, status, headers=dict(headers or {}), media_type=PROBLEM_TYPE)
 
@@ -74,6 +78,11 @@ def handle_all(app: FastAPI) -> None:
         found = [
             Invalid(where=".".join(map(str, one["loc"])), reason=str(one["msg"])) for one in error.errors()
         ]
+        if any(one["type"] == "json_invalid" for one in error.errors()):
+            return problem(400, "the body is not JSON", found)
+        is_json = "json" in request.headers.get("content-type", "").lower()
+        if not is_json and any(one["loc"] == ("body",) for one in error.errors()):
+            return problem(415, "send the body as `Content-Type: application/json`")
         return problem(422, "the request is not as /openapi.json describes it", found)
 
     @app.exception_handler(MemkitError)
@@ -136,7 +145,65 @@ class Answer(JSONResponse):
 
     def render(self, content: Any) -> bytes:
         """Return the body."""
-        return dumped(content)
+        return content if isinstance(content, bytes) else dumped(content)
+
+
+_TIMES = frozenset(("begins", "ends", "first", "last", "time"))
+_PATHS = frozenset("files old_versions path project projects root shared transcript".split())
+_TEXTS = frozenset(("degraded_reason", "meaning", "problems", "what"))
+_DATA = frozenset(("explanation", "input", "metadata"))
+"""The fields of times, of paths, of memkit's own sentences, and of data, which stays as it is."""
+
+_LOCAL_TIME = re.compile(r"(?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d)")
+_DIRECTORIES = re.compile(r"""(?<![\w.:/\\~-])(?:[A-Z]:)?[\\/](?:[^\s\\/'"`]+[\\/])+(?=[^\s\\/])""")
+
+
+def published(value: Any, root: str) -> Response:
+    """Return the response of an answer, with times as in RFC 3339 and without absolute paths.
+
+    The path of a file is from the `root` of the project on; elsewhere, and for projects, it is a name.
+    """
+    if isinstance(value, Response):
+        return value
+    return Answer(_published(msgspec.to_builtins(value), root, "", ""))
+
+
+def _published(value: Any, root: str, field: str, day: str) -> Any:
+    if isinstance(value, dict):
+        day = value.get("date") or value.get("day") or day
+        found: dict[str, Any] = {}
+        for name, one in value.items():
+            shown = _relative(name, root) if field in _PATHS else name
+            shown = f"{shown} ({len(found) + 1})" if shown in found else shown
+            found[shown] = one if name in _DATA else _published(one, root, name, day)
+        return found
+    if isinstance(value, (list, tuple)):
+        return [_published(one, root, field, day) for one in value]
+    if not isinstance(value, str):
+        return value
+    if field in _TIMES and (local := _LOCAL_TIME.fullmatch(value)) and (local[1] or day):
+        return _with_zone(f"{local[1] or day}T{local[2]}:00")
+    if field in _PATHS:
+        return _relative(value, root)
+    return _DIRECTORIES.sub("", value) if field in _TEXTS else value
+
+
+def _relative(path: str, root: str) -> str:
+    if not os.path.isabs(path):
+        return path
+    return path[len(root) + 1 :] if path.startswith(f"{root}{os.sep}") else os.path.basename(path)
+
+
+def _with_zone(local: str) -> str:
+    try:
+        return datetime.fromisoformat(local).astimezone().isoformat()
+    except (OverflowError, OSError, ValueError):  # out of the reach of time zones
+        return f"{local}-00:00"
+
+
+def moment(seconds: float | None) -> str | None:
+    """Return a time in seconds since the epoch as in RFC 3339; None for none and 0."""
+    return datetime.fromtimestamp(round(seconds)).astimezone().isoformat() if seconds else None
 
 
 def returns(kind: Any, *failures: int, status: int = 200) -> dict[int | str, dict[str, Any]]:

@@ -5,24 +5,30 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, HTTPException, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.datastructures import Headers
 
 from memkit.errors import MemkitError
-from memkit.memory import Memory
 from memkit.serve import link
-from memkit.serve.guard import KEY_ID
+from memkit.serve.answers import Answer, problem
+from memkit.serve.guard import HEADERS, KEY_ID
+from memkit.serve.kept import KeptAnswers
 from memkit.serve.keys import ApiKey, Keys
+from memkit.serve.limits import Question, RateLimits
 from memkit.serve.link import Link
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
 _bearer = HTTPBearer(auto_error=False, description="A key from `memkit serve key`.")
 
-Ask = Callable[[Callable[[Memory], Response]], Awaitable[Response]]
-"""Makes a response of the memory in a thread: `await ask(lambda memory: Answer(memory.overview()))`."""
+Ask = Callable[[Question], Awaitable[Response]]
+"""Makes a response of the memory in a thread: `await ask(lambda memory: memory.overview())`."""
 
 
 class Auth:
@@ -56,12 +62,32 @@ class Auth:
             return False
 
 
+def shortened(app: ASGIApp, auth: Auth, rates: RateLimits, kept: KeptAnswers) -> ASGIApp:
+    """Return an app that gives kept answers itself. The key and its rate count as ever."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        found = kept.find(scope) if scope["type"] == "http" and scope["method"] == "GET" else None
+        given = Headers(scope=scope).get("authorization", "") if found else ""
+        scheme, _, secret = given.partition(" ")
+        response = app
+        try:
+            key = auth.find_key(secret) if scheme.lower() == "bearer" else None
+            if found and key:
+                response, scope["route"], scope[KEY_ID] = Answer(found[0]), found[1], key.id
+                scope[HEADERS] = rates.count(key.id)
+        except HTTPException as error:
+            response = problem(error.status_code, str(error.detail), headers=error.headers)
+        await response(scope, receive, send)
+
+    return answer
+
+
 def secret_of(request: Request) -> str:
     """Return the secret of an authorized request."""
     return request.headers["authorization"].partition(" ")[2].strip()
 
 
-def _for(role: str, *, or_page: bool = False) -> Callable[..., Awaitable[Ask]]:
+def _for(role: str, *, or_page: bool = False, keeps: bool = False) -> Callable[..., Awaitable[Ask]]:
     async def authorized(
         request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Ask:
@@ -73,15 +99,19 @@ def _for(role: str, *, or_page: bool = False) -> Callable[..., Awaitable[Ask]]:
                 401, "this needs a key: `Authorization: Bearer memkit_key_…`", {"WWW-Authenticate": "Bearer"}
             )
         request.scope[KEY_ID] = key.id
-        state.rates.count(key.id)
+        request.scope[HEADERS] = state.rates.count(key.id)
         if not key.may(role) and not (or_page and key.id == link.KEY_ID):
             raise HTTPException(403, f"this needs a key with the role {role}; this one has {key.role}")
-        return partial(state.threads.ask, key=key.id, is_change=role != "read")
+        kept_as = request.scope if keeps else None
+        return partial(state.threads.ask, key=key.id, is_change=role != "read", kept_as=kept_as)
 
     return authorized
 
 
 Reading = Annotated[Ask, Depends(_for("read"))]
+ReadingTimeline = Annotated[Ask, Depends(_for("read", keeps=True))]
+"""For an answer that depends on the files of the timeline alone."""
+
 Writing = Annotated[Ask, Depends(_for("write"))]
 Administering = Annotated[Ask, Depends(_for("admin"))]
 AdministeringOrPage = Annotated[Ask, Depends(_for("admin", or_page=True))]

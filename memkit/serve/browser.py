@@ -9,7 +9,7 @@ from fastapi import APIRouter, HTTPException, Path, Request, Response
 from fastapi.responses import FileResponse
 
 from memkit.memory import Memory
-from memkit.serve.answers import Answer, returns
+from memkit.serve.answers import returns
 from memkit.serve.link import LinkError, redeem
 from memkit.serve.shapes import Token
 
@@ -17,7 +17,7 @@ router = APIRouter(tags=["page"])
 
 
 class ProjectName(TypedDict):
-    """A project: the name that its user sees, and its directory."""
+    """A project: the name that its user sees, and that of its directory."""
 
     name: str
     root: str
@@ -72,8 +72,8 @@ def _file(name: str) -> Response:
     return FileResponse(path, media_type=FILES[name], headers=HEADERS)
 
 
-@router.post("/page/key", responses=returns(PageKey, 400, 403, 413, 421, 422, 429, 503))
-async def key(body: Token, request: Request) -> Response:
+@router.post("/page/key", responses=returns(PageKey, 400, 403, 413, 415, 421, 422, 429, 503))
+async def redeem_token(body: Token, request: Request) -> Response:
     """Exchange the token of the link for a key, once. The key ends with the server."""
     state = request.app.state
     try:
@@ -84,8 +84,8 @@ async def key(body: Token, request: Request) -> Response:
         state.rates.count_failure(request.client.host if request.client else "")
         raise HTTPException(403, str(error)) from error
 
-    def about(memory: Memory) -> Response:
-        return Answer({"key": secret, "project": {"name": memory.name, "root": memory.project.root}})
+    def about(memory: Memory) -> PageKey:
+        return {"key": secret, "project": {"name": memory.name, "root": memory.project.root}}
 
     response: Response = await state.threads.ask(about)
     return response

@@ -27,8 +27,8 @@ BODY_BYTES = 1_000_000
 STRANGER_BYTES = 10_000
 """The limit without a valid key: otherwise many strangers could fill the memory."""
 
-KEY_ID = "memkit.key"
-"""The key of a request's scope that holds the id of its API key."""
+KEY_ID, HEADERS = "memkit.key", "memkit.headers"
+"""The keys of a request's scope that hold the id of its API key, and more headers for its response."""
 
 _HEADERS = (
     (b"cache-control", b"no-store"),
@@ -67,14 +67,22 @@ class Guard:
             await self._app(scope, receive, send)
             return
         started, status, is_complete = time.perf_counter(), 0, False
+        is_head = scope["method"] == "HEAD"
+        if is_head:  # the response to a GET without its body
+            scope = {**scope, "method": "GET"}
 
         async def send_safely(message: Message) -> None:
             nonlocal status, is_complete
+            if is_head and message["type"] == "http.response.body":
+                if message.get("more_body"):
+                    running.cancel()  # it may have no end
+                message = {"type": "http.response.body", "body": b""}
             is_complete = message["type"] == "http.response.body" and not message.get("more_body")
             if message["type"] == "http.response.start":
                 status = message["status"]
                 present = {name.lower() for name, _ in message["headers"]}
-                added = [(name, value) for name, value in _HEADERS if name not in present]
+                own = [(name.encode(), text.encode()) for name, text in scope.get(HEADERS, {}).items()]
+                added = [(name, value) for name, value in (*_HEADERS, *own) if name not in present]
                 message = {**message, "headers": [*message["headers"], *added]}
             await send(message)
 
@@ -103,7 +111,7 @@ class Guard:
                         await self._app(scope, _replayed(body, receive), send_safely)
                     finally:
                         watching.cancel()
-                if running.cancelled_caught:
+                if running.cancelled_caught and not is_complete:
                     raise _DisconnectedError
         except _DisconnectedError:
             status = _DISCONNECTED

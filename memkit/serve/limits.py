@@ -9,28 +9,35 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any
 
-from fastapi import HTTPException
+from fastapi import HTTPException, Response
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
 from memkit.memory import Memory
 from memkit.serve import link
-from memkit.serve.answers import RETRY_SECONDS
+from memkit.serve.answers import RETRY_SECONDS, Answer, published
+from memkit.serve.kept import KeptAnswers
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
 
 Opener = Callable[[], Memory]
 """Opens the memory for one request: its settings may have changed since the last one."""
 
-Found = TypeVar("Found")
+Question = Callable[[Memory], Any]
+"""Returns values of JSON, or a response where status or headers matter."""
 
 THREADS = 8
 CHANGING_THREADS = 2
 """Changes may wait for the lock of the index. They have threads of their own, so that reading goes on."""
 
-MOST_AT_ONCE = 64
-"""Requests of one key that run or wait. More would only wait, and keep those of other keys waiting."""
+MOST_AT_ONCE = 16
+"""Requests of one key that run or wait. More would wait for longer than clients do, and keep those of other
+keys waiting.
+"""
 
 WAIT_SECONDS = 20.0
 """The longest wait for another process that writes the index."""
@@ -51,22 +58,24 @@ class RateLimits:
         # The asynchronous one of `limits` starts a thread for each request.
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
-    def count(self, key: str) -> None:
-        """Count a request of a key. Raise `HTTPException` 429 if there were too many."""
-        self._count(_PAGE_RATE if key == link.KEY_ID else self._rate, f"key {key}")
+    def count(self, key: str) -> dict[str, str]:
+        """Count a request of a key. Return headers with what is left, or raise `HTTPException` 429."""
+        return self._count(_PAGE_RATE if key == link.KEY_ID else self._rate, f"key {key}")
 
     def count_failure(self, address: str) -> None:
         """Count a request without a valid key. Raise as `count` does."""
         self._count(self._failures, f"address {address}")
 
-    def _count(self, limit: RateLimitItemPerMinute, name: str) -> None:
-        if self._limiter.hit(limit, name):
-            return
+    def _count(self, limit: RateLimitItemPerMinute, name: str) -> dict[str, str]:
+        is_allowed = self._limiter.hit(limit, name)
         window = self._limiter.get_window_stats(limit, name)
-        seconds = max(1, math.ceil(window.reset_time - time.time()))
-        raise HTTPException(
-            429, f"more than {limit.amount} requests in a minute", {"Retry-After": str(seconds)}
-        )
+        seconds = str(max(1, math.ceil(window.reset_time - time.time())))
+        counts = {"limit": str(limit.amount), "remaining": str(window.remaining), "reset": seconds}
+        headers = {f"ratelimit-{name}": count for name, count in counts.items()}
+        if not is_allowed:
+            headers["Retry-After"] = seconds
+            raise HTTPException(429, f"more than {limit.amount} requests in a minute", headers)
+        return headers
 
 
 class Threads:
@@ -77,13 +86,16 @@ class Threads:
         self._reading = ThreadPoolExecutor(THREADS, "reading")
         self._changing = ThreadPoolExecutor(CHANGING_THREADS, "changing")
         self._waiting: Counter[str] = Counter()
+        self.kept = KeptAnswers()
         self.storing = threading.Lock()
         """For a change that checks first whether it is needed."""
 
     async def ask(
-        self, question: Callable[[Memory], Found], key: str = "", *, is_change: bool = False
-    ) -> Found:
-        """Return what `question` returns of the memory, from a thread. Raise `HTTPException`.
+        self, question: Question, key: str = "", *, is_change: bool = False, kept_as: Scope | None = None
+    ) -> Response:
+        """Return the response to a question, from a thread. Raise `HTTPException`.
+
+        The answer is kept for requests like `kept_as`. Then it must depend on the timeline's files alone.
 
         If the client leaves, a question that waits for a thread is dropped. One that runs goes on in its
         thread, but no longer counts for the key.
@@ -95,13 +107,23 @@ class Threads:
         self._waiting[key] += 1
         try:
             threads = self._changing if is_change else self._reading
-            return await asyncio.get_running_loop().run_in_executor(threads, self.answer, question)
+            return await asyncio.get_running_loop().run_in_executor(threads, self._answer, question, kept_as)
         finally:
             self._waiting[key] -= 1
             self._waiting += Counter()  # drops those of 0
 
-    def answer(self, question: Callable[[Memory], Found]) -> Found:
-        """Return what `question` returns of the memory, in this thread."""
+    def open(self) -> Memory:
+        """Return the memory for one request."""
         memory = self._open()
         memory.wait_seconds = WAIT_SECONDS
-        return question(memory)
+        return memory
+
+    def _answer(self, question: Question, kept_as: Scope | None) -> Response:
+        memory = self.open()
+
+        def make() -> Response:
+            return published(question(memory), memory.project.root)
+
+        if kept_as is None:
+            return make()
+        return Answer(self.kept.answer(kept_as, memory.project, lambda: bytes(make().body)))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from memkit.browse.names import EntryView
 from memkit.forget.locations import LocationsView
 from memkit.memory import Memory
+from memkit.search.results import Answer as Found
 from memkit.search.results import Filters, SearchAnswer
 from memkit.serve.answers import Answer, documented, returns
 from memkit.serve.auth import AdministeringOrPage, Reading, Writing, secret_of
 from memkit.serve.link import LinkError
 from memkit.serve.shapes import (
+    MOST_PASSED,
     AllProjects,
     Day,
     ErasedId,
@@ -24,6 +26,7 @@ from memkit.serve.shapes import (
     Limit,
     NoteBody,
     NoteEdit,
+    Passed,
     Stored,
     Taken,
     Text,
@@ -44,7 +47,20 @@ class Erasure(_Erased, total=False):
     confirmation: str
 
 
-_OF_BODIES = documented(400, 413)
+class SearchPage(SearchAnswer):
+    """A page of results. `next` is the `after` of the next page, which may be empty."""
+
+    next: int | None
+
+
+def page_of(found: Found, limit: int, after: int) -> SearchPage:
+    """Return the `limit` results of an answer behind the first `after`."""
+    results, end = found.as_dict()["results"][after : after + limit], after + limit
+    is_last = len(results) < limit or end > MOST_PASSED
+    return {**found.as_dict(), "results": results, "next": None if is_last else end}
+
+
+_OF_BODIES = documented(400, 413, 415)
 
 
 @router.post(
@@ -52,7 +68,7 @@ _OF_BODIES = documented(400, 413)
     status_code=201,
     responses={**returns(Stored), **returns(Stored, status=201), **_OF_BODIES},
 )
-async def store(body: NoteBody, ask: Writing, request: Request) -> Response:
+async def store_note(body: NoteBody, ask: Writing, request: Request) -> Response:
     """Add a note to today's Markdown. Secrets are redacted. The same note is stored once."""
 
     def remember(memory: Memory) -> Response:
@@ -74,7 +90,7 @@ async def store(body: NoteBody, ask: Writing, request: Request) -> Response:
     status_code=201,
     responses={**returns(Taken), **returns(Taken, status=201), **_OF_BODIES},
 )
-async def ingest(body: EventBody, ask: Writing) -> Response:
+async def ingest_event(body: EventBody, ask: Writing) -> Response:
     """Add a message to a session of another agent. The same message at the same time is stored once."""
 
     def take(memory: Memory) -> Response:
@@ -90,11 +106,12 @@ async def ingest(body: EventBody, ask: Writing) -> Response:
     return await ask(take)
 
 
-@router.get("/memory/search", responses=returns(SearchAnswer))
-async def search(
+@router.get("/memory/search", responses=returns(SearchPage))
+async def search_memory(
     ask: Reading,
     query: Text,
     limit: Limit = 10,
+    after: Passed = 0,
     since: Day = "",
     until: Day = "",
     session: Filter = "",
@@ -115,37 +132,37 @@ async def search(
     and the words of the question in these.
     """
 
-    def find(memory: Memory) -> Response:
+    def find(memory: Memory) -> SearchPage:
         filters = Filters(day_named(since), day_named(until), session, branch, kind, path, agent)
         answer = memory.search(
-            query, limit, all_projects=all_projects, filters=filters, file=file, minimum=minimum,
+            query, limit + after, all_projects=all_projects, filters=filters, file=file, minimum=minimum,
             explain=details, excerpts=details,
         )  # fmt: skip
-        return Answer(answer.as_dict())
+        return page_of(answer, limit, after)
 
     return await ask(find)
 
 
 @router.get("/memory/{id}", responses=returns(EntryView, 404, 409))
-async def show(id: Id, ask: Reading) -> Response:
+async def show_entry(id: Id, ask: Reading) -> Response:
     """Return a note, turn, session, day, citation, fact, or search result. A note has tags and metadata."""
-    return await ask(lambda memory: Answer(memory.show(id).as_dict()))
+    return await ask(lambda memory: memory.show(id).as_dict())
 
 
 @router.patch("/memory/{id}", responses={**returns(EntryView, 404, 409), **_OF_BODIES})
-async def edit(id: ErasedId, body: NoteEdit, ask: Writing) -> Response:
+async def edit_note(id: ErasedId, body: NoteEdit, ask: Writing) -> Response:
     """Give a note new text, and new tags if there are any. It keeps its ID and metadata."""
 
-    def change(memory: Memory) -> Response:
+    def change(memory: Memory) -> EntryView:
         note = memory.edit_note(id, body.text, body.tags)
         memory.index_soon()
-        return Answer(note.as_dict())
+        return note.as_dict()
 
     return await ask(change)
 
 
 @router.delete("/memory/{id}", responses=returns(Erasure, 404, 409))
-async def erase(
+async def forget_entry(
     id: ErasedId,
     ask: AdministeringOrPage,
     request: Request,
@@ -155,14 +172,14 @@ async def erase(
     """Erase an entry for good: from the files, the archive, and the index."""
     page = request.app.state.auth.link_of(secret_of(request))
 
-    def forget(memory: Memory) -> Response:
+    def forget(memory: Memory) -> dict[str, Any]:
         if page is None:
-            return Answer({"erased": not dry_run, **memory.forget(id, dry_run=dry_run).as_dict()})
+            return {"erased": not dry_run, **memory.forget(id, dry_run=dry_run).as_dict()}
         if not dry_run:
-            return Answer({"erased": True, **memory.erase(confirmed).as_dict()})
+            return {"erased": True, **memory.erase(confirmed).as_dict()}
         selection = memory.select(id)
         found = memory.locate(selection).as_dict()
-        return Answer({"erased": False, **found, "confirmation": page.confirmation_for(selection)})
+        return {"erased": False, **found, "confirmation": page.confirmation_for(selection)}
 
     if page is not None and not dry_run:
         try:

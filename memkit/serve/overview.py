@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from memkit.errors import NotFoundError
-from memkit.serve.answers import Answer, returns
+from memkit.serve.answers import moment, returns
 from memkit.serve.auth import Administering, AdministeringOrPage, Reading, secret_of
 from memkit.serve.shapes import JobName
 from memkit.service.jobs import JobView
@@ -22,16 +22,16 @@ _ELSEWHERE = "failed; `memkit jobs` says why"
 
 
 @router.get("/overview", responses=returns(MemoryOverview))
-async def overview(ask: AdministeringOrPage) -> Response:
+async def get_overview(ask: AdministeringOrPage) -> Response:
     """Return sizes, the last turn, costs, and health, as far as it is quickly checked.
 
     It covers all projects, so only an admin and the page see it.
     """
-    return await ask(lambda memory: Answer(memory.overview()))
+    return await ask(lambda memory: memory.overview())
 
 
 @router.get("/graph", responses=returns(Graph, 404, 409))
-async def graph(
+async def get_graph(
     ask: Reading,
     around: Annotated[
         str, Query(max_length=1100, description="The node in the middle, as topic:ID; everything by default")
@@ -39,14 +39,14 @@ async def graph(
     limit: Annotated[int, Query(ge=1, le=2000, description="Most nodes")] = 200,
 ) -> Response:
     """Return topics, turns, and files, and how they belong together; the newest turns come first."""
-    return await ask(lambda memory: Answer(memory.graph(around, limit=limit)))
+    return await ask(lambda memory: memory.graph(around, limit=limit))
 
 
 _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
 
 
 @router.get("/live", response_class=StreamingResponse, responses=_EVENTS)
-async def live(request: Request, ask: Reading) -> Response:
+async def listen(request: Request, ask: Reading) -> Response:
     """Send changes as server-sent events until the server ends.
 
     `event: changed` has as `data` the `days`, and in `entries` the new turns and notes, of
@@ -58,25 +58,37 @@ async def live(request: Request, ask: Reading) -> Response:
     return StreamingResponse(events, media_type="text/event-stream")
 
 
+class ShownJob(TypedDict):
+    """A recurring job and its last run. Intervals are in seconds."""
+
+    purpose: str
+    every_seconds: float
+    next: str | None
+    last: str | None
+    seconds: float
+    result: str
+    failed: bool
+
+
 class Jobs(TypedDict):
     """All jobs by name."""
 
-    jobs: dict[str, JobView]
+    jobs: dict[str, ShownJob]
 
 
 # Jobs work on all projects, so only an admin sees them.
 @job_router.get("", responses=returns(Jobs))
-async def listed(ask: Administering) -> Response:
+async def list_jobs(ask: Administering) -> Response:
     """Return all jobs by name, each with its interval, its last run, and its next one."""
     return await ask(
-        lambda memory: Answer({"jobs": {name: _shown(one) for name, one in memory.jobs().items()}})
+        lambda memory: {"jobs": {name: _shown(one) for name, one in memory.jobs().items()}}
     )
 
 
-@job_router.get("/{name}", responses=returns(JobView, 404))
-async def one(name: JobName, ask: Administering) -> Response:
+@job_router.get("/{name}", responses=returns(ShownJob, 404))
+async def get_job(name: JobName, ask: Administering) -> Response:
     """Return a job."""
-    return await ask(lambda memory: Answer(_shown(_named(memory.jobs(), name))))
+    return await ask(lambda memory: _shown(_named(memory.jobs(), name)))
 
 
 def _named(jobs: dict[str, JobView], name: str) -> JobView:
@@ -85,6 +97,7 @@ def _named(jobs: dict[str, JobView], name: str) -> JobView:
     return jobs[name]
 
 
-def _shown(job: JobView) -> JobView:
+def _shown(job: JobView) -> ShownJob:
     """Return a job without its error, which may name other projects and their files."""
-    return {**job, "result": _ELSEWHERE} if job["failed"] else job
+    result = _ELSEWHERE if job["failed"] else job["result"]
+    return {**job, "result": result, "next": moment(job["next"]), "last": moment(job["last"])}

@@ -58,6 +58,8 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         reason = getattr(error, "strerror", None) or error
         raise MemkitError(f"cannot listen on {host}, port {port}: {reason}; choose another --port") from error
     with bound:
+        # Head and body of a response are written one after the other. asyncio sees no TCP in this socket.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield bound
 
 

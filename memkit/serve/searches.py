@@ -1,4 +1,4 @@
-"""Lexical, vector, and hybrid search, and the state of their index."""
+"""Lexical, dense, and hybrid search, and the state of their index."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from fastapi import APIRouter, Depends, Response
 
 from memkit.errors import MemkitError
 from memkit.memory import Memory
-from memkit.search.results import Filters, SearchAnswer
-from memkit.serve.answers import Answer, returns
+from memkit.search.results import Filters
+from memkit.serve.answers import returns
 from memkit.serve.auth import Reading
-from memkit.serve.shapes import AllProjects, Day, HybridMode, Limit, Text, day_named
+from memkit.serve.memories import SearchPage, page_of
+from memkit.serve.shapes import AllProjects, Day, HybridMode, Limit, Passed, Text, day_named
 
 router = APIRouter(prefix="/search", tags=["search"])
 
@@ -40,7 +41,7 @@ class HybridStatus(TypedDict):
 
     mode: str
     lexical: IndexOfWords
-    vector: IndexOfVectors
+    dense: IndexOfVectors
 
 
 @dataclass
@@ -49,33 +50,35 @@ class Asked:
 
     query: Text
     limit: Limit = 10
+    after: Passed = 0
     since: Day = ""
     until: Day = ""
     all_projects: AllProjects = False
 
-    def find(self, memory: Memory, mode: str) -> Response:
+    def find(self, memory: Memory, mode: str) -> SearchPage:
         """Return the answer of a search in this mode. Raise `MemkitError`."""
         filters = Filters(day_named(self.since), day_named(self.until))
+        most = self.limit + self.after
         answer = memory.search(
-            self.query, self.limit, mode=mode, all_projects=self.all_projects, filters=filters
+            self.query, most, mode=mode, all_projects=self.all_projects, filters=filters
         )
-        return Answer(answer.as_dict())
+        return page_of(answer, self.limit, self.after)
 
 
 Search = Annotated[Asked, Depends()]
 
 
-@router.get("/lexical", responses=returns(SearchAnswer))
-async def lexical(ask: Reading, asked: Search) -> Response:
+@router.get("/lexical", responses=returns(SearchPage))
+async def search_lexical(ask: Reading, asked: Search) -> Response:
     """Search by words (BM25)."""
     return await ask(lambda memory: asked.find(memory, "lexical"))
 
 
-@router.get("/vector", responses=returns(SearchAnswer))
-async def vector(ask: Reading, asked: Search) -> Response:
+@router.get("/dense", responses=returns(SearchPage))
+async def search_dense(ask: Reading, asked: Search) -> Response:
     """Search by meaning (vectors). If the model is missing, `degraded_reason` is set."""
 
-    def find(memory: Memory) -> Response:
+    def find(memory: Memory) -> SearchPage:
         if memory.settings.embedding.provider == "none":
             raise MemkitError("embedding.provider is none, so there are no vectors to search")
         return asked.find(memory, "dense")
@@ -83,8 +86,8 @@ async def vector(ask: Reading, asked: Search) -> Response:
     return await ask(find)
 
 
-@router.get("/hybrid", responses=returns(SearchAnswer))
-async def hybrid(ask: Reading, asked: Search, mode: HybridMode = "context") -> Response:
+@router.get("/hybrid", responses=returns(SearchPage))
+async def search_hybrid(ask: Reading, asked: Search, mode: HybridMode = "context") -> Response:
     """Search by words and vectors together."""
     return await ask(lambda memory: asked.find(memory, mode))
 
@@ -92,14 +95,14 @@ async def hybrid(ask: Reading, asked: Search, mode: HybridMode = "context") -> R
 @router.get("/lexical/status", responses=returns(IndexOfWords))
 async def lexical_status(ask: Reading) -> Response:
     """Return what the index of words holds, and whether it is up to date."""
-    return await ask(lambda memory: Answer(_words(memory, memory.index_status())))
+    return await ask(lambda memory: _words(memory, memory.index_status()))
 
 
 @router.get("/hybrid/status", responses=returns(HybridStatus))
 async def hybrid_status(ask: Reading) -> Response:
     """Return what the indexes of words and vectors hold, and whether they are up to date."""
 
-    def read(memory: Memory) -> Response:
+    def read(memory: Memory) -> HybridStatus:
         found, embedding = memory.index_status(), memory.settings.embedding
         vectors: IndexOfVectors = {
             "provider": embedding.provider,
@@ -107,9 +110,7 @@ async def hybrid_status(ask: Reading) -> Response:
             "embedded": found["chunks"] - found["missing"],
             "missing": found["missing"],
         }
-        return Answer(
-            {"mode": memory.settings.search.mode, "lexical": _words(memory, found), "vector": vectors}
-        )
+        return {"mode": memory.settings.search.mode, "lexical": _words(memory, found), "dense": vectors}
 
     return await ask(read)
 

@@ -11,8 +11,8 @@ from memkit.browse.session_view import SessionView
 from memkit.browse.transcript import ExchangeView
 from memkit.errors import MemkitError
 from memkit.memory import Memory
-from memkit.serve.answers import Answer, returns
-from memkit.serve.auth import Reading
+from memkit.serve.answers import returns
+from memkit.serve.auth import Reading, ReadingTimeline
 from memkit.serve.shapes import Cursor, Day, File, Filter, Id, Rows, day_named
 
 router = APIRouter(tags=["sessions"])
@@ -21,8 +21,8 @@ TEXT_CHARACTERS = 20_000
 
 
 @router.get("/sessions", responses=returns(SessionPage))
-async def listed(
-    ask: Reading,
+async def list_sessions(
+    ask: ReadingTimeline,
     day: Day = "",
     since: Day = "",
     until: Day = "",
@@ -35,18 +35,17 @@ async def listed(
     if day and (since or until):
         raise MemkitError("`day` is a period of its own; leave out `since` and `until`")
 
-    def read(memory: Memory) -> Response:
+    def read(memory: Memory) -> SessionPage:
         first, last = day_named(day or since), day_named(day or until)
-        found = memory.session_list(
+        return memory.session_list(
             since=str(first or ""), until=str(last or ""), branch=branch, file=file, limit=limit, after=after
         )
-        return Answer(found)
 
     return await ask(read)
 
 
 @router.get("/sessions/{id}", responses=returns(SessionView, 404, 409))
-async def one(
+async def get_session(
     id: Id,
     ask: Reading,
     limit: Rows = 50,
@@ -56,18 +55,18 @@ async def one(
     ] = None,
 ) -> Response:
     """Return a session by its ID or by a turn's: its summaries, and its turns with their marks."""
-    return await ask(lambda memory: Answer(memory.session(id, limit=limit, offset=offset)))
+    return await ask(lambda memory: memory.session(id, limit=limit, offset=offset))
 
 
 @router.get("/turns/{id}/transcript", responses=returns(ExchangeView, 404, 409))
-async def transcript(
+async def get_transcript(
     id: Id,
     ask: Reading,
     context: Annotated[int, Query(ge=0, le=20, description="Messages before and after the turn")] = 0,
 ) -> Response:
     """Return the original messages of a turn, redacted. A text above 20,000 characters is cut."""
 
-    def read(memory: Memory) -> Response:
+    def read(memory: Memory) -> ExchangeView:
         found = memory.session(id, limit=1)
         exchange = memory.transcript(found.id, found.turn, context).as_dict()
         for message in exchange["messages"]:
@@ -76,7 +75,7 @@ async def transcript(
                 for name in ("input", "result"):
                     if name in tool:
                         tool[name] = _cut(tool[name])
-        return Answer(exchange)
+        return exchange
 
     return await ask(read)
 

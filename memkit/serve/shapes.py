@@ -11,15 +11,17 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
 from memkit.errors import MemkitError
 
-MOST_RESULTS = 100
+MOST_RESULTS, MOST_PASSED = 100, 1000
 MOST_ROWS = 100
 _YEARS = (1970, 9000)  # beyond these, converting a time zone may overflow
 
-Id = Annotated[str, Path(min_length=1, max_length=200, description="An id, or its first characters")]
+Id = Annotated[
+    str, Path(min_length=1, max_length=200, description="An id, or its beginning", examples=["8b52f4fb"])
+]
 ErasedId = Annotated[
     str,
     # A shorter prefix could match another entry.
-    Path(min_length=8, max_length=200, description="An id, or at least 8 characters of a search result's"),
+    Path(min_length=8, max_length=200, description="At least 8 characters of an id", examples=["2e599251"]),
 ]
 Node = Annotated[
     str,
@@ -27,16 +29,18 @@ Node = Annotated[
         min_length=1,
         max_length=200,
         description="2026, 2026-11, 2026-W47, 2026-11-20, today, the id of a turn, or all",
+        examples=["2026-W47"],
     ),
 ]
-JobName = Annotated[str, Path(min_length=1, max_length=40)]
-Text = Annotated[str, Query(min_length=1, max_length=4000)]
+JobName = Annotated[str, Path(min_length=1, max_length=40, examples=["index"])]
+Text = Annotated[str, Query(min_length=1, max_length=4000, examples=["staging port"])]
 Limit = Annotated[int, Query(ge=1, le=MOST_RESULTS, description="Most entries")]
 Rows = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Most rows of the page")]
 Depth = Annotated[int, Query(ge=0, le=5, description="Levels below the node; 0: as many as fit")]
 After = Annotated[str, Query(max_length=200, description="`next` of the page before")]
+Passed = Annotated[int, Query(ge=0, le=MOST_PASSED, description="`next` of the page before")]
 Cursor = Annotated[str, Query(max_length=400, description="`next` of the page before")]
-Day = Annotated[str, Query(max_length=100, description="A day: 2026-11-20, 3d, 2w, last monday")]
+Day = Annotated[str, Query(max_length=100, description="A day: 3d, 2w, last monday", examples=["2026-11-20"])]
 Since = Annotated[
     str, Query(max_length=100, description="A time (2026-11-20T14:00:00Z), or a day as for a search")
 ]
@@ -63,8 +67,8 @@ Tag = Annotated[str, Field(min_length=1, max_length=60)]
 class NoteBody(_Body):
     """A note to remember."""
 
-    text: str = Field(min_length=1, max_length=20_000)
-    tags: list[Tag] = Field(default=[], max_length=20)
+    text: str = Field(min_length=1, max_length=20_000, examples=["Staging moves to port 7444."])
+    tags: list[Tag] = Field(default=[], max_length=20, examples=[["gateway"]])
     metadata: dict[str, JsonValue] = Field(
         default={}, description="Any JSON object of at most 4,000 characters; it is kept with the note"
     )
@@ -73,7 +77,7 @@ class NoteBody(_Body):
 class NoteEdit(_Body):
     """New text of a note."""
 
-    text: str = Field(min_length=1, max_length=20_000)
+    text: str = Field(min_length=1, max_length=20_000, examples=["Staging stays at port 7443."])
     tags: list[Tag] | None = Field(default=None, max_length=20, description="None keeps those it has")
 
 
@@ -81,10 +85,12 @@ class EventBody(_Body):
     """A message of another agent's session."""
 
     session: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$", description="The agent's own name for its session"
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$",
+        description="The agent's own name for its session",
+        examples=["run-1"],
     )
     role: Literal["user", "assistant", "tool"]
-    text: str = Field(min_length=1, max_length=100_000)
+    text: str = Field(min_length=1, max_length=100_000, examples=["Which port is free?"])
     time: AwareDatetime | None = Field(
         default=None, strict=False, description="When it was said; now by default"
     )

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Response
 
 from memkit.errors import NotFoundError
 from memkit.memory import Memory
-from memkit.serve.answers import Answer, documented, returns
+from memkit.serve.answers import documented, moment, returns
 from memkit.serve.auth import Reading
 from memkit.serve.shapes import Id, Limit, Text
 from memkit.topics.file_map import FileMap
@@ -51,9 +51,9 @@ class RelatedTopics(TypedDict):
 
 
 class TopicsStatus(TypedDict):
-    """When topics were computed, in seconds since the epoch, and from what."""
+    """When topics were computed, and from what."""
 
-    computed: float | None
+    computed: str | None
     entries: int
     in_no_topic: int
     topics: int
@@ -61,59 +61,57 @@ class TopicsStatus(TypedDict):
 
 
 @router.get("", responses=returns(TopTopics))
-async def top(ask: Reading, limit: Limit = 20) -> Response:
+async def top_topics(ask: Reading, limit: Limit = 20) -> Response:
     """Return the topics of the project, the most important first."""
 
-    def read(memory: Memory) -> Response:
+    def read(memory: Memory) -> TopTopics:
         found = memory.topics(compute=False).topics
-        return Answer({"topics": [one.as_dict() for one in found[:limit]], "all": len(found)})
+        return {"topics": [one.as_dict() for one in found[:limit]], "all": len(found)}
 
     return await ask(read)
 
 
 @router.get("/status", responses=returns(TopicsStatus))
-async def status(ask: Reading) -> Response:
+async def topics_status(ask: Reading) -> Response:
     """Return when the topics were computed, and from how many entries."""
 
-    def read(memory: Memory) -> Response:
+    def read(memory: Memory) -> TopicsStatus:
         try:
             found = memory.topics(compute=False)
         except NotFoundError:
-            return Answer({"computed": None, "entries": 0, "in_no_topic": 0, "topics": 0, "relations": 0})
+            return {"computed": None, "entries": 0, "in_no_topic": 0, "topics": 0, "relations": 0}
         stored = found.stored
-        return Answer(
-            {
-                "computed": stored.made,
-                "entries": stored.entries,
-                "in_no_topic": stored.noise,
-                "topics": len(found.topics),
-                "relations": sum(len(one.related) for one in stored.topics),
-            }
-        )
+        return {
+            "computed": moment(stored.made),
+            "entries": stored.entries,
+            "in_no_topic": stored.noise,
+            "topics": len(found.topics),
+            "relations": sum(len(one.related) for one in stored.topics),
+        }
 
     return await ask(read)
 
 
 @router.get("/search", responses=returns(FoundTopics))
-async def by_query(ask: Reading, query: Text, limit: Limit = 10) -> Response:
+async def search_topics(ask: Reading, query: Text, limit: Limit = 10) -> Response:
     """Return the topics of what a search finds, best first."""
 
-    def find(memory: Memory) -> Response:
+    def find(memory: Memory) -> FoundTopics:
         pairs = memory.topics_about(query, compute=False)[:limit]
-        return Answer({"topics": [{**one.as_dict(), "score": round(score, 3)} for one, score in pairs]})
+        return {"topics": [{**one.as_dict(), "score": round(score, 3)} for one, score in pairs]}
 
     return await ask(find)
 
 
 @router.get("/{id}/related", responses=returns(RelatedTopics))
-async def related(id: Id, ask: Reading, limit: Limit = 10) -> Response:
+async def related_topics(id: Id, ask: Reading, limit: Limit = 10) -> Response:
     """Return the topics related to one, the strongest relation first."""
 
-    def read(memory: Memory) -> Response:
+    def read(memory: Memory) -> RelatedTopics:
         found = memory.topics(compute=False)
         topic = found.find(id)
         pairs = found.related(topic)[:limit]
-        return Answer({"id": topic.id, "related": [one.as_dict(other.label) for one, other in pairs]})
+        return {"id": topic.id, "related": [one.as_dict(other.label) for one, other in pairs]}
 
     return await ask(read)
 

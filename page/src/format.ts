@@ -1,4 +1,4 @@
-// Days, times, and numbers as a person reads them. The server's times are local: "2026-11-20 14:02", or a day.
+// Days, times, and numbers as a person reads them. The server's times have its zone: "2026-11-20T14:02:00+01:00", or are days.
 
 /** The page is in English, so its dates are too. */
 export const LANGUAGE = "en";

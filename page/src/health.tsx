@@ -2,7 +2,7 @@
 import "./health.css";
 import { useCallback } from "preact/hooks";
 import { useAnswer } from "./api";
-import { plural, shortDay } from "./format";
+import { minute, plural, shortDay } from "./format";
 import { useChanges } from "./live";
 import { InlineMarkdown } from "./markdown";
 import { Failure, Loading, Mark, Title } from "./parts";
@@ -82,7 +82,7 @@ function Findings({ data }: { data: Overview }) {
       {data.off && <p class="health-line">memkit is off for this project: nothing new is remembered. `memkit on` turns it on.</p>}
       {data.last_turn && (
         <p class="health-line">
-          Last turn remembered on {shortDay(data.last_turn.time)} at <span class="num">{data.last_turn.time.slice(11)}</span>:{" "}
+          Last turn remembered on {shortDay(data.last_turn.time)} at <span class="num">{minute(data.last_turn.time)}</span>:{" "}
           <a href={href("turn", data.last_turn.id)}>
             <InlineMarkdown text={data.last_turn.title} />
           </a>

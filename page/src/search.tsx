@@ -2,7 +2,7 @@
 import "./search.css";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useAnswer } from "./api";
-import { longDay, plural, shortDay } from "./format";
+import { longDay, minute, plural, shortDay } from "./format";
 import { useKeys } from "./keys";
 import { InlineMarkdown } from "./markdown";
 import { lastWord, patternOf } from "./marked";
@@ -216,7 +216,7 @@ function Found({ result, query, rank }: { result: Result; query: string; rank: n
           )}
         </span>
         <span class="row-aside num" title={longDay(result.date)}>
-          {result.date && shortDay(result.date)} {time}
+          {result.date && shortDay(result.date)} {minute(time)}
         </span>
       </a>
       <div class="found-foot">

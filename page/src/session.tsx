@@ -181,7 +181,7 @@ function BulletLine({ bullet, time }: { bullet: Bullet; time: string }) {
                 jump(turn);
               }}
             >
-              {time || "Turn"}
+              {minute(time) || "Turn"}
             </a>
           )}
           <button type="button" class="link" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
@@ -221,8 +221,8 @@ function TurnView({ turn, bullets, isNewDay, forget }: TurnProperties) {
     <article class="turn" data-turn={turn.id} aria-label={turn.title || "Turn"}>
       {isNewDay && <p class="new-day">{fullDay(turn.day)}</p>}
       <header class="turn-head">
-        <a class="turn-time num" href={href("turn", turn.id)} data-row aria-label={`Turn of ${turn.time}`}>
-          {turn.time || "–"}
+        <a class="turn-time num" href={href("turn", turn.id)} data-row aria-label={`Turn of ${minute(turn.time)}`}>
+          {minute(turn.time) || "–"}
         </a>
         <div class="turn-actions">
           <button type="button" class="link" aria-pressed={isOriginal} onClick={() => setOriginal(!isOriginal)}>

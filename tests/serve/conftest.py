@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,31 @@ def check_schema(response: httpx.Response, schemas: dict[str, str]) -> None:
         assert again == json.loads(body), name
 
 
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)")
+OTHER_TIME = re.compile(r"(\d{4}-\d\d-\d\d )?\d\d:\d\d(:\d\d)?")
+
+
+def local(time: str) -> str:
+    """A time of this machine as answers have it."""
+    return datetime.fromisoformat(time).astimezone().isoformat()
+
+
+def check_published(response: httpx.Response, directory: str) -> None:
+    """Check that an answer has one form of times, and no path of this machine."""
+    text = response.read().decode()
+    assert directory not in text
+    if text and response.headers["content-type"].endswith("json") and response.request.url.path != "/openapi.json":
+        json.loads(text, object_hook=_check_times)
+
+
+def _check_times(one: dict[str, Any]) -> dict[str, Any]:
+    for name, value in one.items():
+        assert not isinstance(value, str) or not OTHER_TIME.fullmatch(value), (name, value)
+        if name in ("begins", "ends", "time", "computed") and value and len(value) > len("2026-11-20"):
+            assert TIME.fullmatch(value), (name, value)
+    return one
+
+
 @pytest.fixture
 def connect(memory: Memory, keys: Keys) -> Iterator[Client]:
     """Makes clients of a new app, each with a key of a role; "" is none."""
@@ -77,7 +103,12 @@ def connect(memory: Memory, keys: Keys) -> Iterator[Client]:
         client = TestClient(app, base_url="http://127.0.0.1", headers=headers, raise_server_exceptions=False)
         client.__enter__()
         schemas.update(schemas or responses_of(client.get("/openapi.json").json()))
-        client.event_hooks = {"response": [lambda response: check_schema(response, schemas)]}
+        place = str(Path(memory.project.root).parent)
+        client.event_hooks = {
+            "response": [
+                lambda response: check_schema(response, schemas), lambda response: check_published(response, place)
+            ]
+        }  # fmt: skip
         open_clients.append(client)
         wait_until(lambda: client.get("/health").status_code == 200, "the app to be ready")
         return client

@@ -12,7 +12,7 @@ import memkit
 from memkit.ipc import spool
 from memkit.llm.ledger import OK, Call, Ledger
 from tests.memory import Memory, day
-from tests.serve.conftest import Client, front_door
+from tests.serve.conftest import Client, front_door, local
 
 
 def test_a_year_of_the_calendar(admin: TestClient, memory: Memory) -> None:
@@ -39,7 +39,7 @@ def test_the_memory_at_a_glance(admin: TestClient, memory: Memory) -> None:
     assert found["counts"] == {"days": 3, "sessions": 3, "turns": 6, "notes": 0, "entries": 6}
     assert found["bytes"]["memory"] == sum(path.stat().st_size for path in Path(memory.project.memory).iterdir())
     assert found["index"] == {"in_step": True, "missing": 6, "model": memory.settings.embedding.model}
-    assert found["last_turn"]["time"] == "2026-11-20 09:00"
+    assert found["last_turn"]["time"] == local("2026-11-20T09:00")
     assert found["last_turn"]["session"] == "5e550003"
     assert found["waiting"] == len(spool.waiting(memory.home))
     cost = found["cost"]

@@ -29,7 +29,11 @@ from tests.service.running import wait_until
 
 def test_too_many_requests_of_a_key(connect: Client, keys: Keys) -> None:
     client = connect(rate=3)
-    assert [client.get("/timeline").status_code for _ in range(4)] == [200, 200, 200, 429]
+    asked = [client.get("/timeline") for _ in range(4)]
+    assert [one.status_code for one in asked] == [200, 200, 200, 429]
+    assert [one.headers["ratelimit-remaining"] for one in asked] == ["2", "1", "0", "0"]
+    assert {one.headers["ratelimit-limit"] for one in asked} == {"3"}
+    assert all(1 <= int(one.headers["ratelimit-reset"]) <= 60 for one in asked)
     refused = client.get("/timeline")
     assert refused.headers["content-type"] == "application/problem+json"
     assert 1 <= int(refused.headers["retry-after"]) <= 60

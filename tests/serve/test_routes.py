@@ -77,6 +77,35 @@ def test_search(admin: TestClient) -> None:
     assert get(admin, f"/memory/{found}")
 
 
+def test_a_search_goes_on_where_its_page_ended(admin: TestClient) -> None:
+    whole = get(admin, "/memory/search", query="gateway port", minimum=0)
+    ids = [one["id"] for one in whole["results"]]
+    assert (len(ids) > 2, whole["next"]) == (True, None)
+    found: list[str] = []
+    after: int | None = 0
+    while after is not None:
+        page = get(admin, "/memory/search", query="gateway port", minimum=0, limit=2, after=after)
+        found += [one["id"] for one in page["results"]]
+        after = page["next"]
+    assert found == ids
+    assert get(admin, "/search/lexical", query="gateway port", limit=1)["next"] == 1
+    assert get(admin, "/search/lexical", query="gateway port", limit=1, after="50")["results"] == []
+    assert admin.get("/memory/search", params={"query": "a", "after": "-1"}).status_code == 422
+
+
+def test_a_head_is_a_get_without_its_body(admin: TestClient) -> None:
+    for path in ("/timeline", "/health", "/sessions", "/timeline", "/memory/search?query=port", "/", "/nothing", "/live"):
+        head, found = admin.head(path), None if path == "/live" else admin.get(path)
+        assert head.content == b""
+        if found is not None:
+            assert head.status_code == found.status_code, path
+            assert head.headers["content-type"] == found.headers["content-type"]
+        if path in ("/timeline", "/sessions"):
+            assert head.headers["content-length"] == str(len(found.content))
+    assert admin.head("/memory/store").status_code in (404, 405)
+    assert admin.head("/timeline", headers={"Authorization": "Bearer x"}).status_code == 401
+
+
 def test_the_timeline(admin: TestClient) -> None:
     years = get(admin, "/timeline")["children"]
     assert years[0]["id"] == "2026"
@@ -169,14 +198,14 @@ def test_searches_by_words_and_both(admin: TestClient) -> None:
         assert found["mode"] == mode
         assert "7443" in found["results"][0]["content"]
     assert get(admin, "/search/hybrid", query="gateway", mode="rrf")["mode"] == "rrf"
-    refused = admin.get("/search/vector", params={"query": "gateway"})
+    refused = admin.get("/search/dense", params={"query": "gateway"})
     assert (refused.status_code, "no vectors" in refused.json()["detail"]) == (422, True)
     assert admin.get("/search/hybrid", params={"query": "a", "mode": "dense"}).status_code == 422
     words = get(admin, "/search/lexical/status")
     assert (words["files"], words["in_step"], words["language"]) == (3, True, "english")
     both = get(admin, "/search/hybrid/status")
     assert both["lexical"] == words
-    assert both["vector"]["embedded"] == 0
+    assert both["dense"]["embedded"] == 0
     assert get(admin, "/topics/status")["computed"] is None
     for path in ("/topics", "/topics/search?query=gateway", "/topics/5f0c0e0a/related"):
         refused = admin.get(path)
@@ -185,7 +214,7 @@ def test_searches_by_words_and_both(admin: TestClient) -> None:
 
 def test_jobs(admin: TestClient, memory: Memory) -> None:
     assert get(admin, "/jobs")["jobs"]["index"]["every_seconds"] == 86400
-    assert get(admin, "/jobs/index")["last"] == 0
+    assert get(admin, "/jobs/index")["last"] is None
     assert admin.get("/jobs/nothing").status_code == 404
     JobBook(memory.home).update("index", failed=True, result="/home/me/secret: broken")
     for shown in (admin.get("/jobs"), admin.get("/jobs/index")):

@@ -65,6 +65,20 @@ def test_the_document(document: dict[str, Any]) -> None:
 def test_the_manual_names_every_route(document: dict[str, Any]) -> None:
     named = set(re.findall(r"`(GET|POST|PATCH|DELETE) (/[^\s`?]*)`", MANUAL.read_text()))
     assert named == {(method, path) for method, path, _ in operations(document)}
+    names = {(method, path): one["operationId"] for method, path, one in operations(document)}
+    calls = re.findall(r"\| `(\w+)` \| `(GET|POST) (/\S*)` \|", MANUAL.read_text())
+    assert len(calls) == 19
+    assert [(name, names[method, path]) for name, method, path in calls if name != names[method, path]] == []
+    assert len(set(names.values())) == len(names)
+
+
+def test_operations_have_tags_and_examples(document: dict[str, Any]) -> None:
+    for _, path, operation in operations(document):
+        assert len(operation["tags"]) == 1, path
+        needed = [one for one in operation.get("parameters", ()) if one["required"]]
+        assert all(one["schema"]["examples"] for one in needed), path
+    for name in ("NoteBody", "NoteEdit", "EventBody"):
+        assert document["components"]["schemas"][name]["properties"]["text"]["examples"]
 
 
 def test_no_request_makes_it_fail(tmp_path: Path) -> None:

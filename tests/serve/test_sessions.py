@@ -13,10 +13,11 @@ from starlette.testclient import TestClient
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.conversation.turn import Message, ToolUse
+from memkit.serve.answers import published
 from memkit.serve.sessions import TEXT_CHARACTERS
 from tests.browse.test_git_marks import commit, git
 from tests.memory import Memory, day
-from tests.serve.conftest import front_door
+from tests.serve.conftest import front_door, local
 
 LATE = "5e550001"
 
@@ -34,7 +35,7 @@ def pages(client: TestClient, **parameters: str | int) -> list[list[str]]:
 def test_newest_first_as_the_command_lists_them(admin: TestClient, memory: Memory) -> None:
     found = admin.get("/sessions").json()
     assert found["next"] is None
-    assert found["sessions"] == json.loads(msgspec.json.encode(list(front_door(memory).sessions())))
+    assert found["sessions"] == json.loads(published(list(front_door(memory).sessions()), memory.project.root).body)
     assert [one["session"] for one in found["sessions"]] == ["5e550003", "5e550002", "5e550001"]
     assert pages(admin, since="2026-11-19") == [["5e550003", "5e550002"]]
     assert pages(admin, until="2026-11-19", limit=1) == [["5e550002"], ["5e550001"]]
@@ -96,10 +97,10 @@ def rich(memory: Memory) -> Memory:
 
 def test_a_session_with_its_turns(admin: TestClient, rich: Memory) -> None:
     found = admin.get("/sessions/5e55aaaa", params={"limit": 20}).json()
-    assert (found["title"], found["begins"], found["ends"]) == ("Staging <gateway>", "2026-11-20 14:02", "2026-11-21 09:49")
+    assert (found["title"], found["begins"], found["ends"]) == ("Staging <gateway>", local("2026-11-20T14:02"), local("2026-11-21T09:49"))
     assert (found["turn"], found["offset"], len(found["turns"]), len(found["entries"])) == (None, 0, 52, 20)
     (summary,) = found["summaries"]
-    assert (summary["day"], summary["time"], summary["title"]) == ("2026-11-20", "14:02", "Staging <gateway>")
+    assert (summary["day"], summary["time"], summary["title"]) == ("2026-11-20", local("2026-11-20T14:02"), "Staging <gateway>")
     decided, left = summary["bullets"]
     assert (decided["text"], decided["turns"], decided["verified"]) == ("Decided: it listens on **7443**.", ["a1b2c3d4"], True)
     assert decided["superseded"]["text"] == "it listens on 7444."
