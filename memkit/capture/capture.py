@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from memkit import anchors
-from memkit.agents.known import is_there, open_transcript, session_at, status_of
 from memkit.agents.omitted import EXCLUDED, Hidden
+from memkit.agents.registry import is_there, open_transcript, session_at, status_of
 from memkit.agents.session_file import SessionFile
 from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive

@@ -83,7 +83,7 @@ def import_command(
 
 def new_sessions(context: Context, selection: ImportSelection) -> list[Source]:
     """Return the sessions that memkit does not know. Those of sub-agents have no turns, and so no time."""
-    from memkit.agents.known import session_at
+    from memkit.agents.registry import session_at
     from memkit.capture.sessions import Sessions
 
     known = Sessions(context.home)
@@ -93,7 +93,7 @@ def new_sessions(context: Context, selection: ImportSelection) -> list[Source]:
 def found_sessions(sources: Iterable[Source]) -> list[str]:
     """Return a line for each agent: how many sessions it has, and for Claude Code when the oldest goes."""
     from memkit.agents.claude_code.installation import kept_days
-    from memkit.agents.known import AGENTS, CLAUDE_CODE, agent_at
+    from memkit.agents.registry import AGENTS, CLAUDE_CODE, agent_at
 
     by_agent: dict[str, list[Source]] = {}
     for source in sources:
@@ -151,7 +151,7 @@ def select(
 ) -> ImportSelection:
     """Select what to import: `paths`, else the agents' sessions of the project, or of `everything`."""
     from memkit.agents.claude_code.files import history_file
-    from memkit.agents.known import AGENTS
+    from memkit.agents.registry import AGENTS
     from memkit.agents.sources import find_sources, project_of, sources_of
     from memkit.capture.importer import ImportSelection
 

@@ -10,11 +10,12 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator
+from glob import escape, glob
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from memkit.agents.database import Budget, query
+from memkit.agents.database import Budget, query, stamp_of
 from memkit.agents.fields import Fields, fields, objects, parsed
 from memkit.errors import TranscriptError
 from memkit.files import MOST_BYTES, RefusedFileError, inside, read_regular
@@ -28,7 +29,9 @@ EXPORT_BYTES = 200
 """How many bytes may come before the first field of an export."""
 
 _EXPORT = re.compile(rb'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:')
-_SESSIONS = "SELECT id AS id FROM session WHERE parent_id IS NULL ORDER BY time_created LIMIT ?"
+_SESSIONS = (
+    "SELECT id AS id FROM session WHERE parent_id IS NULL AND time_updated >= ? ORDER BY time_created LIMIT ?"
+)
 _SESSION = (
     "SELECT id AS id, parent_id AS parent_id, directory AS directory, revert AS revert,"
     " time_updated AS time_updated FROM session WHERE id = ? LIMIT 1"
@@ -104,26 +107,33 @@ def _from_database(path: Path) -> Stored:
     return _stored(info, names, load)
 
 
-def sessions() -> Iterator[Path]:
-    """Yield the paths of all sessions on this machine. That of a sub-agent is not one of its own."""
-    data = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "opencode"
-    in_databases = [path for one in sorted(data.glob("opencode*.db")) for path in sessions_in(one)]
-    yield from in_databases
-    copied = {path.name for path in in_databases}  # by version 1.2
-    files = sorted(data.glob("storage/session/*/ses_*.json"))
-    yield from (path for path in files if path.stem not in copied)
+def stores() -> list[str]:
+    """Return the databases on this machine, and the files of sessions before version 1.2."""
+    data = os.path.expanduser(os.environ.get("XDG_DATA_HOME") or "~/.local/share")
+    patterns = ("opencode*.db", "storage/session/*/ses_*.json")
+    return [path for one in patterns for path in glob(os.path.join(escape(data), "opencode", one))]
 
 
-def sessions_in(path: Path) -> list[Path]:
-    """Return the paths of the sessions in a database; `path` itself for any other file."""
-    if path.suffix != ".db":
-        return [path]
+def sessions_in(path: Path, since: float) -> list[Path]:
+    """Return the paths of the sessions in a file: none of a database that did not change since a time.
+
+    A session of a sub-agent is not one of its own, and a file whose session a database has is a copy.
+    """
+    if path.suffix == ".db":
+        return [path / name for name in _names_in(str(path), since, stamp_of(str(path)))]
+    databases = glob(f"{escape(str(path.parents[3]))}/opencode*.db") if _is_session_file(path) else []
+    is_copy = any(path.stem in _names_in(one, 0.0, stamp_of(one)) for one in databases)
+    return [] if is_copy else [path]
+
+
+@functools.lru_cache(4)  # for each of many files
+def _names_in(database: str, since: float, stamp: tuple[int, int]) -> list[str]:
     try:
-        found = query(path, _SESSIONS, MOST_ROWS)
+        found = query(Path(database), _SESSIONS, int(since * 1000), MOST_ROWS)
     except TranscriptError as error:
         logging.getLogger(__name__).warning("%s", error)
         return []
-    return [path / row["id"] for row in found if SESSION_ID.fullmatch(str(row["id"]))]
+    return [row["id"] for row in found if SESSION_ID.fullmatch(str(row["id"]))]
 
 
 def is_session(path: Path, head: bytes) -> bool:
@@ -155,21 +165,12 @@ def _files_of(path: Path) -> Iterator[str]:
 
 def _state_of(path: Path) -> tuple[object, ...]:
     """Return what changes when a session does, without a look at each of its files."""
-    own = path.parent if path.parent.suffix == ".db" else path
-    files = [str(own), f"{own}-wal"]
-    if _is_session_file(path):
-        root = str(path.parent.parent.parent)
-        messages = os.path.join(root, "message", path.stem)
-        changed = os.stat(messages).st_mtime_ns if os.path.isdir(messages) else 0
-        last = _last_message(root, path.stem, changed)  # only this one is still being written
-        files += [messages, last, *_files_in(root, "part", Path(last).stem)] if last else []
-    found = [(file, os.stat(file)) for file in files if file == files[0] or os.path.exists(file)]
-    return tuple((file, status.st_mtime_ns, status.st_size) for file, status in found)
-
-
-@functools.lru_cache(2)
-def _last_message(root: str, session: str, changed: int) -> str:
-    return next(reversed(_files_in(root, "message", session)), "")
+    files = [str(path.parent if path.parent.suffix == ".db" else path)]
+    if _is_session_file(path):  # only its last message is still being written
+        root = str(path.parents[2])
+        *_, last = "", *_files_in(root, "message", path.stem)
+        files += [last, *_files_in(root, "part", Path(last).stem)] if last else []
+    return tuple((file, stamp_of(file)) for file in files)
 
 
 def _from_files(path: Path) -> Fields:
