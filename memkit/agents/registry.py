@@ -39,8 +39,8 @@ class Agent:
         resume: the program that resumes a session, with the arguments before the ID; () if there is none.
         id: what its own IDs look like. They become arguments, so no other one is accepted.
         patterns: the patterns of the names of its files, besides `.jsonl`.
-        sessions_in: returns the paths of the sessions in one file. Those in a database are below its path; those
-            that have not changed since a time (seconds since the epoch) may be left out.
+        sessions_in: returns the paths of the sessions in one file. Those in a database are below its path,
+            and those without a change since a time (seconds since the epoch) may be left out.
     """
 
     name: str
@@ -71,29 +71,18 @@ CLAUDE_CODE = Agent(
 """It has all sessions whose IDs name no other agent, and takes every file."""
 
 OTHERS = (
-    Agent(
-        name="codex", title="Codex", reader=Rollout, files=rollouts, recognizes=is_rollout,
-        resume=("codex", "resume"),
-    ),
-    Agent(
-        name="copilot", title="Copilot CLI", reader=Events, files=event_files, recognizes=is_event_file,
-        resume=("copilot", "--resume"),
-    ),
-    Agent(
-        name="cursor", title="Cursor", reader=CursorTranscript, files=transcripts, recognizes=is_transcript,
-        resume=("cursor-agent", "--resume"),
-    ),
-    Agent(
-        name="gemini", title="Gemini CLI", reader=Chat, files=chats, recognizes=is_chat,
-        resume=("gemini", "--resume"), patterns=("session-*.json",), sessions_in=chats_in,
-    ),
-    Agent(
-        name="opencode", title="OpenCode", reader=OpenCodeSession, files=stores, recognizes=is_session,
-        resume=("opencode", "--session"), id=SESSION_ID, patterns=("opencode*.db", "*.json"),
-        sessions_in=sessions_in,
-    ),
+    Agent(name="codex", title="Codex", reader=Rollout, files=rollouts, recognizes=is_rollout,
+          resume=("codex", "resume")),
+    Agent(name="copilot", title="Copilot CLI", reader=Events, files=event_files, recognizes=is_event_file,
+          resume=("copilot", "--resume")),
+    Agent(name="cursor", title="Cursor", reader=CursorTranscript, files=transcripts, recognizes=is_transcript,
+          resume=("cursor-agent", "--resume")),
+    Agent(name="gemini", title="Gemini CLI", reader=Chat, files=chats, recognizes=is_chat,
+          resume=("gemini", "--resume"), patterns=("session-*.json",), sessions_in=chats_in),
+    Agent(name="opencode", title="OpenCode", reader=OpenCodeSession, files=stores, recognizes=is_session,
+          resume=("opencode", "--session"), id=SESSION_ID, patterns=("opencode*.db", "*.json"),
+          sessions_in=sessions_in),
 )  # fmt: skip
-
 AGENTS = (*OTHERS, CLAUDE_CODE)
 
 
