@@ -104,6 +104,28 @@ def open_regular(path: str, flags: int = os.O_RDONLY) -> int:
     return descriptor
 
 
+def files_below(directory: str) -> Iterator[str]:
+    """Yield the files below a directory, in no order. Follow no link to a folder, but links to files.
+
+    `rglob` and `os.walk` fail where folders nest deeply. What cannot be listed is logged.
+    """
+    folders = [directory]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif entry.is_file(follow_symlinks=False) or os.path.isfile(entry.path):
+                        yield entry.path
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            import logging  # hooks rarely need it
+
+            logging.getLogger(__name__).warning("cannot look into a folder: %s", error)
+
+
 def read_regular(path: str, most: int = MOST_BYTES) -> bytes:
     """Return a regular file of at most `most` bytes. Raise `RefusedFileError`, else `OSError`."""
     with os.fdopen(open_regular(path), "rb") as file:

@@ -9,7 +9,7 @@ import sqlite3
 import stat
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -30,6 +30,19 @@ class Budget:
 
     def __init__(self) -> None:
         self.seconds = 30.0
+
+
+def stamp_of(path: str) -> tuple[int, int]:
+    """Return when a file last changed, in nanoseconds since the epoch, and its size; 0 if it is gone.
+
+    Those of a database include its log.
+    """
+    changed = size = 0
+    for name in (path, f"{path}-wal")[: 1 + path.endswith(".db")]:
+        with suppress(OSError):
+            found = os.stat(name)
+            changed, size = max(changed, found.st_mtime_ns), size + found.st_size
+    return changed, size
 
 
 def query(database: Path, sql: str, *values: Any, budget: Budget | None = None) -> list[dict[str, Any]]:

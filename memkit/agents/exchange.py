@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from memkit.agents.known import open_transcript
+from memkit.agents.registry import open_transcript
 from memkit.conversation.entry import Hide, TranscriptEntry
 from memkit.conversation.turn import Message, ToolUse, Turn
 from memkit.conversation.values import redacted, redacted_result, shell_command

@@ -30,6 +30,9 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 _SALVAGE_BYTES = 16 * 1024 * 1024
 """Total bytes to read again in search of a whole object in a broken line."""
 
+_SALVAGED = 1000
+"""The most objects to take from either end of a broken line."""
+
 _OPENED = re.compile(r"\s*\{")
 _DECODER = json.JSONDecoder()
 _OBJECT = re.compile(rb'\{"(?:parentUuid|type|uuid|sessionId|isSidechain|timestamp|message)"')
@@ -151,7 +154,7 @@ class JsonLines(SessionFile):
         text = line.decode("latin-1")  # a character for each byte
         found, end = [], 0
         with suppress(ValueError, RecursionError):
-            while begin := _OPENED.match(text, end):
+            while len(found) < _SALVAGED and (begin := _OPENED.match(text, end)):
                 start = begin.end() - 1
                 _, end = _DECODER.raw_decode(text, start)
                 found.append((start, _parsed(line[start:end])))
@@ -183,7 +186,7 @@ def _objects_at_end(line: bytes) -> tuple[int, list[tuple[int, dict[str, Any]]]]
     found: list[tuple[int, dict[str, Any]]] = []
     for match in reversed(list(_OBJECT.finditer(line, max(0, len(line) - _SALVAGE_BYTES)))):
         left -= end - match.start()
-        if left < 0:
+        if left < 0 or len(found) == _SALVAGED:
             break
         try:
             value = _parsed(line[match.start() : end])

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from memkit.agents.claude_code.files import transcripts_in
 from memkit.agents.fields import head_of
-from memkit.agents.known import AGENTS, agent_at, open_transcript
+from memkit.agents.registry import AGENTS, agent_at, open_transcript
 from memkit.errors import TranscriptError
+from memkit.files import files_below
 from memkit.paths import Home
 from memkit.projects.project import Project, is_bare_place
 
 logger = logging.getLogger(__name__)
 
-_LINES = "*.jsonl"
 FIRST_ENTRIES = 50
 """Entries to read to find where and when a session began; usually the first one has both."""
 
@@ -45,38 +45,20 @@ def find_sources(paths: Iterable[Path]) -> list[Source]:
         session
         for path in paths
         for file in _files_at(Path(os.path.abspath(path)))
-        for session in agent_at(file).sessions_in(file)
+        for session in agent_at(file).sessions_in(file, 0.0)
     )
 
 
 def _files_at(path: Path) -> Iterator[Path]:
+    yield from transcripts_in(path)
     if not path.is_dir():
-        yield from transcripts_in(path)
         return
-    found = sorted(_files_below(path))
-    inner = (one for one in found if "subagents" not in one.relative_to(path).parts)
-    yield from (one for one in inner if fnmatch(one.name, _LINES))
+    # No link: what one of these has may not be from below the path that the user named.
+    found = sorted(Path(one) for one in files_below(str(path)) if not os.path.islink(one))
     for agent in AGENTS:
-        for pattern in agent.files:
-            # No link: what one of these has may not be from below the path that the user named.
-            own = (one for one in found if fnmatch(one.name, pattern) and not os.path.islink(one))
-            yield from (one for one in own if agent.wrote(one, head_of(one)))
-
-
-def _files_below(path: Path) -> Iterator[Path]:
-    """Yield the files with the name of a session's. `rglob` and `os.walk` fail where folders nest deeply."""
-    patterns = {_LINES, *(pattern for agent in AGENTS for pattern in agent.files)}
-    folders = [str(path)]
-    while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    elif any(fnmatch(entry.name, one) for one in patterns) and os.path.isfile(entry.path):
-                        yield Path(entry.path)
-        except OSError as error:
-            logger.warning("cannot look into a folder: %s", error)
+        for pattern in agent.patterns:
+            own = (one for one in found if fnmatch(one.name, pattern))
+            yield from (one for one in own if agent.recognizes(one, head_of(one)))
 
 
 def sources_of(transcripts: Iterable[Path]) -> list[Source]:

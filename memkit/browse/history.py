@@ -10,7 +10,7 @@ from html import unescape
 from itertools import dropwhile, islice
 from typing import TYPE_CHECKING, TypedDict
 
-from memkit.agents.known import is_by
+from memkit.agents.registry import is_by
 from memkit.errors import JournalError, MemkitError
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.journal import Journal

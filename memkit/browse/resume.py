@@ -15,7 +15,7 @@ from shlex import quote
 from typing import Any
 
 from memkit import anchors
-from memkit.agents.known import agent_of, open_transcript
+from memkit.agents.registry import agent_of, open_transcript
 from memkit.agents.sources import FIRST_ENTRIES
 from memkit.browse.names import find_entry
 from memkit.browse.transcript import locate

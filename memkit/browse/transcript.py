@@ -12,7 +12,7 @@ from typing import TypedDict
 from memkit import anchors
 from memkit.agents.claude_code.places import transcripts_directory
 from memkit.agents.exchange import message_of
-from memkit.agents.known import is_there, open_transcript, session_at, status_of
+from memkit.agents.registry import is_there, open_transcript, session_at, status_of
 from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn

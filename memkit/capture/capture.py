@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from memkit import anchors
-from memkit.agents.known import is_there, open_transcript, session_at, status_of
 from memkit.agents.omitted import EXCLUDED, Hidden
+from memkit.agents.registry import is_there, open_transcript, session_at, status_of
 from memkit.agents.session_file import SessionFile
 from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
@@ -48,6 +48,9 @@ from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)
 
+QUIET_SECONDS = 60.0
+"""A turn of another agent without an answer has ended when nothing more came for this long."""
+
 PATIENCE_SECONDS = 2.0
 """Longest wait for a turn's answer after its Stop event; Claude Code writes the transcript later."""
 
@@ -69,6 +72,7 @@ class CaptureOutcome:
         left_out: how many are excluded, forgotten, or from when memkit was off.
         skipped: how many lines could not be read, by kind.
         projects: the roots of the projects with remembered turns.
+        goes_on: whether the last turn was left for later, because it goes on.
     """
 
     turns: int = 0
@@ -76,6 +80,7 @@ class CaptureOutcome:
     left_out: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     projects: set[str] = field(default_factory=set)
+    goes_on: bool = False
 
     def add(self, other: CaptureOutcome) -> None:
         """Add the numbers of another outcome."""
@@ -203,18 +208,23 @@ class Capture:
         project: Project,
         is_wanted: Callable[[Turn], bool] = lambda turn: True,
         progress: Callable[[int], None] = lambda end: None,
+        now: float | None = None,
     ) -> CaptureOutcome:
         """Remember the wanted turns of a transcript, from its start; report each byte reached to `progress`.
 
+        At a time `now`, follow a session of another agent instead: read on, up to a last turn that goes on.
         If another project owns the session, the checkpoint stays: that project still has to read on.
         """
         session = self.sessions.load(session_at(path))
         if session.transcript not in ("", str(path)) and is_there(Path(session.transcript)):
             # The session's own transcript is elsewhere, so only anchors prevent duplicate turns.
-            return self._read(Session("", str(path)), project, is_wanted, progress)
+            return self._read(Session("", str(path)), project, is_wanted, progress, now=now)
         session.transcript = str(path)
         if session.project not in ("", project.root):
-            return self._read(session, project, is_wanted, progress, moves=False)
+            return self._read(session, project, is_wanted, progress, moves=False, now=now)
+        if now is not None:
+            session.elsewhere = True
+            return self._read(session, project, is_wanted, progress, is_live=True, now=now)
         session.read_again()
         outcome = self._read(session, project, is_wanted, progress)
         # Everything that is still readable was archived again.
@@ -243,12 +253,13 @@ class Capture:
         *,
         is_live: bool = False,
         moves: bool = True,
+        now: float | None = None,
     ) -> CaptureOutcome:
         """Unless `moves`, read from the start and keep the checkpoint. `is_live` turns wait for a summary."""
         path = Path(session.transcript)
         transcript = self._transcript(session) if moves else open_transcript(path, 0, self._hidden)
-        outcome = CaptureOutcome()
-        for batch in _batches(read_turns(transcript)):
+        outcome, turns = CaptureOutcome(), read_turns(transcript)
+        for batch in _batches(turns if now is None else _ended(turns, path, now, outcome)):
             outcome.add(self._write(session, project, batch, is_wanted, is_live=is_live, moves=moves))
             progress(batch[-1].end)
         outcome.skipped = Counter(transcript.counts)
@@ -486,6 +497,21 @@ def _is_within(turn: Turn, periods: list[tuple[float, float]]) -> bool:
 
 def _answer_in(section: str) -> str:
     return section.partition("\n**Answered**")[2].strip()
+
+
+def _ended(turns: Iterable[Turn], path: Path, now: float, outcome: CaptureOutcome) -> Iterator[Turn]:
+    """Leave out a last turn that has no answer yet, if its agent wrote something shortly before `now`."""
+    last: Turn | None = None
+    for turn in turns:
+        if last is not None:
+            yield last
+        last = turn
+    if last is not None:
+        is_answered = last.interrupted or bool(last.answer and not last.worked_since)
+        written = max(status_of(path).modified / 1e9, last.finished.timestamp() if last.finished else 0.0)
+        outcome.goes_on = not is_answered and abs(now - written) < QUIET_SECONDS
+        if not outcome.goes_on:
+            yield last
 
 
 def _batches(turns: Iterable[Turn]) -> Iterator[list[Turn]]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from memkit import anchors
 from memkit.agents.claude_code.files import SESSION_PREFIX, TypedPrompt, read_history
-from memkit.agents.known import open_transcript
+from memkit.agents.registry import open_transcript
 from memkit.agents.sources import Source, is_likely_project, project_of
 from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
 from memkit import anchors
-from memkit.agents.known import REPORTED
 from memkit.agents.omitted import asks_memory
+from memkit.agents.registry import REPORTED
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, bounded
 from memkit.capture.capture import Capture

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memkit.agents.known import status_of
+from memkit.agents.registry import status_of
 from memkit.errors import NewerFileError
 from memkit.files import make_private_directory, write_durably
 from memkit.journal.day_writes import Growing

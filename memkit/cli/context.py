@@ -228,7 +228,7 @@ class AgentName(click.ParamType[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name. Fail for another one."""
-        from memkit.agents.known import AGENTS
+        from memkit.agents.registry import AGENTS
 
         names = [one.name for one in AGENTS]
         if value and value not in names:

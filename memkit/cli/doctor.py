@@ -12,7 +12,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import echo, format_duration, plain, styled
-from memkit.cli.status import summaries_lines, summaries_state
+from memkit.cli.status import agents_line, agents_state, summaries_lines, summaries_state
 from memkit.text import plural
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def doctor_command(context: Context, fix: bool, deep: bool) -> None:
     events = last_events(context.home)
     loaded = open_subject(context.home, context.project).loaded
     summaries = summaries_state(context, loaded) if loaded else None
+    agents = agents_state(loaded) if loaded else None
     if context.as_json:
         context.print_json(
             {
@@ -71,10 +72,12 @@ def doctor_command(context: Context, fix: bool, deep: bool) -> None:
                 "deep": deep,
                 "last_events": events,
                 "summaries": summaries,
+                "agents": agents,
             }
         )
     else:
-        _show(findings, events, summaries_lines(summaries) if summaries else {})
+        lines = {"agents": agents_line(agents)} if agents else {}
+        _show(findings, events, lines | (summaries_lines(summaries) if summaries else {}))
         if not deep:
             echo("`memkit doctor --deep` also reads the whole archive and the vector index.")
     if any(finding.level == "error" for finding in findings):
@@ -86,7 +89,7 @@ def _next_fix(context: Context, fixes: Iterator[FixResult]) -> FixResult | None:
         return next(fixes, None)
 
 
-def _show(findings: list[Finding], events: dict[str, float], summaries: dict[str, str]) -> None:
+def _show(findings: list[Finding], events: dict[str, float], lines: dict[str, str]) -> None:
     for finding in findings:
         level = styled(finding.level, fg=COLORS[finding.level], bold=True)
         click.echo(f"{level}: {plain(finding.what)}")
@@ -94,7 +97,7 @@ def _show(findings: list[Finding], events: dict[str, float], summaries: dict[str
         echo(f"    fix:   {finding.fix}")
     for root, when in sorted(events.items(), key=lambda pair: -pair[1]):
         echo(f"last hook event in {root}: {format_duration(time.time() - when)} ago")
-    for name, line in summaries.items():
+    for name, line in lines.items():
         echo(f"{name}: {line}")
     counts: Counter[str] = Counter(finding.level for finding in findings)
     shown = [plural(counts[level], level) for level in COLORS if counts[level]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command, day_named
-from memkit.cli.output import confirm, format_estimate, format_size, short_path, table
+from memkit.cli.output import confirm, format_estimate, format_size, short_path, table, user_agrees
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.events import DISABLE_VARIABLE
 from memkit.projects.project import Project
@@ -65,6 +66,8 @@ def import_command(
     if everything:
         for line in found_sessions(selection.sources):
             context.say(line)
+        if sys.stdin.isatty() and not context.as_json and not dry_run:
+            ask_to_capture(context, lambda question: user_agrees(question, default=True))
     if paths and not selection.sources:
         raise NotFoundError(f"there are no sessions in {', '.join(paths)}")
     if dry_run:
@@ -83,17 +86,32 @@ def import_command(
 
 def new_sessions(context: Context, selection: ImportSelection) -> list[Source]:
     """Return the sessions that memkit does not know. Those of sub-agents have no turns, and so no time."""
-    from memkit.agents.known import session_at
+    from memkit.agents.registry import session_at
     from memkit.capture.sessions import Sessions
 
     known = Sessions(context.home)
     return [one for one in selection.sources if one.time and not known.knows(session_at(one.path))]
 
 
+def ask_to_capture(context: Context, ask: Callable[[str], bool | None]) -> None:
+    """Ask once whether the service may capture new sessions of the other agents here. None is no answer."""
+    from memkit.agents.registry import OTHERS
+    from memkit.settings import load
+
+    found = [agent for agent in OTHERS if any(agent.files())]
+    if not found or load.CAPTURED_AGENTS in load.load(context.home).origins:
+        return
+    titles = ", ".join(agent.title for agent in found)
+    answer = ask(f"Let the service look for new sessions every minute and remember them, too ({titles})?")
+    if answer is not None:
+        names = ",".join(agent.name for agent in found if answer)
+        load.save(context.home, load.CAPTURED_AGENTS, names)
+
+
 def found_sessions(sources: Iterable[Source]) -> list[str]:
     """Return a line for each agent: how many sessions it has, and for Claude Code when the oldest goes."""
     from memkit.agents.claude_code.installation import kept_days
-    from memkit.agents.known import AGENTS, CLAUDE_CODE, agent_at
+    from memkit.agents.registry import AGENTS, CLAUDE_CODE, agent_at
 
     by_agent: dict[str, list[Source]] = {}
     for source in sources:
@@ -151,7 +169,7 @@ def select(
 ) -> ImportSelection:
     """Select what to import: `paths`, else the agents' sessions of the project, or of `everything`."""
     from memkit.agents.claude_code.files import history_file
-    from memkit.agents.known import AGENTS
+    from memkit.agents.registry import AGENTS
     from memkit.agents.sources import find_sources, project_of, sources_of
     from memkit.capture.importer import ImportSelection
 

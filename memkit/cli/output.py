@@ -41,7 +41,7 @@ def other_agent(session: str) -> str:
     """Return the title of the agent of a session by its ID; "" for Claude Code's."""
     if "@" not in session:  # the agents take long to import
         return ""
-    from memkit.agents.known import CLAUDE_CODE, agent_of
+    from memkit.agents.registry import CLAUDE_CODE, agent_of
 
     agent = agent_of(session)
     return "" if agent is CLAUDE_CODE else agent.title

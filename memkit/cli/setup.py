@@ -11,6 +11,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import confirm, echo, format_size, plain
+from memkit.cli.status import agents_line, agents_state
 from memkit.environment.extras import EXTRAS
 from memkit.errors import MemkitError, unwritable
 from memkit.mcp import clients
@@ -54,7 +55,7 @@ class _Questions:
 @click.option(
     "--skip",
     multiple=True,
-    type=click.Choice(["model", "plugin", "launcher", "summaries", "import"]),
+    type=click.Choice(["model", "plugin", "launcher", "summaries", "agents", "import"]),
     help="Leave out a step.",
 )
 @click.option(
@@ -105,6 +106,7 @@ def setup_command(
         "plugin": _plugin,
         "launcher": _launcher,
         "summaries": _summaries,
+        "agents": _agents,
         "import": _import,
     }
     found: dict[str, dict[str, str]] = {}
@@ -285,6 +287,13 @@ def _summaries(context: Context, questions: _Questions) -> str:
     load.save(context.home, load.PROVIDER, "auto" if answer else "none")
     load.publish_hook_settings(context.home)
     return f"on, with {most}" if answer else "off; you can turn them on in `memkit setup`"
+
+
+def _agents(context: Context, questions: _Questions) -> str:
+    from memkit.cli.importing import ask_to_capture
+
+    ask_to_capture(context, lambda question: questions.decide("agents", question))
+    return agents_line(agents_state(context.settings()))
 
 
 def _import(context: Context, questions: _Questions) -> str:

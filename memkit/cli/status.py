@@ -42,6 +42,7 @@ def status_command(context: Context) -> None:
             "pending": f"{plural(value['waiting'], 'event')}; "
             + ("a worker is running" if value["worker"] else "no worker is running"),
             "service": _service_line(value["service"]),
+            "agents": agents_line(value["agents"]),
             "pointers": pointers_line(value["pointers"]),
             "failed": f"{plural(len(value['failed']), 'event')}; "
             f"{plural(value['hook_errors'], 'hook error')} in the log",
@@ -99,6 +100,20 @@ def summaries_lines(value: dict[str, Any]) -> dict[str, str]:
     return lines
 
 
+def agents_state(settings: Settings) -> dict[str, bool]:
+    """Return for each agent by name whether its sessions are captured as they happen."""
+    from memkit.agents.registry import CLAUDE_CODE, OTHERS
+
+    by_service = settings.capture.agents if settings.service.enabled else ()
+    return {CLAUDE_CODE.name: True, **{one.name: one.name in by_service for one in OTHERS}}
+
+
+def agents_line(state: dict[str, bool]) -> str:
+    """Return in words what `agents_state` returns."""
+    captured, rest = (", ".join(name for name in state if state[name] is one) for one in (True, False))
+    return f"{captured} captured" + (f"; {rest} not" if rest else "")
+
+
 def _service_line(value: dict[str, Any]) -> str:
     if not value["running"]:
         return "not running; a session or a search starts it" if value["enabled"] else "off"
@@ -141,6 +156,7 @@ def _status(context: Context) -> dict[str, Any]:
             "enabled": settings.service.enabled,
             "running": launch.service_is_running(home),
         },
+        "agents": agents_state(settings),
         "pointers": recall.pointers,
         "failed": [
             {"file": item.name, **{name: item.record.get(name) for name in ("event", "session", "error")}}

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.agents.known import is_by
+from memkit.agents.registry import is_by
 from memkit.index.chunk import BULLETS, SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.lexical import LexicalIndex, LexicalMatch, ReadingOrder
 from memkit.index.segment import DTYPE, NAMED

@@ -48,6 +48,7 @@ from memkit.search import usage
 from memkit.search.overview import TopicCount
 from memkit.search.ranking import Searcher
 from memkit.search.results import Answer, SearchRequest
+from memkit.service.agent_watch import AgentWatch
 from memkit.service.job_thread import JobThread, Summaries
 from memkit.service.jobs import Job, JobContext, JobState, job_named
 from memkit.service.listener import NotHereError
@@ -151,6 +152,7 @@ class Operations:
         self.live = LiveSessions(home)
         self.writer = Writer(home, self.settings_of, self._models.find)
         self.jobs = JobThread()
+        self.agents = AgentWatch(home, self.settings_of, self.writer)
         self.watcher = Watcher(self.writer.index)
         self.summaries = Summaries(
             home, self.settings_of, self.writer.index, self._note_error, self._models.find
@@ -377,6 +379,7 @@ class Operations:
         """Stop what runs in the background, but not the writer."""
         self.summaries.stop()
         self.jobs.stop()
+        self.agents.stop()
         self.watcher.close()
 
     def _project(self, arguments: Arguments) -> tuple[Project, Settings]:

@@ -105,6 +105,7 @@ class _Service:
         listening.add_done_callback(lambda _: self._exiting.set())
         logger.info("service %s listens", os.getpid())
         self.operations.work({})
+        self.operations.agents.start()
         try:
             await self._wait_for_exit()
         finally:
@@ -193,7 +194,8 @@ class _Service:
             logger.warning("%s", error)
 
     def _is_idle(self, idle_seconds: float) -> bool:
-        if time.monotonic() - self._last_request < idle_seconds or self._running:
+        last = max(self._last_request, self.operations.agents.changed)
+        if time.monotonic() - last < idle_seconds or self._running:
             return False
         writer = self.operations.writer
         if writer.length or writer.is_busy or self.operations.summaries.is_busy:

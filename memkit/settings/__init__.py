@@ -56,6 +56,10 @@ class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 0
 
 
+OtherAgent = Literal["codex", "copilot", "cursor", "gemini", "opencode"]
+"""The names of `OTHERS` in `memkit.agents.registry`, which settings cannot import."""
+
+
 class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Redaction and exclusion while sessions are captured."""
 
@@ -65,6 +69,10 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         tuple[str, ...],
         "paths and patterns (absolute, with ~, or relative to the project): memkit skips sessions there and"
         " tool calls on such files",
+    ] = ()
+    agents: Annotated[
+        tuple[OtherAgent, ...],
+        "other agents whose new sessions the service captures: codex, copilot, cursor, gemini, opencode",
     ] = ()
 
     def __post_init__(self) -> None:

@@ -52,6 +52,9 @@ MOST_BYTES = 1_000_000
 PROVIDER = ("summarize", "provider")
 """The setting that turns summaries on or off."""
 
+CAPTURED_AGENTS = ("capture", "agents")
+"""The setting that lets the service read the sessions of other agents."""
+
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     "openai": ("OPENAI_API_KEY",),

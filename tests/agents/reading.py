@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from memkit.agents.known import open_transcript
+from memkit.agents.registry import open_transcript
 from memkit.agents.turns import read_turns
 from memkit.conversation.turn import Turn
 

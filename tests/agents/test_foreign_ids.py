@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from memkit.agents.codex.rollout import _result
-from memkit.agents.known import CLAUDE_CODE, agent_of, is_by, open_transcript
+from memkit.agents.registry import CLAUDE_CODE, agent_of, is_by, open_transcript
 from memkit.conversation.turn import turn_id
 
 NAME = "5e55aaaa-1111-4111-8111-aaaaaaaaaaaa"

@@ -35,7 +35,8 @@ def test_findings_with_meaning_and_fix(run: Run, fresh: Memory) -> None:
     assert "fixed: closed 1 file to other users" in fixed.output
     assert "fixed: 6 chunks of" in fixed.output
     assert fixed.output.endswith("No problems found.\n")
-    summaries, said = run(fresh, "doctor", "--fix").output.splitlines()
+    agents, summaries, said = run(fresh, "doctor", "--fix").output.splitlines()
+    assert agents == "agents: claude-code captured; codex, copilot, cursor, gemini, opencode not"
     assert summaries.startswith("summaries: off, because ")
     assert said == "No problems found."
 

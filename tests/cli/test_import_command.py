@@ -183,7 +183,7 @@ class TestSetup:
 
     def test_everything_and_again(self, run: Run, fresh: Memory, claude: Path, asked: Path) -> None:
         steps = self.steps(run, fresh, "--yes")
-        names = ["python", "disk", "model", "claude", "plugin", "launcher", "summaries", "import"]
+        names = ["python", "disk", "model", "claude", "plugin", "launcher", "summaries", "agents", "import"]
         assert list(steps) == names
         assert {step["state"] for step in steps.values()} == {"ok"}
         assert "plugin install memkit@memkit\n" in asked.read_text()

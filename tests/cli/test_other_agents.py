@@ -8,7 +8,7 @@ import pytest
 
 from memkit.projects.project import Project
 from tests.agents.codex.rollouts import SESSION, Rollout, conversation
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, on_terminal
 from tests.memory import Memory
 
 
@@ -52,6 +52,29 @@ def test_a_session_of_codex(run: Run, fresh: Memory, rollout: Path) -> None:
     rollout.unlink()
     assert "*** Update File: deploy/gateway.yaml" in run(fresh, "transcript", SESSION[:8]).output
     assert "Codex no longer has its transcript" in run(fresh, "resume", SESSION[:8]).output
+
+
+def test_one_answer_on_a_terminal_lets_the_service_capture_new_sessions(
+    run: Run, fresh: Memory, rollout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("HOME", "XDG_DATA_HOME", "COPILOT_HOME", "CURSOR_DATA_DIR", "GEMINI_CLI_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    question = "Let the service look for new sessions every minute and remember them, too (Codex)?"
+    without = {"MEMKIT_EMBEDDING_PROVIDER": "none", "MEMKIT_SUMMARIZE_PROVIDER": "none"}
+    config = Path(fresh.home.config_file)
+    assert run(fresh, "import", "--all").status == 0
+    assert not config.exists()
+    for answer, captured in (("y", '["codex"]'), ("n", "[]")):
+        config.unlink(missing_ok=True)
+        assert question in " ".join(on_terminal(fresh, "import", "--all", answer=f"{answer}\n", **without).split())
+        assert f"agents = {captured}" in config.read_text()
+        assert "every minute" not in on_terminal(fresh, "import", "--all", **without)
+    said = run(fresh, "config", "set", "capture.agents", '["codx"]').complaint
+    assert "must be a list of codex, copilot, cursor, gemini or opencode" in said
+    assert run(fresh, "config", "set", "capture.agents", "codex").status == 0
+    told = ("--set", "service.enabled=true", "status")
+    assert "claude-code, codex captured; copilot" in run(fresh, *told).output
+    assert run(fresh, *told, "--json").json["agents"]["codex"] is True
 
 
 def test_a_session_that_goes_on(run: Run, fresh: Memory, rollout: Path) -> None:

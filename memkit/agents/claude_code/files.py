@@ -18,6 +18,7 @@ from memkit.agents.claude_code.places import claude_directory, folder_of, transc
 from memkit.conversation.turn import Turn, turn_id
 from memkit.conversation.values import clean, parse_time
 from memkit.errors import NotFoundError, TranscriptError
+from memkit.files import files_below
 from memkit.privacy.redact import leaves_open, without_private
 from memkit.projects.project import Project
 from memkit.state import parse_json
@@ -36,10 +37,10 @@ class TranscriptFile(NamedTuple):
     changed: float
 
 
-def all_transcripts() -> list[Path]:
+def all_transcripts() -> list[str]:
     """Return the transcripts of all sessions on this machine."""
     directory = transcripts_directory()
-    return transcripts_in(directory) if directory.is_dir() else []
+    return list(map(str, transcripts_in(directory))) if directory.is_dir() else []
 
 
 def history_file() -> Path:
@@ -69,11 +70,8 @@ def transcripts_in(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise NotFoundError(f"no such file or directory: {path}")
-    return sorted(
-        found
-        for found in path.rglob("*.jsonl")
-        if found.is_file() and "subagents" not in found.relative_to(path).parts
-    )
+    found = (Path(one) for one in files_below(str(path)) if one.endswith(".jsonl"))
+    return sorted(one for one in found if "subagents" not in one.relative_to(path).parts)
 
 
 class TypedPrompt(NamedTuple):

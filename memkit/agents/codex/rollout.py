@@ -21,6 +21,7 @@ from memkit.agents.patches import PATCH, edits_of
 from memkit.agents.session_file import JsonLines
 from memkit.conversation.entry import Block, Hide, TranscriptEntry
 from memkit.conversation.values import cleaned, parse_time
+from memkit.files import files_below
 from memkit.state import parse_json
 
 NAME = "codex"
@@ -51,11 +52,13 @@ _CALLS = frozenset("function_call custom_tool_call local_shell_call web_search_c
 _OUTPUTS = frozenset("function_call_output custom_tool_call_output tool_search_output".split())
 
 
-def rollouts() -> Iterator[Path]:
+def rollouts() -> Iterator[str]:
     """Yield `rollout-TIME-ID.jsonl` of all sessions on this machine, also of archived ones."""
-    home = Path(os.environ.get("CODEX_HOME") or "~/.codex").expanduser()
+    home = os.path.expanduser(os.environ.get("CODEX_HOME") or "~/.codex")
     for folder in ("sessions", "archived_sessions"):
-        yield from sorted((home / folder).rglob("rollout-*.jsonl"))
+        for path in files_below(os.path.join(home, folder)):
+            if path.endswith(".jsonl") and os.path.basename(path).startswith("rollout-"):
+                yield path
 
 
 def is_rollout(path: Path, head: bytes) -> bool:

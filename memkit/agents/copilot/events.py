@@ -7,6 +7,7 @@ model. Calls and their results are `tool.execution_start` and `tool.execution_co
 from __future__ import annotations
 
 import functools
+import glob
 import os
 import re
 import sys
@@ -43,10 +44,11 @@ _EXITED = re.compile(r"\s*<[^<>\n]{0,200}\bexit code (-?\d{1,9})>\s*\Z")
 _IMAGE = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp)\Z", re.IGNORECASE)
 
 
-def event_files() -> Iterator[Path]:
-    """Yield `session-state/ID/events.jsonl` of all sessions; older versions had no folder for each."""
-    home = Path(os.environ.get("COPILOT_HOME") or "~/.copilot").expanduser()
-    yield from sorted([*home.glob("session-state/*/events.jsonl"), *home.glob("session-state/*.jsonl")])
+def event_files() -> list[str]:
+    """Return `session-state/ID/events.jsonl` of all sessions; older versions had no folder for each."""
+    home = os.path.expanduser(os.environ.get("COPILOT_HOME") or "~/.copilot")
+    folder = os.path.join(glob.escape(home), "session-state")
+    return glob.glob(os.path.join(folder, "*", "events.jsonl")) + glob.glob(os.path.join(folder, "*.jsonl"))
 
 
 def is_event_file(path: Path, head: bytes) -> bool:

@@ -6,6 +6,7 @@ even they.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from memkit.agents.fields import string
 from memkit.agents.session_file import JsonLines
 from memkit.conversation.entry import Block, TranscriptEntry
 from memkit.conversation.values import cleaned, parse_time
-from memkit.files import read_head
+from memkit.files import files_below, read_head
 from memkit.state import parse_json
 
 NAME = "cursor"
@@ -42,12 +43,13 @@ _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _UNSLUGGED = re.compile(r"[^A-Za-z0-9]+")
 
 
-def transcripts() -> Iterator[Path]:
+def transcripts() -> Iterator[str]:
     """Yield the transcripts on this machine, without those of sub-agents."""
-    home = Path(os.environ.get("CURSOR_DATA_DIR") or "~/.cursor").expanduser()
-    for path in sorted((home / "projects").glob("*/agent-transcripts/**/*.jsonl")):
-        if "subagents" not in path.parts:
-            yield path
+    home = os.path.expanduser(os.environ.get("CURSOR_DATA_DIR") or "~/.cursor")
+    for folder in glob.glob(os.path.join(glob.escape(home), "projects", "*", "agent-transcripts")):
+        for path in files_below(folder):
+            if path.endswith(".jsonl") and "subagents" not in path.split(os.sep):
+                yield path
 
 
 def is_transcript(path: Path, head: bytes) -> bool:

@@ -24,7 +24,7 @@ from memkit.agents.session_file import MAX_LINE_BYTES, JsonLines, SessionFile
 from memkit.conversation.entry import Block, TranscriptEntry
 from memkit.conversation.values import clean, cleaned, parse_time
 from memkit.errors import TranscriptError
-from memkit.files import read_head, read_regular
+from memkit.files import files_below, read_head, read_regular
 from memkit.state import parse_json
 
 NAME = "gemini"
@@ -47,14 +47,15 @@ _CANCELLED = "Request cancelled."
 _SAID, _NOTES, _FAILED = ("gemini", "model"), ("info", "warning", "error"), ("error", "cancelled")
 
 
-def chats() -> Iterator[Path]:
-    """Yield the chats on this machine, without those of sub-agents."""
-    folder = Path(os.environ.get("GEMINI_CLI_HOME") or "~").expanduser() / ".gemini" / "tmp"
-    for path in sorted(folder.rglob("session-*.json*")):
-        yield from chats_in(path)
+def chats() -> Iterator[str]:
+    """Yield the files of chats on this machine, without those of sub-agents."""
+    home = os.path.expanduser(os.environ.get("GEMINI_CLI_HOME") or "~")
+    for path in files_below(os.path.join(home, ".gemini", "tmp")):
+        if os.path.basename(path).startswith("session-"):
+            yield path
 
 
-def chats_in(path: Path) -> list[Path]:
+def chats_in(path: Path, since: float) -> list[Path]:
     """Return the path of a chat; none for the older file of one that went on as JSON lines."""
     went_on = path.suffix == ".json" and path.with_suffix(".jsonl").exists()
     return [path] if path.suffix in (".json", ".jsonl") and not went_on else []

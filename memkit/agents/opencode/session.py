@@ -63,7 +63,7 @@ class OpenCodeSession(SessionFile):
         stored = self._stored
         first = bisect_left(stored.starts, -(-self.offset // ROW_BYTES))
         for place in range(first, len(stored.starts)):
-            number, count = stored.starts[place], stored.messages[place][1]
+            number, count = stored.starts[place], stored.parts[place]
             info, parts = stored.load(place)
             if info.get("role") == "user":
                 yield from self._prompt(info, parts, number)

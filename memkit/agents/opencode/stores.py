@@ -9,15 +9,16 @@ import functools
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from glob import escape, glob
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from memkit.agents.database import Budget, query
+from memkit.agents.database import Budget, query, stamp_of
 from memkit.agents.fields import Fields, fields, objects, parsed
 from memkit.errors import TranscriptError
-from memkit.files import MOST_BYTES, RefusedFileError, inside, read_regular
+from memkit.files import MOST_BYTES, inside, read_regular
 
 SESSION_ID = re.compile(r"ses_[0-9A-Za-z]{10,60}")
 MOST_ROWS = 200_000
@@ -28,7 +29,9 @@ EXPORT_BYTES = 200
 """How many bytes may come before the first field of an export."""
 
 _EXPORT = re.compile(rb'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:')
-_SESSIONS = "SELECT id AS id FROM session WHERE parent_id IS NULL ORDER BY time_created LIMIT ?"
+_SESSIONS = (
+    "SELECT id AS id FROM session WHERE parent_id IS NULL AND time_updated >= ? ORDER BY time_created LIMIT ?"
+)
 _SESSION = (
     "SELECT id AS id, parent_id AS parent_id, directory AS directory, revert AS revert,"
     " time_updated AS time_updated FROM session WHERE id = ? LIMIT 1"
@@ -42,10 +45,12 @@ _PARTS = "SELECT id AS id, data AS data FROM part WHERE message_id = ? AND lengt
 """Without an order, so that too large an answer ends before SQLite has all of it in memory."""
 
 _Load = Callable[[int], tuple[Fields, list[Fields]]]
+_Read = tuple[Fields, list[tuple[object, int]], _Load]
+"""The info of a session, the ID and the number of parts of each message, and as for `Stored`."""
 
 
 class Stored(NamedTuple):
-    """One session: its `info`, and the ID of each of its messages with the number of parts.
+    """One session: its `info`, and how many parts each of its messages has.
 
     `starts` has the number of messages and parts before each message, `rows` that of all. Messages that the
     user has undone count there only. `load` returns the info and the parts of a message by its place. It
@@ -53,7 +58,7 @@ class Stored(NamedTuple):
     """
 
     info: Fields
-    messages: list[tuple[object, int]]
+    parts: list[int]
     starts: list[int]
     rows: int
     load: _Load
@@ -70,60 +75,88 @@ def stored_at(path: Path) -> Stored:
 
 @functools.lru_cache(2)  # the archive reads a session again for each turn, and those of its sub-agents
 def _stored_at(path: Path, state: tuple[object, ...]) -> Stored:
-    if path.parent.suffix == ".db":
-        return _from_database(path)
-    value = _from_files(path) if _is_session_file(path) else parsed(read_regular(os.path.realpath(path)))
+    is_own = path.parent.suffix == ".db"
+    read = _from_database if is_own else _from_files if _is_session_file(path) else _from_export
+    info, messages, load = read(path)
+    *starts, rows = accumulate((1 + count for _, count in messages), initial=0)
+    keys, undone = [key for key, _ in messages], fields(info.get("revert")).get("messageID")
+    kept = keys.index(undone) if undone is not None and undone in keys else len(keys)
+    return Stored(info, [count for _, count in messages[:kept]], starts[:kept], rows, load)
+
+
+def _from_export(path: Path) -> _Read:
+    value = parsed(read_regular(os.path.realpath(path)))
     given = objects(value.get("messages"))
     messages = [(fields(one.get("info")), objects(one.get("parts"))) for one in given]
     names = [(info.get("id"), len(parts)) for info, parts in messages]
-    return _stored(fields(value.get("info")), names, messages.__getitem__)
+    return fields(value.get("info")), names, messages.__getitem__
 
 
-def _stored(info: Fields, names: list[tuple[object, int]], load: _Load) -> Stored:
-    *starts, rows = accumulate((1 + count for _, count in names), initial=0)
-    undone = fields(info.get("revert")).get("messageID")
-    keys = [key for key, _ in names]
-    kept = keys.index(undone) if undone is not None and undone in keys else len(names)
-    return Stored(info, names[:kept], starts[:kept], rows, load)
-
-
-def _from_database(path: Path) -> Stored:
-    database, budget = path.parent, Budget()
-    info, *_ = [*query(database, _SESSION, path.name, budget=budget), {}]
-    found = query(database, _MESSAGES, path.name, MOST_ROWS, budget=budget)
-    names = [(row["id"], row["parts"]) for row in found]
+def _from_files(path: Path) -> _Read:
+    root = str(path.parents[2])
+    info = parsed(read_regular(inside(str(path), root)))
+    messages = _files_in(root, "message", path.stem)
+    files = [[one, *_files_in(root, "part", Path(one).stem)] for one in messages]
 
     def load(place: int) -> tuple[Fields, list[Fields]]:
-        key = names[place][0]
+        left, values = MOST_BYTES, []
+        for file in files[place]:
+            try:
+                data = read_regular(file)
+            except OSError as error:
+                raise TranscriptError(f"cannot read {file}: {error.strerror}") from error
+            left -= len(data)
+            if left < 0:
+                raise TranscriptError(f"the message {file} is larger than {MOST_BYTES:,} bytes")
+            values.append({**parsed(data), "id": Path(file).stem})
+        return values[0], values[1:]
+
+    return info, [(Path(one).stem, len(parts)) for one, *parts in files], load
+
+
+def _from_database(path: Path) -> _Read:
+    database, budget = path.parent, Budget()
+    info, *_ = [*query(database, _SESSION, path.name, budget=budget), {}]
+    messages = query(database, _MESSAGES, path.name, MOST_ROWS, budget=budget)
+
+    def load(place: int) -> tuple[Fields, list[Fields]]:
+        key = messages[place]["id"]
         given = key, MOST_BYTES, MOST_ROWS
         own, parts = (query(database, sql, *given, budget=budget) for sql in (_MESSAGE, _PARTS))
         parts.sort(key=lambda row: str(row["id"]))
         return {**parsed(own[0]["data"] if own else ""), "id": key}, [parsed(one["data"]) for one in parts]
 
     info |= {"parentID": info.get("parent_id"), "revert": parsed(info.get("revert"))}
-    return _stored(info, names, load)
+    return info, [(row["id"], row["parts"]) for row in messages], load
 
 
-def sessions() -> Iterator[Path]:
-    """Yield the paths of all sessions on this machine. That of a sub-agent is not one of its own."""
-    data = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "opencode"
-    in_databases = [path for one in sorted(data.glob("opencode*.db")) for path in sessions_in(one)]
-    yield from in_databases
-    copied = {path.name for path in in_databases}  # by version 1.2
-    files = sorted(data.glob("storage/session/*/ses_*.json"))
-    yield from (path for path in files if path.stem not in copied)
+def stores() -> list[str]:
+    """Return the databases on this machine, and the files of sessions before version 1.2."""
+    data = os.path.expanduser(os.environ.get("XDG_DATA_HOME") or "~/.local/share")
+    patterns = ("opencode*.db", "storage/session/*/ses_*.json")
+    return [path for one in patterns for path in glob(os.path.join(escape(data), "opencode", one))]
 
 
-def sessions_in(path: Path) -> list[Path]:
-    """Return the paths of the sessions in a database; `path` itself for any other file."""
-    if path.suffix != ".db":
-        return [path]
+def sessions_in(path: Path, since: float) -> list[Path]:
+    """Return the paths of the sessions in a file: none of a database that did not change since a time.
+
+    A session of a sub-agent is not one of its own, and a file whose session a database has is a copy.
+    """
+    if path.suffix == ".db":
+        return [path / name for name in _names_in(str(path), since, stamp_of(str(path)))]
+    databases = glob(f"{escape(str(path.parents[3]))}/opencode*.db") if _is_session_file(path) else []
+    is_copy = any(path.stem in _names_in(one, 0.0, stamp_of(one)) for one in databases)
+    return [] if is_copy else [path]
+
+
+@functools.lru_cache(4)  # for each of many files
+def _names_in(database: str, since: float, stamp: tuple[int, int]) -> list[str]:
     try:
-        found = query(path, _SESSIONS, MOST_ROWS)
+        found = query(Path(database), _SESSIONS, int(since * 1000), MOST_ROWS)
     except TranscriptError as error:
         logging.getLogger(__name__).warning("%s", error)
         return []
-    return [path / row["id"] for row in found if SESSION_ID.fullmatch(str(row["id"]))]
+    return [row["id"] for row in found if SESSION_ID.fullmatch(str(row["id"]))]
 
 
 def is_session(path: Path, head: bytes) -> bool:
@@ -144,52 +177,11 @@ def _files_in(root: str, *names: str) -> list[str]:
     return [os.path.join(folder, name) for name in found if name.endswith(".json")]
 
 
-def _files_of(path: Path) -> Iterator[str]:
-    """Yield the files of a session before version 1.2: its own, and those of its messages and their parts."""
-    root = str(path.parent.parent.parent)
-    yield inside(str(path), root)
-    for message in _files_in(root, "message", path.stem):
-        yield message
-        yield from _files_in(root, "part", Path(message).stem)
-
-
 def _state_of(path: Path) -> tuple[object, ...]:
     """Return what changes when a session does, without a look at each of its files."""
-    own = path.parent if path.parent.suffix == ".db" else path
-    files = [str(own), f"{own}-wal"]
-    if _is_session_file(path):
-        root = str(path.parent.parent.parent)
-        messages = os.path.join(root, "message", path.stem)
-        changed = os.stat(messages).st_mtime_ns if os.path.isdir(messages) else 0
-        last = _last_message(root, path.stem, changed)  # only this one is still being written
-        files += [messages, last, *_files_in(root, "part", Path(last).stem)] if last else []
-    found = [(file, os.stat(file)) for file in files if file == files[0] or os.path.exists(file)]
-    return tuple((file, status.st_mtime_ns, status.st_size) for file, status in found)
-
-
-@functools.lru_cache(2)
-def _last_message(root: str, session: str, changed: int) -> str:
-    return next(reversed(_files_in(root, "message", session)), "")
-
-
-def _from_files(path: Path) -> Fields:
-    left = MOST_BYTES
-
-    def read(file: str) -> Fields:
-        nonlocal left
-        data = read_regular(file)
-        left -= len(data)
-        if left < 0:
-            raise RefusedFileError(str(path), f"its files are larger than {MOST_BYTES:,} bytes")
-        return parsed(data)
-
-    own, *files = _files_of(path)
-    info = read(own)
-    messages: list[Fields] = []
-    for file in files:
-        value = {**read(file), "id": Path(file).stem}
-        if Path(file).parent.parent.name == "message":
-            messages.append({"info": value, "parts": []})
-        else:
-            messages[-1]["parts"].append(value)
-    return {"info": info, "messages": messages}
+    files = [str(path.parent if path.parent.suffix == ".db" else path)]
+    if _is_session_file(path):  # only its last message is still being written
+        root = str(path.parents[2])
+        *_, last = "", *_files_in(root, "message", path.stem)
+        files += [last, *_files_in(root, "part", Path(last).stem)] if last else []
+    return tuple((file, stamp_of(file)) for file in files)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.agents.exchange import messages_of
-from memkit.agents.known import agent_at, session_at
+from memkit.agents.registry import agent_at, session_at
 from tests.agents.codex.rollouts import PATCH, SESSION, Rollout, conversation
 from tests.agents.reading import calls_of, check_growing, turns_of
 from tests.ci import sized

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.agents.known import agent_at, agent_of
+from memkit.agents.registry import agent_at, agent_of
 from memkit.agents.turns import read_turns
 from tests.agents.reading import turns_of
 

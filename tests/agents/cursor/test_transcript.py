@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.agents.cursor.transcript import directory_named, time_in, transcripts, typed_in
+from memkit.agents.cursor.transcript import directory_named, time_in, typed_in
 from memkit.agents.exchange import messages_of
-from memkit.agents.known import agent_at, agent_of, session_at
+from memkit.agents.registry import agent_at, agent_of, session_at
 from memkit.agents.tools import role_of
 from tests.agents.cursor.transcripts import SESSION, Transcript, conversation
 from tests.agents.reading import calls_of, check_growing, turns_of
@@ -127,12 +127,13 @@ def test_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_transcripts_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CURSOR_DATA_DIR", str(tmp_path))
-    assert list(transcripts()) == []
+    cursor = agent_of("1@cursor")
+    assert list(cursor.transcripts()) == []
     path = conversation().write(tmp_path)
     part = path.parent / "subagents" / "1.jsonl"
     part.parent.mkdir()
     part.write_text(conversation().text)
-    assert list(transcripts()) == [path]
+    assert list(cursor.transcripts()) == [path]
     assert (agent_at(part).name, turns_of(part)) == ("cursor", [])
     copy = tmp_path / "full.jsonl"
     copy.write_text(conversation().text)

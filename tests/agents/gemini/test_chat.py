@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.agents.exchange import messages_of
-from memkit.agents.gemini.chat import chats
-from memkit.agents.known import agent_at, agent_of, session_at
+from memkit.agents.registry import agent_at, agent_of, session_at
 from memkit.agents.sources import find_sources
 from memkit.agents.tools import role_of
 from memkit.errors import TranscriptError
@@ -147,13 +146,14 @@ def test_an_older_chat_has_the_hash_of_its_directory(tmp_path: Path) -> None:
 
 def test_the_chats_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
-    assert list(chats()) == []
+    gemini = agent_of("1@gemini")
+    assert list(gemini.transcripts()) == []
     conversation().write(tmp_path, is_object=True)
     lines = conversation().write(tmp_path)
     (lines.parent / SESSION).mkdir()
     part = lines.parent / SESSION / f"{uuid(1)}.jsonl"
     part.write_text(Chat(session=uuid(1), kind="subagent").prompt("Look.").said("Seen.").text)
-    assert list(chats()) == [lines]
+    assert list(gemini.transcripts()) == [lines]
     assert (agent_at(part).name, turns_of(part)) == ("gemini", [])
     other = Chat(session=uuid(2)).prompt("Why?").write(tmp_path, is_object=True)
     assert {source.path for source in find_sources([tmp_path])} == {lines, part, other}

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from memkit.agents.database import Budget, query
 from memkit.agents.exchange import messages_of
-from memkit.agents.known import agent_at, agent_of, is_there, open_transcript, status_of
 from memkit.agents.opencode.stores import ROW_BYTES, stored_at
+from memkit.agents.registry import agent_at, agent_of, is_there, open_transcript, status_of
 from memkit.agents.sources import find_sources
 from memkit.errors import TranscriptError
 from tests.agents.reading import turns_of
@@ -206,8 +206,9 @@ def test_sessions_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     export = write_export(tmp_path, MESSAGES)
     (tmp_path / "package.json").write_text('{"info": 1}', encoding="utf-8")
     found = find_sources([tmp_path])
-    assert {inside, export, files} <= {one.path for one in found}
-    assert {one.cwd for one in found if one.path in (inside, export, files)} == {"/home/shop"}
+    assert {inside, export} <= {one.path for one in found}
+    assert files not in {one.path for one in found}  # a copy
+    assert {one.cwd for one in found if one.path in (inside, export)} == {"/home/shop"}
     assert agent_at(inside) is agent_at(export) is agent_at(files) is opencode
     assert is_there(inside) and not is_there(inside.with_name("ses_30bfbb6f4ffeNoneNone"))
     assert opencode.resume_command(f"{ID}@opencode") == ("opencode", "--session", ID)

@@ -1,10 +1,10 @@
-"""The agents that memkit knows. A new one is a folder here, a line in `AGENTS`, and one in `tools.py`."""
+"""The agents that memkit knows. A new one is a folder here, a line in `OTHERS`, and one in `tools.py`."""
 
 from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from memkit.agents.cursor.transcript import is_transcript, transcripts
 from memkit.agents.fields import UUID, head_of
 from memkit.agents.gemini.chat import Chat, chats, chats_in, is_chat
 from memkit.agents.opencode.session import OpenCodeSession
-from memkit.agents.opencode.stores import SESSION_ID, is_session, sessions, sessions_in
+from memkit.agents.opencode.stores import SESSION_ID, is_session, sessions_in, stores
 from memkit.agents.session_file import SessionFile, Status
 from memkit.conversation.entry import Hide
 
@@ -25,7 +25,7 @@ REPORTED = "agent-"
 """How the IDs of sessions begin that agents report over HTTP; none is the ID of a session in a file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """An agent whose sessions memkit reads.
 
@@ -33,24 +33,30 @@ class Agent:
         name: what follows the `@` in the IDs of its sessions, and what `--agent` takes.
         title: what users read.
         reader: yields the entries of one session.
-        transcripts: returns the paths of all its sessions on this machine.
-        wrote: whether a file, which a user may have named, is one of its sessions, or has some: by its path,
-            and by its first bytes (`head_of`).
+        files: returns the files on this machine that have its sessions, without reading them.
+        recognizes: whether a file, which a user may have named, is one of its sessions, or has some: by its
+            path, and by its first bytes (`head_of`).
         resume: the program that resumes a session, with the arguments before the ID; () if there is none.
         id: what its own IDs look like. They become arguments, so no other one is accepted.
-        files: the patterns of the names of its files, besides `.jsonl`.
-        sessions_in: returns the paths of the sessions in one file. One in a database is below its path.
+        patterns: the patterns of the names of its files, besides `.jsonl`.
+        sessions_in: returns the paths of the sessions in one file. Those in a database are below its path,
+            and those without a change since a time (seconds since the epoch) may be left out.
     """
 
     name: str
     title: str
     reader: type[SessionFile]
-    transcripts: Callable[[], Iterable[Path]]
-    wrote: Callable[[Path, bytes], bool]
+    files: Callable[[], Iterable[str]]
+    recognizes: Callable[[Path, bytes], bool]
     resume: tuple[str, ...] = ()
     id: re.Pattern[str] = UUID
-    files: tuple[str, ...] = ()
-    sessions_in: Callable[[Path], list[Path]] = lambda path: [path]
+    patterns: tuple[str, ...] = ()
+    sessions_in: Callable[[Path, float], list[Path]] = lambda path, since: [path]
+
+    def transcripts(self) -> Iterator[Path]:
+        """Yield the paths of all its sessions on this machine."""
+        for file in sorted(self.files()):
+            yield from self.sessions_in(Path(file), 0.0)
 
     def resume_command(self, session: str) -> tuple[str, ...]:
         """Return the program that resumes a session, with its arguments; () if it cannot be resumed."""
@@ -59,30 +65,31 @@ class Agent:
 
 
 CLAUDE_CODE = Agent(
-    "claude-code", "Claude Code", Transcript, all_transcripts, lambda path, head: True, ("claude", "--resume")
-)
+    name="claude-code", title="Claude Code", reader=Transcript, files=all_transcripts,
+    recognizes=lambda path, head: True, resume=("claude", "--resume"),
+)  # fmt: skip
 """It has all sessions whose IDs name no other agent, and takes every file."""
 
-AGENTS = (
-    Agent("codex", "Codex", Rollout, rollouts, is_rollout, ("codex", "resume")),
-    Agent("copilot", "Copilot CLI", Events, event_files, is_event_file, ("copilot", "--resume")),
-    Agent("cursor", "Cursor", CursorTranscript, transcripts, is_transcript, ("cursor-agent", "--resume")),
-    Agent(
-        "gemini", "Gemini CLI", Chat, chats, is_chat, ("gemini", "--resume"), files=("session-*.json",),
-        sessions_in=chats_in,
-    ),
-    Agent(
-        "opencode", "OpenCode", OpenCodeSession, sessions, is_session, ("opencode", "--session"), SESSION_ID,
-        ("opencode*.db", "*.json"), sessions_in,
-    ),
-    CLAUDE_CODE,
-)
+OTHERS = (
+    Agent(name="codex", title="Codex", reader=Rollout, files=rollouts, recognizes=is_rollout,
+          resume=("codex", "resume")),
+    Agent(name="copilot", title="Copilot CLI", reader=Events, files=event_files, recognizes=is_event_file,
+          resume=("copilot", "--resume")),
+    Agent(name="cursor", title="Cursor", reader=CursorTranscript, files=transcripts, recognizes=is_transcript,
+          resume=("cursor-agent", "--resume")),
+    Agent(name="gemini", title="Gemini CLI", reader=Chat, files=chats, recognizes=is_chat,
+          resume=("gemini", "--resume"), patterns=("session-*.json",), sessions_in=chats_in),
+    Agent(name="opencode", title="OpenCode", reader=OpenCodeSession, files=stores, recognizes=is_session,
+          resume=("opencode", "--session"), id=SESSION_ID, patterns=("opencode*.db", "*.json"),
+          sessions_in=sessions_in),
+)  # fmt: skip
+AGENTS = (*OTHERS, CLAUDE_CODE)
 
 
 def agent_at(path: Path) -> Agent:
     """Return the agent that wrote the session at `path`."""
     head = head_of(path)
-    return next(agent for agent in AGENTS if agent.wrote(path, head))
+    return next(agent for agent in AGENTS if agent.recognizes(path, head))
 
 
 def agent_of(session: str) -> Agent:

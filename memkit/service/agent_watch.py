@@ -1,0 +1,120 @@
+"""Captures the sessions of other agents as they happen, of those that the setting `capture.agents` names.
+
+Nobody tells memkit when such a session begins or a turn ends. So the service looks at the agents' files once a
+minute, and reads those whose time or size has changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from pathlib import Path
+
+from memkit.agents.database import stamp_of
+from memkit.agents.registry import OTHERS, Agent
+from memkit.agents.sources import is_likely_project, project_of, sources_of
+from memkit.capture.capture import Capture, CaptureOutcome
+from memkit.errors import MemkitError
+from memkit.files import PRIVATE_FILE, make_private_directory
+from memkit.paths import Home
+from memkit.projects.project import Project
+from memkit.service.writer import Writer
+from memkit.settings.load import Settings
+
+logger = logging.getLogger(__name__)
+
+ROUND_SECONDS = 60.0
+
+SLACK_SECONDS = 3600.0
+"""A database has the time of a session's last prompt, not that of its last answer."""
+
+
+class AgentWatch:
+    """Looks at the files of agents once a minute, in a thread of its own.
+
+    The time of `run/NAME.captured` says up to when those of an agent were captured. So a new service captures
+    what came while none was running, and nothing from before the user said yes.
+    """
+
+    def __init__(self, home: Home, settings_of: Callable[[Project], Settings], writer: Writer) -> None:
+        self._home = home
+        self._settings_of = settings_of
+        self._writer = writer
+        self._seen: dict[str, tuple[int, int]] = {}
+        self._stopping = threading.Event()
+        self.stop = self._stopping.set
+        self.changed = float("-inf")
+        """When a change was last found (`time.monotonic`)."""
+
+    def start(self) -> None:
+        """Look now and every minute, until `stop` is called."""
+        threading.Thread(target=self._run, name="agents", daemon=True).start()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.look()
+            except CancelledError:  # the writer is stopping
+                return
+            except Exception as error:  # the next look tries again
+                is_known = isinstance(error, MemkitError)
+                logger.warning("cannot look at other agents' sessions: %s", error, exc_info=not is_known)
+            self._stopping.wait(ROUND_SECONDS)
+
+    def look(self) -> None:
+        """Capture what has changed. Raise `MemkitError`, `OSError`."""
+        names = self._settings_of(Project(self._home.root, self._home)).capture.agents
+        for agent in OTHERS:
+            mark = Path(self._home.run, f"{agent.name}.captured")
+            before, now = stamp_of(str(mark))[0], time.time_ns() - 10**9  # the times of files are coarse
+            if agent.name in names:
+                since = min(now, before or stamp_of(self._home.config_file)[0] or now)
+                is_whole = self._look_at(agent, since)
+                if is_whole or not before:
+                    make_private_directory(self._home.run)
+                    mark.touch(PRIVATE_FILE)
+                    os.utime(mark, ns=(now, now if is_whole else since))
+            elif before:  # after another yes, nothing from the time between counts
+                mark.unlink()
+                self._seen.clear()
+
+    def _look_at(self, agent: Agent, since: int) -> bool:
+        """Return whether something has changed since then (in nanoseconds), and all of it is captured."""
+        was_changed, is_whole = False, True
+        for file in agent.files():
+            stamp, before = stamp_of(file), self._seen.get(file)
+            goes_on = False
+            if stamp != before and (before is not None or stamp[0] >= since):
+                was_changed, self.changed = True, time.monotonic()
+                for path in agent.sessions_in(Path(file), since / 1e9 - SLACK_SECONDS):
+                    goes_on |= self._capture(path).goes_on
+            if not goes_on:  # else look again, also if nothing more is written
+                self._seen[file] = stamp
+            is_whole &= not goes_on
+        return was_changed and is_whole
+
+    def _capture(self, path: Path) -> CaptureOutcome:
+        """Capture a session after the events that wait, and index what came of it."""
+        follow = functools.partial(self._follow, path)
+        outcome: CaptureOutcome = self._writer.capture.submit(str(path), follow, time.monotonic()).result()
+        for root in outcome.projects if outcome.written else ():
+            self._writer.index(root)
+        return outcome
+
+    def _follow(self, path: Path) -> CaptureOutcome:
+        try:
+            (source,) = sources_of([path])
+            project = project_of(source.cwd, self._home)
+            if project is None or project.is_off:
+                return CaptureOutcome()
+            if not is_likely_project(project, self._home):
+                project = Project.kept(project.root, self._home)
+            return Capture(self._home, self._settings_of(project)).import_file(path, project, now=time.time())
+        except (MemkitError, OSError) as error:  # go on with the others; it is read again when it changes
+            logger.warning("cannot capture %s: %s", path, error)
+            return CaptureOutcome()
