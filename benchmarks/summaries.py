@@ -253,7 +253,7 @@ def summarize(
         with calls_lock(home):
             candidates = summarizer.select(project, claim_sets.FIRST.date().isoformat())
             summarizer.requeue(candidates)
-            summarizer.summarize(project.root, candidates, report)
+            summarizer.summarize(candidates, report)
         journal = Journal(project)
         lines = [line for day in journal.days() for line in journal.day(day).render().splitlines()]
         spent = total(Ledger(home).calls())

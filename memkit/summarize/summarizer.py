@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memkit import embedding
 from memkit.archive.archive import Archive
+from memkit.bullets import WrittenBullet
 from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.capture.summary_queue import Attempt, QueuedSession, SummaryQueue
 from memkit.errors import ConfigError, JournalError, MemkitError
+from memkit.hook.entries import OwnEntries
 from memkit.ipc import unindexed
-from memkit.journal.day_summaries import extracted, turns_of
+from memkit.journal.day_summaries import extracted, turns_of, unchecked
 from memkit.journal.journal import Journal
-from memkit.llm import ModelError, Provider, UnusableReplyError
-from memkit.llm.calls import BudgetReachedError, BusyError, Calls, Plan, calls_lock
+from memkit.llm import ModelError, Provider, Reply, UnusableReplyError
+from memkit.llm.calls import SMALLEST_CALL, BudgetReachedError, BusyError, Calls, Plan, calls_lock
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact
@@ -27,9 +30,30 @@ from memkit.privacy.tombstones import Tombstones
 from memkit.projects.project import Project
 from memkit.settings import LOCAL_PROVIDERS, EmbeddingSettings, SummarizeSettings
 from memkit.settings.load import Settings
-from memkit.summarize.answer import SegmentSummary, read_answer
-from memkit.summarize.bullets import instructions, make_task, read_evidence, turn_numbers
+from memkit.summarize.answer import SegmentSummary, read_answer, read_kind
+from memkit.summarize.bullets import (
+    LABELS,
+    OF_THE_PERSON,
+    CallPart,
+    Cited,
+    instructions,
+    make_task,
+    read_evidence,
+    turn_numbers,
+)
 from memkit.summarize.extract import write_extracts
+from memkit.summarize.second_look import (
+    ALONE_SECONDS,
+    LOOK_SHARE,
+    LOOK_TOKENS,
+    MOST_QUESTIONS,
+    Judge,
+    ModelJudge,
+    Question,
+    checked,
+    is_waiting,
+    passages_for,
+)
 from memkit.summarize.segments import (
     Candidate,
     Segment,
@@ -39,6 +63,7 @@ from memkit.summarize.segments import (
     read_segments,
     sessions_of,
 )
+from memkit.summarize.wording import KnownVectors, passages
 from memkit.text import plural
 
 if TYPE_CHECKING:
@@ -102,6 +127,18 @@ def run_summaries(
     return report
 
 
+class _Part(NamedTuple):
+    """What a call has of one project."""
+
+    root: str
+    journal: Journal
+    clean: Callable[[str], str]
+    embedder: Embedder | None
+    segments: Sequence[Segment]
+    questions: Sequence[Question]
+    queued: Sequence[QueuedSession]
+
+
 class Summarizer:
     """Summarizes the projects of one memory home. The caller of `run` and `summarize` holds `calls_lock`."""
 
@@ -122,10 +159,16 @@ class Summarizer:
 
     def run(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:
         """Make the calls whose time has come, and put the results and errors into `report`."""
-        for root, candidates in self._look_through(report, should_stop).items():
-            ready = self._ready(root, candidates)
-            if ready:
-                self.summarize(root, ready, report, should_stop)
+        found = self._look_through(report, should_stop)
+        pools: dict[Any, list[str]] = {}
+        for root in found:
+            settings = self._settings(root)
+            # One call has one model, one set of instructions, and one budget.
+            pools.setdefault(settings if settings.share_calls else root, []).append(root)
+        for roots in pools.values():
+            ready = self._ready(in_order([one for root in roots for one in found[root]]))
+            if ready or self._is_look_due(roots):
+                self.summarize(ready, report, should_stop, roots)
             if report.is_out_of_budget:
                 return
 
@@ -155,7 +198,7 @@ class Summarizer:
     def plan(self, candidates: Sequence[Candidate], settings: SummarizeSettings) -> Plan:
         """Estimate the calls for `candidates`. Raise `NotConfiguredError`, `ConfigError`."""
         calls = len(list(group_into_calls(candidates, settings)))
-        material = sum(one.segment.tokens for one in candidates)
+        material = round(sum(one.segment.tokens for one in candidates) * (1 + LOOK_SHARE))
         return self.calls.plan(calls, material, instructions(settings), settings)
 
     def requeue(self, candidates: Sequence[Candidate]) -> None:
@@ -167,33 +210,37 @@ class Summarizer:
 
     def summarize(
         self,
-        root: str,
         candidates: Sequence[Candidate],
         report: SummaryReport,
         should_stop: Callable[[], bool] = lambda: False,
+        roots: Collection[str] = (),
     ) -> None:
-        """Summarize segments of one project, as many per call as fit."""
-        settings = self.settings_of(Project(root, self.home))
-        groups = list(group_into_calls(candidates, settings.summarize))
+        """Summarize segments, as many per call as fit. Each call takes unchecked bullets along.
+
+        They are of the projects of the segments and of `roots`, which have the same settings for summaries.
+        Without segments, make one call for bullets alone.
+        """
+        roots = sorted({one.queued.root for one in candidates}.union(roots))
+        groups = list(group_into_calls(candidates, self._settings(roots[0]))) if candidates else [[]]
         for number, group in enumerate(groups):
             if should_stop():
                 return
             made = self.calls.made
             try:
-                self._call(root, group, settings, report)
+                self._call(group, roots, report)
             except BudgetReachedError as error:
                 report.failures.append(str(error))
                 report.is_out_of_budget = True
                 return
             except MemkitError as error:
-                logger.warning("%s: %s", root, error)
+                logger.warning("%s: %s", ", ".join(roots), error)
                 report.failures.append(str(error))
                 if concerns_all(error):
                     self._note_failure([one for rest in groups[number:] for one in rest], error)
                     return
                 self._note_failure(group, error)
             except Exception as error:  # without a note, each round would pay for the same call again
-                logger.exception("%s: a summary failed", root)
+                logger.exception("%s: a summary failed", ", ".join(roots))
                 report.failures.append(f"{type(error).__name__}: {error}")
                 self._note_failure(group, error)
             finally:
@@ -252,7 +299,9 @@ class Summarizer:
                     continue
                 by_model = settings.summarize.is_on
                 candidates, finished = self._candidates(queued, settings, queued.session in live)
-                if not by_model:
+                if by_model:
+                    found.setdefault(project.root, [])
+                else:
                     self.extract(project.root, candidates, report)
                     finished += _days_with_extracts(Journal(project), queued)
                 if finished:
@@ -266,7 +315,7 @@ class Summarizer:
                 is_pausing = now < one.attempt.again <= now + LONGEST_PAUSE
                 if not (one.attempt.given_up or is_pausing):
                     found.setdefault(project.root, []).append(one)
-        return {root: in_order(candidates) for root, candidates in found.items()}
+        return found
 
     def _candidates(
         self, queued: QueuedSession, settings: Settings, is_live: bool
@@ -279,7 +328,7 @@ class Summarizer:
         finished = []
         for day in queued.days:
             segments: list[Segment] = []
-            if not settings.memory.shared and journal.is_public(day):
+            if self._is_closed_off(journal, day):
                 path = journal.path(day)
                 logger.info("%s gets no bullets: git tracks it, and memory.shared is off", path)
             else:
@@ -287,7 +336,7 @@ class Summarizer:
                     journal, self._archive, queued.session, day, settings.summarize, under_way
                 )
             may_return = not journal.path(day).exists() and now - queued.changed < GONE_SECONDS
-            if not segments and not may_return:
+            if not (segments or may_return or self._unchecked(journal, queued.session, day)):
                 finished.append(day)
             moment = datetime.fromtimestamp(now)
             found += [
@@ -297,12 +346,12 @@ class Summarizer:
             ]
         return found, finished
 
-    def _ready(self, root: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    def _ready(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Segments of one or two turns are hardly worth a call of their own, and wait longer."""
-        settings = self.settings_of(Project(root, self.home)).summarize
         waiting = [one for one in candidates if not one.attempt.count]
         if not waiting:
             return list(candidates)
+        settings = self._settings(waiting[0].queued.root)
         now = self.calls.now()
         wait = 0.0 if settings.mode == "turn" else settings.wait_minutes * MINUTE
 
@@ -319,27 +368,90 @@ class Summarizer:
         ready = {one.segment.id for group in full for one in group}
         return [one for one in candidates if one.attempt.count or one.segment.id in ready]
 
-    def _call(
-        self, root: str, group: Sequence[Candidate], settings: Settings, report: SummaryReport
-    ) -> None:
+    def _settings(self, root: str) -> SummarizeSettings:
+        return self.settings_of(Project(root, self.home)).summarize
+
+    def _unchecked(self, journal: Journal, session: str, day: str) -> list[WrittenBullet]:
+        """Return the bullets that wait for a look and that this home wrote: others must not cause a call."""
+        if self._is_closed_off(journal, day):
+            return []
+        found = [one for one in unchecked(journal.day(day), session) if is_waiting(one)]
+        own = OwnEntries(self.home, journal.project.root) if found else ()
+        return [one for one in found if one.text in own]
+
+    def _waiting_looks(
+        self, roots: Collection[str], among: Iterable[QueuedSession]
+    ) -> Iterator[tuple[QueuedSession, str, WrittenBullet]]:
+        queued = [(day, one) for one in among if one.root in roots for day in one.days]
+        for day, one in sorted(queued, key=lambda pair: pair[0]):
+            journal = Journal(Project(one.root, self.home))
+            try:
+                bullets = self._unchecked(journal, one.session, day)
+            except JournalError as error:  # other days may be fine
+                logger.warning("bullets are not checked: %s", error)
+                continue
+            for bullet in bullets:
+                yield one, day, bullet
+
+    def _is_closed_off(self, journal: Journal, day: str) -> bool:
+        settings = self.settings_of(journal.project)
+        return not settings.memory.shared and journal.is_public(day)
+
+    def _is_look_due(self, roots: Collection[str]) -> bool:
+        now = self.calls.now()
+        due = [one for one in self.queue if not now < one.look <= now + ALONE_SECONDS]
+        return any(True for _ in self._waiting_looks(roots, due))
+
+    def _questions(self, roots: Collection[str], material: int) -> list[Question]:
+        """Return the oldest questions that fit into a call next to its material, sorted by project."""
+        settings = self._settings(min(roots))
+        room = min(LOOK_TOKENS, self.calls.left(settings) - SMALLEST_CALL - material)
+        found: list[Question] = []
+        for queued, day, bullet in self._waiting_looks(roots, self.queue):
+            one = self._question(queued, day, bullet)
+            room -= one.tokens
+            if room < 0 or len(found) == MOST_QUESTIONS:
+                break
+            found.append(one)
+        return found
+
+    def _question(self, queued: QueuedSession, day: str, bullet: WrittenBullet) -> Question:
+        project = Project(queued.root, self.home)
+        cited = Cited(queued.session, day, bullet.turns)
+        evidence = read_evidence(Journal(project), self._archive, [cited]).values()
+        whole = [passage for one in evidence for passage in passages(one.digest)]
+        label = bullet.words.partition(": ")[0]
+        is_of_person = read_kind(label, LABELS) in OF_THE_PERSON
+        own = [passage for one in evidence for passage in passages(one.own)] if is_of_person else whole
+        embedder = self._embedder(self.settings_of(project))
+        vectors = KnownVectors(embedder) if embedder else None
+        return Question(queued, day, bullet, passages_for(bullet, whole, own, vectors))
+
+    def _call(self, group: Sequence[Candidate], roots: Collection[str], report: SummaryReport) -> None:
         """Raise `BudgetReachedError`, `ModelError`, `ConfigError`, `JournalError`."""
-        segments = [one.segment for one in group]
-        clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
-        task = make_task(segments, settings.summarize, clean)
-        embedder = self._embedder(settings)
-        journal = Journal(Project(root, self.home), shared=settings.memory.shared, home=self.home)
-        with self.calls.ask(task, settings.summarize, "summarize", root) as reply:
-            evidence = read_evidence(journal, self._archive, segments)
-            found = read_answer(reply.value, turn_numbers(segments), evidence, clean, embedder)
-            # A model may spell "nothing to remember" like this: accept it of a segment asked again, alone.
-            if not reply.value["segments"] and len(group) == 1 and group[0].attempt.count:
-                found = {0: SegmentSummary()}
-            if not found:
-                raise UnusableReplyError("the model's answer has no usable entry for any segment")
-        unindexed.mark(self.home, root)
+        group = sorted(group, key=lambda one: one.queued.root)
+        questions = self._questions(roots, sum(one.segment.tokens for one in group))
+        parts = [self._part(root, group, questions) for root in sorted(roots)]
+        parts = [part for part in parts if part.segments or part.questions]
+        if not parts:
+            return
+        for part in parts:
+            for queued in {one.session: one for one in part.queued}.values():  # before: a call may be killed
+                self.queue.postpone_look(queued, self.calls.now() + ALONE_SECONDS)
+        settings = self._settings(parts[0].root)
+        task = make_task([CallPart(part.segments, part.questions, part.clean) for part in parts], settings)
+        purpose, project = "summarize" if group else "check", ", ".join(part.root for part in parts)
+        with self.calls.ask(task, settings, purpose, project) as reply:
+            found = self._read_answer(reply, group, parts) if group else {}
+        asked = [one for part in parts for one in part.questions]  # in the order of their numbers
+        judge = ModelJudge(reply.value.get("verdicts"), asked)
+        for part in parts:
+            unindexed.mark(self.home, part.root)
+            self._set_checks(part, judge, report)
+            report.projects.add(part.root)
+        journals = {part.root: part.journal for part in parts}
         for index, summary in sorted(found.items()):
-            self._write(journal, group[index], summary, report)
-        report.projects.add(root)
+            self._write(journals[group[index].queued.root], group[index], summary, report)
         missing = [one for index, one in enumerate(group) if index not in found]
         if missing:
             left_out = f"{len(missing)} of {plural(len(group), 'segment')}"
@@ -347,10 +459,53 @@ class Summarizer:
             report.failures.append(str(error))
             self._note_failure(missing, error)
 
+    def _part(self, root: str, group: Sequence[Candidate], questions: Sequence[Question]) -> _Part:
+        project = Project(root, self.home)
+        settings = self.settings_of(project)
+        candidates = [one for one in group if one.queued.root == root]
+        asked = sorted((one for one in questions if one.queued.root == root), key=lambda one: one.day)
+        return _Part(
+            root,
+            Journal(project, shared=settings.memory.shared, home=self.home),
+            functools.partial(redact, patterns=settings.capture.compiled_patterns()),
+            self._embedder(settings),
+            [one.segment for one in candidates],
+            asked,
+            [one.queued for one in candidates] + [one.queued for one in asked],
+        )
+
+    def _read_answer(
+        self, reply: Reply, group: Sequence[Candidate], parts: Sequence[_Part]
+    ) -> dict[int, SegmentSummary]:
+        """Return the summaries in a reply by the index of their segment in `group`; see `read_answer`."""
+        numbers = turn_numbers([one.segment for one in group])
+        found: dict[int, SegmentSummary] = {}
+        for part in parts:
+            cited = [Cited(one.session, one.day, [turn.id for turn in one.turns]) for one in part.segments]
+            evidence = read_evidence(part.journal, self._archive, cited)
+            summaries = read_answer(reply.value, numbers, evidence, part.clean, part.embedder)
+            own = [index for index in summaries if group[index].queued.root == part.root]
+            found |= {index: summaries[index] for index in own}
+        # A model may spell "nothing to remember" like this: accept it of a segment asked again, alone.
+        if not reply.value["segments"] and len(group) == 1 and group[0].attempt.count:
+            found = {0: SegmentSummary()}
+        if not found:
+            raise UnusableReplyError("the model's answer has no usable entry for any segment")
+        return found
+
     def _embedder(self, settings: Settings) -> Embedder | None:
         if settings.embedding.provider not in LOCAL_PROVIDERS:
             return None
         return self._find_embedder(settings.embedding)[0]
+
+    def _set_checks(self, part: _Part, judge: Judge, report: SummaryReport) -> None:
+        for day, questions in groupby(part.questions, key=lambda one: one.day):
+            checks = {one.bullet.line: checked(one, judge) for one in questions}
+            try:
+                part.journal.set_checks(day, checks)
+            except JournalError as error:  # they are asked about again
+                logger.warning("%s", error)
+                report.failures.append(str(error))
 
     def _write(
         self, journal: Journal, one: Candidate, summary: SegmentSummary, report: SummaryReport
