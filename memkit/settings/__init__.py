@@ -354,6 +354,15 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return login.why_unusable()
 
     @property
+    def why_on(self) -> str:
+        """Who writes summaries, and with what login, if a model does."""
+        if self.provider != AUTO:
+            return f"by {self.provider}"
+        from memkit import login
+
+        return f"by claude-cli with {login.way_in()}"
+
+    @property
     def is_on(self) -> bool:
         """Whether anything is to be summarized."""
         return not self.why_off

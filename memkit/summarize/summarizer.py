@@ -326,6 +326,7 @@ class Summarizer:
         under_way = Sessions(self.home).load(queued.session).under_way
         found: list[Candidate] = []
         finished = []
+        wants_extracts = settings.summarize.wants_extracts
         for day in queued.days:
             segments: list[Segment] = []
             if self._is_closed_off(journal, day):
@@ -335,6 +336,7 @@ class Summarizer:
                 segments = read_segments(
                     journal, self._archive, queued.session, day, settings.summarize, under_way
                 )
+            segments = [one for one in segments if one.is_work or wants_extracts]
             may_return = not journal.path(day).exists() and now - queued.changed < GONE_SECONDS
             if not (segments or may_return or self._unchecked(journal, queued.session, day)):
                 finished.append(day)
