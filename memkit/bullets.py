@@ -45,8 +45,7 @@ class WrittenBullet(NamedTuple):
     @property
     def words(self) -> str:
         """The text without its mark."""
-        mark = MARKS.get(self.check.partition(".")[0], "")
-        return self.text.removesuffix(mark).rstrip() if mark else self.text
+        return self.text.removesuffix(MARKS.get(self.check.partition(".")[0], "")).rstrip()
 
     @property
     def claim(self) -> str:

@@ -99,14 +99,14 @@ class SummaryQueue:
             else:
                 path.unlink()
 
-    def postpone_look(self, queued: QueuedSession, until: float) -> None:
-        """Store the earliest time of a call for nothing but the unchecked bullets. Raise `OSError`."""
-        queued.look = until
+    def postpone_look(self, root: str, session: str, until: float) -> None:
+        """Store the earliest time of a call for nothing but unchecked bullets. Raise `OSError`."""
+        path = self._path(root, session)
         with self._locked():
-            present = _read(path := self._path(queued.root, queued.session))
-            if present is not None:
-                present.look = until
-                _write(path, present)
+            queued = _read(path)
+            if queued is not None:
+                queued.look = until
+                _write(path, queued)
 
     def __iter__(self) -> Iterator[QueuedSession]:
         for path in sorted(self.directory.glob("*.json")):

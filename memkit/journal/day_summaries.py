@@ -93,9 +93,9 @@ def unchecked(content: DayFile, session: str) -> Iterator[WrittenBullet]:
     for heading, _ in content.headings():
         if heading.pairs["session"] == session:
             for _, one in read_bullets(content.lines[heading.start + 1 : heading.end]):
-                if not one.check.startswith(anchors.UNCHECKED):
-                    continue
-                if one.id == short_id(one.claim, *one.turns) and one.line == _with_check(one, one.check):
+                is_unedited = one.id == short_id(one.claim, *one.turns)
+                is_waiting = one.check.startswith(anchors.UNCHECKED)
+                if is_waiting and is_unedited and one.line == _with_check(one, one.check):
                     yield one
 
 

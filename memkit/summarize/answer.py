@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memkit.hook.phrases import EMOJI, PRAISE
@@ -43,11 +44,14 @@ MAX_GIVEN = 5_000
 MAX_NUMBERS = 100
 """The most numbers that are read from a list of turns."""
 
-PERSON_LIMIT, LIMIT = 0.4, 1.1
-"""The doubt about the wording above which a bullet of a kind `OF_THE_PERSON`, or another one, is marked.
+ORDER_LIMIT, PERSON_LIMIT, LIMIT = 0.0, 0.85, 1.45
+"""The doubt about the wording above which an order, a decision or preference, or another bullet is marked.
 
-Lies in the turns' own words are for the second look. With a lower limit, true paraphrases would be marked.
+Lies in the turns' own words are for the second look. Lower limits would mark true paraphrases of long turns.
 """
+
+_LIMITS = {"decision": PERSON_LIMIT, "preference": PERSON_LIMIT, "pattern": inf, "open": inf}
+"""A pattern is rarely in the person's words as it is, so the second look alone decides. Open work stays."""
 
 _NUMBER = re.compile(r"(?<![0-9])[0-9]{1,6}(?![0-9])")
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()]*\)")
@@ -143,7 +147,7 @@ def _read_bullets(
             continue
         gives_order = is_order(text)
         kind = "preference" if gives_order else draft.kind
-        limit = 0.0 if gives_order else PERSON_LIMIT if kind in OF_THE_PERSON else LIMIT
+        limit = ORDER_LIMIT if gives_order else _LIMITS.get(kind, LIMIT)
         bullet = _checked(Bullet(text, kind, draft.turns, is_verified=False), evidence, vectors, limit)
         if gives_order and not bullet.is_verified:
             continue

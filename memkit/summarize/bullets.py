@@ -23,8 +23,9 @@ from memkit.journal.markup import one_line, short_id
 from memkit.journal.turn_parts import read_parts
 from memkit.llm import Task
 from memkit.settings import SummarizeSettings
-from memkit.summarize.second_look import VERDICTS, Question, look_instructions
+from memkit.summarize.second_look import VERDICTS, Question, answers_so_far, look_instructions
 from memkit.summarize.segments import Segment, archived_turns
+from memkit.summarize.wording import PERSON, KnownVectors, best_passages, passages
 from memkit.text import defuse, encodable
 
 OF_THE_PERSON = frozenset(("decision", "preference", "pattern"))
@@ -42,6 +43,9 @@ MAX_CHARACTERS = 500
 
 MAX_TURNS = 12
 """The most turns a bullet or a line of an extract names: an anchor cannot hold more."""
+
+SENTENCES, SENTENCE_CHARACTERS, WHOLE_CHARACTERS = 4, 180, 2_400
+"""What the first look at a bullet shows, and the room for its whole turns: of more, the nearest sentences."""
 
 LABELS = {
     "outcome": "Outcome",
@@ -110,9 +114,10 @@ VERDICTS_SCHEMA = answer_schema(
 class CallPart(NamedTuple):
     """What a call has of one project. All its text passes `redact`."""
 
+    journal: Journal
+    redact: Callable[[str], str]
     segments: Sequence[Segment]
     questions: Sequence[Question]
-    redact: Callable[[str], str]
 
 
 def make_task(parts: Sequence[CallPart], settings: SummarizeSettings) -> Task:
@@ -280,6 +285,22 @@ def read_evidence(journal: Journal, archive: Archive, wanted: Iterable[Cited]) -
             accepted = decisions(prompt, read_parts(before.get(turn, "")).answer)
             evidence[turn] = Evidence(digest, "\n".join(parts), "\n".join([prompt, *accepted]))
     return evidence
+
+
+def passages_for(
+    bullet: WrittenBullet, evidence: Iterable[Evidence], vectors: KnownVectors | None
+) -> tuple[str, ...]:
+    """Return the passages to show with a bullet for its next look, each with its speaker.
+
+    Only passages that can prove a bullet of its kind are shown.
+    """
+    label = bullet.words.partition(": ")[0]
+    by_person = any(LABELS[kind] == label for kind in OF_THE_PERSON)
+    cited = [shown for one in evidence for shown in passages(one.own if by_person else one.digest)]
+    is_first = not answers_so_far(bullet.check)
+    most, characters = (SENTENCES, SENTENCE_CHARACTERS) if is_first else (len(cited), WHOLE_CHARACTERS)
+    found = best_passages(bullet.claim, cited, vectors, most, WHOLE_CHARACTERS)
+    return tuple(f"{one.by or PERSON}: {one_line(one.text, characters)}" for one in found)
 
 
 def clean_sentence(text: str, redact: Callable[[str], str]) -> str:

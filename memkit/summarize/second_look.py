@@ -13,9 +13,7 @@ from typing import Any, Protocol
 
 from memkit.anchors import UNCHECKED, UNVERIFIED
 from memkit.bullets import WrittenBullet
-from memkit.capture.summary_queue import QueuedSession
-from memkit.summarize.wording import PERSON, KnownVectors, Passage, best_passages
-from memkit.text import estimate_tokens, one_line
+from memkit.text import estimate_tokens
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 VERDICTS = {"supported": YES, "contradicted": NO, "not said": UNKNOWN}
@@ -34,10 +32,6 @@ LOOK_SHARE = 0.4
 ALONE_SECONDS = 24 * 3600.0
 """Questions that no call took along for this time get one of their own."""
 
-SENTENCES, SENTENCE_CHARACTERS = 4, 240
-WHOLE_CHARACTERS = 3_000
-"""The room for the sentences of a whole turn. Of a longer one, the nearest sentences count."""
-
 TAG_TOKENS = 20
 
 
@@ -51,16 +45,17 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A bullet that waits for a look: its queued session and day, and the passages to show."""
+    """A bullet that waits for a look: where it is, and the passages to show."""
 
-    queued: QueuedSession
+    root: str
+    session: str
     day: str
     bullet: WrittenBullet
     passages: tuple[str, ...]
 
     @property
     def tokens(self) -> int:
-        """The estimated length of the question."""
+        """The estimated length."""
         return estimate_tokens("\n".join([self.bullet.claim, *self.passages])) + TAG_TOKENS
 
 
@@ -101,21 +96,6 @@ def checked(question: Question, judge: Judge) -> str:
     answers = answers_so_far(question.bullet.check) + (answer[:1] or "x")
     is_doubted = any(answers.count(one[0]) > 1 for one in (NO, UNKNOWN))
     return UNVERIFIED if is_doubted else f"{UNCHECKED}.{answers}"
-
-
-def passages_for(
-    bullet: WrittenBullet, whole: Sequence[Passage], own: Sequence[Passage], vectors: KnownVectors | None
-) -> tuple[str, ...]:
-    """Return the passages to show with a bullet, each with its speaker.
-
-    `whole` are those of its turns, `own` those that can prove a bullet of its kind.
-    """
-    if answers_so_far(bullet.check):
-        found = best_passages(bullet.claim, whole, vectors, len(whole), WHOLE_CHARACTERS)
-    else:
-        found = best_passages(bullet.claim, own, vectors, SENTENCES, SENTENCES * SENTENCE_CHARACTERS)
-        found = [one._replace(text=one_line(one.text, SENTENCE_CHARACTERS)) for one in found]
-    return tuple(f"{'person' if one.by in ('', PERSON) else one.by}: {one.text}" for one in found)
 
 
 def look_instructions() -> str:

@@ -90,11 +90,6 @@ class Segment:
     is_followed: bool = False
 
     @property
-    def is_work(self) -> bool:
-        """Whether there is anything in it to summarize."""
-        return any(turn.is_work for turn in self.turns)
-
-    @property
     def id(self) -> str:
         """The id of its first turn, which stays when turns are added."""
         return self.turns[0].id

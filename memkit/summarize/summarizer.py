@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import compress, groupby
+from typing import TYPE_CHECKING, Any
 
 from memkit import embedding
 from memkit.archive.archive import Archive
@@ -30,14 +30,14 @@ from memkit.privacy.tombstones import Tombstones
 from memkit.projects.project import Project
 from memkit.settings import LOCAL_PROVIDERS, EmbeddingSettings, SummarizeSettings
 from memkit.settings.load import Settings
-from memkit.summarize.answer import SegmentSummary, read_answer, read_kind
+from memkit.summarize import second_look
+from memkit.summarize.answer import SegmentSummary, read_answer
 from memkit.summarize.bullets import (
-    LABELS,
-    OF_THE_PERSON,
     CallPart,
     Cited,
     instructions,
     make_task,
+    passages_for,
     read_evidence,
     turn_numbers,
 )
@@ -45,14 +45,10 @@ from memkit.summarize.extract import write_extracts
 from memkit.summarize.second_look import (
     ALONE_SECONDS,
     LOOK_SHARE,
-    LOOK_TOKENS,
-    MOST_QUESTIONS,
     Judge,
     ModelJudge,
     Question,
     checked,
-    is_waiting,
-    passages_for,
 )
 from memkit.summarize.segments import (
     Candidate,
@@ -63,7 +59,7 @@ from memkit.summarize.segments import (
     read_segments,
     sessions_of,
 )
-from memkit.summarize.wording import KnownVectors, passages
+from memkit.summarize.wording import KnownVectors
 from memkit.text import plural
 
 if TYPE_CHECKING:
@@ -75,8 +71,8 @@ logger = logging.getLogger(__name__)
 
 MINUTE, HOUR = 60.0, 3600.0
 
-WORTH_TURNS, SHORT_FACTOR = 3, 6
-"""A segment of fewer turns waits this many times as long: by default, until its day is over."""
+WORTH_TURNS, SHORT_FACTOR, SHORT_SECONDS = 3, 12, 48 * HOUR
+"""A segment of fewer turns waits this many times as long, at most so long, also after its day."""
 
 RETRY_SECONDS = (10 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR)
 """The pauses after the failures of a segment. After one more failure memkit gives it up."""
@@ -125,18 +121,6 @@ def run_summaries(
         with suppress(BusyError), calls_lock(home):  # a busy process finds the same segments
             Summarizer(home, settings_of, calls, find_embedder).run(report, should_stop)
     return report
-
-
-class _Part(NamedTuple):
-    """What a call has of one project."""
-
-    root: str
-    journal: Journal
-    clean: Callable[[str], str]
-    embedder: Embedder | None
-    segments: Sequence[Segment]
-    questions: Sequence[Question]
-    queued: Sequence[QueuedSession]
 
 
 class Summarizer:
@@ -336,7 +320,8 @@ class Summarizer:
                 segments = read_segments(
                     journal, self._archive, queued.session, day, settings.summarize, under_way
                 )
-            segments = [one for one in segments if one.is_work or wants_extracts]
+            is_work = [wants_extracts or any(turn.is_work for turn in one.turns) for one in segments]
+            segments = list(compress(segments, is_work))
             may_return = not journal.path(day).exists() and now - queued.changed < GONE_SECONDS
             if not (segments or may_return or self._unchecked(journal, queued.session, day)):
                 finished.append(day)
@@ -358,12 +343,13 @@ class Summarizer:
         wait = 0.0 if settings.mode == "turn" else settings.wait_minutes * MINUTE
 
         def has_waited(turns: Sequence[SegmentTurn]) -> bool:
-            patience = wait if len(turns) >= WORTH_TURNS else wait * SHORT_FACTOR
+            is_short = len(turns) < WORTH_TURNS
+            patience = min(wait * SHORT_FACTOR, SHORT_SECONDS) if is_short else wait
             # A time in the future comes from a clock that was wrong.
             return not 0 <= now - turns[-1].ended.timestamp() < patience
 
         today = datetime.fromtimestamp(now).date().isoformat()
-        is_over = min(one.segment.day for one in waiting) < today
+        is_over = any(one.segment.day < today for one in waiting if len(one.segment.turns) >= WORTH_TURNS)
         if is_over or any(has_waited(one.segment.turns) for one in waiting):
             return list(candidates)
         *full, _ = group_into_calls(waiting, settings)
@@ -377,27 +363,25 @@ class Summarizer:
         """Return the bullets that wait for a look and that this home wrote: others must not cause a call."""
         if self._is_closed_off(journal, day):
             return []
-        found = [one for one in unchecked(journal.day(day), session) if is_waiting(one)]
+        found = [one for one in unchecked(journal.day(day), session) if second_look.is_waiting(one)]
         own = OwnEntries(self.home, journal.project.root) if found else ()
         return [one for one in found if one.text in own]
 
     def _waiting_looks(
         self, roots: Collection[str], among: Iterable[QueuedSession]
-    ) -> Iterator[tuple[QueuedSession, str, WrittenBullet]]:
+    ) -> Iterator[tuple[QueuedSession, str, list[WrittenBullet]]]:
         queued = [(day, one) for one in among if one.root in roots for day in one.days]
         for day, one in sorted(queued, key=lambda pair: pair[0]):
-            journal = Journal(Project(one.root, self.home))
             try:
-                bullets = self._unchecked(journal, one.session, day)
+                bullets = self._unchecked(Journal(Project(one.root, self.home)), one.session, day)
             except JournalError as error:  # other days may be fine
                 logger.warning("bullets are not checked: %s", error)
                 continue
-            for bullet in bullets:
-                yield one, day, bullet
+            if bullets:
+                yield one, day, bullets
 
     def _is_closed_off(self, journal: Journal, day: str) -> bool:
-        settings = self.settings_of(journal.project)
-        return not settings.memory.shared and journal.is_public(day)
+        return not self.settings_of(journal.project).memory.shared and journal.is_public(day)
 
     def _is_look_due(self, roots: Collection[str]) -> bool:
         now = self.calls.now()
@@ -405,55 +389,50 @@ class Summarizer:
         return any(True for _ in self._waiting_looks(roots, due))
 
     def _questions(self, roots: Collection[str], material: int) -> list[Question]:
-        """Return the oldest questions that fit into a call next to its material, sorted by project."""
-        settings = self._settings(min(roots))
-        room = min(LOOK_TOKENS, self.calls.left(settings) - SMALLEST_CALL - material)
+        """Return the oldest questions that fit into a call next to its material."""
+        left = self.calls.left(self._settings(min(roots))) - SMALLEST_CALL - material
+        room = min(second_look.LOOK_TOKENS, left)
         found: list[Question] = []
-        for queued, day, bullet in self._waiting_looks(roots, self.queue):
-            one = self._question(queued, day, bullet)
-            room -= one.tokens
-            if room < 0 or len(found) == MOST_QUESTIONS:
-                break
-            found.append(one)
+        known: dict[str, KnownVectors | None] = {}
+        for queued, day, bullets in self._waiting_looks(roots, self.queue) if room > 0 else ():
+            project = Project(queued.root, self.home)
+            if project.root not in known:
+                embedder = self._embedder(self.settings_of(project))
+                known[project.root] = KnownVectors(embedder) if embedder else None
+            wanted = Cited(queued.session, day, [turn for one in bullets for turn in one.turns])
+            evidence = read_evidence(Journal(project), self._archive, [wanted])
+            for bullet in bullets:
+                shown = passages_for(bullet, [evidence[turn] for turn in bullet.turns], known[project.root])
+                one = Question(queued.root, queued.session, day, bullet, shown)
+                room -= one.tokens
+                if room < 0 or len(found) == second_look.MOST_QUESTIONS:
+                    return found
+                found.append(one)
         return found
-
-    def _question(self, queued: QueuedSession, day: str, bullet: WrittenBullet) -> Question:
-        project = Project(queued.root, self.home)
-        cited = Cited(queued.session, day, bullet.turns)
-        evidence = read_evidence(Journal(project), self._archive, [cited]).values()
-        whole = [passage for one in evidence for passage in passages(one.digest)]
-        label = bullet.words.partition(": ")[0]
-        is_of_person = read_kind(label, LABELS) in OF_THE_PERSON
-        own = [passage for one in evidence for passage in passages(one.own)] if is_of_person else whole
-        embedder = self._embedder(self.settings_of(project))
-        vectors = KnownVectors(embedder) if embedder else None
-        return Question(queued, day, bullet, passages_for(bullet, whole, own, vectors))
 
     def _call(self, group: Sequence[Candidate], roots: Collection[str], report: SummaryReport) -> None:
         """Raise `BudgetReachedError`, `ModelError`, `ConfigError`, `JournalError`."""
         group = sorted(group, key=lambda one: one.queued.root)
         questions = self._questions(roots, sum(one.segment.tokens for one in group))
-        parts = [self._part(root, group, questions) for root in sorted(roots)]
-        parts = [part for part in parts if part.segments or part.questions]
-        if not parts:
+        asking = {(one.queued.root, one.queued.session) for one in group}
+        asking |= {(one.root, one.session) for one in questions}
+        if not asking:
             return
-        for part in parts:
-            for queued in {one.session: one for one in part.queued}.values():  # before: a call may be killed
-                self.queue.postpone_look(queued, self.calls.now() + ALONE_SECONDS)
-        settings = self._settings(parts[0].root)
-        task = make_task([CallPart(part.segments, part.questions, part.clean) for part in parts], settings)
-        purpose, project = "summarize" if group else "check", ", ".join(part.root for part in parts)
-        with self.calls.ask(task, settings, purpose, project) as reply:
+        for root, session in asking:  # before the call: the next one waits also if this one is killed
+            self.queue.postpone_look(root, session, self.calls.now() + ALONE_SECONDS)
+        parts = [self._part(root, group, questions) for root in sorted({root for root, _ in asking})]
+        names = [part.journal.project.root for part in parts]
+        settings, purpose = self._settings(names[0]), "summarize" if group else "check"
+        with self.calls.ask(make_task(parts, settings), settings, purpose, ", ".join(names)) as reply:
             found = self._read_answer(reply, group, parts) if group else {}
-        asked = [one for part in parts for one in part.questions]  # in the order of their numbers
-        judge = ModelJudge(reply.value.get("verdicts"), asked)
+        judge = ModelJudge(reply.value.get("verdicts"), [one for part in parts for one in part.questions])
         for part in parts:
-            unindexed.mark(self.home, part.root)
+            unindexed.mark(self.home, part.journal.project.root)
             self._set_checks(part, judge, report)
-            report.projects.add(part.root)
-        journals = {part.root: part.journal for part in parts}
+        journals = {part.journal.project.root: part.journal for part in parts}
         for index, summary in sorted(found.items()):
             self._write(journals[group[index].queued.root], group[index], summary, report)
+        report.projects.update(names)
         missing = [one for index, one in enumerate(group) if index not in found]
         if missing:
             left_out = f"{len(missing)} of {plural(len(group), 'segment')}"
@@ -461,32 +440,29 @@ class Summarizer:
             report.failures.append(str(error))
             self._note_failure(missing, error)
 
-    def _part(self, root: str, group: Sequence[Candidate], questions: Sequence[Question]) -> _Part:
+    def _part(self, root: str, group: Sequence[Candidate], questions: Sequence[Question]) -> CallPart:
         project = Project(root, self.home)
         settings = self.settings_of(project)
-        candidates = [one for one in group if one.queued.root == root]
-        asked = sorted((one for one in questions if one.queued.root == root), key=lambda one: one.day)
-        return _Part(
-            root,
+        return CallPart(
             Journal(project, shared=settings.memory.shared, home=self.home),
             functools.partial(redact, patterns=settings.capture.compiled_patterns()),
-            self._embedder(settings),
-            [one.segment for one in candidates],
-            asked,
-            [one.queued for one in candidates] + [one.queued for one in asked],
+            [one.segment for one in group if one.queued.root == root],
+            [one for one in questions if one.root == root],
         )
 
     def _read_answer(
-        self, reply: Reply, group: Sequence[Candidate], parts: Sequence[_Part]
+        self, reply: Reply, group: Sequence[Candidate], parts: Sequence[CallPart]
     ) -> dict[int, SegmentSummary]:
         """Return the summaries in a reply by the index of their segment in `group`; see `read_answer`."""
         numbers = turn_numbers([one.segment for one in group])
         found: dict[int, SegmentSummary] = {}
         for part in parts:
+            project = part.journal.project
             cited = [Cited(one.session, one.day, [turn.id for turn in one.turns]) for one in part.segments]
             evidence = read_evidence(part.journal, self._archive, cited)
-            summaries = read_answer(reply.value, numbers, evidence, part.clean, part.embedder)
-            own = [index for index in summaries if group[index].queued.root == part.root]
+            embedder = self._embedder(self.settings_of(project))
+            summaries = read_answer(reply.value, numbers, evidence, part.redact, embedder)
+            own = [index for index in summaries if group[index].queued.root == project.root]
             found |= {index: summaries[index] for index in own}
         # A model may spell "nothing to remember" like this: accept it of a segment asked again, alone.
         if not reply.value["segments"] and len(group) == 1 and group[0].attempt.count:
@@ -500,11 +476,10 @@ class Summarizer:
             return None
         return self._find_embedder(settings.embedding)[0]
 
-    def _set_checks(self, part: _Part, judge: Judge, report: SummaryReport) -> None:
+    def _set_checks(self, part: CallPart, judge: Judge, report: SummaryReport) -> None:
         for day, questions in groupby(part.questions, key=lambda one: one.day):
-            checks = {one.bullet.line: checked(one, judge) for one in questions}
             try:
-                part.journal.set_checks(day, checks)
+                part.journal.set_checks(day, {one.bullet.line: checked(one, judge) for one in questions})
             except JournalError as error:  # they are asked about again
                 logger.warning("%s", error)
                 report.failures.append(str(error))

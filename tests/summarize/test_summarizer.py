@@ -253,9 +253,10 @@ def test_a_segment_that_the_answer_leaves_out_is_asked_again(stage: SummaryStage
 
 @pytest.mark.parametrize(("wait", "turns", "rounds"), [
     # Neither silence nor the end of a session is a reason to call: midnight is.
-    (1440, [0], {6: 0, 60: 0, 600: 0, 14 * HOURS + 59: 0, 15 * HOURS: 1, 15 * HOURS + 1: 0}),
+    (1440, [0, 1, 2], {6: 0, 60: 0, 600: 0, 14 * HOURS + 59: 0, 15 * HOURS: 1, 15 * HOURS + 1: 0}),
     (90, [0, 1, 2, 60], {91: 0, 93: 2}),  # no longer than the setting
-    (10, [0], {59: 0, 61: 1}),  # one or two turns wait longer
+    (10, [0], {119: 0, 121: 1}),  # one or two turns wait longer
+    (240, [0, 1], {15 * HOURS: 0, 47 * HOURS + 59: 0, 48 * HOURS + 3: 1}),  # also after their day
 ])  # fmt: skip
 def test_segments_wait(stage: SummaryStage, wait: int, turns: list[int], rounds: dict[int, int]) -> None:
     stage.change(wait_minutes=wait)
