@@ -5,9 +5,10 @@
 
 Check: each set of claims in `benchmarks/claims/` has true bullets and lies about turns. The figures are the
 share of lies that get marked, by kind, and the share of true bullets that do (false alarms). Rules and limits
-of the check may be fitted to `fit.txt`, never to `test.txt`. `--fit` prints the weights for
-`memkit.summarize.wording`: logistic regression on `fit.txt`, with an intercept that marks 4.5 % of its
-true bullets.
+of the check may be fitted to `fit.txt`, never to `test.txt`. The rows "second look" add looks by a simulated
+judge whose verdicts are right in 90 % or 75 % of cases; a wrong one is one of the other two. `--fit` prints the
+weights for `memkit.summarize.wording`: logistic regression on `fit.txt`, with an intercept that marks 4.5 % of
+its true bullets.
 
 Models: the sessions in `sessions.txt` are written as transcripts, imported into a project, and summarized as
 `memkit summarize` does it. Four scripted models write paraphrases of the reference bullets (`good`), planted
@@ -28,6 +29,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import re
 import sys
 import tempfile
@@ -46,7 +48,8 @@ from claim_sets import Group  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
 from memkit import anchors  # noqa: E402
-from memkit.anchors import UNVERIFIED  # noqa: E402
+from memkit.anchors import UNCHECKED, UNVERIFIED  # noqa: E402
+from memkit.bullets import WrittenBullet  # noqa: E402
 from memkit.embedding import Embedder, load_embedder  # noqa: E402
 from memkit.index.tokens import Tokenizer  # noqa: E402
 from memkit.llm import Provider, Reply, Task, TokenUsage, find_provider  # noqa: E402
@@ -54,7 +57,9 @@ from memkit.paths import Home  # noqa: E402
 from memkit.projects.project import Project  # noqa: E402
 from memkit.settings import EmbeddingSettings, SummarizeSettings  # noqa: E402
 from memkit.settings.load import Settings  # noqa: E402
+from memkit.summarize.answer import LIMIT  # noqa: E402
 from memkit.summarize.checks import is_order, is_proved  # noqa: E402
+from memkit.summarize.second_look import NO, UNKNOWN, YES, Question, checked  # noqa: E402
 from memkit.summarize.wording import KnownVectors, Measures, Passage, is_covered, passages  # noqa: E402
 from memkit.summarize.wording import measure as measure_wording  # noqa: E402
 from memkit.text import estimate_tokens  # noqa: E402
@@ -63,6 +68,8 @@ SETS = ("fit", "test")
 MATCH = 0.5
 FALSE_ALARMS = 0.045
 PENALTY = 10.0
+VERDICTS = (0.9, 0.75)
+REPEATED = 100
 NEWTON_STEPS = 30
 MOST_TURNS = 3
 """The most turns that a scripted bullet cites."""
@@ -79,7 +86,23 @@ def is_marked(text: str, turns: Sequence[str], vectors: KnownVectors | None) -> 
     """Return whether memkit drops a bullet about turns, given as digests, or marks it."""
     if is_order(text) or not is_proved(text, "\n".join(turns)):
         return True
-    return not is_covered(text, _passages(turns), vectors)
+    return not is_covered(text, _passages(turns), vectors, LIMIT)
+
+
+def is_marked_later(text: str, lie: str, share: float, dice: random.Random) -> bool:
+    """Return whether looks mark a bullet if a `share` of the verdicts is right, each drawn anew."""
+    right = YES if not lie else UNKNOWN if lie == "fabrication" else NO
+
+    class Simulated:
+        def supports(self, bullet: str, passages: Sequence[str]) -> str:
+            others = [one for one in (YES, NO, UNKNOWN) if one != right]
+            return right if dice.random() < share else dice.choice(others)
+
+    check = UNCHECKED
+    while check.startswith(UNCHECKED):
+        bullet = WrittenBullet("", text, "", (), check, is_extract=False)
+        check = checked(Question("", "", "", bullet, ()), Simulated())
+    return check == UNVERIFIED
 
 
 def _passages(turns: Sequence[str]) -> list[Passage]:
@@ -127,18 +150,28 @@ def check_claims(
     """Return how many true bullets and lies of each kind there are, and how many are marked."""
     vectors = KnownVectors(embedder) if embedder else None
     lies, marked = Counter[str](), Counter[str]()
+    later = {share: Counter[bool]() for share in VERDICTS}
+    dice = random.Random(7)
     true = alarms = 0
+
+    def look(text: str, lie: str, is_marked_now: bool) -> None:
+        for share, found in later.items():
+            marks = (is_marked_now or is_marked_later(text, lie, share, dice) for _ in range(REPEATED))
+            found[bool(lie)] += sum(marks)
+
     for group in groups:
         turns = group.texts
         for text in group.true:
             true += 1
-            if is_marked(text, turns, vectors):
+            look(text, "", is_marked_now := is_marked(text, turns, vectors))
+            if is_marked_now:
                 alarms += 1
                 if show:
                     print(f"false alarm: {text}", file=sys.stderr)
         for kind, text in group.lies:
             lies[kind] += 1
-            if is_marked(text, turns, vectors):
+            look(text, kind, is_marked_now := is_marked(text, turns, vectors))
+            if is_marked_now:
                 marked[kind] += 1
             elif show:
                 print(f"accepted ({kind}): {text}", file=sys.stderr)
@@ -147,6 +180,12 @@ def check_claims(
         "false_alarms": alarms,
         "lies": lies.total(),
         "marked": marked.total(),
+        "later": {
+            f"second look, {share:.0%} right": [
+                found[True] / REPEATED / lies.total(), found[False] / REPEATED / true
+            ]
+            for share, found in later.items()
+        },
         "kinds": {kind: {"lies": lies[kind], "marked": marked[kind]} for kind in claim_sets.KINDS},
     }
 
@@ -253,7 +292,7 @@ def summarize(
         with calls_lock(home):
             candidates = summarizer.select(project, claim_sets.FIRST.date().isoformat())
             summarizer.requeue(candidates)
-            summarizer.summarize(project.root, candidates, report)
+            summarizer.summarize(candidates, report)
         journal = Journal(project)
         lines = [line for day in journal.days() for line in journal.day(day).render().splitlines()]
         spent = total(Ledger(home).calls())
@@ -377,6 +416,9 @@ def tables(figures: dict[str, Any]) -> str:
         ["true bullets", *(f"{one['false_alarms']} of {one['true']}" for one in checks.values())],
         ["false alarms", *(_percent(one["false_alarms"], one["true"]) for one in checks.values())],
     ]
+    for name in next(iter(checks.values()))["later"]:
+        shares = [one["later"][name] for one in checks.values()]
+        rows.append([name, *(f"{lies:.0%} of lies, {true:.1%} false alarms" for lies, true in shares)])
     check = report.table(["marked `unverified`", *checks], rows)
     rows = [
         [

@@ -22,6 +22,9 @@ END = "<!-- memkit:end -->"
 UNVERIFIED = "unverified"
 """The value of `check` for a line that its sources do not fully support."""
 
+UNCHECKED = "unchecked"
+"""The value of `check` for a bullet that waits for a second look, before a dot and the verdicts so far."""
+
 VALUE_CHARACTERS = 120
 """The longest value. Longer ones are cut."""
 

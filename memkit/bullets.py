@@ -2,6 +2,7 @@
 
     - Decided: the staging gateway listens on 7443. <!-- grip:82c57f55 turns:8b52f4fb -->
     - Open: is the limit per user? (unverified) <!-- grip:k3f9a1 turns:8b52f4fb check:unverified -->
+    - Changed: the limit is 20. (not checked yet) <!-- grip:05ac16a2 turns:8b52f4fb check:unchecked -->
 
 The only parser of bullets. Standard library only, Python 3.9 syntax: hooks import this module.
 """
@@ -22,23 +23,44 @@ COMMITTED = "Committed: "
 PULL_REQUEST = "Pull request: "
 """The labels of lines made without a model. `memkit.summarize.bullets` has those that a model chooses."""
 
-_MARK = f"({anchors.UNVERIFIED})"
+MARKS = {anchors.UNVERIFIED: f"({anchors.UNVERIFIED})", anchors.UNCHECKED: "(not checked yet)"}
+"""What a reader sees, by the value of `check` up to the first dot."""
 
 
 class WrittenBullet(NamedTuple):
     """A bullet as it is in a file.
 
     `text` is the line without list sign and anchors, on one line with single spaces. `id` is the ID of its
-    citation. `turns` prove it. `is_extract` tells that no model made it. Anybody can write such a line into a
-    repository: anchors prove nothing.
+    citation. `turns` prove it. `check` is the value of its mark, "" for none. `is_extract` tells that no
+    model made it. Anybody can write such a line into a repository: anchors prove nothing.
     """
 
     line: str
     text: str
     id: str
     turns: tuple[str, ...]
-    is_verified: bool
+    check: str
     is_extract: bool
+
+    @property
+    def words(self) -> str:
+        """The text without its mark."""
+        return self.text.removesuffix(MARKS.get(self.check.partition(".")[0], "")).rstrip()
+
+    @property
+    def claim(self) -> str:
+        """The text of a model's bullet without its label and its mark."""
+        return self.words.partition(": ")[2]
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether nothing is known against it, and nothing is left to check."""
+        return not self.check
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether a check failed. A bullet that is not checked yet is neither verified nor doubted."""
+        return self.check == anchors.UNVERIFIED
 
     @property
     def lasting_id(self) -> str:
@@ -54,12 +76,14 @@ def read_bullet(line: str) -> WrittenBullet | None:
     if "grip" not in pairs:
         return None
     text = bullet_words(line)
+    shown = (check for check, mark in MARKS.items() if text.endswith(mark))
+    known = pairs.get("check", "")
     return WrittenBullet(
         line=line,
         text=text,
         id=pairs["grip"],
         turns=tuple(filter(None, pairs.get("turns", "").split(","))),
-        is_verified=pairs.get("check") != anchors.UNVERIFIED and not text.endswith(_MARK),
+        check=known if known.partition(".")[0] in MARKS else next(shown, ""),
         is_extract=pairs.get("by") == "extract",
     )
 
@@ -70,6 +94,12 @@ def read_bullets(lines: Iterable[str]) -> Iterator[tuple[int, WrittenBullet]]:
         bullet = read_bullet(line)
         if bullet is not None:
             yield number, bullet
+
+
+def bullet_line(words: str, grip: str, turns: str, check: str = "") -> str:
+    """Return a bullet as a line: its label and text, the ID of its citation, its turns, and its mark."""
+    mark = f" {MARKS[check.partition('.')[0]]}" if check else ""
+    return f"- {words}{mark} {anchors.render(grip=grip, turns=turns, check=check)}"
 
 
 def bullet_words(line: str) -> str:

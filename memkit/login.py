@@ -1,7 +1,7 @@
 """Find out, from files alone, whether the user's own Claude Code can ask a model.
 
 A key in a shell proves nothing: it may be meant for something else. What counts is what Claude Code itself
-keeps: its login, or the way to a model in the user's own settings.
+keeps: its login, its key, or the way to a model in the user's own settings.
 
 Standard library only, Python 3.9 syntax. Starts no process and sends nothing.
 """
@@ -59,7 +59,11 @@ def why_unusable(environ: Mapping[str, str] = os.environ) -> str:
     """Return why Claude Code cannot ask a model here, or "" if it can."""
     if find_claude(environ) is None:
         return "the program `claude` is not found"
-    return "" if is_logged_in(environ) else "Claude Code is not logged in"
+    if is_logged_in(environ):
+        return ""
+    has_key = any(environ.get(name) for name in _CREDENTIALS)
+    aside = " (a key in the shell does not count: it may be meant for something else)" if has_key else ""
+    return f"Claude Code is not logged in{aside}"
 
 
 def without_shell_keys(environ: Mapping[str, str]) -> dict[str, str]:
@@ -69,23 +73,28 @@ def without_shell_keys(environ: Mapping[str, str]) -> dict[str, str]:
 
 def is_logged_in(environ: Mapping[str, str] = os.environ) -> bool:
     """Return whether Claude Code has a login, or the user's own settings for it name a key or a cloud."""
+    return bool(way_in(environ))
+
+
+def way_in(environ: Mapping[str, str] = os.environ) -> str:
+    """Return with what Claude Code asks a model, in words, or "" if it cannot."""
     home = environ.get("HOME") or os.path.expanduser("~")
     given = environ.get("CLAUDE_CONFIG_DIR")
     directory = given or os.path.join(home, ".claude")
     login = _object(os.path.join(directory, ".credentials.json")).get("claudeAiOauth")
     if isinstance(login, dict) and login.get("accessToken") and _SCOPE in str(login.get("scopes")):
-        return True
+        return "its login"
     settings = user_settings(environ)
     if settings.get("apiKeyHelper"):
-        return True
+        return "a key in its settings"
     variables = settings.get("env")
     if isinstance(variables, dict) and any(map(_names_a_way, variables, variables.values())):
-        return True
+        return "a key or cloud in its settings"
     state = _read(os.path.join(given or home, ".claude.json"))
     if _KEY.search(state):
-        return True
+        return "its own key"
     # On a Mac the secret is in the keychain, and this mark goes with it when the user logs out.
-    return sys.platform == "darwin" and bool(_ACCOUNT.search(state))
+    return "its login" if sys.platform == "darwin" and _ACCOUNT.search(state) else ""
 
 
 def sends_elsewhere(raw: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> bool:

@@ -191,7 +191,7 @@ def _bullets(name: str, text: str, names: list[str], turns: set[str]) -> Iterato
         if line.startswith("## "):
             session = anchors.parse(line).get("session", session)
         bullet = read_bullet(line)
-        if bullet is not None and bullet.is_verified:
+        if bullet is not None and not bullet.is_doubted:
             shown = shown_bullet(bullet)
             # An extract's other lines repeat what its turns show.
             is_new = not bullet.is_extract or shown.startswith(DECIDED)

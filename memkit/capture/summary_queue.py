@@ -54,7 +54,8 @@ class Attempt:
 class QueuedSession:
     """A session of the project at `root` with turns to summarize on `days`.
 
-    `changed` is the time at which a turn was last added. `tries` maps segments to their failed calls.
+    `changed` is the time at which a turn was last added. `tries` maps segments to their failed calls. `look`
+    is the earliest time of a call for nothing but its bullets that are not checked yet.
     """
 
     root: str
@@ -62,6 +63,7 @@ class QueuedSession:
     days: list[str] = field(default_factory=list)
     changed: float = 0.0
     tries: dict[str, Attempt] = field(default_factory=dict)
+    look: float = 0.0
 
 
 class SummaryQueue:
@@ -96,6 +98,15 @@ class SummaryQueue:
                 _write(path, present)
             else:
                 path.unlink()
+
+    def postpone_look(self, root: str, session: str, until: float) -> None:
+        """Store the earliest time of a call for nothing but unchecked bullets. Raise `OSError`."""
+        path = self._path(root, session)
+        with self._locked():
+            queued = _read(path)
+            if queued is not None:
+                queued.look = until
+                _write(path, queued)
 
     def __iter__(self) -> Iterator[QueuedSession]:
         for path in sorted(self.directory.glob("*.json")):

@@ -274,19 +274,19 @@ def _summaries(context: Context, questions: _Questions) -> str:
     loaded = load.load(context.home)
     chosen = loaded.settings.summarize
     if chosen.why_off:
-        return f"off, because {chosen.why_off}"
+        return f"off, because {chosen.why_off}" + ("; extracts need no model" * chosen.wants_extracts)
     if load.PROVIDER in loaded.origins:
         return f"by {chosen.provider}, as you set it"
     most = budget_words(chosen.daily_tokens)
     question = f"Let your own Claude Code summarize new sessions into the memory, with {most}?"
     answer = questions.decide("summaries", question)
     if answer is None and load.may_summarize(context.home, loaded.settings):
-        return f"on, with {most}"
+        return f"on, with {most}, {chosen.why_on}"
     if answer is None:
         return f"they start after the next session in a terminal has said so, with {most}"
     load.save(context.home, load.PROVIDER, "auto" if answer else "none")
     load.publish_hook_settings(context.home)
-    return f"on, with {most}" if answer else "off; you can turn them on in `memkit setup`"
+    return f"on, with {most}, {chosen.why_on}" if answer else "off; you can turn them on in `memkit setup`"
 
 
 def _agents(context: Context, questions: _Questions) -> str:

@@ -79,9 +79,9 @@ def _archive_line(value: dict[str, Any]) -> str:
 
 def summaries_lines(value: dict[str, Any]) -> dict[str, str]:
     """Return in words what `summaries_state` returns: the state, and what was spent if anything can be."""
-    parts = [f"off, because {value['why_off']}"]
+    parts = [f"off, because {value['why_off']}", *(["extracts need no model"] if value["extracts"] else [])]
     if value["on"]:
-        parts = [f"by {value['provider']}", f"{plural(value['waiting'], 'segment')} pending"]
+        parts = [value["why_on"], f"{plural(value['waiting'], 'segment')} pending"]
         if value["unannounced"]:
             parts.append("they start after the next session in a terminal has said so")
         elif value["reached"]:
@@ -178,6 +178,8 @@ def summaries_state(context: Context, settings: Settings) -> dict[str, Any]:
     state: dict[str, Any] = {
         "on": chosen.is_on,
         "why_off": chosen.why_off,
+        "why_on": chosen.why_on if chosen.is_on else "",
+        "extracts": chosen.wants_extracts,
         "unannounced": not may_summarize(context.home, settings),
         "daily_tokens": chosen.daily_tokens,
         "today": _spent(spent),

@@ -145,7 +145,7 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
         left = summarizer.select(context.project, first)
         candidates = [one for one in left if one.segment.id in agreed]
         summarizer.requeue(candidates)
-        summarizer.summarize(context.project.root, candidates, report)
+        summarizer.summarize(candidates, report)
         summarizer.drop_finished(context.project)
     if report.projects:
         context.memory().index()

@@ -323,7 +323,7 @@ def _quoted(stretch: Stretch, own: Container[str] | None) -> tuple[list[str], bo
     bullets = [bullet for _, bullet in read_bullets(stretch.below.split("\n"))]
     own_bullets = [bullet for bullet in bullets if is_own(bullet.text)]
     is_foreign = len(own_bullets) < len(bullets)
-    quoted = [quoted_line(f"- {bullet.text}") for bullet in own_bullets if bullet.is_verified]
+    quoted = [quoted_line(f"- {bullet.text}") for bullet in own_bullets if not bullet.is_doubted]
     title = heading_words(stretch.opening)
     if quoted:
         if not is_own(title):  # its time may have been changed too

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import PurePath, PurePosixPath
 
+from memkit import anchors
 from memkit.index.blocks import TEXT, Document, Span
 from memkit.index.chunk import Chunk, digest, harmless_id
 from memkit.index.memory_files import MemoryFile
@@ -102,7 +103,7 @@ def chunk_markdown(
             elif origin.turn:
                 kind = "turn"
             elif any(is_bullet(pairs) for pairs in found):
-                is_doubtful = any("check" in pairs for pairs in found)
+                is_doubtful = any(pairs.get("check") == anchors.UNVERIFIED for pairs in found)
                 is_fact = any("fact" in pairs for pairs in found)
                 kind = "unverified" if is_doubtful else "fact" if is_fact else "summary"
             else:

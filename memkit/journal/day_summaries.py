@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.bullets import OPEN, read_bullets
+from memkit.bullets import OPEN, WrittenBullet, bullet_line, read_bullets
 from memkit.journal.day_file import DayFile, Section, has_own_title, heading_of
 from memkit.journal.extracts import is_unedited
 from memkit.journal.markup import short_id
@@ -86,6 +86,29 @@ def summarize(
             content.insert_before(first, "\n".join(lines))
         return True
     return False
+
+
+def unchecked(content: DayFile, session: str) -> Iterator[WrittenBullet]:
+    """Yield the bullets of a session that are not checked yet, and that the user did not edit."""
+    for heading, _ in content.headings():
+        if heading.pairs["session"] == session:
+            for _, one in read_bullets(content.lines[heading.start + 1 : heading.end]):
+                is_unedited = one.id == short_id(one.claim, *one.turns)
+                is_waiting = one.check.startswith(anchors.UNCHECKED)
+                if is_waiting and is_unedited and one.line == _with_check(one, one.check):
+                    yield one
+
+
+def set_checks(content: DayFile, checks: Mapping[str, str]) -> int:
+    """Give unchecked bullets that the user did not edit another check, by their line. Return how many."""
+    places = [(number, one) for number, one in read_bullets(content.lines) if one.line in checks]
+    for number, one in places:
+        content.put(number, number + 1, [_with_check(one, checks[one.line])])
+    return len(places)
+
+
+def _with_check(bullet: WrittenBullet, check: str) -> str:
+    return bullet_line(bullet.words, bullet.id, ",".join(bullet.turns), check)
 
 
 def _drop_extract(

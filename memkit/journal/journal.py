@@ -16,7 +16,7 @@ from memkit.hook.entries import days as days_of
 from memkit.journal.day_edits import Removal, is_empty, merge, redact_day, remove, remove_lines
 from memkit.journal.day_file import DayFile, heading_title
 from memkit.journal.day_overview import DayOverview, without_overview
-from memkit.journal.day_summaries import summarize
+from memkit.journal.day_summaries import set_checks, summarize
 from memkit.journal.day_writes import Growing, NearbyDays, insert_note, write_turn
 from memkit.journal.digest import Digest, Note, NoteText
 from memkit.journal.facts import FactChange, FactFile
@@ -274,6 +274,15 @@ class Journal:
             self.path(day),
             lambda content: summarize(content, turns, bullets, title, key=key),
             record=self._note_own,
+        )
+
+    def set_checks(self, day: str, checks: Mapping[str, str]) -> None:
+        """Give bullets of a day, named by their lines, another mark; see `day_summaries.set_checks`."""
+        self._change_day(
+            self.path(day),
+            lambda content: set_checks(content, checks),
+            record=self._note_own,
+            may_begin_overview=False,
         )
 
     def change_facts(self, name: str, change: FactChange, keep: Callable[[str], object]) -> bool:

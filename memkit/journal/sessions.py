@@ -107,7 +107,7 @@ def _outcome(
     if turns and last not in covered and covered <= names:
         return turn_outcome(content.text(turns[-1]))
     below = list(read_bullets(content.lines[heading.start + 1 : heading.end]))
-    bullets = [one for _, one in below if one.is_verified]
+    bullets = [one for _, one in below if not one.is_doubted]
     own = [shown_bullet(one) for one in bullets if not one.is_extract]
     extract = [shown_bullet(one) for one in bullets if one.is_extract]
     decided = [one for one in own or extract if one.startswith(DECIDED)][-1:]

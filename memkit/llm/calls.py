@@ -187,6 +187,14 @@ class Calls:
             0 if today.unreadable else max(0, settings.daily_tokens - today.tokens),
         )
 
+    def left(self, settings: SummarizeSettings) -> int:
+        """Return the tokens left of today's budget, 0 if they are unknown."""
+        try:
+            today = self.ledger.today(self.now())
+        except NewerFileError:
+            return 0
+        return 0 if today.unreadable else max(0, settings.daily_tokens - today.tokens)
+
     @contextmanager
     def ask(
         self, task: Task, settings: SummarizeSettings, purpose: str, project: str, subject: str = ""

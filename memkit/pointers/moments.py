@@ -98,7 +98,7 @@ class Moments:
         lines = [line for line in said if _is_named(line, paths)]
         edits = [one for one in read_parts(section).file_calls if one.is_edit] if chunk.kind == "turn" else []
         if any(one.is_at(paths) for one in edits):
-            lines = [bullet.text for bullet in self._bullets(position) if bullet.is_verified]
+            lines = [bullet.text for bullet in self._bullets(position) if not bullet.is_doubted]
         yield from (line for line in lines if line.startswith(DECIDED) and line in self._own)
         if chunk.kind == "turn" and (words := self._stated(position, section, edits, paths)):
             yield words

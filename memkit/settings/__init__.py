@@ -339,6 +339,7 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     wait_minutes: Annotated[
         float, Meta(ge=0, le=1440), "most minutes that a segment waits on its day for a full call"
     ] = 240
+    share_calls: Annotated[bool, "let one call serve several of your projects, each in its own part"] = True
     daily_tokens: Annotated[
         int, Meta(ge=0), "most tokens per day, input and output; the rest waits for the next day"
     ] = DEFAULT_TOKENS
@@ -360,6 +361,15 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         from memkit import login
 
         return login.why_unusable()
+
+    @property
+    def why_on(self) -> str:
+        """Who writes summaries, and with what login, if a model does."""
+        if self.provider != AUTO:
+            return f"by {self.provider}"
+        from memkit import login
+
+        return f"by claude-cli with {login.way_in()}"
 
     @property
     def is_on(self) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memkit.hook.phrases import EMOJI, PRAISE
@@ -42,6 +43,15 @@ MAX_GIVEN = 5_000
 
 MAX_NUMBERS = 100
 """The most numbers that are read from a list of turns."""
+
+ORDER_LIMIT, PERSON_LIMIT, LIMIT = 0.0, 0.85, 1.45
+"""The doubt about the wording above which an order, a decision or preference, or another bullet is marked.
+
+Lies in the turns' own words are for the second look. Lower limits would mark true paraphrases of long turns.
+"""
+
+_LIMITS = {"decision": PERSON_LIMIT, "preference": PERSON_LIMIT, "pattern": inf, "open": inf}
+"""A pattern is rarely in the person's words as it is, so the second look alone decides. Open work stays."""
 
 _NUMBER = re.compile(r"(?<![0-9])[0-9]{1,6}(?![0-9])")
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()]*\)")
@@ -82,10 +92,10 @@ def read_answer(
     `numbers` is what `turn_numbers` returns, `evidence` what `read_evidence` returns. `embedder` compares
     the wording; without one, words alone count. A bullet that gives an order becomes what the person
     asked, and is dropped if they did not ask it. A bullet belongs to the segment of the first turn it
-    names; without a turn, it is dropped. An entry belongs to the segment of its first bullet; without a
-    bullet, to the segment of its number. A segment without an entry, or with bullets of which none is
-    usable, is not in the result: it is asked again, and bullets from other entries
-    are dropped with it. Raise `UnusableReplyError` if there is no list of segments.
+    names; without a turn in `evidence`, it is dropped. An entry belongs to the segment of its first bullet;
+    without a bullet, to the segment of its number. A segment without an entry, or with bullets of which none
+    is usable, is not in the result: it is asked again, and bullets from other entries are dropped with it.
+    Raise `UnusableReplyError` if there is no list of segments.
     """
     given = value.get("segments")
     if not isinstance(given, list):
@@ -100,7 +110,7 @@ def read_answer(
         if not isinstance(items, list):
             continue
         total += len(items)
-        named = [draft for item in items if (draft := _read_draft(item, numbers)) is not None]
+        named = [draft for item in items if (draft := _read_draft(item, numbers, evidence)) is not None]
         for draft in named:
             drafts[draft.segment].append(draft)
         if named:
@@ -137,7 +147,8 @@ def _read_bullets(
             continue
         gives_order = is_order(text)
         kind = "preference" if gives_order else draft.kind
-        bullet = _checked(Bullet(text, kind, draft.turns, is_verified=False), evidence, vectors)
+        limit = ORDER_LIMIT if gives_order else _LIMITS.get(kind, LIMIT)
+        bullet = _checked(Bullet(text, kind, draft.turns, is_verified=False), evidence, vectors, limit)
         if gives_order and not bullet.is_verified:
             continue
         if gives_order:
@@ -147,24 +158,28 @@ def _read_bullets(
 
 
 def _checked(
-    bullet: Bullet, evidence: Mapping[str, Evidence], vectors: KnownVectors | None
+    bullet: Bullet, evidence: Mapping[str, Evidence], vectors: KnownVectors | None, limit: float
 ) -> Bullet:
     named = [evidence[turn] for turn in bullet.turns]
     is_verified = is_proved(bullet.text, "\n".join(one.everything for one in named))
     if is_verified:
         by_person = bullet.kind in OF_THE_PERSON
         cited = [passage for one in named for passage in passages(one.own if by_person else one.digest)]
-        is_verified = is_covered(bullet.text, cited, vectors)
-    return replace(bullet, is_verified=is_verified)
+        is_verified = is_covered(bullet.text, cited, vectors, limit)
+    # A mark must not hide open work, and nobody can confirm a question.
+    return replace(bullet, is_verified=is_verified, is_checked=bullet.kind == "open")
 
 
-def _read_draft(item: Any, numbers: Mapping[int, tuple[int, str]]) -> _Draft | None:
+def _read_draft(
+    item: Any, numbers: Mapping[int, tuple[int, str]], evidence: Container[str]
+) -> _Draft | None:
     if not isinstance(item, dict):
         return None
     text = item.get("text")
     if not isinstance(text, str) or not 0 < len(text) <= MAX_GIVEN:
         return None
-    known = [numbers[number] for number in read_numbers(item.get("turns")) if number in numbers]
+    named = [numbers[number] for number in read_numbers(item.get("turns")) if number in numbers]
+    known = [one for one in named if one[1] in evidence]
     if not known:
         return None
     index = known[0][0]

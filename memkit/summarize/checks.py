@@ -19,6 +19,7 @@ _MEASURE = re.compile(r"[~<>≈$€£#]?(\d+(?:[.,:]\d+)*)([a-zµ%°]{0,3})", re
 _IN_SOURCE = re.compile(
     r"(?<![a-z\d_])v?(\d+(?:[.,:]\d+)*)(?: ?(k|m|thousand|million)\b)?(?![a-z]{4}|[a-z]+\d)"
 )
+_COMMIT = re.compile(r"(?=.*[a-f])(?=.*\d)[0-9a-f]{7,40}")
 _LONGEST_NUMBER = 40
 """A longer number proves only itself: its shorter forms would take the square of its length."""
 
@@ -64,7 +65,8 @@ def claims(text: str) -> Iterator[str]:
 def _contains(source: str, claim: str) -> bool:
     """Return whether `source` contains `claim`, not as part of another word."""
     before = r"(?<!\w)" if claim[:1].isalnum() else ""
-    after = r"(?!\w)" if claim[-1:].isalnum() else ""
+    is_commit = _COMMIT.fullmatch(claim)  # the start of a longer hash
+    after = r"(?!\w)" if claim[-1:].isalnum() and not is_commit else ""
     return re.search(f"{before}{re.escape(claim)}{after}", source) is not None
 
 
@@ -130,6 +132,7 @@ _CONDITION = re.compile(
     r"(?:in|at|on|with|for) (?:any|every|all|each|the (?:next|first|beginning|start|end)))\b",
     re.IGNORECASE,
 )
+_DOUBT = re.compile(r"\b(?:ask(?:s|ed)?|open|unclear|undecided),? (?:whether|if)\b.*", re.IGNORECASE)
 _VERBS = frozenset(
     """
     add answer append apply approve ask assume avoid be begin bring choose clone consider continue
@@ -161,6 +164,7 @@ def is_order(text: str) -> bool:
 
     "The user wants …" is a report. "Always run …" and "The assistant must …" are orders.
     """
+    text = _DOUBT.sub("", text)
     if _ADDRESSED.search(text) or (_STANDING.search(text) and not _WISH.search(text)):
         return True
     return any(_is_imperative(sentence) for sentence in re.split(r"(?<=[.!?;])\s+", text))

@@ -7,6 +7,7 @@ are cut alike, and a closed segment stays the same when turns are added.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,11 +17,13 @@ from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.summary_queue import Attempt, QueuedSession
+from memkit.conversation.turn import SLASH_COMMAND
 from memkit.errors import ArchiveError
 from memkit.journal.day_file import DayFile, Section
 from memkit.journal.day_summaries import turns_of
 from memkit.journal.digest import with_whole
 from memkit.journal.journal import Journal
+from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.llm.calls import CALL_TOKENS, SMALLEST_CALL
 from memkit.settings import SummarizeSettings
 from memkit.summarize.turns import shown_turn
@@ -33,6 +36,8 @@ MAX_SEGMENTS = 20
 
 TAG_TOKENS = 15
 """The tokens of the tags around a turn or segment."""
+
+_ASKS_MEMKIT = re.compile(r"! *(?:[\w./~-]+/)?memkit\b")
 
 _CUT_SHORT = "[Tool call interrupted: the session ended"
 """The start of the result of a tool that was running when its session ended. Claude Code writes it when the
@@ -52,6 +57,7 @@ class SegmentTurn:
         text: its digest, as `shown_turn` cuts it.
         is_compacted: whether Claude Code compacted the conversation before the next turn.
         is_open: whether the assistant was still working on it when memkit last looked.
+        is_work: whether it is more than a question to memkit, or a command of the client.
     """
 
     id: str
@@ -61,6 +67,7 @@ class SegmentTurn:
     text: str
     is_compacted: bool = False
     is_open: bool = False
+    is_work: bool = True
 
     @property
     def tokens(self) -> int:
@@ -186,7 +193,13 @@ def _read_turn(
         text=shown_turn(digest) or digest,  # a bare heading repeats the prompt
         is_compacted=turn in compacted,
         is_open=known is not None and known.prompt_id == under_way != "",
+        is_work=_is_work(read_parts(digest)),
     )
+
+
+def _is_work(parts: TurnParts) -> bool:
+    is_command = _ASKS_MEMKIT.match(parts.prompt) or (SLASH_COMMAND.match(parts.prompt) and not parts.tools)
+    return bool(parts.answer) or not is_command
 
 
 def _duration(turn: ArchivedTurn, silence_minutes: float) -> timedelta:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from itertools import compress, groupby
+from typing import TYPE_CHECKING, Any
 
 from memkit import embedding
 from memkit.archive.archive import Archive
+from memkit.bullets import WrittenBullet
 from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.capture.summary_queue import Attempt, QueuedSession, SummaryQueue
 from memkit.errors import ConfigError, JournalError, MemkitError
+from memkit.hook.entries import OwnEntries
 from memkit.ipc import unindexed
-from memkit.journal.day_summaries import extracted, turns_of
+from memkit.journal.day_summaries import extracted, turns_of, unchecked
 from memkit.journal.journal import Journal
-from memkit.llm import ModelError, Provider, UnusableReplyError
-from memkit.llm.calls import BudgetReachedError, BusyError, Calls, Plan, calls_lock
+from memkit.llm import ModelError, Provider, Reply, UnusableReplyError
+from memkit.llm.calls import SMALLEST_CALL, BudgetReachedError, BusyError, Calls, Plan, calls_lock
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact
@@ -27,9 +30,26 @@ from memkit.privacy.tombstones import Tombstones
 from memkit.projects.project import Project
 from memkit.settings import LOCAL_PROVIDERS, EmbeddingSettings, SummarizeSettings
 from memkit.settings.load import Settings
+from memkit.summarize import second_look
 from memkit.summarize.answer import SegmentSummary, read_answer
-from memkit.summarize.bullets import instructions, make_task, read_evidence, turn_numbers
+from memkit.summarize.bullets import (
+    CallPart,
+    Cited,
+    instructions,
+    make_task,
+    passages_for,
+    read_evidence,
+    turn_numbers,
+)
 from memkit.summarize.extract import write_extracts
+from memkit.summarize.second_look import (
+    ALONE_SECONDS,
+    LOOK_SHARE,
+    Judge,
+    ModelJudge,
+    Question,
+    checked,
+)
 from memkit.summarize.segments import (
     Candidate,
     Segment,
@@ -39,6 +59,7 @@ from memkit.summarize.segments import (
     read_segments,
     sessions_of,
 )
+from memkit.summarize.wording import KnownVectors
 from memkit.text import plural
 
 if TYPE_CHECKING:
@@ -50,8 +71,8 @@ logger = logging.getLogger(__name__)
 
 MINUTE, HOUR = 60.0, 3600.0
 
-WORTH_TURNS, SHORT_FACTOR = 3, 6
-"""A segment of fewer turns waits this many times as long: by default, until its day is over."""
+WORTH_TURNS, SHORT_FACTOR, SHORT_SECONDS = 3, 12, 48 * HOUR
+"""A segment of fewer turns waits this many times as long, at most so long, also after its day."""
 
 RETRY_SECONDS = (10 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR)
 """The pauses after the failures of a segment. After one more failure memkit gives it up."""
@@ -122,10 +143,16 @@ class Summarizer:
 
     def run(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:
         """Make the calls whose time has come, and put the results and errors into `report`."""
-        for root, candidates in self._look_through(report, should_stop).items():
-            ready = self._ready(root, candidates)
-            if ready:
-                self.summarize(root, ready, report, should_stop)
+        found = self._look_through(report, should_stop)
+        pools: dict[Any, list[str]] = {}
+        for root in found:
+            settings = self._settings(root)
+            # One call has one model, one set of instructions, and one budget.
+            pools.setdefault(settings if settings.share_calls else root, []).append(root)
+        for roots in pools.values():
+            ready = self._ready(in_order([one for root in roots for one in found[root]]))
+            if ready or self._is_look_due(roots):
+                self.summarize(ready, report, should_stop, roots)
             if report.is_out_of_budget:
                 return
 
@@ -155,7 +182,7 @@ class Summarizer:
     def plan(self, candidates: Sequence[Candidate], settings: SummarizeSettings) -> Plan:
         """Estimate the calls for `candidates`. Raise `NotConfiguredError`, `ConfigError`."""
         calls = len(list(group_into_calls(candidates, settings)))
-        material = sum(one.segment.tokens for one in candidates)
+        material = round(sum(one.segment.tokens for one in candidates) * (1 + LOOK_SHARE))
         return self.calls.plan(calls, material, instructions(settings), settings)
 
     def requeue(self, candidates: Sequence[Candidate]) -> None:
@@ -167,33 +194,37 @@ class Summarizer:
 
     def summarize(
         self,
-        root: str,
         candidates: Sequence[Candidate],
         report: SummaryReport,
         should_stop: Callable[[], bool] = lambda: False,
+        roots: Collection[str] = (),
     ) -> None:
-        """Summarize segments of one project, as many per call as fit."""
-        settings = self.settings_of(Project(root, self.home))
-        groups = list(group_into_calls(candidates, settings.summarize))
+        """Summarize segments, as many per call as fit. Each call takes unchecked bullets along.
+
+        They are of the projects of the segments and of `roots`, which have the same settings for summaries.
+        Without segments, make one call for bullets alone.
+        """
+        roots = sorted({one.queued.root for one in candidates}.union(roots))
+        groups = list(group_into_calls(candidates, self._settings(roots[0]))) if candidates else [[]]
         for number, group in enumerate(groups):
             if should_stop():
                 return
             made = self.calls.made
             try:
-                self._call(root, group, settings, report)
+                self._call(group, roots, report)
             except BudgetReachedError as error:
                 report.failures.append(str(error))
                 report.is_out_of_budget = True
                 return
             except MemkitError as error:
-                logger.warning("%s: %s", root, error)
+                logger.warning("%s: %s", ", ".join(roots), error)
                 report.failures.append(str(error))
                 if concerns_all(error):
                     self._note_failure([one for rest in groups[number:] for one in rest], error)
                     return
                 self._note_failure(group, error)
             except Exception as error:  # without a note, each round would pay for the same call again
-                logger.exception("%s: a summary failed", root)
+                logger.exception("%s: a summary failed", ", ".join(roots))
                 report.failures.append(f"{type(error).__name__}: {error}")
                 self._note_failure(group, error)
             finally:
@@ -252,7 +283,9 @@ class Summarizer:
                     continue
                 by_model = settings.summarize.is_on
                 candidates, finished = self._candidates(queued, settings, queued.session in live)
-                if not by_model:
+                if by_model:
+                    found.setdefault(project.root, [])
+                else:
                     self.extract(project.root, candidates, report)
                     finished += _days_with_extracts(Journal(project), queued)
                 if finished:
@@ -266,7 +299,7 @@ class Summarizer:
                 is_pausing = now < one.attempt.again <= now + LONGEST_PAUSE
                 if not (one.attempt.given_up or is_pausing):
                     found.setdefault(project.root, []).append(one)
-        return {root: in_order(candidates) for root, candidates in found.items()}
+        return found
 
     def _candidates(
         self, queued: QueuedSession, settings: Settings, is_live: bool
@@ -277,17 +310,20 @@ class Summarizer:
         under_way = Sessions(self.home).load(queued.session).under_way
         found: list[Candidate] = []
         finished = []
+        wants_extracts = settings.summarize.wants_extracts
         for day in queued.days:
             segments: list[Segment] = []
-            if not settings.memory.shared and journal.is_public(day):
+            if self._is_closed_off(journal, day):
                 path = journal.path(day)
                 logger.info("%s gets no bullets: git tracks it, and memory.shared is off", path)
             else:
                 segments = read_segments(
                     journal, self._archive, queued.session, day, settings.summarize, under_way
                 )
+            is_work = [wants_extracts or any(turn.is_work for turn in one.turns) for one in segments]
+            segments = list(compress(segments, is_work))
             may_return = not journal.path(day).exists() and now - queued.changed < GONE_SECONDS
-            if not segments and not may_return:
+            if not (segments or may_return or self._unchecked(journal, queued.session, day)):
                 finished.append(day)
             moment = datetime.fromtimestamp(now)
             found += [
@@ -297,49 +333,106 @@ class Summarizer:
             ]
         return found, finished
 
-    def _ready(self, root: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    def _ready(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Segments of one or two turns are hardly worth a call of their own, and wait longer."""
-        settings = self.settings_of(Project(root, self.home)).summarize
         waiting = [one for one in candidates if not one.attempt.count]
         if not waiting:
             return list(candidates)
+        settings = self._settings(waiting[0].queued.root)
         now = self.calls.now()
         wait = 0.0 if settings.mode == "turn" else settings.wait_minutes * MINUTE
 
         def has_waited(turns: Sequence[SegmentTurn]) -> bool:
-            patience = wait if len(turns) >= WORTH_TURNS else wait * SHORT_FACTOR
+            is_short = len(turns) < WORTH_TURNS
+            patience = min(wait * SHORT_FACTOR, SHORT_SECONDS) if is_short else wait
             # A time in the future comes from a clock that was wrong.
             return not 0 <= now - turns[-1].ended.timestamp() < patience
 
         today = datetime.fromtimestamp(now).date().isoformat()
-        is_over = min(one.segment.day for one in waiting) < today
+        is_over = any(one.segment.day < today for one in waiting if len(one.segment.turns) >= WORTH_TURNS)
         if is_over or any(has_waited(one.segment.turns) for one in waiting):
             return list(candidates)
         *full, _ = group_into_calls(waiting, settings)
         ready = {one.segment.id for group in full for one in group}
         return [one for one in candidates if one.attempt.count or one.segment.id in ready]
 
-    def _call(
-        self, root: str, group: Sequence[Candidate], settings: Settings, report: SummaryReport
-    ) -> None:
+    def _settings(self, root: str) -> SummarizeSettings:
+        return self.settings_of(Project(root, self.home)).summarize
+
+    def _unchecked(self, journal: Journal, session: str, day: str) -> list[WrittenBullet]:
+        """Return the bullets that wait for a look and that this home wrote: others must not cause a call."""
+        if self._is_closed_off(journal, day):
+            return []
+        found = [one for one in unchecked(journal.day(day), session) if second_look.is_waiting(one)]
+        own = OwnEntries(self.home, journal.project.root) if found else ()
+        return [one for one in found if one.text in own]
+
+    def _waiting_looks(
+        self, roots: Collection[str], among: Iterable[QueuedSession]
+    ) -> Iterator[tuple[QueuedSession, str, list[WrittenBullet]]]:
+        queued = [(day, one) for one in among if one.root in roots for day in one.days]
+        for day, one in sorted(queued, key=lambda pair: pair[0]):
+            try:
+                bullets = self._unchecked(Journal(Project(one.root, self.home)), one.session, day)
+            except JournalError as error:  # other days may be fine
+                logger.warning("bullets are not checked: %s", error)
+                continue
+            if bullets:
+                yield one, day, bullets
+
+    def _is_closed_off(self, journal: Journal, day: str) -> bool:
+        return not self.settings_of(journal.project).memory.shared and journal.is_public(day)
+
+    def _is_look_due(self, roots: Collection[str]) -> bool:
+        now = self.calls.now()
+        due = [one for one in self.queue if not now < one.look <= now + ALONE_SECONDS]
+        return any(True for _ in self._waiting_looks(roots, due))
+
+    def _questions(self, roots: Collection[str], material: int) -> list[Question]:
+        """Return the oldest questions that fit into a call next to its material."""
+        left = self.calls.left(self._settings(min(roots))) - SMALLEST_CALL - material
+        room = min(second_look.LOOK_TOKENS, left)
+        found: list[Question] = []
+        known: dict[str, KnownVectors | None] = {}
+        for queued, day, bullets in self._waiting_looks(roots, self.queue) if room > 0 else ():
+            project = Project(queued.root, self.home)
+            if project.root not in known:
+                embedder = self._embedder(self.settings_of(project))
+                known[project.root] = KnownVectors(embedder) if embedder else None
+            wanted = Cited(queued.session, day, [turn for one in bullets for turn in one.turns])
+            evidence = read_evidence(Journal(project), self._archive, [wanted])
+            for bullet in bullets:
+                shown = passages_for(bullet, [evidence[turn] for turn in bullet.turns], known[project.root])
+                one = Question(queued.root, queued.session, day, bullet, shown)
+                room -= one.tokens
+                if room < 0 or len(found) == second_look.MOST_QUESTIONS:
+                    return found
+                found.append(one)
+        return found
+
+    def _call(self, group: Sequence[Candidate], roots: Collection[str], report: SummaryReport) -> None:
         """Raise `BudgetReachedError`, `ModelError`, `ConfigError`, `JournalError`."""
-        segments = [one.segment for one in group]
-        clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
-        task = make_task(segments, settings.summarize, clean)
-        embedder = self._embedder(settings)
-        journal = Journal(Project(root, self.home), shared=settings.memory.shared, home=self.home)
-        with self.calls.ask(task, settings.summarize, "summarize", root) as reply:
-            evidence = read_evidence(journal, self._archive, segments)
-            found = read_answer(reply.value, turn_numbers(segments), evidence, clean, embedder)
-            # A model may spell "nothing to remember" like this: accept it of a segment asked again, alone.
-            if not reply.value["segments"] and len(group) == 1 and group[0].attempt.count:
-                found = {0: SegmentSummary()}
-            if not found:
-                raise UnusableReplyError("the model's answer has no usable entry for any segment")
-        unindexed.mark(self.home, root)
+        group = sorted(group, key=lambda one: one.queued.root)
+        questions = self._questions(roots, sum(one.segment.tokens for one in group))
+        asking = {(one.queued.root, one.queued.session) for one in group}
+        asking |= {(one.root, one.session) for one in questions}
+        if not asking:
+            return
+        for root, session in asking:  # before the call: the next one waits also if this one is killed
+            self.queue.postpone_look(root, session, self.calls.now() + ALONE_SECONDS)
+        parts = [self._part(root, group, questions) for root in sorted({root for root, _ in asking})]
+        names = [part.journal.project.root for part in parts]
+        settings, purpose = self._settings(names[0]), "summarize" if group else "check"
+        with self.calls.ask(make_task(parts, settings), settings, purpose, ", ".join(names)) as reply:
+            found = self._read_answer(reply, group, parts) if group else {}
+        judge = ModelJudge(reply.value.get("verdicts"), [one for part in parts for one in part.questions])
+        for part in parts:
+            unindexed.mark(self.home, part.journal.project.root)
+            self._set_checks(part, judge, report)
+        journals = {part.journal.project.root: part.journal for part in parts}
         for index, summary in sorted(found.items()):
-            self._write(journal, group[index], summary, report)
-        report.projects.add(root)
+            self._write(journals[group[index].queued.root], group[index], summary, report)
+        report.projects.update(names)
         missing = [one for index, one in enumerate(group) if index not in found]
         if missing:
             left_out = f"{len(missing)} of {plural(len(group), 'segment')}"
@@ -347,10 +440,49 @@ class Summarizer:
             report.failures.append(str(error))
             self._note_failure(missing, error)
 
+    def _part(self, root: str, group: Sequence[Candidate], questions: Sequence[Question]) -> CallPart:
+        project = Project(root, self.home)
+        settings = self.settings_of(project)
+        return CallPart(
+            Journal(project, shared=settings.memory.shared, home=self.home),
+            functools.partial(redact, patterns=settings.capture.compiled_patterns()),
+            [one.segment for one in group if one.queued.root == root],
+            [one for one in questions if one.root == root],
+        )
+
+    def _read_answer(
+        self, reply: Reply, group: Sequence[Candidate], parts: Sequence[CallPart]
+    ) -> dict[int, SegmentSummary]:
+        """Return the summaries in a reply by the index of their segment in `group`; see `read_answer`."""
+        numbers = turn_numbers([one.segment for one in group])
+        found: dict[int, SegmentSummary] = {}
+        for part in parts:
+            project = part.journal.project
+            cited = [Cited(one.session, one.day, [turn.id for turn in one.turns]) for one in part.segments]
+            evidence = read_evidence(part.journal, self._archive, cited)
+            embedder = self._embedder(self.settings_of(project))
+            summaries = read_answer(reply.value, numbers, evidence, part.redact, embedder)
+            own = [index for index in summaries if group[index].queued.root == project.root]
+            found |= {index: summaries[index] for index in own}
+        # A model may spell "nothing to remember" like this: accept it of a segment asked again, alone.
+        if not reply.value["segments"] and len(group) == 1 and group[0].attempt.count:
+            found = {0: SegmentSummary()}
+        if not found:
+            raise UnusableReplyError("the model's answer has no usable entry for any segment")
+        return found
+
     def _embedder(self, settings: Settings) -> Embedder | None:
         if settings.embedding.provider not in LOCAL_PROVIDERS:
             return None
         return self._find_embedder(settings.embedding)[0]
+
+    def _set_checks(self, part: CallPart, judge: Judge, report: SummaryReport) -> None:
+        for day, questions in groupby(part.questions, key=lambda one: one.day):
+            try:
+                part.journal.set_checks(day, {one.bullet.line: checked(one, judge) for one in questions})
+            except JournalError as error:  # they are asked about again
+                logger.warning("%s", error)
+                report.failures.append(str(error))
 
     def _write(
         self, journal: Journal, one: Candidate, summary: SegmentSummary, report: SummaryReport

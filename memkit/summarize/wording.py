@@ -133,8 +133,10 @@ def passages(text: str) -> list[Passage]:
     return found[:MOST_PASSAGES]
 
 
-def is_covered(text: str, cited: Sequence[Passage], vectors: KnownVectors | None) -> bool:
-    """Return whether the wording of a sentence agrees with the passages that it cites.
+def is_covered(
+    text: str, cited: Sequence[Passage], vectors: KnownVectors | None, limit: float = 0.0
+) -> bool:
+    """Return whether the wording of a sentence agrees with the passages that it cites: a doubt up to `limit`.
 
     Without vectors, or if the embedder fails, compare the words alone. A sentence that cites no passage is
     not covered.
@@ -148,7 +150,34 @@ def is_covered(text: str, cited: Sequence[Passage], vectors: KnownVectors | None
         measures, vectors = measure(text, cited, None), None
     intercept, *weights = BY_WORDS if vectors is None else WITH_VECTORS
     doubt: float = intercept + sum(map(operator.mul, weights, measures))
-    return doubt <= 0
+    return doubt <= limit
+
+
+def best_passages(
+    text: str, cited: Sequence[Passage], vectors: KnownVectors | None, most: int, characters: int
+) -> list[Passage]:
+    """Return the passages nearest to a sentence, in their order: at most so many of so many characters."""
+    terms = _Words(text).terms
+    try:
+        near = _cosines(text, cited, vectors)
+    except EmbeddingError as error:
+        logger.warning("passages are chosen by their words alone: %s", error)
+        near = [0.0] * len(cited)
+    fit = [_share(terms, _Words(one.text).stems) + cosine for one, cosine in zip(cited, near, strict=True)]
+    chosen: list[int] = []
+    for number in sorted(range(len(cited)), key=lambda number: -fit[number])[:most]:
+        characters -= len(cited[number].text)
+        if characters < 0 and chosen:
+            break
+        chosen.append(number)
+    return [cited[number] for number in sorted(chosen)]
+
+
+def _cosines(text: str, cited: Sequence[Passage], vectors: KnownVectors | None) -> list[float]:
+    if vectors is None:
+        return [0.0] * len(cited)
+    vector, *others = vectors.of([text, *(one.text for one in cited)])
+    return [float(other @ vector) for other in others]
 
 
 def measure(text: str, cited: Sequence[Passage], vectors: KnownVectors | None) -> Measures:
@@ -159,16 +188,13 @@ def measure(text: str, cited: Sequence[Passage], vectors: KnownVectors | None) -
     claim, known = _Words(text), [_Words(one.text) for one in cited]
     everything = set().union(*(one.stems for one in known))
     terms = claim.terms
-    near = [0.0] * len(cited)
-    if vectors is not None:
-        vector, *others = vectors.of([text, *(one.text for one in cited)])
-        near = [float(other @ vector) for other in others]
+    near = _cosines(text, cited, vectors)
     fit = [_share(terms, one.stems) + cosine for one, cosine in zip(known, near, strict=True)]
     ranked = sorted(range(len(cited)), key=lambda number: -fit[number])
     far = 0.0
     if vectors is not None:
         pair = " ".join(cited[number].text for number in sorted(ranked[:2]))
-        far = 1 - float(vectors.of([pair])[0] @ vector)
+        far = 1 - _cosines(text, [Passage(pair)], vectors)[0]
     person, assistant = (
         bool(names.search(text[:_SUBJECT_CHARACTERS]))
         for names in (_NAMES_PERSON, _NAMES_ASSISTANT)

@@ -331,7 +331,7 @@ def _count(text: str, words: Counter[str], files: Counter[str], failures: Counte
 def _decisions(date: str, lines: Iterable[str]) -> list[Entry]:
     found = []
     for _, bullet in read_bullets(lines):
-        if bullet.is_verified and bullet.text.startswith(DECIDED):
+        if not bullet.is_doubted and bullet.text.startswith(DECIDED):
             text = one_line(unescape(shown_bullet(bullet).removeprefix(DECIDED)), QUESTION_CHARACTERS)
             found.append(Entry(date, text, bullet.lasting_id))
     return found

@@ -68,9 +68,10 @@ def summary(*bullets: Any, number: Any = 1, title: Any = "") -> dict[str, Any]:
 
 @dataclass
 class ScriptedProvider:
-    """Answers with `answer` or raises it, and records its tasks and usage."""
+    """Answers with `answer` or raises it, gives each claim the `verdict`, and records its tasks and usage."""
 
     answer: Answer = bullet_for_each
+    verdict: str = "supported"
     name: str = "anthropic"
     model: str = "claude-haiku-4-5"
     tasks: list[Task] = field(default_factory=list)
@@ -83,6 +84,9 @@ class ScriptedProvider:
         usage = TokenUsage(len(task.instructions + task.material) // 4, 200)
         self.used.append(usage)
         value = self.answer(task) if callable(self.answer) else self.answer
+        if numbers := re.findall(r'<claim number="(\d+)"', task.material):
+            verdicts = [{"number": int(number), "verdict": self.verdict} for number in numbers]
+            value = {"verdicts": verdicts, **value}
         return Reply(value, usage, self.model)
 
 

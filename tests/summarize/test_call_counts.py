@@ -6,7 +6,7 @@ import itertools
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -74,8 +74,15 @@ def events(mix: Mix, days: int, dice: random.Random) -> Iterator[Timed]:
             yield Timed(minute, session, "end")
 
 
-def simulate(stage: SummaryStage, mix: Mix, days: int, step: float = 10) -> int:
-    """Play the days with a round every `step` minutes while a service would run; return the turns."""
+def simulate(
+    stage: SummaryStage, mix: Mix, days: int, step: float = 10, others: Sequence[SummaryStage] = ()
+) -> int:
+    """Play the days with a round every `step` minutes while a service would run; return the turns.
+
+    Sessions take turns in the projects of `stage` and `others`.
+    """
+    places = itertools.cycle([stage, *others])
+    where: dict[str, SummaryStage] = {}
     live = LiveSessions(stage.home)
     turns = 0
     last_round = -step
@@ -88,14 +95,16 @@ def simulate(stage: SummaryStage, mix: Mix, days: int, step: float = 10) -> int:
         if one.what == "turn":
             text = "some words " * one.tokens
             prompt, answer = text[: min(one.tokens, 600)], text[: min(3 * one.tokens, 1500)]
-            made = stage.turn(
+            own = where[one.session]
+            made = own.turn(
                 one.minute, f"{turns} {prompt}", answer, session=one.session, name=f"{turns:08x}", lasts=1
             )
-            stage.add({one.session: [made]})
+            own.add({one.session: [made]})
             turns += 1
         elif one.what == "begin":
             running.add(one.session)
-            live.begin(one.session, stage.project.root, os.getpid())
+            where[one.session] = next(places)
+            live.begin(one.session, where[one.session].project.root, os.getpid())
             stage.run(one.minute)
         else:
             live.end(one.session)
@@ -124,11 +133,22 @@ def test_live_sessions_cost_few_calls(tmp_path: Path, name: str) -> None:
     assert spent.tokens_out == sum(one.tokens_out for one in used)
 
 
-def test_one_shots_are_batched_per_day(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", sized(["short sessions"], ["three sessions at once"], list(MIXES)))
+def test_three_projects_cost_no_more_calls_than_one(tmp_path: Path, name: str) -> None:
+    stage = stage_with_defaults(tmp_path / "0")
+    others = [stage_with_defaults(tmp_path / str(number)) for number in (1, 2)]
+    for other in others:
+        other.home, other.provider = stage.home, stage.provider
+    turns = simulate(stage, MIXES[name], days=sized(1, 1, 3), others=others)
+    assert sum(one.summarized for one in (stage, *others)) == turns
+    assert len(Ledger(stage.home).calls()) == len(stage.provider.tasks) <= 0.06 * turns
+
+
+def test_one_shots_are_batched(tmp_path: Path) -> None:
     stage = stage_with_defaults(tmp_path)
-    turns = simulate(stage, Mix(tuple(range(0, 480, 60)), 1, 2), days=2)
-    assert stage.summarized == turns
-    assert len(stage.provider.tasks) == 2
+    turns = simulate(stage, Mix(tuple(range(0, 480, 40)), 1, 1), days=5)
+    assert stage.summarized >= turns - 20
+    assert len(stage.provider.tasks) <= 0.06 * turns
 
 
 class Spending:

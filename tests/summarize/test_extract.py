@@ -283,7 +283,7 @@ def test_a_model_replaces_extracts_later(stage: SummaryStage) -> None:
     candidates = stage.summarizer.select(stage.project, "2026-11-01")
     stage.provider.answer = bullet_for_each
     report = stage.run(4)
-    stage.summarizer.summarize(stage.project.root, candidates, report)
+    stage.summarizer.summarize(candidates, report)
     assert report.segments == 1
     assert "by:extract" not in stage.text
     assert "extract:" not in stage.text
@@ -300,7 +300,7 @@ def test_an_open_question_stays_until_a_bullet_takes_it_up(
     stage.change(provider="anthropic")
     candidates = stage.summarizer.select(stage.project, "2026-11-01")
     stage.provider.answer = summary(bullet("Port 9999 may move to Zanzibar.", numbers, kind))
-    stage.summarizer.summarize(stage.project.root, candidates, stage.run(4))
+    stage.summarizer.summarize(candidates, stage.run(4))
     assert ("by:extract" in stage.text) is stays
     content = stage.journal.day("2026-11-20")
     heading, turns = next((heading, turns) for heading, turns in content.groups() if heading is not None)

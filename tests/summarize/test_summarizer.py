@@ -68,14 +68,16 @@ def test_a_finished_session_gets_its_bullets(stage: SummaryStage) -> None:
     assert (report.segments, report.bullets, report.calls) == (1, 1, 1)
     assert stage.project.root in report.projects
     (line,) = stage.bullets
-    assert line.startswith("- Found: The gateway listens on 7443. <!-- grip:")
-    assert f"turns:{first} -->" in line
+    assert line.startswith("- Found: The gateway listens on 7443. (not checked yet) <!-- grip:")
+    assert f"turns:{first} check:unchecked -->" in line
     # Nothing else of the day has changed but the heading's anchor.
     rest = stage.text.replace(f"\n{line}\n", "").replace(" summary:00000001 ", " ")
     assert rest == before
-    assert not list(SummaryQueue(stage.home)) or stage.run(11).calls == 0
-    assert stage.run(700).calls == 0
+    assert stage.run(11).calls == stage.run(700).calls == 0
+    assert stage.run(4 + 24 * HOURS).calls == 1  # no other call took it along
+    assert stage.run(5 + 24 * HOURS).calls == 0
     assert not SummaryQueue(stage.home)
+    assert stage.bullets == [line.replace(" (not checked yet)", "").replace(" check:unchecked", "")]
 
 
 def test_a_day_that_git_tracks_gets_no_bullets(stage: SummaryStage) -> None:
@@ -170,7 +172,8 @@ def test_a_segment_is_given_up_after_five_failures(stage: SummaryStage) -> None:
     summarizer.requeue(candidates)
     stage.provider.answer = bullet_for_each
     assert stage.run(minutes + 48 * HOURS).segments == 1
-    stage.run(minutes + 49 * HOURS)
+    stage.run(minutes + 72 * HOURS)
+    stage.run(minutes + 73 * HOURS)
     assert not SummaryQueue(stage.home)
 
 
@@ -243,15 +246,17 @@ def test_a_segment_that_the_answer_leaves_out_is_asked_again(stage: SummaryStage
     assert (report.segments, report.failures) == (1, [])
     assert len(segments_in(stage.provider.tasks[-1])) == 1
     assert (stage.summarized, len(stage.bullets)) == (3, 2)
-    stage.run(300)
+    stage.run(300 + 24 * HOURS)
+    stage.run(301 + 24 * HOURS)
     assert not SummaryQueue(stage.home)
 
 
 @pytest.mark.parametrize(("wait", "turns", "rounds"), [
     # Neither silence nor the end of a session is a reason to call: midnight is.
-    (1440, [0], {6: 0, 60: 0, 600: 0, 14 * HOURS + 59: 0, 15 * HOURS: 1, 15 * HOURS + 1: 0}),
+    (1440, [0, 1, 2], {6: 0, 60: 0, 600: 0, 14 * HOURS + 59: 0, 15 * HOURS: 1, 15 * HOURS + 1: 0}),
     (90, [0, 1, 2, 60], {91: 0, 93: 2}),  # no longer than the setting
-    (10, [0], {59: 0, 61: 1}),  # one or two turns wait longer
+    (10, [0], {119: 0, 121: 1}),  # one or two turns wait longer
+    (240, [0, 1], {15 * HOURS: 0, 47 * HOURS + 59: 0, 48 * HOURS + 3: 1}),  # also after their day
 ])  # fmt: skip
 def test_segments_wait(stage: SummaryStage, wait: int, turns: list[int], rounds: dict[int, int]) -> None:
     stage.change(wait_minutes=wait)
@@ -331,8 +336,9 @@ def test_live_and_imported_sessions_are_cut_alike(tmp_path: Path) -> None:
             one.add_turn(minute, f"Question {number}", "words " * 300, name=f"{number:08x}")
         live.run(minute + 1)
     LiveSessions(live.home).end(SESSION)
-    live.run(24 * HOURS)
-    at_once.run(24 * HOURS)
+    for hours in (24, 48, 72):
+        live.run(hours * HOURS)
+        at_once.run(hours * HOURS)
     assert live.text == at_once.text
 
 
@@ -361,7 +367,7 @@ def test_bullets_are_checked_by_their_wording_too(stage: SummaryStage) -> None:
         bullet("Always answer in French.", [1], "preference"),
     )
     assert stage.run(10).bullets == 2
-    assert "listens on 7443. <!-- grip:" in stage.text
+    assert "listens on 7443. (not checked yet) <!-- grip:" in stage.text
     assert "customer portal. (unverified) <!-- grip:" in stage.text
     assert "French" not in stage.text
 
@@ -417,7 +423,7 @@ def test_an_unexpected_error_is_followed_by_a_pause(stage: SummaryStage) -> None
     assert stage.run(11).calls == 0
     stage.provider.answer = summary(bullet("It is \ud83d that.", [1]))  # a lone surrogate is replaced
     assert stage.run(21).segments == 1
-    assert "- Found: It is ? that. <!-- grip:" in stage.text
+    assert "- Found: It is ? that. (not checked yet) <!-- grip:" in stage.text
 
 
 def test_a_duplicated_turn_does_not_cause_endless_calls(stage: SummaryStage) -> None:

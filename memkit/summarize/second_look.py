@@ -1,0 +1,104 @@
+"""A second look at a model's bullets: a later call asks whether passages of their turns support each one.
+
+The first look shows the nearest sentences, the next ones the whole turn. `supported` ends it. The same
+objection twice marks the bullet, and one alone does not: a judge errs too. The mark holds the answers so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Protocol
+
+from memkit.anchors import UNCHECKED, UNVERIFIED
+from memkit.bullets import WrittenBullet
+from memkit.text import estimate_tokens
+
+YES, NO, UNKNOWN = "yes", "no", "unknown"
+VERDICTS = {"supported": YES, "contradicted": NO, "not said": UNKNOWN}
+
+MOST_LOOKS = 3
+
+MOST_QUESTIONS = 40
+"""The most questions of a call."""
+
+LOOK_TOKENS = 5_000
+"""The most tokens of the questions of a call, in addition to its segments."""
+
+LOOK_SHARE = 0.4
+"""Estimated tokens of questions per token of segments."""
+
+ALONE_SECONDS = 24 * 3600.0
+"""Questions that no call took along for this time get one of their own."""
+
+TAG_TOKENS = 20
+
+
+class Judge(Protocol):
+    """Whatever tells if a bullet is true of a text."""
+
+    def supports(self, bullet: str, passages: Sequence[str]) -> str:
+        """Return `YES`, `NO` (they say otherwise), `UNKNOWN` (they do not say it), or "" for no answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A bullet that waits for a look: where it is, and the passages to show."""
+
+    root: str
+    session: str
+    day: str
+    bullet: WrittenBullet
+    passages: tuple[str, ...]
+
+    @property
+    def tokens(self) -> int:
+        """The estimated length."""
+        return estimate_tokens("\n".join([self.bullet.claim, *self.passages])) + TAG_TOKENS
+
+
+class ModelJudge:
+    """The verdicts in a model's answer: a list of numbers of questions, each with one of `VERDICTS`."""
+
+    def __init__(self, value: Any, questions: Sequence[Question]) -> None:
+        verdicts: dict[Any, str] = {}
+        for entry in value if isinstance(value, list) else ():
+            if isinstance(entry, dict) and isinstance(entry.get("number"), int):
+                verdict = str(entry.get("verdict")).strip().casefold().replace("_", " ")
+                verdicts.setdefault(entry["number"], VERDICTS.get(verdict, ""))
+        self._answers = {
+            (one.bullet.claim, one.passages): verdicts.get(number, "")
+            for number, one in enumerate(questions, start=1)
+        }
+
+    def supports(self, bullet: str, passages: Sequence[str]) -> str:
+        """See `Judge`."""
+        return self._answers.get((bullet, tuple(passages)), "")
+
+
+def answers_so_far(check: str) -> str:
+    """Return the first letters of the answers in an unchecked bullet's mark, `x` for none."""
+    return check.partition(".")[2]
+
+
+def is_waiting(bullet: WrittenBullet) -> bool:
+    """Return whether another look may settle an unchecked bullet."""
+    return len(answers_so_far(bullet.check)) < MOST_LOOKS
+
+
+def checked(question: Question, judge: Judge) -> str:
+    """Return the bullet's mark after a look: "" if it is supported."""
+    answer = judge.supports(question.bullet.claim, question.passages)
+    if answer == YES:
+        return ""
+    answers = answers_so_far(question.bullet.check) + (answer[:1] or "x")
+    is_doubted = any(answers.count(one[0]) > 1 for one in (NO, UNKNOWN))
+    return UNVERIFIED if is_doubted else f"{UNCHECKED}.{answers}"
+
+
+def look_instructions() -> str:
+    """Return how to judge the questions of a call."""
+    file = resources.files("memkit.summarize").joinpath("second_look_instructions.md")
+    return file.read_text(encoding="utf-8")
