@@ -62,7 +62,7 @@ class Auth:
             return False
 
 
-def shortened(app: ASGIApp, auth: Auth, rates: RateLimits, kept: KeptAnswers) -> ASGIApp:
+def with_kept_answers(app: ASGIApp, auth: Auth, rates: RateLimits, kept: KeptAnswers) -> ASGIApp:
     """Return an app that gives kept answers itself. The key and its rate count as ever."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
