@@ -63,16 +63,14 @@ class Server:
     def __init__(self, shell: Shell, rate: int) -> None:
         program = [sys.executable, str(REPOSITORY / "bin" / "memkit")]
         command = [*program, "serve", "--port", "0", "--rate", str(rate)]
-        self.process = subprocess.Popen(
-            command, cwd=shell.project, env=shell.environment, stderr=subprocess.PIPE, text=True
-        )
-        assert self.process.stderr is not None
-        line = self.process.stderr.readline()
-        found = re.search(r":(\d+);", line)
-        if found is None:
-            raise RuntimeError(line + self.process.stderr.read())
+        log = shell.project.parent / "serve.log"  # not a pipe, whose reader would take time of the CPUs
+        with log.open("w") as file:
+            self.process = subprocess.Popen(command, cwd=shell.project, env=shell.environment, stderr=file)
+        while (found := re.search(r":(\d+);", log.read_text())) is None:
+            if self.process.poll() is not None:
+                raise RuntimeError(log.read_text())
+            time.sleep(0.05)
         self.port = int(found[1])
-        self._rest = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=subprocess.DEVNULL)
 
     @property
     def megabytes(self) -> float:
@@ -83,9 +81,7 @@ class Server:
     def stop(self) -> int:
         """End it, and return its status."""
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(60)
-        self._rest.wait(60)
-        return status
+        return self.process.wait(60)
 
 
 class Bare:

@@ -13,7 +13,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 import memkit
 from memkit.serve import browser, memories, overview, searches, sessions, timeline, topics
 from memkit.serve.answers import Answer, documented, handle_all, returns, schemas
-from memkit.serve.auth import Auth, shortened
+from memkit.serve.auth import Auth, with_kept_answers
 from memkit.serve.guard import Guard
 from memkit.serve.keys import Keys
 from memkit.serve.limits import Opener, RateLimits, Threads
@@ -89,7 +89,8 @@ def make_app(
     for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own errors
         components.pop(name, None)
     components.update(schemas())
-    return Guard(shortened(app, auth, app.state.rates, threads.kept), hosts, auth.is_known)
+    kept = with_kept_answers(app, auth, app.state.rates, threads.kept)
+    return Guard(kept, hosts, auth.is_known)
 
 
 async def _refuse_unknown(request: Request) -> None:

@@ -62,16 +62,17 @@ class Auth:
             return False
 
 
-def shortened(app: ASGIApp, auth: Auth, rates: RateLimits, kept: KeptAnswers) -> ASGIApp:
+def with_kept_answers(app: ASGIApp, auth: Auth, rates: RateLimits, kept: KeptAnswers) -> ASGIApp:
     """Return an app that gives kept answers itself. The key and its rate count as ever."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        found = kept.find(scope) if scope["type"] == "http" and scope["method"] == "GET" else None
-        given = Headers(scope=scope).get("authorization", "") if found else ""
+        is_get = scope["type"] == "http" and scope["method"] == "GET"
+        given = Headers(scope=scope).get("authorization", "") if is_get else ""
         scheme, _, secret = given.partition(" ")
         response = app
         try:
             key = auth.find_key(secret) if scheme.lower() == "bearer" else None
+            found = kept.find(scope) if key else None
             if found and key:
                 response, scope["route"], scope[KEY_ID] = Answer(found[0]), found[1], key.id
                 scope[HEADERS] = rates.count(key.id)

@@ -22,7 +22,7 @@ LIST_SECONDS = 0.2
 
 
 class KeptAnswers:
-    """The answers to requests about the timeline, each with its route. Any thread may call it."""
+    """The answers to requests about the timeline, each with its route."""
 
     def __init__(self) -> None:
         self._answers: dict[str, tuple[bytes, Any]] = {}
@@ -32,11 +32,17 @@ class KeptAnswers:
         self._lock = threading.Lock()
 
     def find(self, scope: Scope) -> tuple[bytes, Any] | None:
-        """Return the answer to an equal request, without a listing of the files."""
-        directories = self._directories
-        if time.monotonic() - self._listed > LIST_SECONDS or directories != _changes(directories):
+        """Return the answer to an equal request, without a listing of the files. For the event loop.
+
+        None has the request list the files; meanwhile, others still get what is kept.
+        """
+        now, directories = time.monotonic(), self._directories
+        is_current = directories == _changes(directories)  # before the answer, which may be newer
+        found = self._answers.get(_name_of(scope)) if is_current else None
+        if found is not None and now - self._listed > LIST_SECONDS:
+            self._listed = now
             return None
-        return self._answers.get(_name_of(scope))
+        return found
 
     def answer(self, scope: Scope, project: Project, make: Callable[[], bytes]) -> bytes:
         """Return the answer to an equal request, or that of `make` if a file has changed."""

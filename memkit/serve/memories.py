@@ -55,9 +55,10 @@ class SearchPage(SearchAnswer):
 
 def page_of(found: Found, limit: int, after: int) -> SearchPage:
     """Return the `limit` results of an answer behind the first `after`."""
-    results, end = found.as_dict()["results"][after : after + limit], after + limit
+    answer, end = found.as_dict(), after + limit
+    results = answer["results"][after:end]
     is_last = len(results) < limit or end > MOST_PASSED
-    return {**found.as_dict(), "results": results, "next": None if is_last else end}
+    return {**answer, "results": results, "next": None if is_last else end}
 
 
 _OF_BODIES = documented(400, 413, 415)
