@@ -116,9 +116,7 @@ class JsonLines(SessionFile):
             # A link may lead to it, but opening a pipe could block forever.
             file = os.fdopen(open_regular(os.path.realpath(self.path)), "rb")
         except OSError as error:
-            raise TranscriptError(
-                f"cannot read the transcript {self.path}: {error.strerror}"
-            ) from error
+            raise TranscriptError(f"cannot read the transcript {self.path}: {error.strerror}") from error
         with file:
             file.seek(self.offset)
             start = self.offset

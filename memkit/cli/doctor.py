@@ -63,7 +63,6 @@ def doctor_command(context: Context, fix: bool, deep: bool) -> None:
     events = last_events(context.home)
     loaded = open_subject(context.home, context.project).loaded
     summaries = summaries_state(context, loaded) if loaded else None
-    agents = agents_state(loaded) if loaded else None
     if context.as_json:
         context.print_json(
             {
@@ -72,11 +71,10 @@ def doctor_command(context: Context, fix: bool, deep: bool) -> None:
                 "deep": deep,
                 "last_events": events,
                 "summaries": summaries,
-                "agents": agents,
             }
         )
     else:
-        lines = {"agents": agents_line(agents)} if agents else {}
+        lines = {"agents": agents_line(agents_state(loaded))} if loaded else {}
         _show(findings, events, lines | (summaries_lines(summaries) if summaries else {}))
         if not deep:
             echo("`memkit doctor --deep` also reads the whole archive and the vector index.")

@@ -239,12 +239,7 @@ def _plugin(context: Context, questions: _Questions) -> str:
 
 def _launcher(context: Context, questions: _Questions) -> str:
     from memkit import __version__
-    from memkit.environment import (
-        installed_launcher,
-        launcher_path,
-        launcher_text,
-        write_launcher,
-    )
+    from memkit.environment import installed_launcher, launcher_path, launcher_text, write_launcher
     from memkit.ipc.launch import REPOSITORY
 
     if not Path(REPOSITORY, "bin", "memkit").exists():

@@ -152,10 +152,7 @@ def _status(context: Context) -> dict[str, Any]:
         "summaries": summaries_state(context, settings),
         "waiting": len(spool.waiting(home)),
         "worker": launch.worker_is_running(home),
-        "service": {
-            "enabled": settings.service.enabled,
-            "running": launch.service_is_running(home),
-        },
+        "service": {"enabled": settings.service.enabled, "running": launch.service_is_running(home)},
         "agents": agents_state(settings),
         "pointers": recall.pointers,
         "failed": [

@@ -1,7 +1,7 @@
 """Captures the sessions of other agents as they happen, of those that the setting `capture.agents` names.
 
-Nobody tells memkit when such a session begins or a turn ends. So the service looks at the agents' files once a
-minute, and reads those whose time or size has changed.
+Nobody tells memkit when a turn of theirs ends. So the service looks at their files once a minute, and reads
+those whose time or size has changed.
 """
 
 from __future__ import annotations

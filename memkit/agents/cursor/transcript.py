@@ -47,9 +47,8 @@ def transcripts() -> Iterator[str]:
     """Yield the transcripts on this machine, without those of sub-agents."""
     home = os.path.expanduser(os.environ.get("CURSOR_DATA_DIR") or "~/.cursor")
     for folder in glob.glob(os.path.join(glob.escape(home), "projects", "*", "agent-transcripts")):
-        for path in files_below(folder):
-            if path.endswith(".jsonl") and "subagents" not in path.split(os.sep):
-                yield path
+        found = files_below(folder, "*.jsonl")
+        yield from (path for path in found if "subagents" not in path.split(os.sep))
 
 
 def is_transcript(path: Path, head: bytes) -> bool:
