@@ -122,7 +122,7 @@ def files_below(directory: str, pattern: str = "*") -> Iterator[str]:
                         entry.is_file(follow_symlinks=False) or os.path.isfile(entry.path)
                     ):
                         yield entry.path
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             import logging  # hooks rarely need it

@@ -150,7 +150,7 @@ class JsonLines(SessionFile):
     def _rescue(self, line: bytes, error: ValueError) -> list[tuple[int, Any]]:
         """A client may leave out the newline between two objects, and a power cut leaves half of one."""
         text = line.decode("latin-1")  # a character for each byte
-        found, end = [], 0
+        found, end = list[tuple[int, Any]](), 0
         with suppress(ValueError, RecursionError):
             while len(found) < _SALVAGED and (begin := _OPENED.match(text, end)):
                 start = begin.end() - 1

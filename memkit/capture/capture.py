@@ -254,11 +254,12 @@ class Capture:
         """Unless `moves`, read from the start and keep the checkpoint. `is_live` turns wait for a summary."""
         path = Path(session.transcript)
         transcript = self._transcript(session) if moves else open_transcript(path, 0, self._hidden)
-        outcome, turns = CaptureOutcome(), read_turns(transcript)
+        outcome = CaptureOutcome()
+        turns: Iterable[Turn] = read_turns(transcript)
         if now is not None:
-            turns = list(turns)
-            outcome.goes_on = bool(turns) and _goes_on(turns[-1], path, now)
-            turns = turns[: len(turns) - outcome.goes_on]
+            found = list(turns)
+            outcome.goes_on = bool(found) and _goes_on(found[-1], path, now)
+            turns = found[: len(found) - outcome.goes_on]
         for batch in _batches(turns):
             outcome.add(self._write(session, project, batch, is_wanted, is_live=is_live, moves=moves))
             progress(batch[-1].end)
