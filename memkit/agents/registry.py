@@ -1,4 +1,4 @@
-"""The agents. A new one is a folder, a line in `OTHERS`, one in `tools.py`, and a name in `capture.agents`."""
+"""The agents. A new one is a folder, a line in `OTHERS` and in `tools.py`, and a name in `capture.agents`."""
 
 from __future__ import annotations
 
