@@ -104,11 +104,13 @@ def open_regular(path: str, flags: int = os.O_RDONLY) -> int:
     return descriptor
 
 
-def files_below(directory: str) -> Iterator[str]:
-    """Yield the files below a directory, in no order. Follow no link to a folder, but links to files.
+def files_below(directory: str, pattern: str = "*") -> Iterator[str]:
+    """Yield the files below a directory with such names, in no order. Follow links to files only.
 
     `rglob` and `os.walk` fail where folders nest deeply. What cannot be listed is logged.
     """
+    from fnmatch import fnmatchcase  # hooks do not need it
+
     folders = [directory]
     while folders:
         try:
@@ -116,9 +118,11 @@ def files_below(directory: str) -> Iterator[str]:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
-                    elif entry.is_file(follow_symlinks=False) or os.path.isfile(entry.path):
+                    elif fnmatchcase(entry.name, pattern) and (
+                        entry.is_file(follow_symlinks=False) or os.path.isfile(entry.path)
+                    ):
                         yield entry.path
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             import logging  # hooks rarely need it

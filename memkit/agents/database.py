@@ -37,12 +37,11 @@ def stamp_of(path: str) -> tuple[int, int]:
 
     Those of a database include its log.
     """
-    changed = size = 0
-    for name in (path, f"{path}-wal")[: 1 + path.endswith(".db")]:
-        with suppress(OSError):
-            found = os.stat(name)
-            changed, size = max(changed, found.st_mtime_ns), size + found.st_size
-    return changed, size
+    found = []
+    with suppress(OSError):
+        found.append(os.stat(path))
+        found += [os.stat(f"{path}-wal")] if path.endswith(".db") else []
+    return max((one.st_mtime_ns for one in found), default=0), sum(one.st_size for one in found)
 
 
 def query(database: Path, sql: str, *values: Any, budget: Budget | None = None) -> list[dict[str, Any]]:
@@ -92,7 +91,7 @@ def _require_table(connection: sqlite3.Connection, table: str) -> None:
 
 
 def _rows(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:
-    names = [column[0] for column in cursor.description]
+    names = [column[0].lower() for column in cursor.description]
     rows, size = [], 0
     for row in cursor:
         size += sum(len(value) for value in row if isinstance(value, (str, bytes)))

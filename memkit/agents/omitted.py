@@ -93,9 +93,7 @@ class Hidden:
     def _names_excluded(self, block: Block, directory: str) -> bool:
         exclusion = _exclusion(self._patterns, directory)
         values = [value for value in block.tool_input.values() if isinstance(value, str)]
-        paths = [
-            value for value in values if len(value) <= MAX_PATH_CHARACTERS and "\n" not in value
-        ]
+        paths = [value for value in values if len(value) <= MAX_PATH_CHARACTERS and "\n" not in value]
         if role_of(block.tool_name) == "shell":
             paths = _WORDS.findall(str(block.tool_input.get("command", "")))
         return any(exclusion.covers(path, directory) for path in dict.fromkeys(paths) if path)

@@ -1,4 +1,4 @@
-"""The agents that memkit knows. A new one is a folder here, a line in `OTHERS`, and one in `tools.py`."""
+"""The agents. A new one is a folder, a line in `OTHERS` and in `tools.py`, and a name in `capture.agents`."""
 
 from __future__ import annotations
 

@@ -116,9 +116,7 @@ class JsonLines(SessionFile):
             # A link may lead to it, but opening a pipe could block forever.
             file = os.fdopen(open_regular(os.path.realpath(self.path)), "rb")
         except OSError as error:
-            raise TranscriptError(
-                f"cannot read the transcript {self.path}: {error.strerror}"
-            ) from error
+            raise TranscriptError(f"cannot read the transcript {self.path}: {error.strerror}") from error
         with file:
             file.seek(self.offset)
             start = self.offset
@@ -152,7 +150,7 @@ class JsonLines(SessionFile):
     def _rescue(self, line: bytes, error: ValueError) -> list[tuple[int, Any]]:
         """A client may leave out the newline between two objects, and a power cut leaves half of one."""
         text = line.decode("latin-1")  # a character for each byte
-        found, end = [], 0
+        found, end = list[tuple[int, Any]](), 0
         with suppress(ValueError, RecursionError):
             while len(found) < _SALVAGED and (begin := _OPENED.match(text, end)):
                 start = begin.end() - 1

@@ -51,8 +51,6 @@ def find_sources(paths: Iterable[Path]) -> list[Source]:
 
 def _files_at(path: Path) -> Iterator[Path]:
     yield from transcripts_in(path)
-    if not path.is_dir():
-        return
     # No link: what one of these has may not be from below the path that the user named.
     found = sorted(Path(one) for one in files_below(str(path)) if not os.path.islink(one))
     for agent in AGENTS:

@@ -25,11 +25,7 @@ from memkit.conversation.turn import (
     turn_id,
 )
 from memkit.errors import TranscriptError
-from memkit.privacy.redact import (
-    leaves_open,
-    without_private,
-    without_unopened,
-)
+from memkit.privacy.redact import leaves_open, without_private, without_unopened
 
 logger = logging.getLogger(__name__)
 
@@ -148,9 +144,7 @@ def _begin(entry: TranscriptEntry, text: str, path: Path) -> Turn:
     )
 
 
-def _follow(
-    turn: Turn, entry: TranscriptEntry, calls: dict[str, ToolCall], transcript: SessionFile
-) -> None:
+def _follow(turn: Turn, entry: TranscriptEntry, calls: dict[str, ToolCall], transcript: SessionFile) -> None:
     output = _COMMAND_OUTPUT.match(entry.text)
     if output and turn.prompt.startswith("/") and not turn.is_command and not turn.answer:
         turn.answer = output[1].strip()  # a skill that ran in a sub-agent answers like this
@@ -173,9 +167,7 @@ def _follow(
         turn.worked_since = True
 
 
-def _read_calls(
-    entry: TranscriptEntry, calls: dict[str, ToolCall], *, by_agent: bool
-) -> Iterator[ToolCall]:
+def _read_calls(entry: TranscriptEntry, calls: dict[str, ToolCall], *, by_agent: bool) -> Iterator[ToolCall]:
     for block in entry.blocks:
         if block.kind == "tool_use":
             if by_agent and block.tool_id in calls:
@@ -185,9 +177,7 @@ def _read_calls(
                 for name, value in block.tool_input.items()
             }
             is_recall = asks_memory(block.tool_name, given)
-            calls[block.tool_id] = ToolCall(
-                block.tool_name, given, by_agent=by_agent, is_recall=is_recall
-            )
+            calls[block.tool_id] = ToolCall(block.tool_name, given, by_agent=by_agent, is_recall=is_recall)
             yield calls[block.tool_id]
         elif block.kind == "tool_result" and block.tool_id in calls:
             call = calls[block.tool_id]

@@ -148,9 +148,7 @@ class Capture:
         if event == "SessionEnd":
             live.end(str(record["session"]))
 
-    def _end_turn(
-        self, session: Session, project: Project, record: dict[str, Any], now: float
-    ) -> None:
+    def _end_turn(self, session: Session, project: Project, record: dict[str, Any], now: float) -> None:
         """If the transcript stays behind, write what it shows: a later event completes the turn."""
         turns = self._new_turns(session)
         prompt_id = str(record.get("prompt_id", ""))
@@ -159,9 +157,7 @@ class Capture:
             return  # read before, and another turn followed
         if ended is None and turns and not (prompt_id and any(turn.prompt_id for turn in turns)):
             ended = turns[-1]  # an old transcript has no prompt ids
-        is_behind = ended is None or (
-            record["event"] == "Stop" and (not ended.answer or ended.worked_since)
-        )
+        is_behind = ended is None or (record["event"] == "Stop" and (not ended.answer or ended.worked_since))
         if is_behind and now - float(record["time"]) <= PATIENCE_SECONDS:
             raise TranscriptBehind
         if ended is not None:
@@ -258,8 +254,13 @@ class Capture:
         """Unless `moves`, read from the start and keep the checkpoint. `is_live` turns wait for a summary."""
         path = Path(session.transcript)
         transcript = self._transcript(session) if moves else open_transcript(path, 0, self._hidden)
-        outcome, turns = CaptureOutcome(), read_turns(transcript)
-        for batch in _batches(turns if now is None else _ended(turns, path, now, outcome)):
+        outcome = CaptureOutcome()
+        turns: Iterable[Turn] = read_turns(transcript)
+        if now is not None:
+            found = list(turns)
+            outcome.goes_on = bool(found) and _goes_on(found[-1], path, now)
+            turns = found[: len(found) - outcome.goes_on]
+        for batch in _batches(turns):
             outcome.add(self._write(session, project, batch, is_wanted, is_live=is_live, moves=moves))
             progress(batch[-1].end)
         outcome.skipped = Counter(transcript.counts)
@@ -367,9 +368,7 @@ class Capture:
                 break
         return found
 
-    def _is_left_out_in_part(
-        self, turn: Turn, project: Project, off: list[tuple[float, float]]
-    ) -> bool:
+    def _is_left_out_in_part(self, turn: Turn, project: Project, off: list[tuple[float, float]]) -> bool:
         if turn.is_private or skips(turn.prompt) or self._is_forgotten(turn, project):
             return True
         if self._hidden.excludes(turn.cwd, project.root) or _is_within(turn, off):
@@ -401,9 +400,7 @@ class Capture:
         key = project.root, turn.cwd
         if key not in self._other_roots:
             roots = set(Registry.read(self.home).earlier_roots(project.root))
-            self._other_roots[key] = roots | (
-                {Project.containing(turn.cwd).root} if turn.cwd else set()
-            )
+            self._other_roots[key] = roots | ({Project.containing(turn.cwd).root} if turn.cwd else set())
         return self._other_roots[key]
 
     def _wants_summary(self, session: Session) -> bool:
@@ -499,19 +496,11 @@ def _answer_in(section: str) -> str:
     return section.partition("\n**Answered**")[2].strip()
 
 
-def _ended(turns: Iterable[Turn], path: Path, now: float, outcome: CaptureOutcome) -> Iterator[Turn]:
-    """Leave out a last turn that has no answer yet, if its agent wrote something shortly before `now`."""
-    last: Turn | None = None
-    for turn in turns:
-        if last is not None:
-            yield last
-        last = turn
-    if last is not None:
-        is_answered = last.interrupted or bool(last.answer and not last.worked_since)
-        written = max(status_of(path).modified / 1e9, last.finished.timestamp() if last.finished else 0.0)
-        outcome.goes_on = not is_answered and abs(now - written) < QUIET_SECONDS
-        if not outcome.goes_on:
-            yield last
+def _goes_on(turn: Turn, path: Path, now: float) -> bool:
+    """Return whether a last turn has no answer, and its agent wrote something shortly before `now`."""
+    is_answered = turn.interrupted or bool(turn.answer and not turn.worked_since)
+    written = max(status_of(path).modified / 1e9, turn.finished.timestamp() if turn.finished else 0.0)
+    return not is_answered and abs(now - written) < QUIET_SECONDS
 
 
 def _batches(turns: Iterable[Turn]) -> Iterator[list[Turn]]:

@@ -165,9 +165,7 @@ def _has_sessions(day: Path) -> bool:
         text = day.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return False
-    sessions = [
-        anchors.parse(line).get("session") for line in text.splitlines() if line.startswith("## ")
-    ]
+    sessions = [anchors.parse(line).get("session") for line in text.splitlines() if line.startswith("## ")]
     return any(session and not session.startswith(SESSION_PREFIX) for session in sessions)
 
 

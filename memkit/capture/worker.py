@@ -40,12 +40,7 @@ class WorkReport:
     indexed: list[SyncReport] = field(default_factory=list)
 
 
-def work(
-    home: Home,
-    settings_of: Callable[[Project], Settings],
-    *,
-    wait_seconds: float = 0.0,
-) -> WorkReport:
+def work(home: Home, settings_of: Callable[[Project], Settings], *, wait_seconds: float = 0.0) -> WorkReport:
     """Work until the spool and the list of unindexed projects are empty.
 
     `settings_of` returns a project's settings. Wait at most `wait_seconds` for another process that holds
@@ -100,9 +95,7 @@ def pending(home: Home) -> set[str]:
     return set(spool.waiting(home)) | set(unindexed.roots(home))
 
 
-def _handle_events(
-    home: Home, settings_of: Callable[[Project], Settings], report: WorkReport
-) -> set[str]:
+def _handle_events(home: Home, settings_of: Callable[[Project], Settings], report: WorkReport) -> set[str]:
     from memkit.capture.capture import Capture, TranscriptBehind, project_of_event
 
     later: set[str] = set()
@@ -140,9 +133,7 @@ def _handle_events(
             return later
 
 
-def _postpone(
-    home: Home, item: spool.Item, error: Exception, now: float, report: WorkReport
-) -> None:
+def _postpone(home: Home, item: spool.Item, error: Exception, now: float, report: WorkReport) -> None:
     if isinstance(error, MemkitError):
         reason = one_line(str(error))
     elif isinstance(error, OSError):
@@ -154,9 +145,7 @@ def _postpone(
     report.failures.append(f"event {item.name}: {reason}")
 
 
-def _index(
-    home: Home, settings_of: Callable[[Project], Settings], report: WorkReport
-) -> set[str]:
+def _index(home: Home, settings_of: Callable[[Project], Settings], report: WorkReport) -> set[str]:
     """Update the index of every changed project; return the roots where that failed."""
     from memkit.index import sync_project
 

@@ -12,7 +12,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import echo, format_duration, plain, styled
-from memkit.cli.status import agents_line, agents_state, summaries_lines, summaries_state
+from memkit.cli.status import agents_line, captured_agents, summaries_lines, summaries_state
 from memkit.text import plural
 
 if TYPE_CHECKING:
@@ -63,7 +63,6 @@ def doctor_command(context: Context, fix: bool, deep: bool) -> None:
     events = last_events(context.home)
     loaded = open_subject(context.home, context.project).loaded
     summaries = summaries_state(context, loaded) if loaded else None
-    agents = agents_state(loaded) if loaded else None
     if context.as_json:
         context.print_json(
             {
@@ -72,11 +71,10 @@ def doctor_command(context: Context, fix: bool, deep: bool) -> None:
                 "deep": deep,
                 "last_events": events,
                 "summaries": summaries,
-                "agents": agents,
             }
         )
     else:
-        lines = {"agents": agents_line(agents)} if agents else {}
+        lines = {"agents": agents_line(captured_agents(loaded))} if loaded else {}
         _show(findings, events, lines | (summaries_lines(summaries) if summaries else {}))
         if not deep:
             echo("`memkit doctor --deep` also reads the whole archive and the vector index.")

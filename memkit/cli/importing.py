@@ -98,14 +98,13 @@ def ask_to_capture(context: Context, ask: Callable[[str], bool | None]) -> None:
     from memkit.agents.registry import OTHERS
     from memkit.settings import load
 
-    found = [agent for agent in OTHERS if any(agent.files())]
-    if not found or load.CAPTURED_AGENTS in load.load(context.home).origins:
+    found, setting = [agent for agent in OTHERS if any(agent.files())], ("capture", "agents")
+    if not found or setting in load.load(context.home).origins:
         return
     titles = ", ".join(agent.title for agent in found)
     answer = ask(f"Let the service look for new sessions every minute and remember them, too ({titles})?")
     if answer is not None:
-        names = ",".join(agent.name for agent in found if answer)
-        load.save(context.home, load.CAPTURED_AGENTS, names)
+        load.save(context.home, setting, ",".join(agent.name for agent in found if answer))
 
 
 def found_sessions(sources: Iterable[Source]) -> list[str]:
@@ -182,9 +181,7 @@ def select(
     if not everything:
         sources = [source for source in sources if project_of(source.cwd, home) == project]
     only = None if everything else project
-    return ImportSelection(
-        home, sources, project, since=since, history=history_file(), only=only
-    )
+    return ImportSelection(home, sources, project, since=since, history=history_file(), only=only)
 
 
 def run_import(context: Context, selection: ImportSelection) -> tuple[ImportReport, list[str]]:
@@ -305,9 +302,7 @@ def _summaries(context: Context, found: ImportPreview) -> Plan | None:
         return None
 
 
-def _print_report(
-    context: Context, report: ImportReport, roots: list[str], *, by_file: bool
-) -> None:
+def _print_report(context: Context, report: ImportReport, roots: list[str], *, by_file: bool) -> None:
     total, history = report.total, report.history
     value = {
         "files": [

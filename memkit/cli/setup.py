@@ -11,7 +11,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import confirm, echo, format_size, plain
-from memkit.cli.status import agents_line, agents_state
+from memkit.cli.status import agents_line, captured_agents
 from memkit.environment.extras import EXTRAS
 from memkit.errors import MemkitError, unwritable
 from memkit.mcp import clients
@@ -239,12 +239,7 @@ def _plugin(context: Context, questions: _Questions) -> str:
 
 def _launcher(context: Context, questions: _Questions) -> str:
     from memkit import __version__
-    from memkit.environment import (
-        installed_launcher,
-        launcher_path,
-        launcher_text,
-        write_launcher,
-    )
+    from memkit.environment import installed_launcher, launcher_path, launcher_text, write_launcher
     from memkit.ipc.launch import REPOSITORY
 
     if not Path(REPOSITORY, "bin", "memkit").exists():
@@ -293,7 +288,7 @@ def _agents(context: Context, questions: _Questions) -> str:
     from memkit.cli.importing import ask_to_capture
 
     ask_to_capture(context, lambda question: questions.decide("agents", question))
-    return agents_line(agents_state(context.settings()))
+    return agents_line(captured_agents(context.settings()))
 
 
 def _import(context: Context, questions: _Questions) -> str:

@@ -100,18 +100,19 @@ def summaries_lines(value: dict[str, Any]) -> dict[str, str]:
     return lines
 
 
-def agents_state(settings: Settings) -> dict[str, bool]:
-    """Return for each agent by name whether its sessions are captured as they happen."""
-    from memkit.agents.registry import CLAUDE_CODE, OTHERS
+def captured_agents(settings: Settings) -> list[str]:
+    """Return the names of the agents whose sessions are captured as they happen."""
+    from memkit.agents.registry import CLAUDE_CODE
 
-    by_service = settings.capture.agents if settings.service.enabled else ()
-    return {CLAUDE_CODE.name: True, **{one.name: one.name in by_service for one in OTHERS}}
+    return [CLAUDE_CODE.name, *(settings.capture.agents if settings.service.enabled else ())]
 
 
-def agents_line(state: dict[str, bool]) -> str:
-    """Return in words what `agents_state` returns."""
-    captured, rest = (", ".join(name for name in state if state[name] is one) for one in (True, False))
-    return f"{captured} captured" + (f"; {rest} not" if rest else "")
+def agents_line(captured: list[str]) -> str:
+    """Return in words what `captured_agents` returns."""
+    from memkit.agents.registry import AGENTS
+
+    rest = [one.name for one in AGENTS if one.name not in captured]
+    return f"{', '.join(captured)} captured" + (f"; {', '.join(rest)} not" if rest else "")
 
 
 def _service_line(value: dict[str, Any]) -> str:
@@ -152,11 +153,8 @@ def _status(context: Context) -> dict[str, Any]:
         "summaries": summaries_state(context, settings),
         "waiting": len(spool.waiting(home)),
         "worker": launch.worker_is_running(home),
-        "service": {
-            "enabled": settings.service.enabled,
-            "running": launch.service_is_running(home),
-        },
-        "agents": agents_state(settings),
+        "service": {"enabled": settings.service.enabled, "running": launch.service_is_running(home)},
+        "agents": captured_agents(settings),
         "pointers": recall.pointers,
         "failed": [
             {"file": item.name, **{name: item.record.get(name) for name in ("event", "session", "error")}}

@@ -1,12 +1,11 @@
 """Captures the sessions of other agents as they happen, of those that the setting `capture.agents` names.
 
-Nobody tells memkit when such a session begins or a turn ends. So the service looks at the agents' files once a
-minute, and reads those whose time or size has changed.
+Nobody tells memkit when a turn of theirs ends. So the service looks at their files once a minute, and reads
+those whose time or size has changed.
 """
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import threading
@@ -62,8 +61,7 @@ class AgentWatch:
             except CancelledError:  # the writer is stopping
                 return
             except Exception as error:  # the next look tries again
-                is_known = isinstance(error, MemkitError)
-                logger.warning("cannot look at other agents' sessions: %s", error, exc_info=not is_known)
+                logger.warning("looking at agents: %s", error, exc_info=not isinstance(error, MemkitError))
             self._stopping.wait(ROUND_SECONDS)
 
     def look(self) -> None:
@@ -100,8 +98,8 @@ class AgentWatch:
 
     def _capture(self, path: Path) -> CaptureOutcome:
         """Capture a session after the events that wait, and index what came of it."""
-        follow = functools.partial(self._follow, path)
-        outcome: CaptureOutcome = self._writer.capture.submit(str(path), follow, time.monotonic()).result()
+        task = self._writer.capture.submit(str(path), lambda: self._follow(path), time.monotonic())
+        outcome: CaptureOutcome = task.result()
         for root in outcome.projects if outcome.written else ():
             self._writer.index(root)
         return outcome

@@ -322,6 +322,4 @@ def run_job(job: Job, context: JobContext) -> JobState:
         result = f"unexpected error ({type(error).__name__}: {one_line(str(error))})"
         logger.exception("job %s failed", job.name)
     seconds = round(time.time() - started, 3)
-    return JobBook(context.home).update(
-        job.name, last=started, seconds=seconds, result=result, failed=failed
-    )
+    return JobBook(context.home).update(job.name, last=started, seconds=seconds, result=result, failed=failed)

@@ -121,9 +121,7 @@ class Listener:
     async def run(self) -> None:
         """Serve until `stop` and the last reply. Raise `OSError` if the socket does not listen."""
         if sys.platform != "win32" and self._socket.family == socket.AF_UNIX:
-            server = await asyncio.start_unix_server(
-                self._accept, sock=self._socket, backlog=BACKLOG
-            )
+            server = await asyncio.start_unix_server(self._accept, sock=self._socket, backlog=BACKLOG)
         else:
             server = await asyncio.start_server(self._accept, sock=self._socket, backlog=BACKLOG)
         try:

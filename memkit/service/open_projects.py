@@ -182,9 +182,7 @@ class OpenProjects:
                 self._close(next(iter(self._projects)))
         return snapshot
 
-    def _refresh(
-        self, found: _OpenProject, project: Project, settings: Settings
-    ) -> Snapshot | None:
+    def _refresh(self, found: _OpenProject, project: Project, settings: Settings) -> Snapshot | None:
         """Read a newer snapshot in one thread, if there is one. Others use the one before meanwhile."""
         if found.snapshot is not None and found.snapshot.is_current():
             return found.snapshot
@@ -198,9 +196,7 @@ class OpenProjects:
                 found.reading.release()
         return found.snapshot
 
-    def _update(
-        self, project: Project, settings: Settings, wait_seconds: float, notes: list[str]
-    ) -> None:
+    def _update(self, project: Project, settings: Settings, wait_seconds: float, notes: list[str]) -> None:
         has_older = open_snapshot(project, self._home, settings) is not None
         started = time.monotonic()
         try:
@@ -209,9 +205,7 @@ class OpenProjects:
             if not has_older:
                 raise NotHereError(f"{project.root} is being indexed for the first time") from error
             waited = time.monotonic() - started
-            notes.append(
-                f"the newest entries may be missing: indexing has not finished after {waited:.0f} s"
-            )
+            notes.append(f"the newest entries may be missing: indexing has not finished after {waited:.0f} s")
         except (MemkitError, OSError) as error:
             if not has_older:
                 raise
@@ -220,9 +214,7 @@ class OpenProjects:
             notes += filter(None, [report.degraded, report.away])
             notes += [f"{line}; searched its old text" for line in report.unreadable]
 
-    def _read(
-        self, project: Project, settings: Settings, earlier: Snapshot | None = None
-    ) -> Snapshot | None:
+    def _read(self, project: Project, settings: Settings, earlier: Snapshot | None = None) -> Snapshot | None:
         snapshot = open_snapshot(project, self._home, settings, earlier=earlier)
         if snapshot is not None:
             self._corpus([snapshot])  # while other threads still use the one before

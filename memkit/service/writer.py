@@ -212,9 +212,7 @@ class Writer:
     def join(self, seconds: float) -> bool:
         """Wait for the threads. Return whether they have ended."""
         deadline = time.monotonic() + seconds
-        return all(
-            tasks.join(max(0.0, deadline - time.monotonic())) for tasks in (self.capture, self.passes)
-        )
+        return all(tasks.join(max(0.0, deadline - time.monotonic())) for tasks in (self.capture, self.passes))
 
     def _capture(self) -> tuple[WorkReport, set[str]]:
         report = WorkReport()

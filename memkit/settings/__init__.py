@@ -56,10 +56,6 @@ class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 0
 
 
-OtherAgent = Literal["codex", "copilot", "cursor", "gemini", "opencode"]
-"""The names of `OTHERS` in `memkit.agents.registry`, which settings cannot import."""
-
-
 class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Redaction and exclusion while sessions are captured."""
 
@@ -71,7 +67,7 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         " tool calls on such files",
     ] = ()
     agents: Annotated[
-        tuple[OtherAgent, ...],
+        tuple[Literal["codex", "copilot", "cursor", "gemini", "opencode"], ...],  # as in agents.registry
         "other agents whose new sessions the service captures: codex, copilot, cursor, gemini, opencode",
     ] = ()
 

@@ -52,9 +52,6 @@ MOST_BYTES = 1_000_000
 PROVIDER = ("summarize", "provider")
 """The setting that turns summaries on or off."""
 
-CAPTURED_AGENTS = ("capture", "agents")
-"""The setting that lets the service read the sessions of other agents."""
-
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     "openai": ("OPENAI_API_KEY",),
@@ -89,11 +86,7 @@ class Loaded:
     refused: list[str]
 
 
-def load(
-    home: Home,
-    project: Project | None = None,
-    environ: Mapping[str, str] | None = None,
-) -> Loaded:
+def load(home: Home, project: Project | None = None, environ: Mapping[str, str] | None = None) -> Loaded:
     """Return the settings from all layers. Raise `ConfigError`, but not for the project's file.
 
     With `environ`, use these variables instead of this process's own variables and `--set` options.
@@ -285,9 +278,7 @@ def save(home: Home, key: Key, text: str) -> Any:
     if (section, "") in before:
         raise ConfigError(f"{path}: {section} is not a table of settings; write [{section}]")
     known = set(every_key()) - {key}
-    others, _ = _fitting(
-        section, {k: v for k, v in before.items() if k[0] == section and k in known}
-    )
+    others, _ = _fitting(section, {k: v for k, v in before.items() if k[0] == section and k in known})
     settings = validate({**others, key: Value(parse_text(key, text), str(path))})
     content = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
     document = tomlkit.parse(content)
@@ -350,9 +341,7 @@ def with_keys(environ: Mapping[str, str], home: Home) -> dict[str, str]:
     return found
 
 
-def find_key(
-    environ: Mapping[str, str], variables: Sequence[str], failure: type[MemkitError]
-) -> str:
+def find_key(environ: Mapping[str, str], variables: Sequence[str], failure: type[MemkitError]) -> str:
     """Return the value of the first of these variables that is set, or "".
 
     Raise a `failure` if the value cannot be a key.

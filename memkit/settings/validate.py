@@ -178,10 +178,8 @@ def _allowed(kind: inspect.Type) -> str:
         case inspect.LiteralType():
             *others, last = map(str, kind.values)
             return f"{', '.join(others)} or {last}"
-        case inspect.VarTupleType(item_type=inspect.LiteralType() as item):
-            return f"a list of {_allowed(item)}"
-        case inspect.VarTupleType():
-            return "a list of strings"
+        case inspect.VarTupleType(item_type=item):
+            return f"a list of {'strings' if isinstance(item, inspect.StrType) else _allowed(item)}"
         case inspect.StrType(max_length=int(most)):
             return f"text of at most {most} characters"
     return "text"

@@ -74,7 +74,7 @@ def test_one_answer_on_a_terminal_lets_the_service_capture_new_sessions(
     assert run(fresh, "config", "set", "capture.agents", "codex").status == 0
     told = ("--set", "service.enabled=true", "status")
     assert "claude-code, codex captured; copilot" in run(fresh, *told).output
-    assert run(fresh, *told, "--json").json["agents"]["codex"] is True
+    assert run(fresh, *told, "--json").json["agents"] == ["claude-code", "codex"]
 
 
 def test_a_session_that_goes_on(run: Run, fresh: Memory, rollout: Path) -> None:

@@ -70,7 +70,7 @@ def transcripts_in(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise NotFoundError(f"no such file or directory: {path}")
-    found = (Path(one) for one in files_below(str(path)) if one.endswith(".jsonl"))
+    found = map(Path, files_below(str(path), "*.jsonl"))
     return sorted(one for one in found if "subagents" not in one.relative_to(path).parts)
 
 

@@ -258,9 +258,7 @@ def _typed_text(entry: TranscriptEntry) -> str | None:
     said = entry.text.lstrip()
     if said.startswith("<command-") and (name := _tagged(said, "command-name")):
         return f"/{name.removeprefix('/')} {_tagged(said, 'command-args')}".strip()
-    parts = [
-        text for block in entry.blocks if (text := _typed(block)) and not _MACHINE_TAG.match(text)
-    ]
+    parts = [text for block in entry.blocks if (text := _typed(block)) and not _MACHINE_TAG.match(text)]
     text = "\n\n".join(parts)
     return None if not text or text.startswith(_MACHINE_TEXT) else text
 

@@ -16,13 +16,12 @@ from typing import Any, Literal, NamedTuple
 
 from memkit import anchors
 from memkit.agents.codex.tools import command_of, patch_in
-from memkit.agents.fields import INTERRUPTED, UUID, fields, string, texts
+from memkit.agents.fields import INTERRUPTED, UUID, fields, parsed, string, texts
 from memkit.agents.patches import PATCH, edits_of
 from memkit.agents.session_file import JsonLines
 from memkit.conversation.entry import Block, Hide, TranscriptEntry
 from memkit.conversation.values import cleaned, parse_time
 from memkit.files import files_below
-from memkit.state import parse_json
 
 NAME = "codex"
 Role = Literal["user", "assistant"]
@@ -56,9 +55,7 @@ def rollouts() -> Iterator[str]:
     """Yield `rollout-TIME-ID.jsonl` of all sessions on this machine, also of archived ones."""
     home = os.path.expanduser(os.environ.get("CODEX_HOME") or "~/.codex")
     for folder in ("sessions", "archived_sessions"):
-        for path in files_below(os.path.join(home, folder)):
-            if path.endswith(".jsonl") and os.path.basename(path).startswith("rollout-"):
-                yield path
+        yield from files_below(os.path.join(home, folder), "rollout-*.jsonl")
 
 
 def is_rollout(path: Path, head: bytes) -> bool:
@@ -250,22 +247,16 @@ def _call(payload: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
         space = string(payload.get("namespace"))
         name = f"{space}{named}" if space.startswith("mcp__") else named
         given = payload.get("arguments")
-    if isinstance(given, str):
-        try:
-            given = parse_json(given)
-        except ValueError:  # cut, or not JSON at all
-            given = {"input": given}
-    return name, call, given if isinstance(given, dict) else {}
+    if isinstance(given, str) and given != "{}":
+        given = parsed(given) or {"input": given}  # cut, or not JSON at all
+    return name, call, fields(given)
 
 
 def _result(output: object) -> tuple[str, bool, str]:
     """Return what a tool printed, whether it failed, and the process that goes on running, or ""."""
     code: object = None
     if isinstance(output, str) and output.startswith("{") and '"metadata"' in output:
-        try:
-            output = parse_json(output)
-        except ValueError:
-            pass
+        output = parsed(output) or output
     if isinstance(output, dict):
         code = fields(output.get("metadata")).get("exit_code")
         code = 1 if output.get("success") is False else code

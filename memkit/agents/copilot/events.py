@@ -150,10 +150,8 @@ class Events(JsonLines):
             self._commands[call] = command
         ids = [f"{call}#{number}" if number else call for number in range(len(inputs))]
         self._calls[call] = ids
-        return [
-            Block("tool_use", tool_id=one, tool_name=name, tool_input=cleaned(given))
-            for one, given in zip(ids, inputs, strict=True)
-        ]
+        pairs = zip(ids, inputs, strict=True)
+        return [Block("tool_use", "", one, name, cleaned(given)) for one, given in pairs]
 
     def _result(self, data: Fields) -> list[Block]:
         call = string(data.get("toolCallId"))
@@ -169,15 +167,9 @@ class Events(JsonLines):
         return [Block("tool_result", text, tool_id=one, is_error=has_failed) for one in ids]
 
     def _made(
-        self,
-        role: Literal["user", "assistant"],
-        blocks: Iterable[Block],
-        value: Fields,
-        start: int,
-        end: int,
-        by_agent: bool = False,
-        **more: Any,
-    ) -> TranscriptEntry:
+        self, role: Literal["user", "assistant"], blocks: Iterable[Block], value: Fields, start: int,
+        end: int, by_agent: bool = False, **more: Any,
+    ) -> TranscriptEntry:  # fmt: skip
         uuid, prompt = string(value.get("id")), string(fields(value.get("data")).get("interactionId"))
         return TranscriptEntry(
             role, tuple(blocks), uuid if UUID.fullmatch(uuid) else "", self.session,

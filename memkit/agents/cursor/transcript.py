@@ -17,12 +17,11 @@ from typing import Any
 
 from memkit import anchors
 from memkit.agents.cursor.tools import calls_of
-from memkit.agents.fields import string
+from memkit.agents.fields import INTERRUPTED, fields, parsed, string
 from memkit.agents.session_file import JsonLines
 from memkit.conversation.entry import Block, TranscriptEntry
 from memkit.conversation.values import cleaned, parse_time
 from memkit.files import files_below, read_head
-from memkit.state import parse_json
 
 NAME = "cursor"
 MOST_LOOKS = 2000
@@ -47,9 +46,8 @@ def transcripts() -> Iterator[str]:
     """Yield the transcripts on this machine, without those of sub-agents."""
     home = os.path.expanduser(os.environ.get("CURSOR_DATA_DIR") or "~/.cursor")
     for folder in glob.glob(os.path.join(glob.escape(home), "projects", "*", "agent-transcripts")):
-        for path in files_below(folder):
-            if path.endswith(".jsonl") and "subagents" not in path.split(os.sep):
-                yield path
+        found = files_below(folder, "*.jsonl")
+        yield from (path for path in found if "subagents" not in path.split(os.sep))
 
 
 def is_transcript(path: Path, head: bytes) -> bool:
@@ -66,8 +64,7 @@ class Transcript(JsonLines):
         return f"{anchors.safe(self.path.stem)[:80]}@{NAME}"
 
     def _entry(self, value: dict[str, Any], start: int, end: int) -> TranscriptEntry | None:
-        role, message = value.get("role"), value.get("message")
-        parts = message.get("content") if isinstance(message, dict) else None
+        role, parts = value.get("role"), fields(value.get("message")).get("content")
         parts = [{"type": "text", "text": parts}] if isinstance(parts, str) else parts
         if self.path.parent.name == "subagents":
             return None
@@ -77,7 +74,7 @@ class Transcript(JsonLines):
         if value.get("type") == "turn_ended":
             if value.get("status") != "aborted" and "aborted" not in string(value.get("error")):
                 return None
-            more = {"typed": "[Request interrupted by user]"}
+            more = {"typed": INTERRUPTED}
         elif role not in ("user", "assistant") or not isinstance(parts, list):
             self.counts["unknown"] += 1
             return None
@@ -194,7 +191,6 @@ def directory_named(slug: str) -> str:
 
 def _trusted(path: Path) -> str:
     try:
-        value = parse_json(read_head(str(path), 100_000))
-    except (OSError, ValueError):
+        return string(parsed(read_head(str(path), 100_000)).get("workspacePath"))
+    except OSError:
         return ""
-    return string(value.get("workspacePath")) if isinstance(value, dict) else ""

@@ -48,11 +48,9 @@ _SAID, _NOTES, _FAILED = ("gemini", "model"), ("info", "warning", "error"), ("er
 
 
 def chats() -> Iterator[str]:
-    """Yield the files of chats on this machine, without those of sub-agents."""
+    """Return the files of chats on this machine, without those of sub-agents."""
     home = os.path.expanduser(os.environ.get("GEMINI_CLI_HOME") or "~")
-    for path in files_below(os.path.join(home, ".gemini", "tmp")):
-        if os.path.basename(path).startswith("session-"):
-            yield path
+    return files_below(os.path.join(home, ".gemini", "tmp"), "session-*")
 
 
 def chats_in(path: Path, since: float) -> list[Path]:

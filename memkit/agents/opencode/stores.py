@@ -25,23 +25,15 @@ MOST_ROWS = 200_000
 ROW_BYTES = 4096
 """The positions of a message or a part, and what it adds to the size of a session in a database."""
 
-EXPORT_BYTES = 200
-"""How many bytes may come before the first field of an export."""
-
 _EXPORT = re.compile(rb'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:')
-_SESSIONS = (
-    "SELECT id AS id FROM session WHERE parent_id IS NULL AND time_updated >= ? ORDER BY time_created LIMIT ?"
-)
-_SESSION = (
-    "SELECT id AS id, parent_id AS parent_id, directory AS directory, revert AS revert,"
-    " time_updated AS time_updated FROM session WHERE id = ? LIMIT 1"
-)
+_SESSIONS = "SELECT id FROM session WHERE parent_id IS NULL AND time_updated >= ? LIMIT ?"
+_SESSION = "SELECT id, parent_id, directory, revert, time_updated FROM session WHERE id = ? LIMIT 1"
 _MESSAGES = (
-    "SELECT id AS id, (SELECT count(*) FROM part WHERE message_id = message.id) AS parts FROM message"
+    "SELECT id, (SELECT count(*) FROM part WHERE message_id = message.id) AS parts FROM message"
     " WHERE session_id = ? ORDER BY time_created, id LIMIT ?"
 )
-_MESSAGE = "SELECT data AS data FROM message WHERE id = ? AND length(data) <= ? LIMIT ?"
-_PARTS = "SELECT id AS id, data AS data FROM part WHERE message_id = ? AND length(data) <= ? LIMIT ?"
+_MESSAGE = "SELECT data FROM message WHERE id = ? AND length(data) <= ? LIMIT ?"
+_PARTS = "SELECT id, data FROM part WHERE message_id = ? AND length(data) <= ? LIMIT ?"
 """Without an order, so that too large an answer ends before SQLite has all of it in memory."""
 
 _Load = Callable[[int], tuple[Fields, list[Fields]]]
@@ -75,8 +67,8 @@ def stored_at(path: Path) -> Stored:
 
 @functools.lru_cache(2)  # the archive reads a session again for each turn, and those of its sub-agents
 def _stored_at(path: Path, state: tuple[object, ...]) -> Stored:
-    is_own = path.parent.suffix == ".db"
-    read = _from_database if is_own else _from_files if _is_session_file(path) else _from_export
+    read = _from_files if _is_session_file(path) else _from_export
+    read = _from_database if path.parent.suffix == ".db" else read
     info, messages, load = read(path)
     *starts, rows = accumulate((1 + count for _, count in messages), initial=0)
     keys, undone = [key for key, _ in messages], fields(info.get("revert")).get("messageID")
@@ -94,7 +86,6 @@ def _from_export(path: Path) -> _Read:
 
 def _from_files(path: Path) -> _Read:
     root = str(path.parents[2])
-    info = parsed(read_regular(inside(str(path), root)))
     messages = _files_in(root, "message", path.stem)
     files = [[one, *_files_in(root, "part", Path(one).stem)] for one in messages]
 
@@ -111,6 +102,7 @@ def _from_files(path: Path) -> _Read:
             values.append({**parsed(data), "id": Path(file).stem})
         return values[0], values[1:]
 
+    info = parsed(read_regular(inside(str(path), root)))
     return info, [(Path(one).stem, len(parts)) for one, *parts in files], load
 
 
@@ -164,7 +156,7 @@ def is_session(path: Path, head: bytes) -> bool:
     if path.parent.suffix == ".db" or _is_session_file(path):
         return SESSION_ID.fullmatch(path.stem) is not None
     is_database = path.suffix == ".db" and path.name.startswith("opencode") and head[:6] == b"SQLite"
-    return is_database or _EXPORT.match(head[:EXPORT_BYTES]) is not None
+    return is_database or _EXPORT.match(head) is not None
 
 
 def _is_session_file(path: Path) -> bool:

@@ -142,3 +142,10 @@ def test_whole_objects_around_half_of_one_are_kept(stage: Stage, kept: int) -> N
         entries, counts = read(stage, "".join([*WHOLE[:2], WHOLE[2][:kept], *after]) + "\n")
         assert [one[1] for one in entries] == [uuid(n) for n in (0, 1, *range(4, 4 + len(after)))]
         assert counts["broken"] == 1
+
+
+@pytest.mark.parametrize("one", ["{}", '{"type":"new"}', '{"type":1}'])
+def test_a_line_of_countless_objects_gives_some(stage: Stage, one: str) -> None:
+    _, counts = read(stage, one * 4000 + "\n")
+    assert counts["broken"] == 1
+    assert session_file._SALVAGED <= sum(counts.values()) - 1 <= 2 * session_file._SALVAGED
