@@ -149,7 +149,7 @@ async def history(
     ask: Reading,
     file: Annotated[str, Query(min_length=1, max_length=1000, description="A path from the project's root")],
 ) -> Response:
-    """Return the turns that edited or read a file, what was decided then, and its commits, as `memkit why`."""
+    """Return the turns that edited or read a file, what was decided, and its commits, as `memkit why`."""
     from memkit.browse.file_history import most_telling
 
     def read(memory: Memory) -> Response:

@@ -14,7 +14,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -23,25 +23,17 @@ from numpy.typing import NDArray
 
 from memkit.bullets import COMMITTED, PULL_REQUEST, read_bullet
 from memkit.errors import JournalError
+from memkit.hook.phrases import PRAISE
 from memkit.index.chunk import Chunk
 from memkit.index.snapshot import Snapshot
 from memkit.index.tokens import tokenizer_of
 from memkit.journal.journal import Journal
-from memkit.hook.phrases import PRAISE
-from memkit.journal.sentences import (
-    PLAN,
-    is_log,
-    is_question,
-    names_subject,
-    prose_sentences,
-    says_nothing,
-    wording,
-    wording_pattern,
-)
-from memkit.journal.turn_parts import COMPACTION_TITLE, NO_TITLE, read_parts
+from memkit.journal.sentences import PLAN, prose_sentences
+from memkit.journal.turn_parts import read_parts
 from memkit.subject import STOP_WORDS, subject_of
 from memkit.text import one_line, printable
 from memkit.topics.clusters import Points
+from memkit.topics.titles import NO_TITLES, VAGUE, branch_title, flaws, shortened
 
 logger = logging.getLogger(__name__)
 
@@ -57,8 +49,6 @@ HEADING_WEIGHT, ANSWER_WEIGHT = 1.5, 0.3
 counts 1.
 """
 
-_TITLE_CHARACTERS = 70
-_SHORTEST_TITLE = 16
 _SAMPLES = 20
 """The most central entries of a topic, whose titles are candidates."""
 
@@ -68,7 +58,7 @@ _TELLING = 24
 """The best words of a topic. A title is as good as what it has of them."""
 
 _NAME_WEIGHT, _WEAK_WEIGHT = 1.3, 0.6
-"""What a name, such as `OTEL` or `index.jsonl`, and a word that is seldom a noun weigh, next to other words."""
+"""What a name, such as `OTEL` or `index.jsonl`, and a word that is seldom a noun weigh: 1 for others."""
 
 _LEAST_FIT = 0.2
 _ADDED_WORDS, _LONGEST_WORD = 2, 24
@@ -80,23 +70,8 @@ _WORD = re.compile(r"[^\W_](?:[\w'’./:-]*[^\W_])?")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _HEX = re.compile(r"(?=.*\d)[0-9a-f-]{6,}")
 _CODE = re.compile(r"```.*?(?:```|\Z)|https?://\S+|<[^<>\n]+>", re.DOTALL)
-_CLAUSE = re.compile(r"(?<=[^\d\s])[.;:!?]\s+|,\s+| [-–—] | (?:and|but|so|because|since) ")
-_POLITE = wording_pattern("polite")
-_BEGINNING = wording_pattern("beginnings", after=r"\b[,:]? +")
-_VAGUE = re.compile(rf"\b(?:{'|'.join(wording('vague'))})\b", re.IGNORECASE)
 _WEAK = ("ing", "ed", "ly", "able", "es")
-_PREFIX = re.compile(r"\w+(?:\([^()\n]*\))?!?: +|#\d+:? +")
-_LINK = re.compile(r" *\(?(?:https?://\S+|#\d+)\)?\Z")
-_MARK = re.compile(r"(?:=+|[-*#>•⏺]+|\(?(?:\d{1,2}|[A-Za-z])[.)]|(?:step|option|task|part|phase) \d+\s*[:,.-]?|\W+) +", re.IGNORECASE)
-_COMMAND = re.compile(
-    r"(?:rm|cd|ls|cat|git|npm|npx|pnpm|yarn|uv|pip|gh|sudo|curl|ssh|docker) +\S|\w+ +(?:\w+ +)?--?\w", re.IGNORECASE
-)
-_SHORT_SENTENCE = re.compile(r"[^.!?]{1,40}[.!?] +(?=\S)")
-_NO_NAME = re.compile(r"://|redacted", re.IGNORECASE)
-_TICKET = re.compile(r"\A(?:[A-Za-z]+-)?\d+-")
-_LEAST_BRANCH_WORDS = _LEAST_WORDS = 3
 _COMMITS = re.compile(rf"^- (?:{COMMITTED}|{PULL_REQUEST}).*", re.MULTILINE)
-_NO_TITLES = frozenset({NO_TITLE, COMPACTION_TITLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +121,8 @@ def words_of_topics(
             if rank % _RELEASED_EVERY == 0:
                 snapshot.release()
         counts.append(own)
-    return [reader.named(own, weights) for own, weights in zip(counts, _weights(counts, clusters), strict=True)]
+    weights = _weights(counts, [len(members) for members in clusters])
+    return [reader.named(own, best) for own, best in zip(counts, weights, strict=True)]
 
 
 def labels_of(topics: Sequence[TopicWords]) -> list[str]:
@@ -189,8 +165,8 @@ def _long_words(text: str) -> list[str]:
 def _phrase(words: Sequence[str]) -> str:
     chosen: list[str] = []
     for word in words:
-        lower = word.casefold()
-        if len(word) <= _LONGEST_WORD and not any(lower in one.casefold() or one.casefold() in lower for one in chosen):
+        lower, known = word.casefold(), [one.casefold() for one in chosen]
+        if len(word) <= _LONGEST_WORD and not any(lower in one or one in lower for one in known):
             chosen.append(word)
     return clean(", ".join(chosen[:_MOST_LABEL_WORDS])) or "unnamed"
 
@@ -206,8 +182,9 @@ def commits_of(journal: Journal) -> dict[str, list[str]]:
             continue
         for line in _COMMITS.findall(text):
             bullet = read_bullet(line)
-            for turn in bullet.turns if bullet is not None and bullet.is_verified else ():
-                found.setdefault(turn, []).extend(bullet.text.partition(": ")[2].split("; "))
+            if bullet is not None and bullet.is_verified:
+                for turn in bullet.turns:
+                    found.setdefault(turn, []).extend(bullet.text.partition(": ")[2].split("; "))
     return found
 
 
@@ -218,7 +195,7 @@ class _Reader:
         self.stem = cache(self._stem)
 
     def count(self, chunk: Chunk, commits: Sequence[str], rank: int, counts: _Counts) -> None:
-        """Count the words of an entry and its commits, each once, and note its titles if it is a central one."""
+        """Count the words of an entry and its commits, each once, and note the titles of a central one."""
         heading, session = _TIME.sub("", chunk.heading), ""
         if chunk.kind == "turn":
             parts = read_parts(chunk.content)
@@ -228,7 +205,7 @@ class _Reader:
             session = match[1] if match else heading
         else:
             asked, answer = chunk.content[:_PROMPT_CHARACTERS], ""
-        headed = " ".join(["" if heading in _NO_TITLES else heading, *commits])
+        headed = " ".join(["" if heading in NO_TITLES else heading, *commits])
         found: dict[str, float] = {}
         for text, weight in ((answer, ANSWER_WEIGHT), (asked, 1.0), (headed, HEADING_WEIGHT)):
             found |= dict.fromkeys(self.words(text), weight)
@@ -236,7 +213,7 @@ class _Reader:
             counts.held[stem] = counts.held.get(stem, 0.0) + weight
             counts.entries[stem] += 1
         counts.sessions[session] += 1
-        counts.branches[_branch_title(chunk.branch)] += 1
+        counts.branches[branch_title(chunk.branch)] += 1
         for title in commits:
             counts.commits.setdefault(title, rank)
         if rank < _SAMPLES:
@@ -258,7 +235,7 @@ class _Reader:
     def _stem(self, word: str) -> str:
         if not 2 < len(word) <= 2 * _LONGEST_WORD or not _LETTERS.search(word) or _HEX.fullmatch(word):
             return ""
-        if word.casefold() in STOP_WORDS["english"] or _VAGUE.fullmatch(word) or not subject_of(word):
+        if word.casefold() in STOP_WORDS["english"] or VAGUE.fullmatch(word) or not subject_of(word):
             return ""
         return next(iter(self._tokenizer.tokenize(word)), "")
 
@@ -266,23 +243,20 @@ class _Reader:
         """Return the telling words as they are written, and the titles, best first."""
         shown_forms = {stem: _form(self._forms[stem]) for stem in list(weights)[: 3 * _TELLING]}
         weights = {stem: weights[stem] * _form_weight(form) for stem, form in shown_forms.items()}
-        telling = {stem: weights[stem] for stem in sorted(weights, key=lambda one: (-weights[one], one))[:_TELLING]}
+        order = sorted(weights, key=lambda one: (-weights[one], one))
+        telling = {stem: weights[stem] for stem in order[:_TELLING]}
         best = sum(list(telling.values())[:3]) or 1.0
         size = sum(counts.sessions.values())
         scores: dict[str, tuple[float, bool, int]] = {}
         branches = {title: 0 for title in counts.branches if title}
         for title, rank in (branches | counts.told | counts.titles | counts.commits).items():
-            shown, is_commit = _shortened(title), title in counts.commits
+            shown, is_commit = shortened(title), title in counts.commits
             if not shown:
                 continue
             fit = min(1.0, sum(telling.get(stem, 0.0) for stem in set(self.words(shown))) / best)
-            shared = max(counts.sessions[title], counts.branches[title])
-            score = fit + 0.25 / (1 + rank / 4) + 0.3 * shared / size
-            score += 0.5 * is_commit - 0.1 * (title in counts.told) - 0.4 * (fit < _LEAST_FIT)
-            score += 0.7 * counts.branches[title] / size
-            score -= 0.2 * (not names_subject(shown)) + 0.2 * shown.endswith("…") + 0.1 * is_question(shown)
-            score -= 0.2 * _is_open(shown) + 0.3 * bool(_NO_NAME.search(shown))
-            score -= 0.2 * min(3, len(_VAGUE.findall(shown)))
+            score = fit + 0.25 / (1 + rank / 4) - flaws(shown) - 0.4 * (fit < _LEAST_FIT)
+            score += 0.5 * is_commit - 0.1 * (title in counts.told)
+            score += 0.3 * counts.sessions[title] / size + counts.branches[title] / size
             # Of equal ones, a heading comes first, then the shorter one.
             key = (-score, not is_commit and title not in counts.sessions, len(shown))
             scores[shown] = min(key, scores.get(shown, key))
@@ -290,15 +264,15 @@ class _Reader:
         return TopicWords(words[:MOST_WORDS], tuple(sorted(scores, key=scores.__getitem__)))
 
 
-def _weights(counts: Sequence[_Counts], clusters: Sequence[NDArray[np.int64]]) -> Iterable[dict[str, float]]:
+def _weights(counts: Sequence[_Counts], sizes: Sequence[int]) -> Iterator[dict[str, float]]:
     """Yield the words of each topic that two of its entries hold, with their weights, best first."""
     totals: Counter[str] = Counter()
     for own in counts:
         totals.update(own.held)
-    all_points = sum(map(len, clusters))
-    for own, members in zip(counts, clusters, strict=True):
+    all_points = sum(sizes)
+    for own, size in zip(counts, sizes, strict=True):
         found = {
-            stem: math.sqrt(held / len(members)) * math.log1p(all_points / totals[stem])
+            stem: math.sqrt(held / size) * math.log1p(all_points / totals[stem])
             for stem, held in own.held.items()
             if own.entries[stem] > 1
         }
@@ -310,54 +284,9 @@ def _form(found: Counter[str]) -> str:
     return form.lower() if form[1:].islower() and form.lower() in found else form
 
 
-def _branch_title(branch: str) -> str:
-    """Return the words of a branch's name, `fix-login-page` of `ann/eng-12-fix-login-page`."""
-    words = _TICKET.sub("", branch.rpartition("/")[2]).replace("_", "-").split("-")
-    return " ".join(words) if len(words) >= _LEAST_BRANCH_WORDS else ""
-
-
 def _form_weight(form: str) -> float:
     if form[1:] != form[1:].lower() or not form.isalpha():
         return _NAME_WEIGHT
     return _WEAK_WEIGHT if form.endswith(_WEAK) else 1.0
 
 
-def _shortened(title: str) -> str:
-    """Return a title without politeness at its start, cut after a clause; "" if it makes no label."""
-    text = one_line(printable(title), 2 * MADE_CHARACTERS).strip(" '“”`*>#-•⏺|")
-    text = _PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text
-    bare = _LINK.sub("", text.removesuffix("…").rstrip())
-    text = bare if "://" in text[len(bare) :] else text
-    while match := _POLITE.match(text) or _BEGINNING.match(text) or _MARK.match(text):
-        text = text[match.end() :]
-    while (match := _SHORT_SENTENCE.match(text)) and not names_subject(match[0]):
-        text = text[match.end() :]
-    if title in _NO_TITLES or is_log(text) or says_nothing(text) or _COMMAND.match(text) or text.startswith(("/", "!", "$", "{", "[")):
-        return ""
-    is_cut = text.endswith("…")
-    text = text.removesuffix("…").rstrip()
-    if len(text) > _TITLE_CHARACTERS or is_cut:
-        ends = [one.start() for one in _CLAUSE.finditer(text[: _TITLE_CHARACTERS + 2])]
-        whole = (one for one in reversed(ends) if one >= _SHORTEST_TITLE and _is_balanced(text[:one]))
-        end = next(whole, 0)
-        text = text[:end] if end and names_subject(text[:end]) else _cut(text)
-    text = text.replace("`", "").rstrip(" ,;:.=-([{")
-    return text[:1].upper() + text[1:] if len(text) >= _SHORTEST_TITLE // 2 else ""
-
-
-def _is_balanced(text: str) -> bool:
-    return text.count("(") == text.count(")") and text.count('"') % 2 == 0
-
-
-def _is_open(title: str) -> bool:
-    """Return whether a title breaks off, or is too short to say something."""
-    words = title.split()
-    return len(words) < _LEAST_WORDS or words[-1].casefold() in STOP_WORDS["english"] or not _is_balanced(title)
-
-
-def _cut(text: str) -> str:
-    """Cut a title after a word that may stand at its end."""
-    words = one_line(text, _TITLE_CHARACTERS).removesuffix("…").split()
-    while len(words) > 1 and words[-1].casefold().strip("\"'(") in STOP_WORDS["english"]:
-        words.pop()
-    return f"{' '.join(words)} …"

@@ -18,6 +18,8 @@ interface FileMap {
 
 /** The weeks that a phone shows. */
 const FEW_WEEKS = 9;
+/** Fewer edits than this are no large mark, even if no other file has more. */
+const LEAST_MOST = 6;
 const MONTH = new Intl.DateTimeFormat(LANGUAGE, { month: "short", timeZone: "UTC" });
 const DAY = new Intl.DateTimeFormat(LANGUAGE, { month: "short", day: "numeric", timeZone: "UTC" });
 
@@ -66,7 +68,7 @@ export function Files() {
 }
 
 function Table({ data: { weeks, groups, largest }, colors }: { data: FileMap; colors: Map<string, number> }) {
-  const most = Math.max(...largest.map((one) => one.edits));
+  const most = Math.max(LEAST_MOST, ...largest.map((one) => one.edits));
   const ranks = new Map(largest.map((one, number) => [`${one.path} ${one.week}`, number + 1]));
   const classOf = (number: number) => (number < weeks.length - FEW_WEEKS ? "files-old" : "");
   const months = weeks.map((week) => MONTH.format(mondayOf(week)));
@@ -79,7 +81,7 @@ function Table({ data: { weeks, groups, largest }, colors }: { data: FileMap; co
           {weeks.map((week, number) => (
             <th key={week} scope="col" class={classOf(number)}>
               <span class="sr">Week of {DAY.format(mondayOf(week))}</span>
-              <span aria-hidden="true">{months[number] === months[number - 1] ? "" : months[number]}</span>
+              <span aria-hidden="true">{months[number] === months[number - 1] || (!number && months[0] !== months[1] && months[1]) ? "" : months[number]}</span>
             </th>
           ))}
         </tr>
@@ -102,7 +104,7 @@ function Table({ data: { weeks, groups, largest }, colors }: { data: FileMap; co
               </th>
               {weeks.map((week, number) => {
                 const count = counts[week];
-                const size = `${6 + 14 * Math.sqrt((count ?? 0) / most)}px`;
+                const size = `${5 + 14 * Math.sqrt((count ?? 0) / most)}px`;
                 return (
                   <td key={week} class={classOf(number)}>
                     {count && (

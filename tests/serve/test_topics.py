@@ -44,3 +44,11 @@ def test_topics_and_the_graph(admin: TestClient) -> None:
     assert len(near["nodes"]) <= 5
     for query, status in (("around=topic:ffffffff", 404), ("limit=2001", 422), ("limit=0", 422), ("around=x", 404)):
         assert admin.get(f"/graph?{query}").status_code == status
+
+
+def test_files_and_the_history_of_one(admin: TestClient) -> None:
+    found = admin.get("/files").json()
+    assert found == {"weeks": found["weeks"], "groups": [], "largest": [], "all": 0}
+    history = admin.get("/files/history", params={"file": "src/app.py"}).json()
+    assert history == {"file": "src/app.py", "names": ["src/app.py"], "git": False, "events": [], "all": 0}
+    assert admin.get("/files/history").status_code == admin.get("/files?limit=0").status_code == 422

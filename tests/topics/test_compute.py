@@ -16,7 +16,14 @@ from memkit.topics import clusters, compute
 from memkit.topics.clusters import count_points, read_points
 from memkit.topics.compute import refresh
 from memkit.topics.files import StoredTopics, derived_path, read_derived
-from memkit.topics.labels import LABEL_CHARACTERS, MADE_CHARACTERS, TopicWords, clean, labels_of, words_of_topics
+from memkit.topics.labels import (
+    LABEL_CHARACTERS,
+    MADE_CHARACTERS,
+    TopicWords,
+    clean,
+    labels_of,
+    words_of_topics,
+)
 from memkit.topics.topic_list import TopicList, read_topics, rename
 from memkit.topics.topic_store import Change, changing_kept, match, read_kept
 from tests.memory import Memory, day, make_memory
