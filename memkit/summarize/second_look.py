@@ -29,8 +29,8 @@ LOOK_TOKENS = 5_000
 LOOK_SHARE = 0.4
 """Estimated tokens of questions per token of segments."""
 
-ALONE_SECONDS = 24 * 3600.0
-"""Questions that no call took along for this time get one of their own."""
+ALONE_SECONDS = 72 * 3600.0
+"""Questions that no call took along for so long get one of their own. Segments wait for two days at most."""
 
 TAG_TOKENS = 20
 
