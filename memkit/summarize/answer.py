@@ -45,7 +45,7 @@ MAX_NUMBERS = 100
 """The most numbers that are read from a list of turns."""
 
 LIMITS, PERSON_LIMITS, ORDER_LIMITS, NO_LIMITS = (1.45, 0.6), (0.85, 0.5), (0.0, 0.0), (inf, inf)
-"""The limits of doubt about the wording of a bullet; see `is_covered`. Lower ones would mark true paraphrases.
+"""The limits of doubt about a bullet's wording; see `is_covered`. Lower ones would mark true paraphrases.
 
 Lies in the turns' own words are for the second look.
 """
