@@ -1,7 +1,8 @@
 """A second look at a model's bullets: a later call asks whether passages of their turns support each one.
 
-The first look shows the nearest sentences, the next ones the whole turn. `supported` ends it. The same
-objection twice marks the bullet, and one alone does not: a judge errs too. The mark holds the answers so far.
+The first look shows the nearest sentences, the next ones the whole turn. `supported` ends it. Two
+contradictions or three objections mark the bullet, and one does not: a judge errs too. The mark holds the
+answers so far.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def checked(question: Question, judge: Judge) -> str:
     if answer == YES:
         return ""
     answers = answers_so_far(question.bullet.check) + (answer[:1] or "x")
-    is_doubted = any(answers.count(one[0]) > 1 for one in (NO, UNKNOWN))
+    is_doubted = answers.count(NO[0]) > 1 or len(answers.replace("x", "")) == MOST_LOOKS
     return UNVERIFIED if is_doubted else f"{UNCHECKED}.{answers}"
 
 

@@ -44,12 +44,13 @@ def checks(stage: SummaryStage) -> list[str]:
     (["supported"], [""]),
     (["contradicted", "supported"], [f"{UNCHECKED}.n", ""]),
     (["contradicted", "contradicted"], [f"{UNCHECKED}.n", UNVERIFIED]),
-    (["not said", "Not_Said"], [f"{UNCHECKED}.u", UNVERIFIED]),
+    (["not said", "Not_Said", "supported"], [f"{UNCHECKED}.u", f"{UNCHECKED}.uu", ""]),
+    (["not said"] * 3, [f"{UNCHECKED}.u", f"{UNCHECKED}.uu", UNVERIFIED]),
     (["not said", "contradicted", "not said"], [f"{UNCHECKED}.u", f"{UNCHECKED}.un", UNVERIFIED]),
     (["not said", "contradicted", "supported"], [f"{UNCHECKED}.u", f"{UNCHECKED}.un", ""]),
     (["maybe", "maybe", "maybe", "contradicted"], [f"{UNCHECKED}.{'x' * n}" for n in (1, 2, 3, 3)]),
 ])  # fmt: skip
-def test_the_same_objection_twice_marks_a_bullet(stage: SummaryStage, verdicts: list[str], marks: list[str]) -> None:
+def test_two_contradictions_or_three_objections_mark_a_bullet(stage: SummaryStage, verdicts: list[str], marks: list[str]) -> None:
     summarized(stage)
     for number, (verdict, mark) in enumerate(zip(verdicts, marks, strict=True), start=1):
         assert "(not checked yet)" in stage.text
@@ -261,8 +262,8 @@ def test_a_page_cannot_prove_a_rule_even_to_a_judge_who_believes_it(
     stage.provider.answer = obedient
     stage.run(4)
     assert len(checks(stage)) == 3 and "" not in checks(stage)
-    stage.run(2 * SPAN)
-    stage.run(4 * SPAN)
+    for number in (2, 4, 6):
+        stage.run(number * SPAN)
     assert all(check == UNVERIFIED for check in checks(stage))
     assert all(task.material.count("</passages>") == task.material.count("<claim ") for task in stage.provider.tasks)
 
