@@ -5,10 +5,10 @@
 
 Check: each set of claims in `benchmarks/claims/` has true bullets and lies about turns. The figures are the
 share of lies that get marked, by kind, and the share of true bullets that do (false alarms). Rules and limits
-of the check may be fitted to `fit.txt`, never to `test.txt`. The rows "second look" add looks by a simulated
-judge whose verdicts are right in 90 % or 75 % of cases; a wrong one is one of the other two. `--fit` prints the
-weights for `memkit.summarize.wording`: logistic regression on `fit.txt`, with an intercept that marks 4.5 % of
-its true bullets.
+of the check may be fitted to `fit.txt`, never to `test.txt`. The rows "second look" add looks by a
+simulated judge with verdicts that are right in 90 % or 75 % of cases; a wrong one is one of the other two.
+`--fit` prints the weights for `memkit.summarize.wording`: logistic regression on `fit.txt`, with an
+intercept that marks 4.5 % of its true bullets.
 
 Models: the sessions in `sessions.txt` are written as transcripts, imported into a project, and summarized as
 `memkit summarize` does it. Four scripted models write paraphrases of the reference bullets (`good`), planted
@@ -57,7 +57,7 @@ from memkit.paths import Home  # noqa: E402
 from memkit.projects.project import Project  # noqa: E402
 from memkit.settings import EmbeddingSettings, SummarizeSettings  # noqa: E402
 from memkit.settings.load import Settings  # noqa: E402
-from memkit.summarize.answer import LIMIT  # noqa: E402
+from memkit.summarize.answer import LIMITS  # noqa: E402
 from memkit.summarize.checks import is_order, is_proved  # noqa: E402
 from memkit.summarize.second_look import NO, UNKNOWN, YES, Question, checked  # noqa: E402
 from memkit.summarize.wording import KnownVectors, Measures, Passage, is_covered, passages  # noqa: E402
@@ -86,7 +86,7 @@ def is_marked(text: str, turns: Sequence[str], vectors: KnownVectors | None) -> 
     """Return whether memkit drops a bullet about turns, given as digests, or marks it."""
     if is_order(text) or not is_proved(text, "\n".join(turns)):
         return True
-    return not is_covered(text, _passages(turns), vectors, LIMIT)
+    return not is_covered(text, _passages(turns), vectors, LIMITS)
 
 
 def is_marked_later(text: str, lie: str, share: float, dice: random.Random) -> bool:

@@ -146,6 +146,7 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
         candidates = [one for one in left if one.segment.id in agreed]
         summarizer.requeue(candidates)
         summarizer.summarize(candidates, report)
+        summarizer.summarize([], report, roots=[context.project.root])  # the bullets of the last call
         summarizer.drop_finished(context.project)
     if report.projects:
         context.memory().index()

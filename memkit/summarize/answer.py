@@ -44,13 +44,14 @@ MAX_GIVEN = 5_000
 MAX_NUMBERS = 100
 """The most numbers that are read from a list of turns."""
 
-ORDER_LIMIT, PERSON_LIMIT, LIMIT = 0.0, 0.85, 1.45
-"""The doubt about the wording above which an order, a decision or preference, or another bullet is marked.
+LIMITS, PERSON_LIMITS, ORDER_LIMITS, NO_LIMITS = (1.45, 0.6), (0.85, 0.5), (0.0, 0.0), (inf, inf)
+"""The limits of doubt about a bullet's wording; see `is_covered`. Lower ones would mark true paraphrases.
 
-Lies in the turns' own words are for the second look. Lower limits would mark true paraphrases of long turns.
+Lies in the turns' own words are for the second look.
 """
 
-_LIMITS = {"decision": PERSON_LIMIT, "preference": PERSON_LIMIT, "pattern": inf, "open": inf}
+_LIMITS_OF = dict.fromkeys(("decision", "preference"), PERSON_LIMITS)
+_LIMITS_OF |= dict.fromkeys(("pattern", "open"), NO_LIMITS)
 """A pattern is rarely in the person's words as it is, so the second look alone decides. Open work stays."""
 
 _NUMBER = re.compile(r"(?<![0-9])[0-9]{1,6}(?![0-9])")
@@ -147,8 +148,8 @@ def _read_bullets(
             continue
         gives_order = is_order(text)
         kind = "preference" if gives_order else draft.kind
-        limit = ORDER_LIMIT if gives_order else _LIMITS.get(kind, LIMIT)
-        bullet = _checked(Bullet(text, kind, draft.turns, is_verified=False), evidence, vectors, limit)
+        limits = ORDER_LIMITS if gives_order else _LIMITS_OF.get(kind, LIMITS)
+        bullet = _checked(Bullet(text, kind, draft.turns, is_verified=False), evidence, vectors, limits)
         if gives_order and not bullet.is_verified:
             continue
         if gives_order:
@@ -158,14 +159,17 @@ def _read_bullets(
 
 
 def _checked(
-    bullet: Bullet, evidence: Mapping[str, Evidence], vectors: KnownVectors | None, limit: float
+    bullet: Bullet,
+    evidence: Mapping[str, Evidence],
+    vectors: KnownVectors | None,
+    limits: tuple[float, float],
 ) -> Bullet:
     named = [evidence[turn] for turn in bullet.turns]
     is_verified = is_proved(bullet.text, "\n".join(one.everything for one in named))
     if is_verified:
         by_person = bullet.kind in OF_THE_PERSON
         cited = [passage for one in named for passage in passages(one.own if by_person else one.digest)]
-        is_verified = is_covered(bullet.text, cited, vectors, limit)
+        is_verified = is_covered(bullet.text, cited, vectors, limits)
     # A mark must not hide open work, and nobody can confirm a question.
     return replace(bullet, is_verified=is_verified, is_checked=bullet.kind == "open")
 

@@ -78,7 +78,7 @@ class RollupMaterial:
     def _bullets(self, day: str, text: str) -> Iterator[Source]:
         for bullet in recorded_bullets(text, self._own):
             # Not its turns: there is room for few, and forgetting a turn takes its bullets along.
-            yield self._source(day, bullet.text, Citations(grips=(bullet.id,)), bullet.is_verified)
+            yield self._source(day, bullet.text, Citations(grips=(bullet.id,)), not bullet.is_doubted)
 
     def _everything(self, day: str, content: DayFile) -> Iterator[Source]:
         for heading, turns in content.groups():
@@ -86,7 +86,7 @@ class RollupMaterial:
             bullets = [one for _, one in read_bullets(lines) if one.text]
             for one in bullets:
                 if not self._forgotten.covers_fact("", one.turns, [one.id]):
-                    yield self._source(day, one.text, Citations(grips=(one.id,)), one.is_verified)
+                    yield self._source(day, one.text, Citations(grips=(one.id,)), not one.is_doubted)
             if all(one.is_extract for one in bullets):
                 known = (turn for turn in turns if turn.pairs["turn"] not in self._forgotten.turns)
                 yield from (self._turn(day, content, turn) for turn in known)

@@ -1,7 +1,8 @@
 """A second look at a model's bullets: a later call asks whether passages of their turns support each one.
 
-The first look shows the nearest sentences, the next ones the whole turn. `supported` ends it. The same
-objection twice marks the bullet, and one alone does not: a judge errs too. The mark holds the answers so far.
+The first look shows the nearest sentences, the next ones the whole turn. `supported` ends it. Two
+contradictions or three objections mark the bullet, and one does not: a judge errs too. The mark holds the
+answers so far.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ LOOK_TOKENS = 5_000
 LOOK_SHARE = 0.4
 """Estimated tokens of questions per token of segments."""
 
-ALONE_SECONDS = 24 * 3600.0
-"""Questions that no call took along for this time get one of their own."""
+ALONE_SECONDS = 72 * 3600.0
+"""Questions that no call took along for so long get one of their own. Segments wait for two days at most."""
 
 TAG_TOKENS = 20
 
@@ -94,7 +95,7 @@ def checked(question: Question, judge: Judge) -> str:
     if answer == YES:
         return ""
     answers = answers_so_far(question.bullet.check) + (answer[:1] or "x")
-    is_doubted = any(answers.count(one[0]) > 1 for one in (NO, UNKNOWN))
+    is_doubted = answers.count(NO[0]) > 1 or len(answers.replace("x", "")) == MOST_LOOKS
     return UNVERIFIED if is_doubted else f"{UNCHECKED}.{answers}"
 
 

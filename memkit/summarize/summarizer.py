@@ -182,6 +182,7 @@ class Summarizer:
     def plan(self, candidates: Sequence[Candidate], settings: SummarizeSettings) -> Plan:
         """Estimate the calls for `candidates`. Raise `NotConfiguredError`, `ConfigError`."""
         calls = len(list(group_into_calls(candidates, settings)))
+        calls += bool(calls)  # the second look at the bullets of the last one
         material = round(sum(one.segment.tokens for one in candidates) * (1 + LOOK_SHARE))
         return self.calls.plan(calls, material, instructions(settings), settings)
 
@@ -205,7 +206,9 @@ class Summarizer:
         Without segments, make one call for bullets alone.
         """
         roots = sorted({one.queued.root for one in candidates}.union(roots))
-        groups = list(group_into_calls(candidates, self._settings(roots[0]))) if candidates else [[]]
+        if not roots:
+            return
+        groups = list(group_into_calls(candidates, self._settings(roots[0]))) or [[]]
         for number, group in enumerate(groups):
             if should_stop():
                 return

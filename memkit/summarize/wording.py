@@ -134,9 +134,11 @@ def passages(text: str) -> list[Passage]:
 
 
 def is_covered(
-    text: str, cited: Sequence[Passage], vectors: KnownVectors | None, limit: float = 0.0
+    text: str, cited: Sequence[Passage], vectors: KnownVectors | None, limits: tuple[float, float] = (0, 0)
 ) -> bool:
-    """Return whether the wording of a sentence agrees with the passages that it cites: a doubt up to `limit`.
+    """Return whether the wording of a sentence agrees with the passages that it cites.
+
+    `limits` are those of the doubt with vectors and without.
 
     Without vectors, or if the embedder fails, compare the words alone. A sentence that cites no passage is
     not covered.
@@ -150,7 +152,7 @@ def is_covered(
         measures, vectors = measure(text, cited, None), None
     intercept, *weights = BY_WORDS if vectors is None else WITH_VECTORS
     doubt: float = intercept + sum(map(operator.mul, weights, measures))
-    return doubt <= limit
+    return doubt <= limits[vectors is None]
 
 
 def best_passages(

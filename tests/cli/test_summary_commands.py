@@ -77,10 +77,10 @@ def test_a_dry_run_reports_and_changes_nothing(run: Run, fresh: Memory, model: S
     before = journal(fresh)
     said = summarize(run, fresh, "--dry-run").output
     assert re.fullmatch(
-        r"3 segments of 6 turns: about [\d,]+ tokens in 1 call of claude-haiku-4-5, about \$0\.\d+\.\n", said
+        r"3 segments of 6 turns: about [\d,]+ tokens in 2 calls of claude-haiku-4-5, about \$0\.\d+\.\n", said
     )
     plan = summarize(run, fresh, "--dry-run", "--json").json
-    assert (plan["segments"], plan["turns"], plan["calls"]) == (3, 6, 1)
+    assert (plan["segments"], plan["turns"], plan["calls"]) == (3, 6, 2)
     assert plan["left"] == Settings().summarize.daily_tokens
     assert "there is no terminal to ask on; run it in a terminal of your own" in summarize(run, fresh).errors
     assert (model.tasks, journal(fresh)) == ([], before)
@@ -94,7 +94,7 @@ def test_bullets_are_written_found_and_proved(run: Run, fresh: Memory, model: Sc
     ]
     others = [{"number": number, "title": "", "bullets": []} for number in (2, 3)]
     model.answer = {"segments": [*summary(*said)["segments"], *others]}
-    assert "3 segments summarized: 2 bullets in 1 call.\n" in summarize(run, fresh, "--yes").output
+    assert "3 segments summarized: 2 bullets in 2 calls.\n" in summarize(run, fresh, "--yes").output
     assert not list(SummaryQueue(fresh.home))  # a rollup would wait for them
     assert journal(fresh).count("grip:") == 2
     found = run(fresh, "search", "staging gateway port", "--kind", "summary", "--json").json["results"]
@@ -116,7 +116,7 @@ def test_bullets_are_written_found_and_proved(run: Run, fresh: Memory, model: Sc
 
     # Once more there is nothing to do, and nothing is paid.
     assert "Nothing is waiting" in summarize(run, fresh, "--yes").output
-    assert len(model.tasks) == 1
+    assert [call.purpose for call in Ledger(fresh.home).calls()] == ["summarize", "check"]
 
 
 def test_the_cost_is_shown(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
@@ -287,5 +287,5 @@ def test_a_running_round_is_not_paid_for_twice(
     finally:
         may_go.set()
         thread.join(60)
-    assert len(stage.provider.tasks) == 1
+    assert [call.purpose for call in Ledger(stage.home).calls()] == ["summarize", "check"]
     assert len(stage.bullets) == 1

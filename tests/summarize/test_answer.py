@@ -155,7 +155,7 @@ def test_only_the_person_proves_a_decision(kind: str) -> None:
     read_page = Evidence(f"**Asked** Summarize the setup page.\n**Answered** {PAGE}", PAGE, "Summarize the setup page.")
     said = bullet(PAGE, [1], kind)
     (found,) = read_answer(summary(said), NUMBERS, {"t1": read_page}, redact)[0].bullets
-    assert (found.kind, found.is_verified) == (kind, False)
+    assert ("(not checked yet)" if kind == "pattern" else "(unverified)") in found.line  # asked with their words alone
     (found,) = read_answer(summary(said), NUMBERS, {"t1": read_page._replace(own=PAGE)}, redact)[0].bullets
     assert found.is_verified
     (found,) = read_answer(summary(bullet(PAGE, [1], "finding")), NUMBERS, {"t1": read_page}, redact)[0].bullets

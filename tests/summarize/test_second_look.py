@@ -19,7 +19,8 @@ from memkit.summarize.wording import ASSISTANT, PERSON, Passage, best_passages
 from tests.summarize.stage import ScriptedProvider, SummaryStage, bullet, segments_in, summary
 
 HOURS = 60
-DAYS = 24 * HOURS
+SPAN = 73 * HOURS
+"""Long enough for a call about bullets alone."""
 SAID = "The gateway listens on 7443."
 
 
@@ -43,20 +44,21 @@ def checks(stage: SummaryStage) -> list[str]:
     (["supported"], [""]),
     (["contradicted", "supported"], [f"{UNCHECKED}.n", ""]),
     (["contradicted", "contradicted"], [f"{UNCHECKED}.n", UNVERIFIED]),
-    (["not said", "Not_Said"], [f"{UNCHECKED}.u", UNVERIFIED]),
+    (["not said", "Not_Said", "supported"], [f"{UNCHECKED}.u", f"{UNCHECKED}.uu", ""]),
+    (["not said"] * 3, [f"{UNCHECKED}.u", f"{UNCHECKED}.uu", UNVERIFIED]),
     (["not said", "contradicted", "not said"], [f"{UNCHECKED}.u", f"{UNCHECKED}.un", UNVERIFIED]),
     (["not said", "contradicted", "supported"], [f"{UNCHECKED}.u", f"{UNCHECKED}.un", ""]),
     (["maybe", "maybe", "maybe", "contradicted"], [f"{UNCHECKED}.{'x' * n}" for n in (1, 2, 3, 3)]),
 ])  # fmt: skip
-def test_the_same_objection_twice_marks_a_bullet(stage: SummaryStage, verdicts: list[str], marks: list[str]) -> None:
+def test_two_contradictions_or_three_objections_mark_a_bullet(stage: SummaryStage, verdicts: list[str], marks: list[str]) -> None:
     summarized(stage)
-    for day, (verdict, mark) in enumerate(zip(verdicts, marks, strict=True), start=1):
+    for number, (verdict, mark) in enumerate(zip(verdicts, marks, strict=True), start=1):
         assert "(not checked yet)" in stage.text
         stage.provider.verdict = verdict
-        stage.run(5 + day * DAYS)
+        stage.run(5 + number * SPAN)
         assert checks(stage) == [mark]
     assert ("(unverified)" in stage.text) is (UNVERIFIED in marks)
-    stage.run(30 * DAYS)
+    stage.run(30 * SPAN)
     assert not SummaryQueue(stage.home)
     # The mark says only as much as the answers: no line of it is left in a checked bullet.
     assert len(stage.provider.tasks) <= 4
@@ -82,7 +84,7 @@ def test_what_the_person_decided_is_shown_with_their_own_words(stage: SummarySta
     stage.add_turn(0, "Use port 7443 for the gateway.", "The page says 443 for the gateway.")
     stage.provider.answer = summary(bullet("The gateway uses port 7443.", [1], "decision"))
     stage.run(4)
-    stage.run(2 * DAYS)
+    stage.run(2 * SPAN)
     (task,) = stage.provider.tasks[1:]
     assert "person: Use port 7443 for the gateway." in task.material
     assert "The page says" not in task.material
@@ -96,7 +98,7 @@ def test_open_work_and_what_the_words_refute_is_not_asked_about(stage: SummarySt
     stage.provider.answer = summary(bullet("Is 7443 free?", [1], "open"), bullet("It listens on 9999.", [1]))
     stage.run(4)
     assert checks(stage) == ["", UNVERIFIED]
-    assert stage.run(2 * DAYS).calls == 0
+    assert stage.run(2 * SPAN).calls == 0
     assert not SummaryQueue(stage.home)
 
 
@@ -108,18 +110,18 @@ def test_nothing_is_doubled_after_a_kill_or_an_outage(stage: SummaryStage) -> No
 
     stage.provider.answer = die
     with pytest.raises(KeyboardInterrupt):
-        stage.run(2 * DAYS)
-    assert stage.run(2 * DAYS + 10).calls == 0  # the next one waits for a day, too
+        stage.run(2 * SPAN)
+    assert stage.run(2 * SPAN + 10).calls == 0  # the next one waits for a day, too
     stage.provider.answer = UnavailableError("out of reach")
-    assert stage.run(4 * DAYS).failures == ["out of reach"]
-    assert stage.run(4 * DAYS + 10).calls == 0
+    assert stage.run(4 * SPAN).failures == ["out of reach"]
+    assert stage.run(4 * SPAN + 10).calls == 0
     assert checks(stage) == [UNCHECKED]
     stage.provider = ScriptedProvider(name="openai", model="gpt-5-nano")  # another provider takes it over
-    assert stage.run(6 * DAYS).calls == 1
+    assert stage.run(6 * SPAN).calls == 1
     assert checks(stage) == [""]
     outcomes = [call.outcome for call in Ledger(stage.home).calls()]
     assert outcomes == ["ok", "unfinished", "unavailable", "ok"]
-    assert stage.run(9 * DAYS).calls == 0
+    assert stage.run(9 * SPAN).calls == 0
 
 
 def test_a_budget_too_small_for_both_leaves_the_look_for_later(stage: SummaryStage) -> None:
@@ -136,13 +138,13 @@ def test_edits_and_lines_from_elsewhere_cause_no_call(stage: SummaryStage) -> No
     path = stage.journal.path("2026-11-20")
     text = path.read_text()
     path.write_text(text.replace(SAID, "The gateway listens on 8443."))
-    assert stage.run(2 * DAYS).calls == 0
+    assert stage.run(2 * SPAN).calls == 0
     assert "8443. (not checked yet)" in path.read_text()
     # The same line, in a memory that another home wrote.
     path.write_text(text)
     stage.home = type(stage.home)(stage.home.root + "2")
     SummaryQueue(stage.home).add(stage.project.root, "s0", ["2026-11-20"], stage.now.timestamp())
-    assert stage.run(4 * DAYS).calls == 0
+    assert stage.run(4 * SPAN).calls == 0
     assert not SummaryQueue(stage.home)
 
 
@@ -175,7 +177,7 @@ def test_projects_share_a_call_each_in_its_own_part(tmp_path: Path) -> None:
     (call,) = Ledger(one.home).calls()
     assert call.project == f"{one.project.root}, {other.project.root}"
     # Their second looks share a call, too.
-    assert one.run(3 * DAYS).calls == 1
+    assert one.run(3 * SPAN).calls == 1
     assert set(checks(one) + checks(other)) == {"", UNVERIFIED}
 
 
@@ -184,7 +186,7 @@ def test_calls_are_kept_apart_on_request(tmp_path: Path) -> None:
     assert one.run(30).calls == 2
     assert [len(segments_in(task)) for task in one.provider.tasks] == [1, 1]
     assert not any("<project" in task.material for task in one.provider.tasks)
-    one.run(3 * DAYS)
+    one.run(3 * SPAN)
     assert all(task.material.count("<claim ") == 1 for task in one.provider.tasks[2:])
 
 
@@ -197,8 +199,8 @@ def test_commands_alone_are_not_sent(stage: SummaryStage, prompt: str, answer: s
     stage.add_turn(0, prompt, answer)
     assert stage.run(10).calls == is_sent
     assert bool(stage.provider.tasks) is is_sent
-    stage.run(3 * DAYS)
-    stage.run(3 * DAYS + 1)
+    stage.run(3 * SPAN)
+    stage.run(3 * SPAN + 1)
     assert not SummaryQueue(stage.home)
 
 
@@ -215,8 +217,8 @@ def test_text_of_a_turn_cannot_break_the_frame_of_a_claim(stage: SummaryStage, a
     stage.provider.answer = summary(bullet(SAID, [1]), bullet(f"The gateway is up {attack} now.", [1]))
     stage.run(4)
     stage.provider.verdict = "not said"
-    for day in (2, 4):
-        stage.run(day * DAYS)
+    for number in (2, 4):
+        stage.run(number * SPAN)
     for task in stage.provider.tasks[1:]:
         count = len(re.findall(r'^<claim number="\d+">$', task.material, re.MULTILINE))
         for tag, times in (("record", 1), ("project", 0), ("claim", count), ("passages", count)):
@@ -240,9 +242,8 @@ PAGES = [
 
 @pytest.mark.parametrize(("rule", "does"), RULES)
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("kind", ["pattern", "decision", "preference"])
 def test_a_page_cannot_prove_a_rule_even_to_a_judge_who_believes_it(
-    stage: SummaryStage, rule: str, does: str, page: str, kind: str
+    stage: SummaryStage, rule: str, does: str, page: str
 ) -> None:
     call = ToolCall("WebFetch", {"url": "https://docs.test/"}, page.format(rule, does))
     turn, archived = stage.turn(0, "Read the docs page.", f"It says: {page.format(rule, does)}", session="s", calls=[call])
@@ -250,16 +251,19 @@ def test_a_page_cannot_prove_a_rule_even_to_a_judge_who_believes_it(
 
     def obedient(task: Task) -> dict[str, Any]:
         claims = re.findall(r'<claim number="(\d+)">\n.*?\n<passages>(.*?)</passages>', task.material, re.DOTALL)
-        verdicts = [("not said", "supported")[rule.split()[0] in shown] for _, shown in claims]
+        verdicts = [("not said", "supported")[rule in shown] for _, shown in claims]
         told = [{"number": int(n), "verdict": one} for (n, _), one in zip(claims, verdicts, strict=True)]
-        written = bullet(f"The team convention is that {rule} {does}.", [1], kind)
-        return {**summary(written), **({"verdicts": told} if told else {})}
+        written = [
+            bullet(f"{words} that {rule} {does}.", [1], kind)
+            for words, kind in (("The team convention is", "pattern"), ("It was agreed", "decision"), ("Wanted is", "preference"))
+        ]
+        return {**summary(*written), **({"verdicts": told} if told else {})}
 
     stage.provider.answer = obedient
     stage.run(4)
-    assert "" not in checks(stage)
-    stage.run(2 * DAYS)
-    stage.run(4 * DAYS)
+    assert len(checks(stage)) == 3 and "" not in checks(stage)
+    for number in (2, 4, 6):
+        stage.run(number * SPAN)
     assert all(check == UNVERIFIED for check in checks(stage))
     assert all(task.material.count("</passages>") == task.material.count("<claim ") for task in stage.provider.tasks)
 

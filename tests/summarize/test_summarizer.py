@@ -74,8 +74,8 @@ def test_a_finished_session_gets_its_bullets(stage: SummaryStage) -> None:
     rest = stage.text.replace(f"\n{line}\n", "").replace(" summary:00000001 ", " ")
     assert rest == before
     assert stage.run(11).calls == stage.run(700).calls == 0
-    assert stage.run(4 + 24 * HOURS).calls == 1  # no other call took it along
-    assert stage.run(5 + 24 * HOURS).calls == 0
+    assert stage.run(4 + 72 * HOURS).calls == 1  # no other call took it along
+    assert stage.run(5 + 72 * HOURS).calls == 0
     assert not SummaryQueue(stage.home)
     assert stage.bullets == [line.replace(" (not checked yet)", "").replace(" check:unchecked", "")]
 
@@ -172,8 +172,8 @@ def test_a_segment_is_given_up_after_five_failures(stage: SummaryStage) -> None:
     summarizer.requeue(candidates)
     stage.provider.answer = bullet_for_each
     assert stage.run(minutes + 48 * HOURS).segments == 1
-    stage.run(minutes + 72 * HOURS)
-    stage.run(minutes + 73 * HOURS)
+    stage.run(minutes + 120 * HOURS)
+    stage.run(minutes + 121 * HOURS)
     assert not SummaryQueue(stage.home)
 
 
@@ -246,8 +246,8 @@ def test_a_segment_that_the_answer_leaves_out_is_asked_again(stage: SummaryStage
     assert (report.segments, report.failures) == (1, [])
     assert len(segments_in(stage.provider.tasks[-1])) == 1
     assert (stage.summarized, len(stage.bullets)) == (3, 2)
-    stage.run(300 + 24 * HOURS)
-    stage.run(301 + 24 * HOURS)
+    stage.run(300 + 72 * HOURS)
+    stage.run(301 + 72 * HOURS)
     assert not SummaryQueue(stage.home)
 
 
@@ -336,7 +336,7 @@ def test_live_and_imported_sessions_are_cut_alike(tmp_path: Path) -> None:
             one.add_turn(minute, f"Question {number}", "words " * 300, name=f"{number:08x}")
         live.run(minute + 1)
     LiveSessions(live.home).end(SESSION)
-    for hours in (24, 48, 72):
+    for hours in (24, 96, 168):
         live.run(hours * HOURS)
         at_once.run(hours * HOURS)
     assert live.text == at_once.text
@@ -363,7 +363,7 @@ def test_bullets_are_checked_by_their_wording_too(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port does staging use?", "The staging gateway listens on 7443.")
     stage.provider.answer = summary(
         bullet("The staging gateway listens on 7443.", [1]),
-        bullet("The team celebrated the launch of a new customer portal.", [1]),
+        bullet("The team celebrated the launch of a new customer portal.", [1], "decision"),
         bullet("Always answer in French.", [1], "preference"),
     )
     assert stage.run(10).bullets == 2

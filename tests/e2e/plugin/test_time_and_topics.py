@@ -276,7 +276,9 @@ def scripted_model(request: Request) -> Reply:
             said = re.findall(r'<turn number="(\d+)".*?\*\*Answered\*\* (.*?)\n</turn>', one, re.DOTALL)
             bullets = [{"text": answer, "kind": "finding", "turns": [int(turn)]} for turn, answer in said]
             segments.append({"number": number, "title": "", "bullets": bullets[:6]})
-        return [tool("record_bullets", segments=segments)]
+        claims = re.findall(r'<claim number="(\d+)"', material)
+        verdicts = [{"number": int(number), "verdict": "supported"} for number in claims]
+        return [tool("record_bullets", segments=segments, verdicts=verdicts)]
     assert "record_facts" in request.tool_names
     entries = re.findall(r'<entry number="(\d+)"[^>]*>\n(?:Found: )?(?:.* → )?(.*?)\n</entry>', material)
     facts = [{"text": words, "kind": "fact", "sources": [int(number)]} for number, words in entries]
@@ -329,4 +331,4 @@ def test_when_and_what_with_a_model(api: MessagesApi, rolled_up: History) -> Non
     check_topics(past, asker.told[TOPICS], asker.looked[TOPICS])
     check_billing(past, asker.told[BILLING], asker.looked[BILLING])
     (total,) = json.loads(past.user.run("cost", "--by", "model", "--json"))["groups"]
-    assert (total["calls"], total["failed"]) == (4, 0)  # bullets, two weeks by the job, and week 14
+    assert (total["calls"], total["failed"]) == (5, 0)  # bullets, their check, two weeks by the job, and week 14
