@@ -11,7 +11,7 @@ from fastapi import Depends, HTTPException, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from memkit.errors import MemkitError
-from memkit.memory import Memory
+from memkit.interface import InterfaceMemory as Memory
 from memkit.serve import link
 from memkit.serve.guard import KEY_ID
 from memkit.serve.keys import ApiKey, Keys

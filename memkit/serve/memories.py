@@ -8,7 +8,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from memkit.browse.names import EntryView
 from memkit.forget.locations import LocationsView
-from memkit.memory import Memory
+from memkit.interface import InterfaceMemory as Memory
 from memkit.search.results import Filters, SearchAnswer
 from memkit.serve.answers import Answer, documented, returns
 from memkit.serve.auth import AdministeringOrPage, Reading, Writing, secret_of
@@ -94,7 +94,7 @@ async def ingest(body: EventBody, ask: Writing) -> Response:
 async def search(
     ask: Reading,
     query: Text,
-    limit: Limit = 10,
+    limit: Limit = 5,
     since: Day = "",
     until: Day = "",
     session: Filter = "",

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypedDict
 from fastapi import APIRouter, Depends, Response
 
 from memkit.errors import MemkitError
-from memkit.memory import Memory
+from memkit.interface import InterfaceMemory as Memory
 from memkit.search.results import Filters, SearchAnswer
 from memkit.serve.answers import Answer, returns
 from memkit.serve.auth import Reading
@@ -48,7 +48,7 @@ class Asked:
     """The parameters that all three searches take."""
 
     query: Text
-    limit: Limit = 10
+    limit: Limit = 5
     since: Day = ""
     until: Day = ""
     all_projects: AllProjects = False

@@ -7,7 +7,7 @@ from typing import TypedDict
 from fastapi import APIRouter, Response
 
 from memkit.errors import NotFoundError
-from memkit.memory import Memory
+from memkit.interface import InterfaceMemory as Memory
 from memkit.serve.answers import Answer, documented, returns
 from memkit.serve.auth import Reading
 from memkit.serve.shapes import Id, Limit, Text
