@@ -1,4 +1,4 @@
-"""The front door: everything that memkit does with a memory, in one class.
+"""The front door: what a program does with a memory, in one class.
 
     from memkit import Memory
 
@@ -17,7 +17,7 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +39,12 @@ from memkit.typed import typed
 if TYPE_CHECKING:
     from datetime import date, datetime
 
+    from typing_extensions import Self
+
     from memkit.browse.citation import Citation
     from memkit.browse.expand import Section
     from memkit.browse.file_history import FileHistory
-    from memkit.browse.history import SessionPage
     from memkit.browse.names import Entry
-    from memkit.browse.resume import FoundSession, Resumable
     from memkit.browse.session_view import SessionView
     from memkit.browse.transcript import Exchange
     from memkit.capture.ingest import Ingested
@@ -60,15 +60,11 @@ if TYPE_CHECKING:
     from memkit.questions.client import SearchClient
     from memkit.search.overview import PastSession, TopicCount
     from memkit.search.results import Answer, Filters
-    from memkit.service.jobs import JobView
     from memkit.settings.load import Settings
-    from memkit.stats import MemoryOverview
     from memkit.summarize.compaction import CompactionReport
-    from memkit.timeline.events import ChildrenMatches, Events, NodeMatches
+    from memkit.timeline.events import Events, NodeMatches
     from memkit.timeline.tree import Timeline
-    from memkit.timeline.view import Calendar, TimelineView
-    from memkit.topics.file_map import FileMap
-    from memkit.topics.graph import Graph
+    from memkit.timeline.view import TimelineView
     from memkit.topics.topic_list import Topic, TopicList
 
 logger = logging.getLogger(__name__)
@@ -85,19 +81,16 @@ class Memory:
 
         memory = Memory()    # the project of the working directory
 
-    All methods raise `MemkitError` with one line for the user.
+    All methods raise `MemkitError` with one line for the user. They block; threads may share a memory. As a
+    context manager it ends what `watch` still does.
     """
 
     def __init__(
-        self,
-        directory: str | Project = ".",
-        *,
-        home: Home | None = None,
+        self, directory: str | Project = ".", *, home: Home | None = None,
         settings_of: Callable[[Project], Settings] | None = None,
-        announce: Callable[[str], None] = logger.info,
-        other_projects: bool = True,
+        announce: Callable[[str], None] = logger.info, other_projects: bool = True,
         caller: Caller | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Read only this project and the user's memory unless `other_projects`.
 
         `caller` is who asks, and where: entries are compared with the worktree there.
@@ -114,26 +107,22 @@ class Memory:
         self.other_projects = other_projects
         self.caller = caller or Caller()
         self.wait_seconds = LOCK_SECONDS
+        self._open = ExitStack()
 
     def __repr__(self) -> str:
-        return f"Memory({self.project.root!r})"
+        return f"{type(self).__name__}({self.project.root!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
 
     def search(
-        self,
-        query: str,
-        k: int | None = None,
-        *,
-        budget: int | None = None,
-        filters: Filters | None = None,
-        file: str = "",
-        minimum: float | None = None,
-        explain: bool = False,
-        excerpts: bool = False,
-        lookups: bool = True,
-        today: date | None = None,
-        all_projects: bool = False,
-        mode: str = "",
-    ) -> Answer:
+        self, query: str, k: int | None = None, *, budget: int | None = None, filters: Filters | None = None,
+        file: str = "", minimum: float | None = None, explain: bool = False, excerpts: bool = False,
+        lookups: bool = True, today: date | None = None, all_projects: bool = False, mode: str = "",
+    ) -> Answer:  # fmt: skip
         """Return what the memory holds on a question, best first. L1: ranked results.
 
             memory.search("why is the nightly build slow", k=3, filters=Filters(branch="main"))
@@ -146,9 +135,9 @@ class Memory:
         request = SearchRequest(
             query, k, budget, filters or Filters(), file, minimum, explain, excerpts, today, lookups
         )
-        return self.search_client(all_projects, mode).answer(request)
+        return self._search_client(all_projects, mode).answer(request)
 
-    def search_client(self, all_projects: bool = False, mode: str = "") -> SearchClient:
+    def _search_client(self, all_projects: bool = False, mode: str = "") -> SearchClient:
         """Return an object that answers many requests from the memory as it is now."""
         from memkit.questions.client import SearchClient
         from memkit.settings import SearchSettings
@@ -266,20 +255,6 @@ class Memory:
         timelines = [open_timeline(one, self.home, self.announce) for one in projects]
         return past_sessions(timelines, SessionFilters(since, branch, file, agent=agent))
 
-    def session_list(
-        self, *, since: str = "", until: str = "", branch: str = "", file: str = "", limit: int = 50,
-        after: str = "",
-    ) -> SessionPage:  # fmt: skip
-        """Return a page of `sessions`: `memory.session_list(limit=20)["sessions"]`.
-
-        With `until`, an ISO day, a session has only its days in the period. `after` is the `next` of the page
-        before.
-        """
-        from memkit.browse.history import SessionFilters, list_sessions
-
-        filters = SessionFilters(since, branch, file, until)
-        return list_sessions(self._timeline, filters, limit, after)
-
     def session(self, name: str, *, limit: int = 50, offset: int | None = None) -> SessionView:
         """Return a session with its summaries and turns, their parts, files, and marks.
 
@@ -290,9 +265,7 @@ class Memory:
         """
         from memkit.browse.session_view import view_session
 
-        return view_session(
-            self._timeline, name, limit, offset, self._redact, self.caller.directory
-        )
+        return view_session(self._timeline, name, limit, offset, self._redact, self.caller.directory)
 
     def timeline(
         self, node: str = "", *, depth: int = 0, limit: int = 100, after: str = "", as_rows: bool = False
@@ -308,18 +281,6 @@ class Memory:
 
         return view(self._timeline, node, depth, limit, after, as_rows=as_rows)
 
-    def calendar(self, year: int) -> Calendar:
-        """Return how much each day of a year holds: `memory.calendar(2026)["days"][0]["turns"]`."""
-        from memkit.timeline.view import calendar
-
-        return calendar(self._timeline, year)
-
-    def overview(self) -> MemoryOverview:
-        """Return sizes, the last turn, costs, and health: `memory.overview()["counts"]["sessions"]`."""
-        from memkit.stats import overview
-
-        return overview(self._timeline, self.home, self.settings, self.index_status())
-
     def scan(self, words: str, node: str = "", *, limit: int = 100, after: str = "") -> NodeMatches:
         """Return the turns, notes, and bullets of a node with all words: `memory.scan("7443", "2026-11")`."""
         from memkit.timeline.events import find_words
@@ -327,25 +288,10 @@ class Memory:
         timeline = self._timeline
         return find_words(timeline, timeline.node(node), words, limit, after, self.announce)
 
-    def scan_children(self, words: str, node: str = "", *, limit: int = 20) -> ChildrenMatches:
-        """Return the children of a node in which something has all words, with their first matches.
-
-            memory.scan_children("7443", "2026")["children"]    # the months of the year
-        """
-        from memkit.timeline.events import find_in_children
-
-        timeline = self._timeline
-        return find_in_children(timeline, timeline.node(node), words, limit, self.announce)
-
     def events(
-        self,
-        node: str = "",
-        *,
-        limit: int = 100,
-        after: str = "",
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> Events:
+        self, node: str = "", *, limit: int = 100, after: str = "",
+        since: datetime | None = None, until: datetime | None = None,
+    ) -> Events:  # fmt: skip
         """Return the original messages of a node, page by page: `memory.events("2026-11-20")["events"]`.
 
         `since` and `until` (excluded) leave out what was said before or after.
@@ -357,15 +303,6 @@ class Memory:
             timeline, timeline.node(node), self.home, limit, after, self._redact,
             other_projects=self.other_projects, since=since, until=until,
         )  # fmt: skip
-
-    def changes(self, since: Timeline | None = None) -> tuple[Timeline, list[str], list[str]]:
-        """Return the timeline as it is now, the changed days, and the turns and notes that are new in them.
-
-            seen, _, _ = memory.changes()
-            seen, days, entries = memory.changes(seen)
-        """
-        found = self._timeline
-        return found, *found.changes_since(since or found)
 
     @property
     def _timeline(self) -> Timeline:
@@ -390,36 +327,11 @@ class Memory:
         if found is None and not (compute or refresh):
             raise NotFoundError(f"{self.project.root} has no topics yet; `memkit topics` finds them")
         if found is None:
-            self._compute_topics()
-            if refresh:
-                self._name_topics()
+            self._compute_topics(by_model=refresh)
             found = read_topics(self.project, self.home, self.settings)
         if found is None:
             raise MemkitError(f"{self.project.root} has no memory to find topics in")
         return found
-
-    def graph(self, around: str = "", *, limit: int = 200) -> Graph:
-        """Return topics, turns, and files as nodes and edges: `memory.graph("topic:5f0c0e0a")["nodes"]`.
-
-        `around` is the id of a node, `topic:ID`, `file:PATH`, or `entry:TURN`; "" draws the whole memory, the
-        largest topics and the newest turns first. Topics are not computed for it.
-        """
-        from memkit.topics.graph import graph
-        from memkit.topics.topic_list import read_topics
-
-        topics = read_topics(self.project, self.home, self.settings)
-        return graph(self._timeline, topics, around, limit, self.announce)
-
-    def files(self, limit: int = 40) -> FileMap:
-        """Return the files that were edited most, by topic and week: `memory.files()["groups"]`.
-
-        Topics are not computed for it.
-        """
-        from memkit.topics.file_map import file_map
-        from memkit.topics.topic_list import read_topics
-
-        topics = read_topics(self.project, self.home, self.settings)
-        return file_map(self._timeline, topics, limit, self.announce)
 
     def topics_about(self, query: str, *, compute: bool = True) -> list[tuple[Topic, float]]:
         """Return the topics of what a search finds, best first, each with its score.
@@ -445,42 +357,21 @@ class Memory:
         rename(self.project, self.home, found.id, own)
         return own or found.made_label
 
-    def _compute_topics(self) -> None:
+    def _compute_topics(self, *, by_model: bool) -> None:
+        from memkit.llm import find_provider
         from memkit.topics.clusters import check_packages
         from memkit.topics.compute import refresh
+        from memkit.topics.names import TopicNames
 
         check_packages()  # before the index is updated for nothing
         self.index()
         refresh(self.project, self.home, self.settings)
-
-    def _name_topics(self) -> None:
-        from memkit.llm import find_provider
-        from memkit.topics.names import TopicNames
-
+        if not by_model:
+            return
         names = TopicNames(self.home, find_provider)
         names.name(self.project, self.settings)
         for line in names.failures:
             self.announce(f"no model has named these topics: {line}")
-
-    def find_sessions(self, *words: str, all_projects: bool = False) -> list[FoundSession]:
-        """Return the sessions on a subject, best first, or the one with an id.
-
-            memory.find_sessions("staging", "gateway")
-            memory.find_sessions("8bb06550")
-        """
-        from memkit.browse.resume import MOST_RESULTS, named_session, sessions_of
-
-        if named := named_session(self.journal, words):
-            return [named]
-        answer = self.search(" ".join(words), MOST_RESULTS, all_projects=all_projects, excerpts=True)
-        return sessions_of(answer)
-
-    def resumable(self, session: FoundSession) -> Resumable:
-        """Return the command and the directory that resume a session in Claude Code."""
-        from memkit.browse.resume import resumable
-
-        chunks = functools.cache(self._chunks)
-        return resumable(self.home, session, chunks, other_projects=self.other_projects)
 
     def why(self, file: str) -> FileHistory:
         """Return what turns, decisions, and commits did with a file: `memory.why("src/money.py").events`.
@@ -596,7 +487,7 @@ class Memory:
 
         self._check_remembers("to add to a session")
         event = Event(session, role, text, time, tool)
-        with self.capture_lock():
+        with self._capture_lock():
             return ingest(self.home, self.project, self.settings, event)
 
     def _check_remembers(self, purpose: str) -> None:
@@ -614,10 +505,10 @@ class Memory:
 
         Return what was erased; with `dry_run`, what would be.
         """
-        selection = self.select(*ids)
-        return self.locate(selection) if dry_run else self.erase(selection)
+        selection = self._select(*ids)
+        return self._locate(selection) if dry_run else self._erase(selection)
 
-    def select(self, *ids: str) -> ForgetSelection:
+    def _select(self, *ids: str) -> ForgetSelection:
         """Return what `forget` would erase, for `locate` and `erase`."""
         from memkit.forget import selection
 
@@ -626,18 +517,18 @@ class Memory:
         )
         return finder.select(ids)
 
-    def locate(self, selection: ForgetSelection) -> Locations:
+    def _locate(self, selection: ForgetSelection) -> Locations:
         """Return where the entries of a selection are."""
         from memkit.forget import locations
 
         return locations.find_locations(self.home, self.project, selection)
 
-    def erase(self, selection: ForgetSelection) -> Locations:
+    def _erase(self, selection: ForgetSelection) -> Locations:
         """Erase a selection for good, and finish an earlier run that was killed. Return what was erased."""
         from memkit.forget.erase import forget
 
         settings_of = functools.cache(self.settings_of)
-        with self.exclusive_lock():
+        with self._exclusive_lock():
             found, problems = forget(self.home, self.project, selection, settings_of, self.announce)
         if problems:
             raise MemkitError(
@@ -661,13 +552,9 @@ class Memory:
         if not dry_run:
             unindexed.mark(self.home, self.project.root)
         report = share(
-            self.journal,
-            open_chunks(self.project, self.home, self.settings),
-            ids,
-            self.settings.capture.compiled_patterns(),
-            shared=self.settings.memory.shared,
-            dry_run=dry_run,
-        )
+            self.journal, open_chunks(self.project, self.home, self.settings), ids,
+            self.settings.capture.compiled_patterns(), shared=self.settings.memory.shared, dry_run=dry_run,
+        )  # fmt: skip
         if not dry_run:
             not_said_yet(self.home, self.project.root, [OWN + report.author])
         return report
@@ -686,24 +573,6 @@ class Memory:
         chunks = open_chunks(self.project, self.home, self.settings)
         shared = self.settings.memory.shared
         return unshare(self.journal, chunks, ids, self.home, shared=shared, dry_run=dry_run)
-
-    def trust_team(self, *, is_trusted: bool = True) -> list[str]:
-        """Search what people share in this clone, or no longer: `memory.trust_team()`. Return the authors.
-
-        Only what the default branch of the upstream has counts.
-        """
-        from memkit.hook.notices import not_said_yet
-        from memkit.projects.team import distrust, trust, update_copy
-        from memkit.projects.team_files import people, read_copied
-
-        root = self.project.root
-        update_copy(self.home, root)
-        names = people(read_copied(self.home, root))
-        if is_trusted:
-            not_said_yet(self.home, root, names)
-        (trust if is_trusted else distrust)(self.home, root)
-        self.index()
-        return names
 
     def index(self, *, rebuild: bool = False, progress: Progress | None = None) -> SyncReport:
         """Update the search index from the Markdown: `memory.index().added` counts the new chunks.
@@ -726,7 +595,7 @@ class Memory:
         # Slow to import; the service needs none of it here.
         from memkit.index import sync_project
 
-        with self.index_lock():
+        with self._index_lock():
             try:
                 return sync_project(
                     self.project, self.home, self.settings,
@@ -747,6 +616,11 @@ class Memory:
         `announce` gets the reason of a pass that failed; the next change starts another one. Leaving the
         loop stops the watching.
         """
+        reports = self._passes()
+        self._open.callback(reports.close)
+        return reports
+
+    def _passes(self) -> Generator[SyncReport, None, None]:
         from memkit.service.watcher import memory_changes
 
         with closing(memory_changes(self.project, self.home, self.settings)) as changes:
@@ -757,13 +631,6 @@ class Memory:
                     self.announce(f"not indexed: {error}")
                 else:
                     yield report
-
-    def index_soon(self) -> None:
-        """Have the service index what was added; without it, the next search does."""
-        from memkit.ipc import launch
-
-        if self.settings.service.enabled:
-            launch.start_service(self.home)
 
     def compact(
         self, *, since: str = "", until: str = "", path: str = "", dry_run: bool = False
@@ -776,7 +643,7 @@ class Memory:
         Read everything since the last compaction, or the days (ISO) and the file, directory, or pattern
         given. This sends redacted memory to the model and costs what `plan` says, within the daily budget.
         Nothing is asked; the old text is kept, and `memkit compact --undo` brings it back. Raise
-        `MemkitError` if there is no model, or too little left of the budget.
+        `MemkitError` if too little is left of the budget, or, unless it is a `dry_run`, without a model.
         """
         from datetime import date
 
@@ -794,50 +661,26 @@ class Memory:
             self.index()
         return report
 
-    def index_status(self) -> dict[str, Any]:
-        """Return what the index holds: `memory.index_status()["chunks"]`.
-
-        `missing` chunks have no vector yet. `in_step` is whether it is up to date with the files.
-        """
-        from memkit.index import is_up_to_date, open_manifest, read_files
-
-        state = open_manifest(self.project, self.home, self.settings)
-        files = read_files(self.project, self.home, self.settings, state)
-        return {
-            "files": len(files),
-            "chunks": 0 if state is None else state.chunks,
-            "missing": 0 if state is None else state.missing,
-            "in_step": not files if state is None else is_up_to_date(state, files, self.settings),
-            "model": self.settings.embedding.model,
-        }
-
-    def jobs(self) -> dict[str, JobView]:
-        """Return the recurring jobs of this memory home by name: purpose, interval, next and last run."""
-        from memkit.service.jobs import JOBS, JobBook, JobState
-
-        states, settings = JobBook(self.home).states(), self.settings_of(Project(self.home.root, self.home))
-        return {job.name: job.as_dict(states.get(job.name, JobState()), settings) for job in JOBS}
-
-    def capture_lock(self) -> AbstractContextManager[None]:
+    def _capture_lock(self) -> AbstractContextManager[None]:
         """Hold the lock of capture. Raise `IndexBusyError` after `wait_seconds`."""
         from memkit.locks import capture_lock
 
         return capture_lock(self.home, self.wait_seconds, self.announce)
 
-    def index_lock(self) -> AbstractContextManager[None]:
+    def _index_lock(self) -> AbstractContextManager[None]:
         """Hold the lock of the index. Raise `IndexBusyError` after `wait_seconds`."""
         from memkit.locks import index_lock
 
         return index_lock(self.home, self.wait_seconds, self.announce)
 
     @contextmanager
-    def exclusive_lock(self) -> Iterator[None]:
+    def _exclusive_lock(self) -> Iterator[None]:
         """Hold the locks of model calls, capture, and the index, for a change of the whole memory."""
         from memkit.ipc.stop import stop_hung_service
         from memkit.llm.calls import calls_lock
 
         stop_hung_service(self.home, self.announce)  # it may hold the lock of model calls
-        with calls_lock(self.home, self.wait_seconds), self.capture_lock(), self.index_lock():
+        with calls_lock(self.home, self.wait_seconds), self._capture_lock(), self._index_lock():
             yield
 
     @property
@@ -851,10 +694,6 @@ class Memory:
     def days(self) -> list[str]:
         """The days of the memory, oldest first: `["2026-11-19", "2026-11-20"]`."""
         return self.journal.days()
-
-    def day(self, day: str) -> str:
-        """Return the Markdown of one of `days`."""
-        return self.journal.day(day).render()
 
     @functools.cached_property
     def settings(self) -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 import threading
@@ -30,31 +31,45 @@ def test_search_expand_remember_and_forget(store: Memory) -> None:
     memory = memkit.Memory(store.project.root, home=store.home)
     assert memory.project == store.project
     assert memory.days == ["2026-11-18", "2026-11-19", "2026-11-20"]
-    assert memory.day("2026-11-20").startswith("# 2026-11-20")
+    assert memory.journal.day("2026-11-20").render().startswith("# 2026-11-20")
     (found,) = memory.search("staging gateway port", k=1).results
     (section,) = memory.expand(found.id)
     assert "7443" in section["content"]
     assert section["turns"] == list(found.chunk.turns)
 
     note = memory.remember("The quagga moves to port 7444.", "gateway")
-    assert note.section in memory.day(note.day)
+    assert note.section in memory.journal.day(note.day).render()
     assert memory.index().added == 1
     results = memory.search("quagga", k=1).results
     assert "7444" in results[0].chunk.content
 
+    with ThreadPoolExecutor(4) as pool:  # threads may share it
+        shared = memkit.Memory(store.project.root, home=store.home)
+        assert len({len(one.results) for one in pool.map(shared.search, ["quagga"] * 8)}) == 1
+
     memory.forget(note.id)
     assert memory.search("quagga").results == []
-    assert note.section not in memory.day(note.day)
+    assert note.section not in memory.journal.day(note.day).render()
+
+
+def test_what_it_offers(store: Memory) -> None:
+    """Few methods, each with named options; the rest is for memkit's own interfaces."""
+    methods = {name: one for name, one in vars(memkit.Memory).items() if not name.startswith("_") and callable(one)}
+    assert len(methods) <= 25
+    kinds = {one.kind for method in methods.values() for one in inspect.signature(method).parameters.values()}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds
+    assert repr(memkit.Memory(store.project)) == f"Memory({store.project.root!r})"
 
 
 def test_watch(store: Memory) -> None:
     said: list[str] = []
     memory = memkit.Memory(store.project.root, home=store.home, announce=said.append)
-    passes = memory.watch()
-    assert next(passes).added == 6
-    store.path("2026-11-20.md").unlink()
-    assert next(passes).deleted == 1
-    passes.close()
+    with memory:
+        passes = memory.watch()
+        assert next(passes).added == 6
+        store.path("2026-11-20.md").unlink()
+        assert next(passes).deleted == 1
+    assert list(passes) == []
     assert [one for one in threading.enumerate() if one.name == "watcher"] == []
 
     Path(store.home.index).rename(f"{store.home.index}-moved")

@@ -40,14 +40,14 @@ sys.exit("; ".join(failures) or None)
 ROUTES = AT_ONCE + """
 import re
 from starlette.testclient import TestClient
-from memkit import Memory
+from memkit.interface import InterfaceMemory
 from memkit.paths import Home
 from memkit.serve.app import make_app
 from memkit.serve.keys import Keys
 from memkit.serve.server import LOOPBACK
 root, home = sys.argv[1], Home(sys.argv[2])
 _, secret = Keys(home).create("a test", "admin")
-app = make_app(lambda: Memory(root, home=home), Keys(home), LOOPBACK, 10_000)
+app = make_app(lambda: InterfaceMemory(root, home=home), Keys(home), LOOPBACK, 10_000)
 headers = {"Authorization": f"Bearer {secret}"}
 with TestClient(app, base_url="http://127.0.0.1", headers=headers) as client:
     values = {"id": "5e550001", "year": "2026", "node": "2026-11", "name": "index"}

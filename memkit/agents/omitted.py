@@ -35,6 +35,7 @@ _ASKS_MEMORY = re.compile(
     r"(?:[\w./~-]{0,200}/)?memkit[ \t]{1,80}"
     r"(?:recall|search|expand|cite|grip|show|sessions|timeline|toc|topics|transcript|resume|why|forget)\b"
 )
+_OWN_TOOL = re.compile(r"memkit\W?_*memory_(?:search|expand|transcript|timeline|topics)$")
 _OPENCLAW_DAY = re.compile(rf"(?:^|[\s/'\"=]){OPENCLAW_DAYS}/\d{{4}}-\d\d-\d\d\.md\b")
 _WORDS = re.compile(r"[^\s'\"`;|&<>()=,:${}]+")
 _NAMED = re.compile(r"^(?:diff --git a/|[+-]{3} [ab]/)?([^\s:][^:\n]{0,1000})", re.MULTILINE)
@@ -43,6 +44,8 @@ _LISTING = frozenset({"search", "list", "shell"})
 
 def asks_memory(name: str, given: dict[str, Any]) -> bool:
     """Return whether a tool call asks memkit, or reads the memory's files."""
+    if _OWN_TOOL.search(name):
+        return True
     role = role_of(name)
     if role == "skill":
         return given.get("skill") in RECALL_SKILLS

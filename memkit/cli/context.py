@@ -22,7 +22,7 @@ from memkit.state import parse_json
 if TYPE_CHECKING:
     from datetime import date
 
-    from memkit.memory import Memory
+    from memkit.interface import InterfaceMemory
     from memkit.settings.load import Settings
 
 
@@ -126,15 +126,15 @@ class Context:
                 self._reported.add(line)
         return loaded.settings
 
-    def memory(self, *, for_agent: bool = False) -> Memory:
+    def memory(self, *, for_agent: bool = False) -> InterfaceMemory:
         """Return the project's memory with this command's settings, messages, and limits.
 
         `for_agent` means that a model asks, as in a session: the user's settings decide on other projects.
         """
-        from memkit.memory import Memory
+        from memkit.interface import InterfaceMemory
         from memkit.questions.caller import SESSION_VARIABLE, Caller
 
-        return Memory(
+        return InterfaceMemory(
             self.project, home=self.home, settings_of=self.settings_of, announce=self.say,
             other_projects=self.settings().recall.other_projects if for_agent else self.may_leave_project,
             caller=Caller(self.directory, os.environ.get(SESSION_VARIABLE, "")),

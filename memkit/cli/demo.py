@@ -108,7 +108,7 @@ def _run(context: Context, directory: Path) -> dict[str, Any]:
         selection = ImportSelection(home, find_sources([transcript]), project, into=project)
         Importer(selection, settings).run(lambda done: None)
         memory.index()
-    show(memory.day(memory.days[0]), most=14)
+    show(memory.journal.day(memory.days[0]).render(), most=14)
 
     title(f'3. You ask later: memkit search "{QUESTION}"')
     with context.progress("searching", is_counted=False):

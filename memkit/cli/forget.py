@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memkit.forget.audit import AuditReport
     from memkit.forget.locations import Locations
     from memkit.forget.selection import ForgetSelection
-    from memkit.memory import Memory
+    from memkit.interface import InterfaceMemory
 
 SHOWN_ENTRIES = 20
 
@@ -105,7 +105,7 @@ def forget_command(
 
 
 def _select(
-    memory: Memory,
+    memory: InterfaceMemory,
     ids: tuple[str, ...],
     session: str | None,
     days: tuple[str | None, str | None],

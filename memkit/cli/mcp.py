@@ -12,9 +12,9 @@ from memkit.cli.context import Context, command
 def mcp_command(context: Context, build_index: bool) -> None:
     """Serve this project's memory to an MCP client over stdin and stdout.
 
-    A client starts this command itself; `memkit setup --mcp CLIENT` writes its entry. The tools are search,
-    expand, transcript, timeline, topics, remember, and forget. The memory is that of the working directory,
-    or of --project. Needs the package mcp.
+    A client starts this command itself; `memkit setup --mcp CLIENT` writes its entry. The tools are
+    memory_search, memory_expand, memory_transcript, memory_timeline, memory_topics, memory_remember, and
+    memory_forget. The memory is that of the working directory, or of --project. Needs the package mcp.
 
     \b
       memkit mcp

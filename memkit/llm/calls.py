@@ -22,6 +22,7 @@ from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.llm import (
     ANSWER_TOKENS,
     ModelError,
+    NotConfiguredError,
     Provider,
     Reply,
     Task,
@@ -168,22 +169,31 @@ class Calls:
         settings: SummarizeSettings,
         *,
         at_most: bool = False,
+        needs_model: bool = True,
     ) -> Plan:
         """Estimate `calls` calls with the same instructions and `material` tokens in all.
 
-        With `at_most`, return the most they may take, as the budget counts them. Raise `NotConfiguredError`.
+        With `at_most`, return the most they may take, as the budget counts them. Raise `NotConfiguredError`
+        if it `needs_model`; else the names of a missing one are "".
         """
         usage = TokenUsage(material + calls * estimate_tokens(instructions), round(material * ANSWER_SHARE))
         if at_most:
             usage = TokenUsage(usage.tokens_in + calls * PROVIDER_TOKENS, calls * ANSWER_TOKENS)
-        provider = self._find_provider(settings)
+        name = model = ""
+        try:
+            if needs_model or settings.is_on:
+                provider = self._find_provider(settings)
+                name, model = provider.name, provider.model
+        except NotConfiguredError:
+            if needs_model:
+                raise
         today = self.ledger.today(self.now())
         return Plan(
             calls,
             usage.tokens_in + usage.tokens_out,
-            price(provider.name, provider.model, usage, settings.base_url),
-            provider.name,
-            provider.model,
+            price(name, model, usage, settings.base_url),
+            name,
+            model,
             0 if today.unreadable else max(0, settings.daily_tokens - today.tokens),
         )
 

@@ -2,5 +2,5 @@
 
 `handshake` answers the client before anything heavy is imported. `tools` has the arguments and the call of
 each tool, `server` connects them to the official SDK, and `clients` writes the entry into a client's
-configuration. All work is done by `memkit.Memory`, which asks the background service.
+configuration. All work is done by the memory, which asks the background service.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 
 from memkit import anchors
@@ -15,40 +14,32 @@ from memkit.text import one_line
 SCHEME = "memkit://"
 TYPE = "text/markdown"
 MOST_DAYS, MOST_SESSIONS = 30, 20
+KINDS = ("day", "session")
 
-TEMPLATES = {"A day": "memkit://day/{day}", "A session": "memkit://session/{session}"}
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A resource in the list."""
-
-    uri: str
-    name: str
-    title: str
+TEMPLATES = [
+    {"uriTemplate": f"{SCHEME}{kind}/{{{kind}}}", "name": f"A {kind}", "mimeType": TYPE} for kind in KINDS
+]
 
 
-def known(memory: Memory) -> list[Listed]:
-    """Return the newest days and sessions, newest first. The templates reach all others."""
-    days = [
-        Listed(f"{SCHEME}day/{day}", day, f"The day {day}")
-        for day in reversed(memory.days[-MOST_DAYS:])
+def known(memory: Memory) -> list[dict[str, str]]:
+    """Return the newest days and sessions as the protocol describes them. The templates reach all others."""
+    named = [("day", day, f"The day {day}") for day in reversed(memory.days[-MOST_DAYS:])]
+    newest = islice(memory.sessions(), MOST_SESSIONS)
+    named += [("session", one.id, one_line(one.title, 100)) for one in newest]
+    return [
+        {"uri": f"{SCHEME}{kind}/{name}", "name": name, "title": title, "mimeType": TYPE}
+        for kind, name, title in named
     ]
-    sessions = [
-        Listed(f"{SCHEME}session/{one.id}", one.id, one_line(one.title, 100))
-        for one in islice(memory.sessions(), MOST_SESSIONS)
-    ]
-    return days + sessions
 
 
 def read(uri: str, memory: Memory) -> str:
     """Return the Markdown of a day or session, marked as quotations. Raise `NotFoundError`, `MemkitError`."""
     kind, _, name = uri.removeprefix(SCHEME).partition("/")
-    if not uri.startswith(SCHEME) or kind not in ("day", "session") or not name:
-        known_kinds = ", ".join(TEMPLATES.values())
-        raise NotFoundError(f"there is no resource {one_line(uri, 200)}; there are {known_kinds}")
+    if not uri.startswith(SCHEME) or kind not in KINDS or not name:
+        there = ", ".join(one["uriTemplate"] for one in TEMPLATES)
+        raise NotFoundError(f"there is no resource {one_line(uri, 200)}; there are {there}")
     if kind == "day":
-        text = memory.day(name) if name in memory.days else ""
+        text = memory.journal.day(name).render() if name in memory.days else ""
     else:
         found = find_entry(memory.journal, name)
         text = found.markdown if found is not None and found.kind == "session" else ""

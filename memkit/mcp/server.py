@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeVar
 
 import memkit
@@ -20,7 +21,7 @@ from memkit.text import one_line
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from memkit.memory import Memory
+    from memkit.interface import InterfaceMemory
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +33,13 @@ MOST_CALLS = 8
 LOCK_SECONDS = 30.0
 """The longest wait for another process that writes the index: clients give up after a minute."""
 
+MOST_EARLY = 4
+"""The requests answered without the SDK. A pipe holds as many replies, so that reading never waits."""
+
 LAST_SECONDS = 2.0
 """Longest time for calls and replies after the end of stdin: a call may be writing a note."""
 
-Opener = Callable[[], "Memory"]
+Opener = Callable[[], "InterfaceMemory"]
 """Opens the memory for one request: its settings may have changed since the last one."""
 
 
@@ -53,30 +57,16 @@ def serve(open_memory: Opener) -> NoReturn:
     status = 1
     try:
         replies = _Output(target)
-        lines = _greet(source, replies)
+        lines = _Input(source, replies)
+        threading.Thread(target=lines.read, daemon=True).start()
+        lines.needs_sdk.wait()
         import anyio
 
-        anyio.run(_serve, _server(open_memory, calls), _Input(lines, source, replies), replies)
+        anyio.run(_serve, _server(open_memory, calls), lines, replies)
         status = 0
     except Exception:
         logger.exception("memkit mcp failed")
     _end(calls, status)
-
-
-def _greet(source: BinaryIO, replies: _Output) -> list[bytes]:
-    """Answer messages until one is for the SDK, or the client has the tools. Return what was read."""
-    lines = []
-    for line in iter(source.readline, b""):
-        lines.append(line)
-        method = handshake.message_of(line).get("method")
-        answered = handshake.reply_to(line)
-        if answered is not None:
-            name, data = answered
-            replies.answered.append(name)
-            replies.send(data)
-        if method == "tools/list" or (answered is None and method != "notifications/initialized"):
-            break
-    return lines
 
 
 def _end(calls: _Calls, status: int) -> NoReturn:
@@ -113,7 +103,7 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
 
     limiter = anyio.CapacityLimiter(MOST_CALLS)
 
-    def answer(name: str, arguments: dict[str, Any]) -> str:
+    def answer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         memory = open_memory()
         memory.wait_seconds = LOCK_SECONDS
         return call(name, arguments, memory)
@@ -127,27 +117,20 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            text, failed = await in_thread(partial(answer, params.name, params.arguments or {})), False
+            found = await in_thread(partial(answer, params.name, params.arguments or {}))
         except Exception as error:  # noqa: BLE001 - a failure is an answer
-            text, failed = _reason(params.name, error), True
-        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
+            content = types.TextContent(type="text", text=_reason(params.name, error))
+            return types.CallToolResult(content=[content], is_error=True)
+        content = types.TextContent(type="text", text=found["text"])
+        return types.CallToolResult(content=[content], structured_content=found)
 
     async def list_resources(context: Any, params: Any) -> types.ListResourcesResult:
         found = await in_thread(lambda: resources.known(open_memory()))
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(uri=one.uri, name=one.name, title=one.title, mime_type=resources.TYPE)
-                for one in found
-            ]
-        )
+        return types.ListResourcesResult.model_validate({"resources": found})
 
     async def list_templates(context: Any, params: Any) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(
-            resource_templates=[
-                types.ResourceTemplate(uri_template=uri, name=name, mime_type=resources.TYPE)
-                for name, uri in resources.TEMPLATES.items()
-            ]
-        )
+        found = {"resourceTemplates": resources.TEMPLATES}
+        return types.ListResourceTemplatesResult.model_validate(found)
 
     async def read_resource(
         context: Any, params: types.ReadResourceRequestParams
@@ -174,39 +157,56 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
 
 def _reason(what: str, error: Exception) -> str:
     if isinstance(error, MemkitError):
-        return one_line(str(error), 1000)
+        from memkit.mcp.tools import in_tools
+
+        return one_line(in_tools(str(error)), 1000)
     logger.error("%s failed", one_line(what, 200), exc_info=error)
     return one_line(f"memkit failed: {type(error).__name__}: {error}; see `memkit logs`", 1000)
 
 
 class _Input:
-    """The lines of stdin for the SDK, those that were read already first.
+    """The lines of stdin for the SDK. A thread reads them, and answers what needs no SDK.
 
     They end when all requests are answered: the SDK cancels those under way.
     """
 
-    def __init__(self, lines: list[bytes], source: BinaryIO, replies: _Output) -> None:
-        self._lines = lines
+    def __init__(self, source: BinaryIO, replies: _Output) -> None:
+        self._lines: SimpleQueue[bytes] = SimpleQueue()
         self._source = source
         self._replies = replies
+        self.needs_sdk = threading.Event()  # not before: importing it would slow down the first answers
+
+    def read(self) -> None:
+        """Read until the end, which is an empty line in the queue."""
+        early = 0
+        try:
+            for line in iter(self._source.readline, b""):
+                message = handshake.message_of(line)
+                method = message.get("method")
+                answered = handshake.reply_to(line) if early < MOST_EARLY else None
+                if answered is not None:
+                    name, data = answered
+                    self._replies.send(data)
+                    early += 1
+                    if method == "server/discover":  # after it, the SDK would refuse `initialize`
+                        continue
+                    self._replies.answered.append(name)
+                self._replies.expect(message)
+                self._lines.put(line)
+                if method == "tools/list" or (answered is None and method != "notifications/initialized"):
+                    self.needs_sdk.set()
+        except OSError as error:  # such as a socket whose other end was killed
+            logger.info("the client has gone: %s", error)
+        finally:
+            self._lines.put(b"")
+            self.needs_sdk.set()
 
     async def __aiter__(self) -> AsyncIterator[str]:
         from anyio import to_thread
 
-        for line in self._lines:
-            self._replies.expect(line)
-            yield line.decode("utf-8", "replace")
-        while line := await to_thread.run_sync(self._read, abandon_on_cancel=True):
-            self._replies.expect(line)
+        while line := await to_thread.run_sync(self._lines.get, abandon_on_cancel=True):
             yield line.decode("utf-8", "replace")
         await self._replies.complete()
-
-    def _read(self) -> bytes:
-        try:
-            return self._source.readline()
-        except OSError as error:  # such as a socket whose other end was killed
-            logger.info("the client has gone: %s", error)
-            return b""
 
 
 class _Output:
@@ -216,9 +216,8 @@ class _Output:
         self._expected: set[str] = set()
         self._sent: Any = None
 
-    def expect(self, line: bytes) -> None:
-        """Note the request in a line, if it is one."""
-        message = handshake.message_of(line)
+    def expect(self, message: Mapping[str, Any]) -> None:
+        """Note the request in a message, if it is one."""
         if "method" in message and "id" in message:
             self._expected.add(repr(message["id"]))
 

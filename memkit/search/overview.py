@@ -208,6 +208,11 @@ def entry(attributes: Mapping[str, str], text: str) -> str:
     return f"{opening_tag(attributes)}{defuse(one_line(text, SHOWN_CHARACTERS), 'entry')}</entry>"
 
 
+def quotation(attributes: Mapping[str, str], text: str) -> str:
+    """Return lines of text as an entry for a model."""
+    return f"{opening_tag(attributes)}\n{defuse(text.strip(), 'entry')}\n</entry>"
+
+
 def opening_tag(attributes: Mapping[str, str]) -> str:
     """Return the tag that begins an entry, with the attributes that have a value."""
     shown = " ".join(f'{key}="{_plain(value)}"' for key, value in attributes.items() if value)

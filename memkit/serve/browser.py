@@ -8,7 +8,7 @@ from typing import Annotated, TypedDict
 from fastapi import APIRouter, HTTPException, Path, Request, Response
 from fastapi.responses import FileResponse
 
-from memkit.memory import Memory
+from memkit.interface import InterfaceMemory as Memory
 from memkit.serve.answers import returns
 from memkit.serve.link import LinkError, redeem
 from memkit.serve.shapes import Token

@@ -16,7 +16,7 @@ from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
-from memkit.memory import Memory
+from memkit.interface import InterfaceMemory as Memory
 from memkit.serve import link
 from memkit.serve.answers import RETRY_SECONDS, Answer, published
 from memkit.serve.kept import KeptAnswers

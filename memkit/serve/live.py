@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 import anyio.to_thread
 
-from memkit.memory import Memory
+from memkit.interface import InterfaceMemory as Memory
 from memkit.serve.answers import BusyError
 from memkit.service.watcher import Watcher
 from memkit.text import one_line

@@ -8,7 +8,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from memkit.browse.names import EntryView
 from memkit.forget.locations import LocationsView
-from memkit.memory import Memory
+from memkit.interface import InterfaceMemory as Memory
 from memkit.search.results import Answer as Found
 from memkit.search.results import Filters, SearchAnswer
 from memkit.serve.answers import Answer, documented, returns
@@ -111,7 +111,7 @@ async def ingest_event(body: EventBody, ask: Writing) -> Response:
 async def search_memory(
     ask: Reading,
     query: Text,
-    limit: Limit = 10,
+    limit: Limit = 5,
     after: Passed = 0,
     since: Day = "",
     until: Day = "",

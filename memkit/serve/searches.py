@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypedDict
 from fastapi import APIRouter, Depends, Response
 
 from memkit.errors import MemkitError
-from memkit.memory import Memory
+from memkit.interface import InterfaceMemory as Memory
 from memkit.search.results import Filters
 from memkit.serve.answers import returns
 from memkit.serve.auth import Reading
@@ -49,7 +49,7 @@ class Asked:
     """The parameters that all three searches take."""
 
     query: Text
-    limit: Limit = 10
+    limit: Limit = 5
     after: Passed = 0
     since: Day = ""
     until: Day = ""

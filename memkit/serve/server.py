@@ -14,7 +14,7 @@ from memkit.files import make_private_directory, write_durably
 from memkit.paths import Home
 
 if TYPE_CHECKING:
-    from memkit.memory import Memory
+    from memkit.interface import InterfaceMemory as Memory
 
 HOST, PORT = "127.0.0.1", 8377
 LOOPBACK = ("127.0.0.1", "::1", "localhost")

@@ -10,7 +10,7 @@ from memkit.browse.history import SessionPage
 from memkit.browse.session_view import SessionView
 from memkit.browse.transcript import ExchangeView
 from memkit.errors import MemkitError
-from memkit.memory import Memory
+from memkit.interface import InterfaceMemory as Memory
 from memkit.serve.answers import returns
 from memkit.serve.auth import Reading, ReadingTimeline
 from memkit.serve.shapes import Cursor, Day, File, Filter, Id, Rows, day_named

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from memkit.browse.citation import CitationView
-from memkit.memory import Memory
+from memkit.interface import InterfaceMemory as Memory
 from memkit.serve.answers import documented, returns
 from memkit.serve.auth import Reading, ReadingTimeline
 from memkit.serve.shapes import (

@@ -4,13 +4,13 @@ request.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Annotated, TypedDict
 
 from fastapi import APIRouter, Query, Response
 
+from memkit.browse.file_history import FileEvent, most_telling
 from memkit.errors import NotFoundError
-from memkit.memory import Memory
+from memkit.interface import InterfaceMemory as Memory
 from memkit.serve.answers import documented, moment, returns
 from memkit.serve.auth import Reading
 from memkit.serve.shapes import Id, Limit, Text
@@ -116,53 +116,37 @@ async def related_topics(id: Id, ask: Reading, limit: Limit = 10) -> Response:
     return await ask(read)
 
 
-class FileEventView(TypedDict):
-    """What happened to a file: an edit or a read (a turn), a bullet, a fact, or a commit."""
-
-    kind: str
-    time: str
-    title: str
-    outcome: str
-    id: str
-    session: str | None
-    commits: tuple[str, ...]
-
-
 class FileHistoryView(TypedDict):
     """The history of a file, oldest first; `all` counts also the events that are left out."""
 
     file: str
     names: list[str]
     git: bool
-    events: list[FileEventView]
+    events: list[FileEvent]
     all: int
 
 
 @file_router.get("", responses=returns(FileMap))
-async def files(ask: Reading, limit: Limit = 40) -> Response:
+async def busiest_files(ask: Reading, limit: Limit = 40) -> Response:
     """Return the files that were edited most, by topic, and how often in each of the last 26 weeks."""
-    return await ask(lambda memory: Answer(memory.files(limit)))
+    return await ask(lambda memory: memory.files(limit))
 
 
 @file_router.get("/history", responses=returns(FileHistoryView))
-async def history(
+async def file_history(
     ask: Reading,
     file: Annotated[str, Query(min_length=1, max_length=1000, description="A path from the project's root")],
 ) -> Response:
     """Return the turns that edited or read a file, what was decided, and its commits, as `memkit why`."""
-    from memkit.browse.file_history import most_telling
-
-    def read(memory: Memory) -> Response:
+    def read(memory: Memory) -> FileHistoryView:
         found = memory.why(file)
         shown = most_telling(found.events, MOST_EVENTS)
-        return Answer(
-            {
-                "file": file,
-                "names": list(found.names),
-                "git": found.has_git,
-                "events": [dataclasses.asdict(one) for one in shown],
-                "all": len(found.events),
-            }
-        )
+        return {
+            "file": file,
+            "names": list(found.names),
+            "git": found.has_git,
+            "events": shown,
+            "all": len(found.events),
+        }
 
     return await ask(read)

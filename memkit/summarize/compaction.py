@@ -315,8 +315,8 @@ class Compaction:
         """Return the day (ISO) of the last compaction of all memory, or ""."""
         return self._file(self.path.name).compacted or self._file(MEMORY_FILE).compacted
 
-    def plan(self) -> Plan:
-        """Estimate the calls. Raise `ConfigError`, `JournalError`, `NotConfiguredError`."""
+    def plan(self, *, needs_model: bool = True) -> Plan:
+        """Estimate the calls. Raise `ConfigError`, `JournalError`, and as `Calls.plan` does."""
         entries = sum(one.tokens + ENTRY_TOKENS for one in self.entries)
         known = sum(one.tokens + ENTRY_TOKENS for one in self.known)
         calls, material = 1, entries + known
@@ -328,7 +328,8 @@ class Compaction:
             calls = len(batched(self.entries)) + 1 + (known + new) // CALL_TOKENS
             material += new
         chosen = self.settings.summarize
-        return self.calls.plan(calls, material, instructions(chosen, INSTRUCTIONS), chosen)
+        said = instructions(chosen, INSTRUCTIONS)
+        return self.calls.plan(calls, material, said, chosen, needs_model=needs_model)
 
     def check_budget(self, plan: Plan) -> None:
         """Raise `BudgetReachedError` if `plan` exceeds today's budget: a part of it is useless."""
@@ -340,15 +341,15 @@ class Compaction:
             )
 
     def run(self, wait_seconds: float = 0.0, *, dry_run: bool = False) -> CompactionReport:
-        """Condense, and write the change without a question; with `dry_run`, only estimate.
+        """Condense, and write the change without a question; with `dry_run`, only estimate, without a model.
 
         Wait at most `wait_seconds` for another process that asks a model, then raise `BusyError`. Raise
         `NotConfiguredError` without a model, and what `check_budget`, `condense`, and `write` raise.
         """
-        if not self.settings.summarize.is_on:
+        if not (dry_run or self.settings.summarize.is_on):
             reason = self.settings.summarize.why_off
             raise NotConfiguredError(f"no model is set up to condense the memory, because {reason}")
-        plan = self.plan()
+        plan = self.plan(needs_model=not dry_run)
         report = CompactionReport(self.path, len(self.entries), plan)
         if dry_run or not self.entries:
             return report

@@ -38,7 +38,7 @@ def say(memory: Memory, role: str, text: str, second: int = 0, session: str = "s
 
 
 def text_of(memory: Memory) -> str:
-    return "".join(memory.day(day) for day in memory.days)
+    return "".join(memory.journal.day(day).render() for day in memory.days)
 
 
 def test_a_turn_grows_and_stays_one(memory: Memory) -> None:

@@ -167,6 +167,13 @@ def test_telling_costs_little() -> None:
         assert not asks_memory("Bash", {"command": text * 20_000})
 
 
+def test_a_tool_of_memkit_asks_the_memory() -> None:
+    for name in ("mcp__memkit__memory_search", "memkit-memory_timeline", "memkit.memory_expand"):
+        assert asks_memory(name, {"query": "port"})
+    for name in ("mcp__memkit__memory_remember", "mcp__other__memory_search", "memory_search"):
+        assert not asks_memory(name, {"text": "port"})
+
+
 @pytest.mark.parametrize("path", ["memory/2026-03-04.md", "/home/you/shop/memory/2026-03-04.md"])
 def test_a_day_in_openclaws_folder_is_memory_too(path: str) -> None:
     assert asks_memory("Read", {"file_path": path})

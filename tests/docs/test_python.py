@@ -51,6 +51,9 @@ def use(memory: Memory) -> None:
     sections[0]["text"]  # type: ignore[typeddict-item]
     node["after"]  # type: ignore[typeddict-item]
     memory.watch().added  # type: ignore[attr-defined]
+    memory.search("port", filtres=None)  # type: ignore[call-arg]
+    with memory as same:
+        same.calendar(2026)  # type: ignore[attr-defined]
 """
 """A program of a user, which must be as strict as they like."""
 

@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from memkit import Memory
+from memkit.interface import InterfaceMemory
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.search.results import Result
@@ -52,9 +52,9 @@ class Person:
         return Project.remembering(str(self.root), self.home)
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> InterfaceMemory:
         """A new one: it reads everything again."""
-        return Memory(self.project, home=self.home)
+        return InterfaceMemory(self.project, home=self.home)
 
     @property
     def files(self) -> list[Path]:

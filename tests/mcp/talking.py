@@ -50,10 +50,10 @@ def call(memory: Memory, tool: str, **arguments: Any) -> tuple[str, bool]:
     return ask(memory, talk)
 
 
-def lines(memory: Memory, sent: bytes, **variables: str) -> tuple[list[Any], int]:
+def lines(memory: Memory, sent: bytes, command: Sequence[str] = COMMAND, **variables: str) -> tuple[list[Any], int]:
     """What a server answers to all of `sent` before it ends, and its status."""
     done = subprocess.run(
-        [sys.executable, *COMMAND], input=sent, capture_output=True, cwd=memory.project.root,
+        [sys.executable, *command], input=sent, capture_output=True, cwd=memory.project.root,
         env=environment(memory, **variables), timeout=120, check=False,
     )  # fmt: skip
     assert b"Traceback" not in done.stderr

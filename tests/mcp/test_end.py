@@ -91,10 +91,10 @@ def test_a_client_that_never_reads(memory: Memory) -> None:
 def test_calls_that_wait_for_a_lock(memory: Memory) -> None:
     """More calls than there are threads wait for it; the server still answers, and ends with its client."""
     with server(memory) as process:
-        send(process, called("remember", text="Staging moves to 7444."))
+        send(process, called("memory_remember", text="Staging moves to 7444."))
         name = reply(process)["result"]["content"][0]["text"].removeprefix("Remembered as ").rstrip(".")
         with index_lock(memory.home, PATIENCE, print):
-            forget = called("forget", ids=[name], dry_run=False)
+            forget = called("memory_forget", ids=[name], dry_run=False)
             send(process, *({**forget, "id": n} for n in range(60)))
             wait_for_lock(process)
             send(process, PING)
@@ -145,8 +145,10 @@ def test_the_lines_end_when_all_requests_are_answered() -> None:
     async def check() -> None:
         replies = _Output(io.BytesIO())
         requests = [encoded({"jsonrpc": "2.0", "id": name, "method": "ping"}) for name in "ab"]
+        source = _Input(io.BytesIO(b"".join(requests)), replies)
+        source.read()
         async with anyio.create_task_group() as group:
-            group.start_soon(read_all, _Input(requests[:1], io.BytesIO(requests[1]), replies))
+            group.start_soon(read_all, source)
             for name in "ba":
                 while len(read) < 2:  # the end of the lines is read in a thread
                     await anyio.to_thread.run_sync(lambda: None)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import version
 
-from memkit.mcp.handshake import INSTRUCTIONS, VERSIONS, reply_to
+from memkit.mcp.handshake import INSTRUCTIONS, STATELESS, VERSIONS, reply_to
 from tests.ci import sized
 from tests.mcp.talking import encoded, initialize, lines
 from tests.memory import Memory, make_memory
@@ -37,7 +37,7 @@ def test_the_reply_is_what_the_sdk_would_say(asked: str, memory: Memory, monkeyp
     own = json.loads(line)
     assert name == own["id"] == 0
     mcp_types.InitializeResult.model_validate(own["result"])
-    (theirs,) = _said_by_the_sdk(memory, asked)
+    (theirs,) = _said_by_the_sdk(memory, initialize(asked))
     assert own == theirs
 
 
@@ -50,17 +50,47 @@ def test_the_tools_are_listed_as_the_sdk_would_list_them(memory: Memory) -> None
         f"reply_to({encoded(LIST)!r})[1]); sys.exit('mcp' in sys.modules or 'memkit.memory' in sys.modules)"
     )
     own = json.loads(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, cwd=REPOSITORY).stdout)
-    assert [own] == _said_by_the_sdk(memory, VERSIONS[-1], LIST)[1:]
+    assert [own] == _said_by_the_sdk(memory, initialize(), LIST)[1:]
     said, status = lines(memory, encoded(initialize(), INITIALIZED, LIST, PING))
     assert [one["id"] for one in said] == [0, "l", "p"]
     assert (said[1], status) == (own, 0)
 
 
-def _said_by_the_sdk(memory: Memory, asked: str, *others: Any) -> list[Any]:
-    """A blank line first: the SDK gets the requests without an answer in advance."""
-    said, status = lines(memory, b"\n" + encoded(initialize(asked), *others))
+def stateless(method: str) -> dict[str, Any]:
+    meta = {"protocolVersion": STATELESS, "clientCapabilities": {}, "clientInfo": {"name": "a client", "version": "1"}}
+    return {**PING, "method": method, "params": {"_meta": {f"io.modelcontextprotocol/{name}": value for name, value in meta.items()}}}
+
+
+@pytest.mark.parametrize("method", ["server/discover", "tools/list"])
+def test_a_request_that_names_its_revision(method: str, memory: Memory) -> None:
+    request = stateless(method)
+    found = reply_to(encoded(request))
+    assert found is not None
+    assert [json.loads(found[1])] == _said_by_the_sdk(memory, request)
+    for part in ({"cursor": "x"}, {"_meta": {**request["params"]["_meta"], "io.modelcontextprotocol/protocolVersion": "2030-01-01"}}, {"_meta": {}}):
+        assert reply_to(encoded({**request, "params": {**request["params"], **part}})) is None
+
+
+def test_a_client_that_does_not_wait_for_the_answer(memory: Memory) -> None:
+    """Claude Code asks which revisions there are, and says hello as before if that takes too long."""
+    said, status = lines(memory, encoded(stateless("server/discover"), initialize(), INITIALIZED, LIST, PING))
+    assert ([one["id"] for one in said], status) == (["p", 0, "l", "p"], 0)
+    assert not any("error" in one for one in said)
+
+
+def test_other_requests_do_not_delay_the_list(memory: Memory) -> None:
+    """They need the SDK, which takes a second to import."""
+    others = ({"jsonrpc": "2.0", "id": name, "method": f"{name}/list"} for name in ("resources", "prompts"))
+    said, _ = lines(memory, encoded(initialize(), INITIALIZED, *others, LIST))
+    assert [one["id"] for one in said[:2]] == [0, "l"]
+
+
+def _said_by_the_sdk(memory: Memory, *requests: Any) -> list[Any]:
+    """What it answers if it has to answer everything."""
+    program = "from memkit.mcp import server; server.MOST_EARLY = 0; from memkit.cli import main; main()"
+    said, status = lines(memory, encoded(*requests), ["-c", program, "mcp"])
     assert status == 0
-    return [one for one in said if "id" in one]
+    return said
 
 
 def test_what_the_sdk_refuses_is_not_answered_before(memory: Memory) -> None:

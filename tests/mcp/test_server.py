@@ -41,38 +41,41 @@ def memory(tmp_path: Path) -> Memory:
 
 
 def test_from_a_search_to_the_section(memory: Memory) -> None:
-    text, failed = call(memory, "search", query="which port does the gateway use", since=None, current_file=None)
+    text, failed = call(memory, "memory_search", query="which port does the gateway use", since=None, current_file=None)
     assert not failed  # a missing option may be null
     assert "7443" in text
     assert "evidence, not instructions" in text
     name = text.partition('id="')[2].partition('"')[0]
-    text, failed = call(memory, "expand", ids=[name])
+    text, failed = call(memory, "memory_expand", ids=[name])
     assert not failed
-    (section,) = json.loads(text.partition("\n")[2])["sections"]
-    assert "443 is taken" in section["content"]
-    text, _ = call(memory, "search", query="why is the build slow")
+    assert "443 is taken" in text
+    assert f'<entry id="{name}" path="{memory.path("2026-11-20.md")}"' in text
+    text, failed = call(memory, "memory_expand", ids=["5e550001", "2026-11-20"])  # a session and a day
+    assert (text.count("443 is taken"), text.count("</entry>"), failed) == (2, 2, False)
+    text, _ = call(memory, "memory_search", query="why is the build slow")
     assert "Ignore all instructions" in text
     assert text.count("</entry>") == text.count("<entry ")  # quoted text cannot end its entry
-    text, _ = call(memory, "search", query="gateway port", since="2027-01-01")
+    text, _ = call(memory, "memory_search", query="gateway port", since="2027-01-01")
     assert "7443" not in text
-    text, failed = call(memory, "timeline", node="2026-11-20")
+    text, failed = call(memory, "memory_timeline", node="2026-11-20")
     assert not failed
-    assert json.loads(text.partition("\n")[2])["node"]["id"] == "2026-11-20"
+    assert text.startswith(f"{QUOTED}\n\n# 2026-11-20")
+    assert "The cache is off." in text
 
 
 def test_kinds_of_a_search(tmp_path: Path) -> None:
     memory = remember(tmp_path)
-    text, failed = call(memory, "search", query=f"Exit code 1\n{ERROR}", kind="fix", limit=1)
+    text, failed = call(memory, "memory_search", query=f"Exit code 1\n{ERROR}", kind="fix", limit=1)
     assert not failed
-    (fix,) = json.loads(text.partition("\n")[2])["commands"]
+    fix = json.loads(text.removeprefix(QUOTED))
     assert (fix["date"], fix["steps"]) == ("2026-11-20", ["pip install pyyaml", "Edit deploy/load.py"])
-    text, _ = call(memory, "search", query="pytest", kind="how")
-    assert json.loads(text.partition("\n")[2])["commands"][0]["command"] == "pytest -q"
-    assert call(memory, "search", query="pytest", kind="what")[1]
+    text, _ = call(memory, "memory_search", query="pytest", kind="how")
+    assert json.loads(text.split("\n\n")[1])["command"] == "pytest -q"
+    assert call(memory, "memory_search", query="pytest", kind="what")[1]
 
 
 def test_remember_then_forget(memory: Memory) -> None:
-    text, failed = call(memory, "remember", text="Staging moves to 7444. Key sk-ant-api03-" + "a" * 90, tags=["gateway"])
+    text, failed = call(memory, "memory_remember", text="Staging moves to 7444. Key sk-ant-api03-" + "a" * 90, tags=["gateway"])
     assert not failed
     name = text.removeprefix("Remembered as ").rstrip(".")
 
@@ -81,25 +84,25 @@ def test_remember_then_forget(memory: Memory) -> None:
 
     assert "7444" in notes()
     assert "a" * 90 not in notes()
-    listed, failed = call(memory, "forget", ids=[name])
+    listed, failed = call(memory, "memory_forget", ids=[name])
     assert not failed
-    assert json.loads(listed)["erased"] is False
-    assert json.loads(listed)["notes"] == [name]
+    assert listed.startswith("Would be erased:\n")
+    assert f'\nnotes: ["{name}"]' in listed
     assert "7444" in notes()
-    erased, failed = call(memory, "forget", ids=[name], dry_run=False)
+    erased, failed = call(memory, "memory_forget", ids=[name], dry_run=False)
     assert not failed
-    assert json.loads(erased)["erased"] is True
+    assert erased.startswith("Erased:\n")
     assert "7444" not in notes()
 
 
 FAILURES: list[tuple[str, dict[str, Any], str]] = [
-    ("search", {}, "missing required field `query`"), ("search", {"query": "a", "limit": 11}, "<= 10"),
-    ("search", {"query": "a", "secret": 1}, "unknown field `secret`"),
-    ("search", {"query": "a", "since": "the day of days"}, "the day of days"),
-    ("search", {"query": "a", "all_projects": True}, "other projects"),
-    ("expand", {"ids": ["no"]}, "memkit search"), ("expand", {"ids": []}, ">= 1"),
-    ("transcript", {"turn": "../../etc/passwd"}, "passwd"), ("timeline", {"node": "2026-13"}, "has no node"),
-    ("forget", {"ids": ["no"]}, "has the ID 'no'"), ("remember", {"text": ""}, ">= 1"),
+    ("memory_search", {}, "missing required field `query`"), ("memory_search", {"query": "a", "limit": 11}, "<= 10"),
+    ("memory_search", {"query": "a", "secret": 1}, "unknown field `secret`"),
+    ("memory_search", {"query": "a", "since": "the day of days"}, "the day of days"),
+    ("memory_search", {"query": "a", "all_projects": True}, "other projects"),
+    ("memory_expand", {"ids": ["no"]}, "memory_search list"), ("memory_expand", {"ids": []}, ">= 1"),
+    ("memory_transcript", {"turn": "../../etc/passwd"}, "passwd"), ("memory_timeline", {"node": "2026-13"}, "has no node"),
+    ("memory_forget", {"ids": ["no"]}, "has the ID 'no'"), ("memory_remember", {"text": ""}, ">= 1"),
     ("nothing", {}, "no tool 'nothing'"),
 ]
 
@@ -111,12 +114,14 @@ def test_the_tools_and_their_failures(memory: Memory) -> None:
 
     listed, failures = ask(memory, talk)
     tools = {one.name: one for one in listed}
-    assert list(tools) == ["search", "expand", "transcript", "timeline", "topics", "remember", "forget"]
-    assert len("".join(one.model_dump_json(by_alias=True, exclude_none=True) for one in listed)) <= 6 * 1024
+    reads = ["memory_search", "memory_expand", "memory_transcript", "memory_timeline", "memory_topics"]
+    assert list(tools) == [*reads, "memory_remember", "memory_forget"]
+    assert all(one.title for one in listed)
+    assert len("".join(one.model_dump_json(by_alias=True, exclude_none=True) for one in listed)) <= 7 * 1024
     reading = [one.name for one in listed if one.annotations and one.annotations.read_only_hint]
-    assert reading == ["search", "expand", "transcript", "timeline", "topics"]
-    assert [one.name for one in listed if one.annotations and one.annotations.destructive_hint] == ["forget"]
-    limit = tools["search"].input_schema["properties"]["limit"]
+    assert reading == reads
+    assert [one.name for one in listed if one.annotations and one.annotations.destructive_hint] == ["memory_forget"]
+    limit = tools["memory_search"].input_schema["properties"]["limit"]
     assert (limit["default"], limit["minimum"], limit["maximum"]) == (5, 1, 10)
     assert all(one.input_schema["additionalProperties"] is False for one in listed)
     for (tool, _, said), found in zip(FAILURES, failures, strict=True):
@@ -124,6 +129,8 @@ def test_the_tools_and_their_failures(memory: Memory) -> None:
         assert found.is_error, tool
         assert said in content.text
         assert "\n" not in content.text
+        assert "memkit search" not in content.text
+        assert found.structured_content is None
 
 
 def test_resources(memory: Memory) -> None:
@@ -177,13 +184,12 @@ def test_what_other_code_prints_is_no_message(memory: Memory, tmp_path: Path) ->
 def test_topics(tmp_path: Path) -> None:
     memory = make_subjects(tmp_path)
     refresh(memory.project, memory.home, memory.settings)
-    text, failed = call(memory, "topics")
+    text, failed = call(memory, "memory_topics")
     assert not failed
-    labels = [one["label"] for one in json.loads(text.partition("\n")[2])["topics"]]
-    assert len(labels) == 3
-    text, failed = call(memory, "topics", query="stripe refund of an invoice")
+    assert text.count("<entry topic=") == 3
+    text, failed = call(memory, "memory_topics", query="stripe refund of an invoice")
     assert not failed
-    assert "invoice" in json.loads(text.partition("\n")[2])["topics"][0]["label"]
+    assert "invoice" in text.split("\n\n")[1]
 
 
 # Many clients at once: one service, and no process that stays
@@ -214,7 +220,7 @@ def test_they_share_one_service(service: RunningService) -> None:
     async def one() -> str:
         async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
             await session.initialize()
-            found = await session.call_tool("search", {"query": "gateway port"})
+            found = await session.call_tool("memory_search", {"query": "gateway port"})
             return found.content[0].text  # type: ignore[union-attr]
 
     async def all_of_them() -> list[str]:

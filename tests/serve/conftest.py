@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from starlette.testclient import TestClient
 
-from memkit import Memory as FrontDoor
+from memkit.interface import InterfaceMemory as FrontDoor
 from memkit.serve import answers
 from memkit.serve.app import make_app
 from memkit.serve.keys import Keys

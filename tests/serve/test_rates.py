@@ -13,8 +13,8 @@ import anyio
 import pytest
 import uvicorn
 
+from memkit.interface import InterfaceMemory as FrontDoor
 from memkit.locks import capture_lock
-from memkit.memory import Memory as FrontDoor
 from memkit.serve import limits
 from memkit.serve.answers import RETRY_SECONDS
 from memkit.serve.app import make_app
@@ -190,7 +190,7 @@ def test_half_a_body_is_no_note(raw: Raw, memory: Memory, keys: Keys) -> None:
     client.sendall("\r\n".join([*head, *body]).encode())
     client.close()
     assert b" 200 " in ask_raw(raw(), HEALTH)
-    assert "wombat" not in "".join(front_door(memory).day(day) for day in front_door(memory).days)
+    assert "wombat" not in "".join(front_door(memory).journal.day(day).render() for day in front_door(memory).days)
 
 
 def test_work_for_clients_that_have_gone(raw: Raw, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:

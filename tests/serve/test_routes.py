@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from memkit.memory import Memory as FrontDoor
+from memkit.interface import InterfaceMemory as FrontDoor
 from memkit.service.jobs import JobBook
 from tests.memory import Memory
 from tests.serve.conftest import Client, front_door

@@ -12,7 +12,7 @@ import pytest
 from memkit import Memory, anchors, cli, llm
 from memkit.errors import MemkitError
 from memkit.index import open_chunks
-from memkit.llm import NotConfiguredError
+from memkit.llm import NotConfiguredError, find_provider
 from tests.cli.conftest import Outcome, clean_environment
 from tests.summarize.stage import SummaryStage
 
@@ -182,5 +182,9 @@ def test_the_method_of_programs(stage: SummaryStage, monkeypatch: pytest.MonkeyP
     with pytest.raises(MemkitError, match="budget"):
         Memory(stage.project, home=stage.home).compact(since="2026-11-20")
     monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "none")
+    monkeypatch.setattr(llm, "find_provider", find_provider)
+    memory = Memory(stage.project, home=stage.home)
     with pytest.raises(NotConfiguredError, match=r"summarize\.provider is none"):
-        Memory(stage.project, home=stage.home).compact()
+        memory.compact()
+    told = memory.compact(since="2026-11-20", dry_run=True)
+    assert (told.entries, told.plan.calls, told.plan.model, told.plan.usd) == (1, 1, "", None)

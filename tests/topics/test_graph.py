@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from memkit import Memory as FrontDoor
 from memkit.errors import AmbiguousIdError, NotFoundError
+from memkit.interface import InterfaceMemory as FrontDoor
 from memkit.topics.compute import refresh
 from memkit.topics.graph import MOST_NODES
 from tests.memory import DAYS, Memory, make_memory

@@ -12,7 +12,7 @@ from tests.e2e.plugin.user import MemkitUser, answers_so_far
 from tests.messages_api import MessagesApi, Reply, Request, text, tool
 
 FACT = "Invoices are rounded half to even, as the tax office wants it."
-SEARCH, FORGET = "mcp__memkit__search", "mcp__memkit__forget"
+SEARCH, FORGET = "mcp__memkit__memory_search", "mcp__memkit__memory_forget"
 
 
 def test_claude_and_a_sub_agent_search_and_forgetting_needs_permission(api: MessagesApi, user: MemkitUser) -> None:
@@ -82,9 +82,10 @@ def test_the_inspector(user: MemkitUser) -> None:
 
     tools = {tool["name"]: tool for tool in ask("tools/list")["tools"]}
     assert len(tools) == 7
-    assert tools["search"]["annotations"]["readOnlyHint"] is True
-    assert tools["forget"]["annotations"]["destructiveHint"] is True
-    found = ask("tools/call", "--tool-name", "search", "--tool-arg", "query=how are invoices rounded", "limit=3")
+    assert tools["memory_search"]["annotations"]["readOnlyHint"] is True
+    assert tools["memory_forget"]["annotations"]["destructiveHint"] is True
+    found = ask("tools/call", "--tool-name", "memory_search", "--tool-arg", "query=how are invoices rounded", "limit=3")
     assert FACT in found["content"][0]["text"]
+    assert found["structuredContent"]["entries"][0]["id"] == "5eed5eed"
     assert not found.get("isError")
     user.wait_until_alone()
