@@ -231,7 +231,7 @@ class TestSetup:
         assert f'provider = "{provider}"' in config.read_text()
         assert json.loads(Path(fresh.home.hook_settings).read_bytes())["summary_tokens"] == 0
         again = self.steps(run, fresh, "--skip", "import")["summaries"]["said"]
-        expected = "off, because summarize.provider is none" if answer == "n" else "by auto, as you set it"
+        expected = "off, because summarize.provider is none; extracts need no model" if answer == "n" else "by auto, as you set it"
         assert again == expected
 
     def test_a_failed_step_does_not_stop_the_others(
