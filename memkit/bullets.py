@@ -22,6 +22,10 @@ COMMITTED = "Committed: "
 PULL_REQUEST = "Pull request: "
 """The labels of lines made without a model. `memkit.summarize.bullets` has those that a model chooses."""
 
+STILL_FAILING, NOT_RUN_AGAIN = "; still failing", "; not run again"
+UNSOLVED = (STILL_FAILING, NOT_RUN_AGAIN)
+"""The ends of a line about a failure after which nothing passed."""
+
 _MARK = f"({anchors.UNVERIFIED})"
 
 

@@ -1,7 +1,8 @@
-"""Topics. They are computed by a job or by `memkit topics`, never by a request."""
+"""Topics. They are computed by a job, by `memkit topics`, or by `POST /topics`, never by another request."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 from fastapi import APIRouter, Response
@@ -9,13 +10,12 @@ from fastapi import APIRouter, Response
 from memkit.errors import NotFoundError
 from memkit.memory import Memory
 from memkit.serve.answers import Answer, documented, returns
-from memkit.serve.auth import Reading
+from memkit.serve.auth import Reading, Writing
 from memkit.serve.shapes import Id, Limit, Text
 from memkit.topics.files import TopicRelation
-from memkit.topics.topic_list import TopicView
+from memkit.topics.topic_list import Topic, TopicView
 
 router = APIRouter(prefix="/topics", tags=["topics"], responses=documented(404, 409))
-
 
 
 class TopTopics(TypedDict):
@@ -57,12 +57,17 @@ class TopicsStatus(TypedDict):
 @router.get("", responses=returns(TopTopics))
 async def top(ask: Reading, limit: Limit = 20) -> Response:
     """Return the topics of the project, the most important first."""
+    return await ask(lambda memory: _top(memory.topics(compute=False).topics, limit))
 
-    def read(memory: Memory) -> Response:
-        found = memory.topics(compute=False).topics
-        return Answer({"topics": [one.as_dict() for one in found[:limit]], "all": len(found)})
 
-    return await ask(read)
+@router.post("", responses=returns(TopTopics))
+async def compute(ask: Writing, limit: Limit = 20) -> Response:
+    """Return the topics as `GET` does. Compute them if that was never done, which can take a minute."""
+    return await ask(lambda memory: _top(memory.topics().topics, limit))
+
+
+def _top(found: Sequence[Topic], limit: int) -> Response:
+    return Answer({"topics": [one.as_dict() for one in found[:limit]], "all": len(found)})
 
 
 @router.get("/status", responses=returns(TopicsStatus))

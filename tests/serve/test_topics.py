@@ -44,3 +44,12 @@ def test_topics_and_the_graph(admin: TestClient) -> None:
     assert len(near["nodes"]) <= 5
     for query, status in (("around=topic:ffffffff", 404), ("limit=2001", 422), ("limit=0", 422), ("around=x", 404)):
         assert admin.get(f"/graph?{query}").status_code == status
+
+
+def test_a_request_may_compute_topics_for_the_first_time(connect: Client, memory: Memory) -> None:
+    drop_topics(memory.home, memory.project)
+    reader, writer = connect("read"), connect("write")
+    assert reader.get("/topics").status_code == 404
+    assert reader.post("/topics").status_code == 403
+    assert writer.post("/topics", params={"limit": 2}).json()["all"] == 3
+    assert len(reader.get("/topics").json()["topics"]) == 3
