@@ -8,7 +8,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from memkit.topics.compute import refresh
+from memkit.topics.files import derived_path
 from tests.memory import Memory
+from tests.serve.conftest import Client
 from tests.topics.subjects import make_subjects
 
 
@@ -47,7 +49,7 @@ def test_topics_and_the_graph(admin: TestClient) -> None:
 
 
 def test_a_request_may_compute_topics_for_the_first_time(connect: Client, memory: Memory) -> None:
-    drop_topics(memory.home, memory.project)
+    derived_path(memory.project, memory.home, memory.settings).unlink()
     reader, writer = connect("read"), connect("write")
     assert reader.get("/topics").status_code == 404
     assert reader.post("/topics").status_code == 403
