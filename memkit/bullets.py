@@ -25,6 +25,9 @@ PULL_REQUEST = "Pull request: "
 
 MARKS = {anchors.UNVERIFIED: f"({anchors.UNVERIFIED})", anchors.UNCHECKED: "(not checked yet)"}
 """What a reader sees, by the value of `check` up to the first dot."""
+STILL_FAILING, NOT_RUN_AGAIN = "; still failing", "; not run again"
+UNSOLVED = (STILL_FAILING, NOT_RUN_AGAIN)
+"""The ends of a line about a failure after which nothing passed."""
 
 
 class WrittenBullet(NamedTuple):

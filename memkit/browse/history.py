@@ -19,11 +19,16 @@ from memkit.journal.turn_parts import read_parts
 from memkit.projects.project import Project
 from memkit.search.overview import Line, PastSession
 from memkit.timeline.nodes import day_of
+from memkit.timeline.view import TimedLine
 
 if TYPE_CHECKING:
     from memkit.timeline.tree import Timeline
 
 _SEPARATOR = "~"
+_LAST_DAY = "9999-12-31"
+
+MOST_NOTES = 500
+"""The most notes of a page of sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,16 +212,17 @@ def _read_days(
 
 
 class SessionPage(TypedDict):
-    """A page of sessions."""
+    """A page of sessions, and the notes of the same time, newest first; with a branch or a file, no notes."""
 
     sessions: list[PastSession]
+    notes: list[TimedLine]
     next: str | None
 
 
 def list_sessions(timeline: Timeline, filters: SessionFilters, limit: int, after: str) -> SessionPage:
     """Return at most `limit` sessions, the last active first, and `next`: `after` of the next page, or None.
 
-    Raise `MemkitError` if `after` is none.
+    `notes` has at most the newest `MOST_NOTES` of the page. Raise `MemkitError` if `after` is none.
     """
     begin = tuple(after.split(_SEPARATOR, 2)) if after else ()
     if begin and (len(begin) != 3 or day_of(begin[0]) is None):
@@ -226,7 +232,26 @@ def list_sessions(timeline: Timeline, filters: SessionFilters, limit: int, after
         found = dropwhile(lambda one: activity(one) >= begin, found)
     page = list(islice(found, limit + 1))
     is_last = len(page) <= limit
+    since = filters.since if is_last else page[limit - 1].ends
+    has_notes = not (filters.branch or filters.file)
     return {
         "sessions": page[:limit],
+        "notes": _notes(timeline, since, begin[0] if begin else f"{filters.until or _LAST_DAY}~")
+        if has_notes
+        else [],
         "next": None if is_last else _SEPARATOR.join(activity(page[limit - 1])),
     }
+
+
+def _notes(timeline: Timeline, since: str, until: str) -> list[TimedLine]:
+    """Return the notes from one local time (included) to another, newest first. A day is its first minute."""
+    found: list[TimedLine] = []
+    for name in reversed(timeline.names):
+        if name[:10] < since[:10] or len(found) >= MOST_NOTES:
+            break
+        if name[:10] <= until[:10]:
+            for note in timeline.notes_of(name):
+                time = f"{name[:10]} {note.begins}".strip()
+                if since <= time < until:
+                    found.append({"time": time, "text": note.title, "id": note.id})
+    return sorted(found, key=lambda one: one["time"], reverse=True)[:MOST_NOTES]

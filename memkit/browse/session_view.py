@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from html import unescape
 from typing import Any, NamedTuple, TypedDict
 
@@ -79,9 +80,11 @@ class SessionView(PastSession, frozen=True, kw_only=True):
     """A session with its summaries and a page of its turns.
 
     `turn` is the requested turn. `offset` is the number of the first of the `entries` in `turns`.
+    `gone_branch` is its branch if that no longer exists, else "".
     """
 
     turn: str | None
+    gone_branch: str
     summaries: list[SummaryPart]
     offset: int
     entries: list[TurnView]
@@ -139,6 +142,7 @@ def view_session(
         for one in page
     ]
     marks = find_marks(written, directory, GIT_SECONDS)
+    (whole,) = find_marks([EntryText(found.root, "", found.ends[:10], found.branch)], directory, GIT_SECONDS)
     citing: dict[str, list[str]] = {}
     for summary in summaries:
         for bullet in summary["bullets"]:
@@ -147,6 +151,7 @@ def view_session(
     return SessionView(
         **structs.asdict(found),
         turn=turn if turn in turns else None,
+        gone_branch=whole.gone_branch,
         summaries=summaries,
         offset=offset,
         entries=[
@@ -209,7 +214,7 @@ def _turn_view(
         "files": [{"file": path, "edited": is_edit} for path, is_edit in files.items()],
         "bullets": bullets,
         "superseded": superseded,
-        "git": mark.as_dict() or None,
+        "git": replace(mark, gone_branch="").as_dict() or None,  # `SessionView` tells it once
     }
 
 

@@ -14,6 +14,7 @@ from memkit.bullets import (
     OPEN,
     OUTCOME,
     PULL_REQUEST,
+    UNSOLVED,
     WrittenBullet,
     read_bullets,
 )
@@ -102,6 +103,7 @@ def _outcome(
     content: DayFile, heading: Section, turns: Sequence[Section], parts: Sequence[TurnParts]
 ) -> str:
     last = turns[-1].pairs["turn"] if turns else ""
+    title = heading_title(heading)
     names = {turn.pairs["turn"] for turn in turns}
     covered = {heading.pairs.get("summary"), heading.pairs.get("extract")} - {None}
     if turns and last not in covered and covered <= names:
@@ -111,6 +113,7 @@ def _outcome(
     own = [shown_bullet(one) for one in bullets if not one.is_extract]
     extract = [shown_bullet(one) for one in bullets if one.is_extract]
     decided = [one for one in own or extract if one.startswith(DECIDED)][-1:]
+    unsolved = [one for one in extract if one.startswith(FAILED) and one.endswith(UNSOLVED)][-1:]
     if own:
         told = [one.removeprefix(OUTCOME) for one in own if one.startswith(OUTCOME)]
         said = (told or decided or [one for one in own if not one.startswith((OPEN, FAILED))])[-1:]
@@ -119,11 +122,13 @@ def _outcome(
             one for one in extract if one.startswith(COMMITTED) and is_main(one.removeprefix(COMMITTED))
         ]
         if not done:
-            done = [redact(outcome(parts, heading_title(heading)))]
+            result = redact(outcome(parts, title))
+            is_failure = result.startswith((FAILED.lower().strip(" :"), "interrupted"))
+            done = unsolved if unsolved and is_failure else [result]
         if any(one and not one.startswith(EDITED) for one in done):
-            decided = [one for one in decided if shared_subject(one, heading_title(heading))]
-        said = decided + done[:1]
-    said = [one for one in said if one] or [one for one in extract if one.startswith(FAILED)][-1:]
+            decided = [one for one in decided if shared_subject(one, title)]
+        said = [one.replace(f" ({title})", "") for one in decided] + done[:1]
+    said = [one for one in said if one] or unsolved
     said += [shown_bullet(one) for _, one in below if one.text.startswith(OPEN)][-1:]  # a mark hides no work
     room, limits = OUTCOME_CHARACTERS, {}
     for left, part in zip(range(len(said), 0, -1), sorted(said, key=len), strict=True):

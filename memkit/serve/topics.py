@@ -1,9 +1,11 @@
-"""Topics, and the files of the work on them. Topics are computed by a job or by `memkit topics`, never by a
-request.
+"""Topics, and the files of the work on them.
+
+Topics are computed by a job, by `memkit topics`, or by `POST /topics`, never by another request.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, TypedDict
 
 from fastapi import APIRouter, Query, Response
@@ -12,17 +14,16 @@ from memkit.browse.file_history import FileEvent, most_telling
 from memkit.errors import NotFoundError
 from memkit.interface import InterfaceMemory as Memory
 from memkit.serve.answers import documented, moment, returns
-from memkit.serve.auth import Reading
+from memkit.serve.auth import Reading, Writing
 from memkit.serve.shapes import Id, Limit, Text
 from memkit.topics.file_map import FileMap
 from memkit.topics.files import TopicRelation
-from memkit.topics.topic_list import TopicView
+from memkit.topics.topic_list import Topic, TopicView
 
 router = APIRouter(prefix="/topics", tags=["topics"], responses=documented(404, 409))
 file_router = APIRouter(prefix="/files", tags=["files"])
 
 MOST_EVENTS = 200
-
 
 class TopTopics(TypedDict):
     """The most important topics, and the number of all."""
@@ -63,12 +64,17 @@ class TopicsStatus(TypedDict):
 @router.get("", responses=returns(TopTopics))
 async def top_topics(ask: Reading, limit: Limit = 20) -> Response:
     """Return the topics of the project, the most important first."""
+    return await ask(lambda memory: _top(memory.topics(compute=False).topics, limit))
 
-    def read(memory: Memory) -> TopTopics:
-        found = memory.topics(compute=False).topics
-        return {"topics": [one.as_dict() for one in found[:limit]], "all": len(found)}
 
-    return await ask(read)
+@router.post("", responses=returns(TopTopics))
+async def compute_topics(ask: Writing, limit: Limit = 20) -> Response:
+    """Return the topics as `GET` does. Compute them if that was never done, which can take a minute."""
+    return await ask(lambda memory: _top(memory.topics().topics, limit))
+
+
+def _top(found: Sequence[Topic], limit: int) -> TopTopics:
+    return {"topics": [one.as_dict() for one in found[:limit]], "all": len(found)}
 
 
 @router.get("/status", responses=returns(TopicsStatus))

@@ -22,7 +22,16 @@ from memkit import anchors
 from memkit.agents.omitted import asks_memory
 from memkit.agents.tools import role_of
 from memkit.archive.archive import Archive
-from memkit.bullets import COMMITTED, DECIDED, EDITED, FAILED, OPEN, PULL_REQUEST
+from memkit.bullets import (
+    COMMITTED,
+    DECIDED,
+    EDITED,
+    FAILED,
+    NOT_RUN_AGAIN,
+    OPEN,
+    PULL_REQUEST,
+    STILL_FAILING,
+)
 from memkit.hook.entries import is_own_turn
 from memkit.hook.guide import quoted_line
 from memkit.ipc import unindexed
@@ -257,7 +266,7 @@ def _what_followed(failed: Sequence[_Run], passed: _Run | None) -> str:
     reason = _reason(failed[-1].call.outcome)
     text = f"{_code(failed[0].command)}{times}{f': {reason}' if reason else ''}"
     if passed is None:
-        return f"{text}; {'still failing' if times else 'not run again'}"
+        return f"{text}{STILL_FAILING if times else NOT_RUN_AGAIN}"
     what = "it" if passed.command == failed[0].command else _code(passed.command)
     if _PIPED.search(passed.call.given):
         said = _last_line(passed.call.outcome)

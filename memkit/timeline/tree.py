@@ -433,6 +433,10 @@ class Timeline:
         found = [one for name in self.days_in(span) for one in self._day(name).segments]
         return sorted(found, key=lambda one: one.begins)
 
+    def notes_of(self, name: str) -> list[Segment]:
+        """Return the notes of a day file."""
+        return [one for one in self._day(name).segments if not one.session and not one.turns]
+
     def _find_segment(self, name: str) -> tuple[Segment, str] | None:
         """Return the segment or note with an id that is or begins with `name`, or that holds such a turn, and
         its day file.

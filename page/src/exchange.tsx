@@ -1,6 +1,6 @@
 // The original messages of a turn. Each tool call is folded, with its result.
 import { at, useAnswer } from "./api";
-import { Markdown } from "./markdown";
+import { Markdown, Said } from "./markdown";
 import { Empty, Failure, Loading, Mark } from "./parts";
 
 interface Tool {
@@ -17,7 +17,7 @@ interface Message {
   tools: Tool[];
 }
 
-interface Transcript {
+export interface Transcript {
   archived: boolean;
   damaged_bytes: number;
   messages: Message[];
@@ -47,13 +47,13 @@ export function Exchange({ turn }: { turn: string }) {
   return (
     <>
       <p class="muted exchange-source">{data.archived ? "From memkit's archive" : "From Claude Code's transcript"}</p>
-      {data.damaged_bytes > 0 && <p class="notice notice-warn">A part of the archive is damaged, so messages may be missing.</p>}
+      {data.damaged_bytes > 0 && <p class="notice">A part of the archive is damaged, so messages may be missing.</p>}
       <ol class="exchange">
         {partsOf(data.messages).map((part, i) => (
           <li key={i} class={`message message-${part.role}`}>
             <span class="speaker">{part.role === "user" ? "You" : "Claude"}</span>
             <div class="said-text">
-              {part.text && <Markdown text={part.text} />}
+              {part.text && (part.role === "user" ? <Said text={part.text} /> : <Markdown text={part.text} />)}
               {part.calls.map((call, j) => (
                 <CallView key={j} call={call} />
               ))}

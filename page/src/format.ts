@@ -37,6 +37,12 @@ export function longDay(day: string): string {
   return formatted(LONG_DAY, day);
 }
 
+/** "Today", "Yesterday", or the day as `shortDay` has it. */
+export function nearDay(day: string): string {
+  const long = longDay(day);
+  return long.includes(",") ? shortDay(day) : long;
+}
+
 /** "Fri, Nov 20" in this year, else "Nov 20, 2025". */
 export function shortDay(day: string): string {
   return formatted(day.slice(0, 4) === today().slice(0, 4) ? THIS_YEAR : SHORT_DAY, day);

@@ -5,9 +5,14 @@ import { type ComponentChildren, h, type VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import { Marked } from "./marked";
 
-const parser = new MarkdownIt({ html: false, linkify: true, breaks: true });
-// A file such as `deploy.sh` or `main.rs` is no address.
-parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
+const [parser, prompts] = [makeParser(), makeParser().disable(["heading", "lheading", "hr"])];
+
+function makeParser() {
+  const made = new MarkdownIt({ html: false, linkify: true, breaks: true });
+  // A file such as `deploy.sh` or `main.rs` is no address.
+  made.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
+  return made;
+}
 
 const TAGS = new Set(["p", "ul", "ol", "li", "blockquote", "strong", "em", "s", "table", "thead", "tbody", "tr", "th", "td", "hr", "br"]);
 const ALIGNMENT = /^text-align:(left|center|right)$/;
@@ -16,6 +21,31 @@ const ALIGNMENT = /^text-align:(left|center|right)$/;
 export function Markdown({ text, matches = [] }: { text: string; matches?: readonly string[] }) {
   const content = useMemo(() => new Builder(matches).build(parser.parse(text, {})), [text, matches.join("\n")]);
   return <div class="prose">{content}</div>;
+}
+
+/** Show what a person typed or pasted: it has no headings, and a log in it is code. */
+export function Said({ text }: { text: string }) {
+  const content = useMemo(() => new Builder([]).build(prompts.parse(withLogsAsCode(text), {})), [text]);
+  return <div class="prose">{content}</div>;
+}
+
+/** The start of a line of a log or a terminal. */
+const LOG = /^\s*(?:Traceback\b|\d{4}-\d\d-\d\d[T ]|\[?\d\d?:\d\d|[$❯>] ?\S|at \S+\(|File "|npm (?:ERR|WARN|error)|make: |[\w.]*(?:Error|Exception|Warning): |(?:error|warning|fatal|info|debug)(?:\[\w+\])?: |\S+:\d+:\d+)/i;
+const FENCE_OR_GAP = /(^ *(?:```|~~~)[^]*?\n *(?:```+|~~~+) *$|\n\s*\n)/m;
+
+/** Return Markdown with each pasted log as code, from its first line to the end of its paragraph. */
+function withLogsAsCode(text: string): string {
+  return text
+    .split(FENCE_OR_GAP)
+    .map((part, i) => {
+      const lines = part.split("\n");
+      const logged = lines.flatMap((line, number) => (LOG.test(line) ? number : []));
+      const first = logged[0];
+      // A single line may be a sentence, such as "Warning: it is slow".
+      if (i % 2 || first === undefined || (logged.length < 2 && !/^\d/.test(lines[first] ?? ""))) return part;
+      return [...lines.slice(0, first), "````", ...lines.slice(first), "````"].join("\n");
+    })
+    .join("");
 }
 
 /** Show one line of Markdown, such as a title or a bullet. */

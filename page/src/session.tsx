@@ -5,11 +5,12 @@ import { at, useAnswer } from "./api";
 import { fullDay, minute, plural, shortDay } from "./format";
 import { useKeys } from "./keys";
 import { useChanges } from "./live";
-import { InlineMarkdown, Markdown } from "./markdown";
+import { InlineMarkdown } from "./markdown";
 import { Forget } from "./forget";
-import { Exchange } from "./exchange";
 import { Failure, type Later, Loading, Mark, Missing, Outdated, Title } from "./parts";
 import { back, go, href, type Route } from "./router";
+import { say } from "./said";
+import { focusedTurn, type Turn, TurnView } from "./turn";
 
 interface Bullet {
   id: string;
@@ -19,28 +20,14 @@ interface Bullet {
   superseded: Later | null;
 }
 
-export interface Turn {
-  id: string;
-  day: string;
-  time: string;
-  title: string;
-  branch: string;
-  prompt: string;
-  tools: string[];
-  outcome: string;
-  answer: string;
-  files: Array<{ file: string; edited: boolean }>;
-  bullets: string[];
-  superseded: Later | null;
-  git: { line?: string } | null;
-}
-
 interface SessionData {
   session: string;
   title: string;
   begins: string;
   ends: string;
   branch: string;
+  /** Its branch if that no longer exists. */
+  gone_branch: string;
   turns: string[];
   turn: string | null;
   summaries: Array<{ day: string; time: string; title: string; bullets: Bullet[] }>;
@@ -68,7 +55,7 @@ export function Session({ route }: { route: Route }) {
     x: () => setForgetting(focusedTurn()),
   });
   if (!data) return <Missing title="Session" error={error} retry={reload} rows={10} what="Loading the session" />;
-  const bullets = new Map(data.summaries.flatMap((one) => one.bullets.map((bullet) => [bullet.id, bullet])));
+  const hasSummary = data.summaries.some((one) => one.bullets.length);
   const isOneDay = data.begins.slice(0, 10) === data.ends.slice(0, 10);
   return (
     <div class="session">
@@ -80,10 +67,18 @@ export function Session({ route }: { route: Route }) {
           {data.ends !== data.begins && ` – ${isOneDay ? "" : `${shortDay(data.ends)} `}${minute(data.ends)}`}
         </span>
         <span>{plural(data.turns.length, "turn")}</span>
-        {data.branch && <span class="branch">{data.branch}</span>}
+        {data.branch && (
+          <span>
+            <span class="branch">{data.branch}</span>
+            {data.gone_branch && " is gone"}
+          </span>
+        )}
         <a href={href("search", "", { session: data.session })}>Search in this session</a>
+        <button type="button" class="link" onClick={() => void copy(`memkit resume ${data.session} --go`)}>
+          Copy the command to resume
+        </button>
       </p>
-      {bullets.size > 0 && (
+      {hasSummary && (
         <section class="summary" aria-label="Summary">
           <h2>Summary</h2>
           {data.summaries.map((summary, i) => (
@@ -101,7 +96,6 @@ export function Session({ route }: { route: Route }) {
           key={one.id}
           turn={one}
           isNewDay={i > 0 && one.day !== data.entries[i - 1]?.day}
-          bullets={one.bullets.flatMap((id) => bullets.get(id) ?? [])}
           forget={() => setForgetting(one.id)}
         />
       ))}
@@ -124,11 +118,15 @@ export function Session({ route }: { route: Route }) {
   );
 }
 
-/** Return the id of the turn that has the focus, or of the only one. */
-function focusedTurn(): string {
-  const turns = document.querySelectorAll<HTMLElement>("article[data-turn]");
-  const focused = document.activeElement?.closest<HTMLElement>("article[data-turn]");
-  return (focused ?? (turns.length === 1 ? turns[0] : undefined))?.dataset.turn ?? "";
+/** Put a command into the clipboard, and say it: a browser may refuse. */
+async function copy(command: string): Promise<void> {
+  const shown = <code>{command}</code>;
+  try {
+    await navigator.clipboard.writeText(command);
+    say(<>Copied: {shown}</>);
+  } catch {
+    say(shown);
+  }
 }
 
 /** Show a turn, and give it the focus. */
@@ -187,11 +185,7 @@ function BulletLine({ bullet, time }: { bullet: Bullet; time: string }) {
           <button type="button" class="link" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
             Proof
           </button>
-          {!bullet.verified && (
-            <Mark kind="warn" title="Its names and numbers are not all in the turns that it cites.">
-              Unverified
-            </Mark>
-          )}
+          {!bullet.verified && <Mark title="Its names and numbers are not all in the turns that it cites.">Unverified</Mark>}
           {bullet.superseded && <Outdated word="Superseded" later={bullet.superseded} />}
         </span>
       </p>
@@ -201,90 +195,5 @@ function BulletLine({ bullet, time }: { bullet: Bullet; time: string }) {
         </div>
       )}
     </li>
-  );
-}
-
-interface TurnProperties {
-  turn: Turn;
-  bullets: Bullet[];
-  isNewDay: boolean;
-  forget: () => void;
-}
-
-function TurnView({ turn, bullets, isNewDay, forget }: TurnProperties) {
-  const [isOriginal, setOriginal] = useState(false);
-  useKeys({
-    o: () => focusedTurn() === turn.id && setOriginal(!isOriginal),
-  });
-  const isPromptMore = turn.prompt && turn.prompt.trim() !== turn.title.trim();
-  return (
-    <article class="turn" data-turn={turn.id} aria-label={turn.title || "Turn"}>
-      {isNewDay && <p class="new-day">{fullDay(turn.day)}</p>}
-      <header class="turn-head">
-        <a class="turn-time num" href={href("turn", turn.id)} data-row aria-label={`Turn of ${minute(turn.time)}`}>
-          {minute(turn.time) || "–"}
-        </a>
-        <div class="turn-actions">
-          <button type="button" class="link" aria-pressed={isOriginal} onClick={() => setOriginal(!isOriginal)}>
-            {isOriginal ? "Show digest" : "Original exchange"}
-          </button>
-          <button type="button" class="link danger-link" onClick={forget}>
-            Forget
-          </button>
-        </div>
-      </header>
-      {(turn.superseded || turn.git?.line) && (
-        <p class="turn-marks">
-          {turn.superseded && <Outdated word="Superseded" later={turn.superseded} />}
-          {turn.git?.line && <Mark kind="warn">{turn.git.line}</Mark>}
-        </p>
-      )}
-      {isOriginal ? (
-        <Exchange turn={turn.id} />
-      ) : (
-        <>
-          <div class="asked">{isPromptMore ? <Markdown text={turn.prompt} /> : <h2>{turn.title || "Turn without text"}</h2>}</div>
-          {turn.tools.length > 0 && <Tools lines={turn.tools} />}
-          {turn.answer && (
-            <div class="answer">
-              {turn.outcome === "interrupted" && <Mark kind="warn">Interrupted</Mark>}
-              <Markdown text={turn.answer} />
-            </div>
-          )}
-          {(turn.files.length > 0 || bullets.length > 0) && (
-            <footer class="turn-foot">
-              {turn.files.map(({ file, edited }) => (
-                <a key={file} class="file" href={href("", "", { file })} title={`Sessions that used ${file}`}>
-                  {file}
-                  {edited && <span class="muted"> edited</span>}
-                </a>
-              ))}
-            </footer>
-          )}
-        </>
-      )}
-    </article>
-  );
-}
-
-const SHOWN_TOOLS = 3;
-
-function Tools({ lines }: { lines: string[] }) {
-  const [isOpen, setOpen] = useState(lines.length <= SHOWN_TOOLS);
-  return (
-    <div class="tools">
-      <ul>
-        {(isOpen ? lines : lines.slice(0, SHOWN_TOOLS - 1)).map((line, i) => (
-          <li key={i} class={isOpen ? "" : "cut"}>
-            <InlineMarkdown text={line} />
-          </li>
-        ))}
-      </ul>
-      {!isOpen && (
-        <button type="button" class="link" onClick={() => setOpen(true)}>
-          {plural(lines.length - SHOWN_TOOLS + 1, "more call")}
-        </button>
-      )}
-    </div>
   );
 }

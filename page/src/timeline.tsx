@@ -1,9 +1,9 @@
-// The timeline: a calendar of the year, and the sessions, newest first or those of one day.
+// The timeline: a calendar of the last weeks; below it sessions with what came of them, and notes, newest first.
 import "./timeline.css";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type ApiError, asApiError, at, keep, recall, send, useAnswer } from "./api";
-import { Calendar, type Year } from "./calendar";
-import { dayAfter, fullDay, longDay, minute, plural, today } from "./format";
+import { type ApiError, asApiError, keep, recall, send, useAnswer } from "./api";
+import { Calendar, useWeeks } from "./calendar";
+import { dayAfter, fullDay, nearDay, minute, plural, shortDay, today } from "./format";
 import { useKeys } from "./keys";
 import { useChanges } from "./live";
 import { InlineMarkdown } from "./markdown";
@@ -20,13 +20,16 @@ export interface SessionRow {
   branch: string;
 }
 
-interface SessionPage {
-  sessions: SessionRow[];
-  next: string | null;
+interface NoteRow {
+  id: string;
+  time: string;
+  text: string;
 }
 
-interface DayNode {
-  children: Array<{ kind: string; id: string; first: string; title: string }>;
+interface SessionPage {
+  sessions: SessionRow[];
+  notes: NoteRow[];
+  next: string | null;
 }
 
 const PAGE = 40;
@@ -39,12 +42,8 @@ function dayOf(text: string): string {
 export function Timeline({ route }: { route: Route }) {
   const day = dayOf(route.query.get("day") ?? "");
   const file = route.query.get("file") ?? "";
-  const [year, setYear] = useState(Number((day || today()).slice(0, 4)));
-  const calendar = useAnswer<Year>(`calendar/${year}`, {}, true);
-  useEffect(() => {
-    if (day) setYear(Number(day.slice(0, 4)));
-  }, [day]);
-  useChanges(calendar.reload);
+  const weeks = useWeeks(day);
+  useChanges(weeks.loaded.reload);
   useKeys(
     day
       ? { ArrowLeft: () => go(href("", "", { day: dayAfter(day, -1) })), ArrowRight: () => go(href("", "", { day: dayAfter(day, 1) })) }
@@ -53,22 +52,17 @@ export function Timeline({ route }: { route: Route }) {
   return (
     <>
       <Title aside={file && <a href={href("")}>All sessions</a>}>{file ? `Sessions that used ${file}` : "Timeline"}</Title>
-      {!file && <Calendar day={day} year={year} setYear={setYear} loaded={calendar} />}
-      {day ? <Day day={day} held={heldBy(calendar.data, day)} /> : <Sessions key={file} file={file} notes={file ? new Map() : notesOf(calendar.data)} />}
+      {!file && <Calendar day={day} weeks={weeks} />}
+      {day ? <Day day={day} /> : <Sessions key={file} file={file} />}
     </>
   );
 }
 
-/** Return how many notes each day has. */
-function notesOf(year: Year | null): Map<string, number> {
-  return new Map((year?.days ?? []).filter((one) => one.notes > 0).map((one) => [one.day, one.notes]));
-}
-
-/** All sessions by day, and how many notes there are. More are loaded when the end comes near. */
-function Sessions({ file, notes }: { file: string; notes: Map<string, number> }) {
+/** All sessions and notes by day. More are loaded when the end comes near. */
+function Sessions({ file }: { file: string }) {
   const name = `sessions ${file}`;
-  const before = recall<{ rows: SessionRow[]; next: string | null }>(name);
-  const [rows, setRows] = useState<SessionRow[]>(before?.rows ?? []);
+  const before = recall<SessionPage>(name);
+  const [rows, setRows] = useState<Omit<SessionPage, "next">>(before ?? { sessions: [], notes: [] });
   const [next, setNext] = useState<string | null>(before ? before.next : "");
   const [error, setError] = useState<ApiError | null>(null);
   const isAsking = useRef(false);
@@ -78,8 +72,10 @@ function Sessions({ file, notes }: { file: string; notes: Map<string, number> })
     setError(null);
     try {
       const page = await send<SessionPage>("sessions", { parameters: { limit: PAGE, after, file } });
-      const found = new Set(page.sessions.map((row) => row.session));
-      setRows((old) => [...old.filter((row) => !found.has(row.session)), ...page.sessions].sort((a, b) => (a.ends < b.ends ? 1 : -1)));
+      setRows((old) => ({
+        sessions: joined(old.sessions, page.sessions, (row) => row.session),
+        notes: joined(old.notes, page.notes, (row) => row.id),
+      }));
       if (after || next === "") setNext(page.next);
     } catch (failure) {
       setError(asApiError(failure));
@@ -87,37 +83,25 @@ function Sessions({ file, notes }: { file: string; notes: Map<string, number> })
       isAsking.current = false;
     }
   };
+  const isEmpty = !rows.sessions.length && !rows.notes.length;
   useEffect(() => {
     if (next === "") void load("");
   }, []);
   useEffect(() => {
-    if (rows.length) keep(name, { rows, next });
+    if (!isEmpty) keep(name, { ...rows, next });
   }, [rows, next]);
   useChanges(() => void load(""));
-  if (error && !rows.length) return <Failure error={error} retry={() => void load(next)} />;
-  if (!rows.length && next !== null) return <Loading rows={8} what="Loading sessions" />;
-  if (!rows.length && !notes.size) return <Nothing />;
-  const days = byDay(rows, [...notes.keys()], next === null);
+  if (error && isEmpty) return <Failure error={error} retry={() => void load(next)} />;
+  if (isEmpty && next !== null) return <Loading rows={8} what="Loading sessions" />;
+  if (isEmpty) return <Nothing />;
   return (
     <>
-      {[...days].map(([day, sessions]) => (
+      {[...byDay(rows)].map(([day, lines]) => (
         <section key={day} class="day">
-          <h2 class="day-head">
-            <a href={href("", "", { day })}>{longDay(day)}</a>
+          <h2 class="day-name">
+            <a href={href("", "", { day })}>{nearDay(day)}</a>
           </h2>
-          <ul class="rows">
-            {sessions.map((row) => (
-              <SessionLine key={row.session} row={row} />
-            ))}
-            {notes.has(day) && (
-              <li>
-                <a class="row" data-row href={href("", "", { day })}>
-                  <span class="row-time" />
-                  <span class="row-text row-title">{plural(notes.get(day) ?? 0, "note")}</span>
-                </a>
-              </li>
-            )}
-          </ul>
+          <Lines lines={lines} />
         </section>
       ))}
       {error && <Failure error={error} retry={() => void load(next)} />}
@@ -126,12 +110,25 @@ function Sessions({ file, notes }: { file: string; notes: Map<string, number> })
   );
 }
 
-/** Return the sessions of each day, newest first. Days with notes alone are there down to the last session. */
-function byDay(rows: SessionRow[], others: string[], isAll: boolean): Map<string, SessionRow[]> {
-  const end = isAll ? "" : (rows.at(-1)?.ends ?? "");
-  const names = new Set([...rows.map((row) => row.ends.slice(0, 10)), ...others.filter((day) => day > end)]);
-  const days = new Map([...names].sort().reverse().map((day): [string, SessionRow[]] => [day, []]));
-  for (const row of rows) days.get(row.ends.slice(0, 10))?.push(row);
+/** Return the rows of a page added to those before; a row that has changed takes the place of the old one. */
+function joined<Row>(old: Row[], page: Row[], nameOf: (row: Row) => string): Row[] {
+  return [...new Map([...old, ...page].map((row) => [nameOf(row), row])).values()];
+}
+
+type Line = SessionRow | NoteRow;
+
+/** When a line has its place in the list: when a session was last active. */
+function timeOf(line: Line): string {
+  return "time" in line ? line.time : line.ends;
+}
+
+/** Return the lines of each day, newest first. */
+function byDay({ sessions, notes }: Omit<SessionPage, "next">): Map<string, Line[]> {
+  const days = new Map<string, Line[]>();
+  for (const line of [...sessions, ...notes].sort((a, b) => timeOf(b).localeCompare(timeOf(a)))) {
+    const day = timeOf(line).slice(0, 10);
+    days.set(day, [...(days.get(day) ?? []), line]);
+  }
   return days;
 }
 
@@ -157,24 +154,11 @@ function More({ load }: { load: () => void }) {
   );
 }
 
-type Held = Pick<Year["days"][number], "sessions" | "notes">;
-
-/** Return what a day holds, null until that is known. */
-function heldBy(year: Year | null, day: string): Held | null {
-  if (year?.year !== Number(day.slice(0, 4))) return null;
-  return year.days.find((one) => one.day === day) ?? { sessions: 0, notes: 0 };
-}
-
 /** The sessions and the notes of one day. */
-function Day({ day, held }: { day: string; held: Held | null }) {
-  const sessions = useAnswer<SessionPage>(held?.sessions ? "sessions" : null, { day, limit: 100 });
-  const node = useAnswer<DayNode>(held?.notes ? at("timeline", day) : null, { depth: 1 });
-  useChanges(() => {
-    sessions.reload();
-    node.reload();
-  });
-  const notes = (node.data?.children ?? []).filter((one) => one.kind === "note");
-  const rows = sessions.data?.sessions ?? [];
+function Day({ day }: { day: string }) {
+  const { data, error, reload } = useAnswer<SessionPage>("sessions", { day, limit: 100 });
+  useChanges(reload);
+  const [lines] = data ? byDay(data).values() : [];
   return (
     <section class="day">
       <div class="day-head">
@@ -189,41 +173,46 @@ function Day({ day, held }: { day: string; held: Held | null }) {
           <a href={href("")}>All days</a>
         </div>
       </div>
-      {sessions.error || node.error ? (
-        <Failure error={(sessions.error ?? node.error) as ApiError} retry={sessions.error ? sessions.reload : node.reload} />
-      ) : !held || (held.sessions > 0 && !sessions.data) || (held.notes > 0 && !node.data) ? (
+      {error ? (
+        <Failure error={error} retry={reload} />
+      ) : !data ? (
         <Loading rows={4} what="Loading the day" />
-      ) : rows.length + notes.length === 0 ? (
-        <Empty title="Nothing is remembered of this day.">Days with sessions are colored in the calendar.</Empty>
+      ) : lines ? (
+        <Lines lines={lines} />
       ) : (
-        <ul class="rows">
-          {rows.map((row) => (
-            <SessionLine key={row.session} row={row} />
-          ))}
-          {notes.map((note) => (
-            <li key={note.id}>
-              <a class="row" data-row href={href("entry", note.id)}>
-                <span class="row-time num">{minute(note.first)}</span>
-                <span class="row-text">
-                  <span class="row-title">
-                    <InlineMarkdown text={note.title} />
-                  </span>
-                </span>
-                <span class="row-aside">Note</span>
-              </a>
-            </li>
-          ))}
-        </ul>
+        <Empty title="Nothing is remembered of this day.">Days with sessions are colored in the calendar.</Empty>
       )}
     </section>
   );
 }
 
+function Lines({ lines }: { lines: Line[] }) {
+  return <ul class="rows">{lines.map((line) => ("time" in line ? <NoteLine key={line.id} note={line} /> : <SessionLine key={line.session} row={line} />))}</ul>;
+}
+
+function NoteLine({ note }: { note: NoteRow }) {
+  return (
+    <li>
+      <a class="row" data-row href={href("entry", note.id)}>
+        <span class="row-time num">{minute(note.time)}</span>
+        <span class="row-text row-title">
+          <InlineMarkdown text={note.text} />
+        </span>
+        <span class="row-aside">Note</span>
+      </a>
+    </li>
+  );
+}
+
 function SessionLine({ row }: { row: SessionRow }) {
+  const isOneDay = row.begins.slice(0, 10) === row.ends.slice(0, 10);
   return (
     <li>
       <a class="row" data-row href={href("session", row.session)}>
-        <span class="row-time num">{minute(row.begins)}</span>
+        <span class="row-time num" title={row.begins === row.ends ? undefined : `${row.begins} – ${row.ends}`}>
+          {isOneDay ? minute(row.begins) : shortDay(row.begins).replace(/^\w+, /, "")}
+          {row.begins !== row.ends && <span class="row-end"> – {minute(row.ends)}</span>}
+        </span>
         <span class="row-text">
           <span class="row-title">{row.title || "Session without a title"}</span>
           {row.outcome && (

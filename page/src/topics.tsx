@@ -1,7 +1,7 @@
 // Topics: what the memory is about, as a list, and one of them with its entries, files, and related topics.
 import "./topics.css";
 import { useCallback, useState } from "preact/hooks";
-import { at, useAnswer } from "./api";
+import { ApiError, asApiError, at, send, useAnswer } from "./api";
 import { plural, shortDay } from "./format";
 import { useChanges } from "./live";
 import { Empty, Failure, Loading, Title } from "./parts";
@@ -22,7 +22,7 @@ const COMPARED: Record<Order, (a: Topic, b: Topic) => number> = {
 export function Topics({ route }: { route: Route }) {
   const topics = useTopics();
   useChanges(useCallback(() => topics.reload(), []));
-  if (topics.isNone) return <None />;
+  if (topics.isNone) return <None done={topics.reload} />;
   if (topics.error || !topics.data) {
     return (
       <>
@@ -44,12 +44,21 @@ export function Topics({ route }: { route: Route }) {
   );
 }
 
-function None() {
+function None({ done }: { done: () => void }) {
+  const [state, setState] = useState<"computing" | ApiError | null>(null);
+  const compute = () => {
+    setState("computing");
+    send("topics", { method: "POST" }).then(done, (failure: unknown) => setState(asApiError(failure)));
+  };
   return (
     <>
       <Title>Topics</Title>
+      {state instanceof ApiError && <Failure error={state} />}
       <Empty title="There are no topics yet.">
-        Run <code>memkit topics</code> in the project. It groups what the memory holds by subject.
+        <p>They group what the memory holds by subject, on this machine.</p>
+        <button type="button" class="primary" aria-busy={state === "computing"} disabled={state === "computing"} onClick={compute}>
+          {state === "computing" ? "Computing…" : "Compute topics"}
+        </button>
       </Empty>
     </>
   );

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from playwright.sync_api import Browser, expect
@@ -57,7 +58,7 @@ def test_a_file_leads_to_the_page_once(chromium: Browser, own_story: PageServer)
     page = chromium.new_page()
     page.goto(file.as_uri())
     page.wait_for_url(f"{own_story.address}#/")
-    expect(page.locator(".row", has_text="note")).to_have_count(2)  # and an outcome
+    expect(page.locator(".row", has_text="note")).to_have_count(3)  # and an outcome
     assert not file.exists()
     page.close()
 
@@ -89,9 +90,47 @@ def test_a_note_that_cannot_be_stored_stays_in_the_dialog(open_page: Opener, own
 
 def test_what_others_add_appears_by_itself(open_page: Opener, own_story: PageServer) -> None:
     page = open_page(server=own_story)
-    expect(page.locator(".row", has_text="note")).to_have_count(2)  # and an outcome
+    expect(page.locator(".row", has_text="note")).to_have_count(3)  # and an outcome
     own_story.page.memkit("remember", "The zeppelin lands at noon.")
-    expect(page.locator(".row", has_text="note")).to_have_count(3, timeout=60_000)
+    expect(page.locator(".row", has_text="note")).to_have_count(4, timeout=60_000)
+
+
+LOG = "\n".join(f"2026-11-27 08:{n:02d}:02 ERROR probe: checkout failed" for n in range(40))
+
+
+def test_a_session_reads_like_a_page(open_page: Opener, own_story: PageServer) -> None:
+    said = {
+        "user": f"The deploy fails, why?\n\n{LOG}\n# Environment\n=====\n\nI restarted the pods twice.",
+        "tool": "1 failed, 11 passed",
+        "assistant": "The policy allows only one database.",
+    }
+    with own_story.client() as client:
+        for role, text in said.items():
+            tool = {"tool": "Bash"} if role == "tool" else {}
+            answer = client.post("/events", json={"session": "other", "role": role, "text": text, **tool})
+            answer.raise_for_status()
+        session = answer.json()["session"]
+    page = open_page(server=own_story)
+    row = page.locator(".row", has_text="The deploy fails, why?")
+    expect(row).to_contain_text("The policy allows only one database.")
+    row.click()
+    asked = page.locator(".asked")
+    expect(asked.locator("pre").first).to_contain_text("08:00:02 ERROR")
+    expect(page.locator("article h3, article h4")).to_have_count(0)
+    lines = "parseFloat(getComputedStyle(element).height)"
+    start = asked.locator("> div")
+    assert start.evaluate(f"element => {lines}") <= 4 * 23
+    asked.get_by_role("button", name="more", exact=True).click()
+    asked.get_by_role("button", name=re.compile("Show [0-9,]+ more characters")).click()
+    whole = "08:39:02 ERROR probe: checkout failed\n# Environment\n====="
+    expect(asked.locator("pre")).to_contain_text(whole, timeout=60_000)
+    expect(asked).to_contain_text("I restarted the pods twice.")
+    asked.get_by_role("button", name="less").click()
+    assert start.evaluate(f"element => {lines}") <= 4 * 23
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy the command to resume").click()
+    expect(page.locator(".said")).to_contain_text(f"Copied: memkit resume {session} --go")
+    assert page.evaluate("navigator.clipboard.readText()") == f"memkit resume {session} --go"
 
 
 def everything(server: PageServer) -> str:

@@ -33,11 +33,11 @@ def test_a_decision_is_found_by_typing_and_opened_with_its_original(open_page: O
     turn.get_by_role("button", name="Original exchange").click()
     original = turn.get_by_role("listitem").filter(has_text="You")
     expect(original).to_contain_text("Are the invoice totals safe with floats?")
-    call = turn.locator("details").first
+    call = turn.locator("details.call").first
     call.locator("summary").click()
     expect(call.locator("pre").first).to_contain_text("src/billing/money.py")
     turn.get_by_role("button", name="Show digest").click()
-    expect(turn.locator("details")).to_have_count(0)
+    expect(turn.locator("details.call")).to_have_count(0)
 
 
 def test_results_follow_each_key_and_the_address(open_page: Opener) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,14 +23,17 @@ from tests.serve.conftest import front_door, local
 LATE = "5e550001"
 
 
-def pages(client: TestClient, **parameters: str | int) -> list[list[str]]:
+def whole_pages(client: TestClient, **parameters: str | int) -> list[dict[str, Any]]:
     found, after = [], ""
     while True:
-        answer = client.get("/sessions", params={**parameters, "after": after}).json()
-        found.append([one["session"] for one in answer["sessions"]])
-        after = answer["next"]
+        found.append(client.get("/sessions", params={**parameters, "after": after}).json())
+        after = found[-1]["next"]
         if not after:
             return found
+
+
+def pages(client: TestClient, **parameters: str | int) -> list[list[str]]:
+    return [[one["session"] for one in page["sessions"]] for page in whole_pages(client, **parameters)]
 
 
 def test_newest_first_as_the_command_lists_them(admin: TestClient, memory: Memory) -> None:
@@ -67,7 +71,18 @@ def test_a_day_has_what_was_done_on_it(admin: TestClient, memory: Memory) -> Non
     assert (first["session"], len(first["turns"])) == (LATE, 2)
     (last,) = admin.get("/sessions", params={"day": "2026-12-24"}).json()["sessions"]
     assert (last["session"], len(last["turns"]), last["title"]) == (LATE, 1, "Work")
-    assert admin.get("/sessions", params={"day": "2026-11-22"}).json() == {"sessions": [], "next": None}
+    assert admin.get("/sessions", params={"day": "2026-11-22"}).json() == {"sessions": [], "notes": [], "next": None}
+
+
+def test_each_note_is_on_one_page(admin: TestClient, memory: Memory) -> None:
+    for day_name, minute in (("2026-11-20", "23:50"), ("2026-11-19", "23:01"), ("2026-11-18", "23:00"), ("2026-11-10", "07:00")):
+        heading = f"## {minute} Note: Of &lt;{minute}&gt; <!-- note:0a{minute.replace(':', '')}ff -->\n"
+        memory.write(f"{day_name}.local.md", heading)
+    notes = [[one["text"] for one in page["notes"]] for page in whole_pages(admin, limit=1)]
+    assert notes == [["Of <23:50>"], ["Of <23:01>"], ["Of <23:00>", "Of <07:00>"]]
+    (only,) = whole_pages(admin, day="2026-11-18")
+    assert only["notes"] == [{"time": "2026-11-18 23:00", "text": "Of <23:00>", "id": "0a2300ff"}]
+    assert [page["notes"] for page in whole_pages(admin, branch="main")] == [[]]
 
 
 RICH = {
@@ -127,6 +142,17 @@ def test_a_session_with_its_turns(admin: TestClient, rich: Memory) -> None:
     assert admin.get("/sessions/a1b2c3d").json()["session"] == "5e55aaaa"  # two turns of one session
     for name, status in (("5e55", 409), ("nothing1", 404), ("%2e%2e", 404), ("b00000", 200)):
         assert admin.get(f"/sessions/{name}").status_code == status, name
+
+
+def test_a_gone_branch_is_told_once(admin: TestClient, memory: Memory) -> None:
+    assert admin.get("/sessions/5e550001").json()["gone_branch"] == ""
+    git(memory.project.root, "init", "-q")
+    commit(Path(memory.project.root), "2026-11-01", a_py="1")
+    turns = "".join(f"### 09:0{n} Why? <!-- turn:c{n:07x} branch:fix/a -->\n**Answered** So.\n\n" for n in range(2))
+    memory.write("2026-11-22.md", f"## 09:00 Why? <!-- session:5e55cccc branch:fix/a -->\n\n{turns}")
+    found = admin.get("/sessions/5e55cccc").json()
+    assert found["gone_branch"] == "fix/a"
+    assert [one["git"] for one in found["entries"]] == [None, None]
 
 
 def test_the_transcript_of_a_turn_and_what_changed_since(admin: TestClient, rich: Memory) -> None:

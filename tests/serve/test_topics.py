@@ -8,7 +8,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from memkit.topics.compute import refresh
+from memkit.topics.files import derived_path
 from tests.memory import Memory
+from tests.serve.conftest import Client
 from tests.topics.subjects import make_subjects
 
 
@@ -52,3 +54,10 @@ def test_files_and_the_history_of_one(admin: TestClient) -> None:
     history = admin.get("/files/history", params={"file": "src/app.py"}).json()
     assert history == {"file": "src/app.py", "names": ["src/app.py"], "git": False, "events": [], "all": 0}
     assert admin.get("/files/history").status_code == admin.get("/files?limit=0").status_code == 422
+def test_a_request_may_compute_topics_for_the_first_time(connect: Client, memory: Memory) -> None:
+    derived_path(memory.project, memory.home, memory.settings).unlink()
+    reader, writer = connect("read"), connect("write")
+    assert reader.get("/topics").status_code == 404
+    assert reader.post("/topics").status_code == 403
+    assert writer.post("/topics", params={"limit": 2}).json()["all"] == 3
+    assert len(reader.get("/topics").json()["topics"]) == 3
