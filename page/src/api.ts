@@ -23,36 +23,71 @@ export class ApiError extends Error {
   }
 }
 
+// In the storage of this origin, which has the port in it: all tabs share the key, no other server is sent it as
+// it would be sent a cookie, and it opens nothing once its server has ended.
 const STORED = "memkit.access";
+const WANTED = "memkit.wanted";
+const WANTED_MS = 600_000;
 
 let access: Access | null = null;
-const lockedListeners = new Set<() => void>();
+const accessListeners = new Set<(project: Project | null) => void>();
 
-/** Call a function when the server no longer accepts the key. Return a function that ends that. */
-export function onLocked(listener: () => void): () => void {
-  lockedListeners.add(listener);
-  return () => lockedListeners.delete(listener);
+/** Call a function when the server no longer accepts the key, or there is a new one. Return one that ends that. */
+export function onAccess(listener: (project: Project | null) => void): () => void {
+  accessListeners.add(listener);
+  return () => accessListeners.delete(listener);
 }
 
-/** Exchange the token in the address for a key, or take the one of this tab. Return null if there is none. */
+/** Exchange the token in the address for a key, or take the one of this browser. Return null if there is none. */
 export async function open(): Promise<Project | null> {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (token) {
     // First of all, so that it is in no history, bookmark, or picture of the screen.
     history.replaceState(null, "", `${location.pathname}#/`);
-    access = await send<Access>("page/key", { method: "POST", body: { token } });
-    sessionStorage.setItem(STORED, JSON.stringify(access));
+    const made = await send<Access>("page/key", { method: "POST", body: { token } });
+    const wanted = stored<{ address: string; time: number }>(WANTED);
+    store(WANTED, null);
+    if (wanted?.address.startsWith("#/") && Date.now() - wanted.time < WANTED_MS) history.replaceState(null, "", wanted.address);
+    store(STORED, made);
+    access = made;
   } else {
-    access = stored();
+    access = stored<Access>(STORED);
+    if (!access) lock();
   }
   return access && access.project;
 }
 
-function stored(): Access | null {
+/** Do without a key, and note where to go on when there is one. */
+function lock(): void {
+  access = null;
+  if (location.hash.startsWith("#/")) store(WANTED, { address: location.hash, time: Date.now() });
+}
+
+function tell(): void {
+  for (const listener of accessListeners) listener(access && access.project);
+}
+
+addEventListener("storage", (event) => {
+  if (event.key !== STORED || !event.newValue) return;
+  dropKept();
+  access = stored<Access>(STORED);
+  tell();
+});
+
+function stored<T>(name: string): T | null {
   try {
-    return JSON.parse(sessionStorage.getItem(STORED) ?? "null") as Access | null;
+    return JSON.parse(localStorage.getItem(name) ?? "null") as T | null;
   } catch {
     return null;
+  }
+}
+
+function store(name: string, value: unknown): void {
+  try {
+    if (value === null) localStorage.removeItem(name);
+    else localStorage.setItem(name, JSON.stringify(value));
+  } catch {
+    // The browser keeps nothing for this page: it works in this tab alone.
   }
 }
 
@@ -95,9 +130,14 @@ export async function request(path: string, { method = "GET", parameters = {}, b
     return response;
   }
   if (response.status === 401) {
-    sessionStorage.removeItem(STORED);
-    access = null;
-    for (const listener of lockedListeners) listener();
+    const newer = stored<Access>(STORED);
+    if (newer && newer.key !== access?.key) {
+      access = newer;
+    } else {
+      store(STORED, null);
+      lock();
+    }
+    tell();
   }
   throw new ApiError(await reason(response), response.status);
 }

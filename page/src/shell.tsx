@@ -1,6 +1,6 @@
 // What is around every view: access, navigation, the search field, dialogs, and the keys that work everywhere.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { type ApiError, asApiError, onLocked, open, type Project } from "./api";
+import { type ApiError, asApiError, onAccess, open, type Project } from "./api";
 import { Help } from "./help";
 import { moveRow, useKeys } from "./keys";
 import { Empty, Key, Title } from "./parts";
@@ -17,7 +17,7 @@ export function App() {
     open()
       .then(setProject, (failure: unknown) => setError(asApiError(failure)))
       .finally(() => setReady(true));
-    return onLocked(() => setProject(null));
+    return onAccess(setProject);
   }, []);
   if (!isReady) return null;
   return project ? <Shell project={project} /> : <Locked error={error} />;
@@ -30,7 +30,7 @@ function Locked({ error }: { error: ApiError | null }) {
       <h1>This page needs a new link</h1>
       <p>Run this in your project, and open the link that it prints:</p>
       <pre>memkit serve --open</pre>
-      <p class="muted">A link works once. What you had open before ended with its tab or with the server.</p>
+      <p class="muted">A link works once, and ends with its server. When it is open in this browser, this page goes on, too.</p>
       {error && error.status !== 401 && <p class="muted">{error.message}</p>}
     </main>
   );
