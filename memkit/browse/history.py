@@ -213,7 +213,9 @@ class SessionPage(TypedDict):
     next: str | None
 
 
-def list_sessions(timeline: Timeline, filters: SessionFilters, limit: int, after: str) -> SessionPage:
+def list_sessions(
+    timelines: Iterable[Timeline], filters: SessionFilters, limit: int, after: str
+) -> SessionPage:
     """Return at most `limit` sessions, the last active first, and `next`: `after` of the next page, or None.
 
     Raise `MemkitError` if `after` is none.
@@ -221,7 +223,7 @@ def list_sessions(timeline: Timeline, filters: SessionFilters, limit: int, after
     begin = tuple(after.split(_SEPARATOR, 2)) if after else ()
     if begin and (len(begin) != 3 or day_of(begin[0]) is None):
         raise MemkitError("`after` is the `next` of the page before")
-    found = past_sessions([timeline], filters, begin[0][:10] if begin else "")
+    found = past_sessions(timelines, filters, begin[0][:10] if begin else "")
     if begin:
         found = dropwhile(lambda one: activity(one) >= begin, found)
     page = list(islice(found, limit + 1))

@@ -1,7 +1,8 @@
 """Excerpts: the two lines that a person reads of a result.
 
 The first is the title. The second is the sentence with the most words of the question that the title lacks,
-rare words first, or what came of the turn if that has as many of them.
+rare words first, or what came of the turn if that has as many of them. A sentence of an answer comes before
+those of its prompt, and these before the lines of its tool calls.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from memkit.hook.phrases import EMOJI, sentences
 from memkit.index.chunk import BULLETS, LABEL, LEADING_HEADINGS, Chunk
 from memkit.index.lexical import LexicalIndex
 from memkit.journal import sessions
+from memkit.journal.turn_parts import read_parts
 from memkit.search.results import Excerpt
 from memkit.text import one_line
 
@@ -31,7 +33,8 @@ def make_excerpt(chunk: Chunk, outcome: str, lexical: LexicalIndex, question: st
         return weights.keys() & lexical.terms(text)
 
     time, title = _timed(chunk.heading)
-    lines = list(dict.fromkeys(sentences_of(chunk.content)))
+    parts = list(_parts(chunk)) if chunk.kind == "turn" else [chunk.content]
+    lines = list(dict.fromkeys(line for part in parts for line in sentences_of(part)))
     if chunk.kind in BULLETS and lines:
         title, lines = max(lines, key=lambda line: sum(weights[term] for term in found(line))), []
     known = found(title)
@@ -39,15 +42,28 @@ def make_excerpt(chunk: Chunk, outcome: str, lexical: LexicalIndex, question: st
     def gain(text: str) -> float:
         return sum(weights[term] for term in found(text) - known)
 
-    match = max(lines, key=lambda line: (gain(line), not line.endswith(":")), default="")
+    best = (
+        max(sentences_of(part), key=lambda line: (gain(line), not line.endswith(":")), default="")
+        for part in parts if lines
+    )  # fmt: skip
+    match = next(filter(gain, best), lines[0] if lines else "")
     if not outcome and not gain(match):  # show how the text begins
         begun = title.rstrip(" .…")
         match = next((one for one in lines if begun not in one and one.rstrip(" .…") not in begun), "")
     elif gain(match) <= gain(outcome):
         match = ""
-    words = dict.fromkeys(_WORD.findall(f"{title} {match or outcome}".lower()))
+    words = dict.fromkeys(_WORD.findall(f"{title} {match} {outcome}".lower()))
     matching = [word for word in words if found(word)]
     return Excerpt(time, title, match, outcome, tuple(matching[:_MOST_WORDS]), _session_title(chunk))
+
+
+def _parts(chunk: Chunk) -> Iterator[str]:
+    """Yield the answer of a turn, its prompt, and its tool calls."""
+    text = chunk.content
+    found = read_parts(text if text.startswith("#") else f"#\n{text}")
+    yield found.answer
+    yield found.prompt
+    yield "\n".join(found.tools)
 
 
 def outcome_of(section: str, bullet: Chunk | None) -> str:

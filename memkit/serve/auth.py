@@ -16,6 +16,7 @@ from memkit.serve import link
 from memkit.serve.guard import KEY_ID
 from memkit.serve.keys import ApiKey, Keys
 from memkit.serve.link import Link
+from memkit.serve.shapes import OneProject
 
 logger = logging.getLogger(__name__)
 
@@ -61,10 +62,11 @@ def secret_of(request: Request) -> str:
     return request.headers["authorization"].partition(" ")[2].strip()
 
 
+Given = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+
+
 def _for(role: str, *, or_page: bool = False) -> Callable[..., Awaitable[Ask]]:
-    async def authorized(
-        request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-    ) -> Ask:
+    async def authorized(request: Request, given: Given) -> Ask:
         state = request.app.state
         key = state.auth.find_key(given.credentials) if given is not None else None
         if key is None:
@@ -81,7 +83,17 @@ def _for(role: str, *, or_page: bool = False) -> Callable[..., Awaitable[Ask]]:
     return authorized
 
 
-Reading = Annotated[Ask, Depends(_for("read"))]
+_read = _for("read")
+
+
+async def _read_project(request: Request, given: Given, project: OneProject = "") -> Ask:
+    ask = await _read(request, given)
+    # A person opened the page from a terminal, which may read every project. Keys are for programs.
+    return partial(ask, project=project, is_person=request.scope[KEY_ID] == link.KEY_ID)
+
+
+Listening = Annotated[Ask, Depends(_read)]
+Reading = Annotated[Ask, Depends(_read_project)]
 Writing = Annotated[Ask, Depends(_for("write"))]
 Administering = Annotated[Ask, Depends(_for("admin"))]
 AdministeringOrPage = Annotated[Ask, Depends(_for("admin", or_page=True))]

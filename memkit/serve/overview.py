@@ -8,9 +8,10 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from memkit.errors import NotFoundError
+from memkit.memory import Memory
 from memkit.serve.answers import Answer, returns
-from memkit.serve.auth import Administering, AdministeringOrPage, Reading, secret_of
-from memkit.serve.shapes import JobName
+from memkit.serve.auth import Administering, AdministeringOrPage, Listening, Reading, secret_of
+from memkit.serve.shapes import FindingCode, JobName
 from memkit.service.jobs import JobView
 from memkit.stats import MemoryOverview
 from memkit.topics.graph import Graph
@@ -30,6 +31,29 @@ async def overview(ask: AdministeringOrPage) -> Response:
     return await ask(lambda memory: Answer(memory.overview()))
 
 
+class Fixed(TypedDict):
+    """What fixing a finding did, or why it failed."""
+
+    message: str
+    failed: bool
+
+
+@router.post("/fix", responses=returns(Fixed, 400, 404, 413))
+async def fix(body: FindingCode, ask: AdministeringOrPage) -> Response:
+    """Fix the findings with this code, as far as `memkit doctor --fix` does."""
+
+    def run(memory: Memory) -> Response:
+        from memkit.doctor import Finding, open_subject
+        from memkit.doctor.checks import apply_fixes
+
+        subject, found = open_subject(memory.home, memory.project), Finding(body.code, "note", "", "")
+        for done in apply_fixes(subject, [found]):
+            return Answer(done._asdict())
+        raise NotFoundError("nothing fixes such a finding; its own text says what to do")
+
+    return await ask(run)
+
+
 @router.get("/graph", responses=returns(Graph, 404, 409))
 async def graph(
     ask: Reading,
@@ -46,7 +70,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream
 
 
 @router.get("/live", response_class=StreamingResponse, responses=_EVENTS)
-async def live(request: Request, ask: Reading) -> Response:
+async def live(request: Request, ask: Listening) -> Response:
     """Send changes as server-sent events until the server ends.
 
     `event: changed` has as `data` the `days`, and in `entries` the new turns and notes, of

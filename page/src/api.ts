@@ -1,5 +1,6 @@
 // Requests to the server, with the key that the one-time token in the address was exchanged for.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { ALL, scope, setServed } from "./router";
 
 export interface Project {
   name: string;
@@ -54,6 +55,11 @@ export async function open(): Promise<Project | null> {
     access = stored<Access>(STORED);
     if (!access) lock();
   }
+  return present();
+}
+
+function present(): Project | null {
+  if (access?.project) setServed(access.project.name);
   return access && access.project;
 }
 
@@ -64,7 +70,7 @@ function lock(): void {
 }
 
 function tell(): void {
-  for (const listener of accessListeners) listener(access && access.project);
+  for (const listener of accessListeners) listener(present());
 }
 
 addEventListener("storage", (event) => {
@@ -104,10 +110,15 @@ export async function send<T>(path: string, options: Options = {}): Promise<T> {
   return (await response.json()) as T;
 }
 
+/** What is not about one project. */
+const OF_SERVER = /^(page\/key|live|overview|projects|fix)$/;
+
 /** Return the response to a request. Raise `ApiError` unless it is a success. */
 export async function request(path: string, { method = "GET", parameters = {}, body, signal }: Options): Promise<Response> {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(parameters)) if (value !== undefined && value !== "") query.set(name, String(value));
+  const project = OF_SERVER.test(path) || scope() === ALL ? "" : scope();
+  if (project && method !== "GET") throw new ApiError(`This page only reads other projects. Run \`memkit serve --open\` in ${project} to change it.`, 403);
+  for (const [name, value] of Object.entries({ project, ...parameters })) if (value !== undefined && value !== "") query.set(name, String(value));
   const headers: Record<string, string> = {};
   if (access) headers.Authorization = `Bearer ${access.key}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -166,8 +177,8 @@ const kept = new Map<string, unknown>();
 
 /** Keep what a view has loaded, so that a way back shows it at once. A change of the memory drops all. */
 export function keep(name: string, value: unknown): void {
-  kept.delete(name);
-  kept.set(name, value);
+  kept.delete(scope() + name);
+  kept.set(scope() + name, value);
   for (const oldest of kept.keys()) {
     if (kept.size <= MOST_KEPT) break;
     kept.delete(oldest);
@@ -176,7 +187,7 @@ export function keep(name: string, value: unknown): void {
 
 /** Return what was kept under a name, or null. */
 export function recall<T>(name: string): T | null {
-  return (kept.get(name) ?? null) as T | null;
+  return (kept.get(scope() + name) ?? null) as T | null;
 }
 
 export function dropKept(): void {
@@ -196,7 +207,7 @@ export interface Loaded<T> {
  * A null path loads nothing. With `holds`, the former answer stays until the next one is there. `method` must change nothing.
  */
 export function useAnswer<T>(path: string | null, parameters: Parameters = {}, holds = false, method: Options["method"] = "GET"): Loaded<T> {
-  const asked = JSON.stringify([method, path, parameters]);
+  const asked = JSON.stringify([method, path, parameters, scope()]);
   const [state, setState] = useState<{ data: T | null; error: ApiError | null; isLoading: boolean }>({
     data: recall<T>(asked),
     error: null,

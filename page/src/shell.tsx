@@ -5,7 +5,8 @@ import { Help } from "./help";
 import { moveRow, useKeys } from "./keys";
 import { Empty, Key, Title } from "./parts";
 import { Remember } from "./remember";
-import { back, go, href, isReturn, parse, type Route, useRoute } from "./router";
+import { ProjectMenu } from "./projects";
+import { ALL, back, go, href, isReturn, parse, type Route, scope, useRoute } from "./router";
 import { Said } from "./said";
 import { VIEWS, type View } from "./views";
 
@@ -39,6 +40,8 @@ function Locked({ error }: { error: ApiError | null }) {
 function Shell({ project }: { project: Project }) {
   const route = useRoute();
   const view = VIEWS.find((one) => one.name === route.view);
+  const shown = scope();
+  const View = shown === ALL && view?.showAll ? view.showAll : view?.show;
   const [dialog, setDialog] = useState<"" | "help" | "remember">("");
   const search = useRef<HTMLInputElement>(null);
   const focusSearch = () => {
@@ -53,7 +56,7 @@ function Shell({ project }: { project: Project }) {
       focusSearch();
     },
     "/": focusSearch,
-    n: () => setDialog("remember"),
+    n: () => !shown && setDialog("remember"),
     "?": () => setDialog("help"),
     Escape: (event) => {
       if (event.target === search.current) search.current?.blur();
@@ -63,7 +66,7 @@ function Shell({ project }: { project: Project }) {
   useViewOpened(route, view, project);
   const close = useCallback(() => setDialog(""), []);
   return (
-    <div class="frame">
+    <div class={shown ? "frame is-other" : "frame"}>
       <button type="button" class="skip" onClick={() => document.querySelector<HTMLElement>("main h1")?.focus()}>
         Skip to content
       </button>
@@ -72,9 +75,7 @@ function Shell({ project }: { project: Project }) {
           <a class="brand" href={href("")}>
             memkit
           </a>
-          <span class="project" title={project.root}>
-            {project.name}
-          </span>
+          <ProjectMenu project={project} route={route} />
         </div>
         <nav aria-label="Views">
           {VIEWS.filter((one) => one.label).map((one) => (
@@ -96,12 +97,14 @@ function Shell({ project }: { project: Project }) {
       <div class="body">
         <header class="top">
           <SearchField route={route} field={search} />
-          <button type="button" onClick={() => setDialog("remember")}>
-            Remember
-          </button>
+          {!shown && (
+            <button type="button" onClick={() => setDialog("remember")}>
+              Remember
+            </button>
+          )}
         </header>
         <main class={view?.isWide ? "wide" : "column"}>
-          {view ? <view.show route={route} /> : <Unknown />}
+          {View ? <View key={shown} route={route} /> : <Unknown />}
         </main>
       </div>
       <Said />
@@ -126,7 +129,7 @@ function Unknown() {
 function useViewOpened(route: Route, view: View | undefined, project: Project): void {
   const before = useRef("");
   useEffect(() => {
-    document.title = `${view?.label || "Memory"} · ${project.name} · memkit`;
+    document.title = `${view?.label || "Memory"} · ${scope() === ALL ? "All projects" : scope() || project.name} · memkit`;
     const from = before.current;
     before.current = location.hash;
     if (!from || document.activeElement?.id === "search") return;
@@ -138,7 +141,7 @@ function useViewOpened(route: Route, view: View | undefined, project: Project): 
     }
     scrollTo(0, 0);
     document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true });
-  }, [route.view, route.id]);
+  }, [route.view, route.id, scope()]);
 }
 
 function SearchField({ route, field }: { route: Route; field: { current: HTMLInputElement | null } }) {

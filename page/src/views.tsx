@@ -3,6 +3,7 @@ import type { ComponentType } from "preact";
 import { Entry } from "./entry";
 import { Graph } from "./graph_view";
 import { Health } from "./health";
+import { AllSessions, AllTopics, NotOfAll } from "./projects";
 import type { Route } from "./router";
 import { Search } from "./search";
 import { Session } from "./session";
@@ -12,6 +13,8 @@ import { Topics } from "./topics";
 export interface View {
   name: string;
   show: ComponentType<{ route: Route }>;
+  /** What shows all projects, if something else does. */
+  showAll?: ComponentType;
   /** What it is called in the navigation; "" if it is not there. */
   label: string;
   /** The key after `g` that goes there. */
@@ -21,10 +24,10 @@ export interface View {
 }
 
 export const VIEWS: View[] = [
-  { name: "", show: Timeline, label: "Timeline", key: "t" },
+  { name: "", show: Timeline, showAll: AllSessions, label: "Timeline", key: "t" },
   { name: "search", show: Search, label: "Search", key: "s" },
-  { name: "topics", show: Topics, label: "Topics", key: "o" },
-  { name: "graph", show: Graph, label: "Graph", key: "m", isWide: true },
+  { name: "topics", show: Topics, showAll: AllTopics, label: "Topics", key: "o" },
+  { name: "graph", show: Graph, showAll: NotOfAll, label: "Graph", key: "m", isWide: true },
   { name: "health", show: Health, label: "Costs and health", key: "h" },
   { name: "session", show: Session, label: "", key: "" },
   { name: "turn", show: Session, label: "", key: "" },

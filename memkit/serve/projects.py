@@ -1,0 +1,86 @@
+"""The projects of the memory home: which there are, and the memory of one of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TypedDict
+
+from fastapi import APIRouter, Response
+
+from memkit.capture.project_list import projects_with_memory
+from memkit.errors import NotFoundError, OtherProjectsError
+from memkit.hook.tally import full_tally
+from memkit.index.catalog import project_names
+from memkit.memory import Memory
+from memkit.projects.project import Project
+from memkit.questions.caller import Caller
+from memkit.serve.answers import Answer, returns
+from memkit.serve.auth import AdministeringOrPage
+
+router = APIRouter(prefix="/projects", tags=["overview"])
+
+
+class ListedProject(TypedDict):
+    """A project with a memory. `last` is its latest day, or None; `served` is the one of this server."""
+
+    name: str
+    root: str
+    turns: int
+    last: str | None
+    served: bool
+
+
+class Projects(TypedDict):
+    """All projects, the last active first."""
+
+    projects: list[ListedProject]
+
+
+@router.get("", responses=returns(Projects))
+async def listed(ask: AdministeringOrPage) -> Response:
+    """Return the projects of this machine. Their names are the values of the parameter `project`."""
+
+    def read(memory: Memory) -> Response:
+        found: list[ListedProject] = []
+        for name, project in _by_name(memory).items():
+            tally, is_served = full_tally(memory.home, project), project == memory.project
+            if is_served or tally.turns or tally.notes:
+                found.append(
+                    {
+                        "name": name,
+                        "root": project.root,
+                        "turns": tally.turns,
+                        "last": tally.day or None,
+                        "served": is_served,
+                    }
+                )
+        found.sort(key=lambda one: (one["last"] or "", one["name"]), reverse=True)
+        return Answer({"projects": found})
+
+    return await ask(read)
+
+
+def memory_of(memory: Memory, name: str) -> Memory:
+    """Return the memory of the project with this name. Raise `MemkitError`."""
+    if not memory.other_projects:
+        raise OtherProjectsError("this key reads one project; the setting recall.other_projects allows others")
+    project = _by_name(memory).get(name)
+    if project is None:
+        raise NotFoundError(f"there is no project {name!r} with a memory; `memkit projects` lists them")
+    return Memory(
+        project, home=memory.home, settings_of=memory.settings_of, announce=memory.announce,
+        caller=Caller(project.root),
+    )  # fmt: skip
+
+
+def _by_name(memory: Memory) -> dict[str, Project]:
+    """Return the projects by the names that users see. Those of one name get their folder's, too."""
+    projects = projects_with_memory(memory.home, [memory.project])
+    names = project_names(memory.home, (one.root for one in projects))
+    counted = Counter(names.values())
+    found = {}
+    for one in projects:
+        name = names[one.root]
+        found[name if counted[name] == 1 else f"{name} in {Path(one.root).parent.name}"] = one
+    return found
