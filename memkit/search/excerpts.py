@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from memkit.bullets import bullet_words
 from memkit.hook.entries import heading_words
@@ -23,6 +24,8 @@ from memkit.text import one_line
 _TIME = re.compile(r"(\d\d:\d\d) +(.*)")
 _WORD = re.compile(r"\w+")
 _MOST_WORDS = 50
+
+_outcome = lru_cache(256)(sessions.outcome_of)  # whoever types a question gets the same turns at each key
 
 
 def make_excerpt(chunk: Chunk, outcome: str, lexical: LexicalIndex, question: str) -> Excerpt:
@@ -70,7 +73,7 @@ def outcome_of(section: str, bullet: Chunk | None) -> str:
     """Return what came of a turn: its `bullet`, else what its `section` in the day file tells."""
     if bullet is not None:
         return bullet_words(LEADING_HEADINGS.sub("", bullet.content))
-    return sessions.outcome_of(section)
+    return _outcome(section)
 
 
 def _timed(heading: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import TypedDict
 from fastapi import APIRouter, Response
 
 from memkit.capture.project_list import projects_with_memory
-from memkit.errors import NotFoundError, OtherProjectsError
+from memkit.errors import MemkitError, OtherProjectsError
 from memkit.hook.tally import full_tally
 from memkit.index.catalog import project_names
 from memkit.memory import Memory
@@ -64,10 +64,10 @@ async def listed(ask: AdministeringOrPage) -> Response:
 def memory_of(memory: Memory, name: str) -> Memory:
     """Return the memory of the project with this name. Raise `MemkitError`."""
     if not memory.other_projects:
-        raise OtherProjectsError("this key reads one project; the setting recall.other_projects allows others")
+        raise OtherProjectsError("this key reads one project; the setting recall.other_projects allows all")
     project = _by_name(memory).get(name)
     if project is None:
-        raise NotFoundError(f"there is no project {name!r} with a memory; `memkit projects` lists them")
+        raise MemkitError(f"there is no project {name!r} with a memory; `memkit projects` lists them")
     return Memory(
         project, home=memory.home, settings_of=memory.settings_of, announce=memory.announce,
         caller=Caller(project.root),

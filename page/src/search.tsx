@@ -61,14 +61,17 @@ const KINDS: Array<[string, string]> = [
   ["note", "Notes"],
   ["facts", "Facts"],
 ];
-const LIMIT = 30;
+const LIMIT = 12; // an excerpt takes as long as ranking 10,000 entries
+const MOST = 30;
 const NEAR = 0.8; // of the best relevance
 
 export function Search({ route }: { route: Route }) {
   const query = (route.query.get("q") ?? "").trim();
   const filters = Object.fromEntries(FILTERS.map((name) => [name, route.query.get(name) ?? ""]));
   const asked = usePaused(query);
-  const { data, error, isLoading, reload } = useAnswer<Answer>(asked ? "memory/search" : null, { query: asked, limit: LIMIT, details: true, ...filters, ...(scope() === ALL ? { all_projects: true } : {}) }, true);
+  const [widened, setWidened] = useState(""); // the query of which more is shown
+  const limit = asked === widened ? MOST : LIMIT;
+  const { data, error, isLoading, reload } = useAnswer<Answer>(asked ? "memory/search" : null, { query: asked, limit, details: true, ...filters, ...(scope() === ALL ? { all_projects: true } : {}) }, true);
   const projects = useProjects();
   const isFiltered = Object.values(filters).some(Boolean);
   return (
@@ -95,6 +98,11 @@ export function Search({ route }: { route: Route }) {
               <Found key={lead.id} result={lead} query={asked} results={data.results} others={others} projects={projects} />
             ))}
           </ol>
+        )}
+        {data && !error && asked && limit === LIMIT && data.results.length === LIMIT && (
+          <button type="button" class="more" onClick={() => setWidened(asked)}>
+            More results
+          </button>
         )}
       </div>
     </>

@@ -16,7 +16,7 @@ AXE = Path(__file__).resolve().parents[2] / "page" / "node_modules" / "axe-core"
 
 VIEWS = (
     "#/", "#/search?q=gateway", "#/search?q=nothing-at-all-xyzzy", "#/topics", "#/graph", "#/graph?all=1",
-    "#/graph?as=list", "#/health", "#/no-such-view",
+    "#/graph?as=list", "#/health", "#/no-such-view", "#/?in=*", "#/topics?in=*", "#/search?q=gateway&in=*",
 )  # fmt: skip
 
 
