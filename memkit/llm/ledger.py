@@ -111,7 +111,7 @@ def total(calls: Iterable[Call]) -> Total:
 
 
 def totals(calls: Iterable[Call], by: str) -> dict[str, Total]:
-    """Return the sums of calls by their `day`, `project`, `purpose`, `provider`, or `model` (with that)."""
+    """Return the sums of calls by their `day`, `project`, `purpose`, or `model` (with its provider)."""
     found: dict[str, Total] = {}
     for call in calls:
         name = f"{call.provider} {call.model}" if by == "model" else getattr(call, by)

@@ -87,9 +87,19 @@ _read = _for("read")
 
 
 async def _read_project(request: Request, given: Given, project: OneProject = "") -> Ask:
-    ask = await _read(request, given)
-    # A person opened the page from a terminal, which may read every project. Keys are for programs.
-    return partial(ask, project=project, is_person=request.scope[KEY_ID] == link.KEY_ID)
+    ask, is_page = await _read(request, given), request.scope[KEY_ID] == link.KEY_ID
+
+    async def ask_project(question: Callable[[Memory], Response]) -> Response:
+        def about(memory: Memory) -> Response:
+            from memkit.serve.projects import memory_of
+
+            # A person opened the page from a terminal, which may read every project. Keys are for programs.
+            memory.other_projects = memory.other_projects or is_page
+            return question(memory_of(memory, project) if project else memory)
+
+        return await ask(about)
+
+    return ask_project
 
 
 Listening = Annotated[Ask, Depends(_read)]

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TypeVar
 
 from fastapi import HTTPException
@@ -82,17 +81,9 @@ class Threads:
         """For a change that checks first whether it is needed."""
 
     async def ask(
-        self,
-        question: Callable[[Memory], Found],
-        key: str = "",
-        *,
-        is_change: bool = False,
-        project: str = "",
-        is_person: bool = False,
+        self, question: Callable[[Memory], Found], key: str = "", *, is_change: bool = False
     ) -> Found:
         """Return what `question` returns of the memory, from a thread. Raise `HTTPException`.
-
-        `project` names another project than the server's. `is_person` may read every project.
 
         If the client leaves, a question that waits for a thread is dropped. One that runs goes on in its
         thread, but no longer counts for the key.
@@ -104,22 +95,13 @@ class Threads:
         self._waiting[key] += 1
         try:
             threads = self._changing if is_change else self._reading
-            return await asyncio.get_running_loop().run_in_executor(
-                threads, partial(self.answer, question, project, is_person=is_person)
-            )
+            return await asyncio.get_running_loop().run_in_executor(threads, self.answer, question)
         finally:
             self._waiting[key] -= 1
             self._waiting += Counter()  # drops those of 0
 
-    def answer(
-        self, question: Callable[[Memory], Found], project: str = "", *, is_person: bool = False
-    ) -> Found:
+    def answer(self, question: Callable[[Memory], Found]) -> Found:
         """Return what `question` returns of the memory, in this thread."""
         memory = self._open()
-        memory.other_projects = memory.other_projects or is_person
-        if project:
-            from memkit.serve.projects import memory_of
-
-            memory = memory_of(memory, project)
         memory.wait_seconds = WAIT_SECONDS
         return question(memory)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from pathlib import Path
 from typing import TypedDict
 
 from fastapi import APIRouter, Response
@@ -22,12 +20,11 @@ router = APIRouter(prefix="/projects", tags=["overview"])
 
 
 class ListedProject(TypedDict):
-    """A project with a memory. `last` is its latest day, or None; `served` is the one of this server."""
+    """A project with a memory. `last` is its latest day, or ""; `served` is the one of this server."""
 
     name: str
     root: str
-    turns: int
-    last: str | None
+    last: str
     served: bool
 
 
@@ -43,20 +40,11 @@ async def listed(ask: AdministeringOrPage) -> Response:
 
     def read(memory: Memory) -> Response:
         found: list[ListedProject] = []
-        for name, project in _by_name(memory).items():
-            tally, is_served = full_tally(memory.home, project), project == memory.project
-            if is_served or tally.turns or tally.notes:
-                found.append(
-                    {
-                        "name": name,
-                        "root": project.root,
-                        "turns": tally.turns,
-                        "last": tally.day or None,
-                        "served": is_served,
-                    }
-                )
-        found.sort(key=lambda one: (one["last"] or "", one["name"]), reverse=True)
-        return Answer({"projects": found})
+        for name, one in _by_name(memory).items():
+            last, is_served = full_tally(memory.home, one).day, one == memory.project
+            found.append({"name": name, "root": one.root, "last": last, "served": is_served})
+        shown = [one for one in found if one["last"] or one["served"]]
+        return Answer({"projects": sorted(shown, key=lambda one: one["last"], reverse=True)})
 
     return await ask(read)
 
@@ -68,19 +56,17 @@ def memory_of(memory: Memory, name: str) -> Memory:
     project = _by_name(memory).get(name)
     if project is None:
         raise MemkitError(f"there is no project {name!r} with a memory; `memkit projects` lists them")
+    home, caller = memory.home, Caller(project.root)
     return Memory(
-        project, home=memory.home, settings_of=memory.settings_of, announce=memory.announce,
-        caller=Caller(project.root),
-    )  # fmt: skip
+        project, home=home, settings_of=memory.settings_of, announce=memory.announce, caller=caller
+    )
 
 
 def _by_name(memory: Memory) -> dict[str, Project]:
-    """Return the projects by the names that users see. Those of one name get their folder's, too."""
+    """Return the projects by the names that users see; a further one of the same name by its root."""
+    found: dict[str, Project] = {}
     projects = projects_with_memory(memory.home, [memory.project])
     names = project_names(memory.home, (one.root for one in projects))
-    counted = Counter(names.values())
-    found = {}
     for one in projects:
-        name = names[one.root]
-        found[name if counted[name] == 1 else f"{name} in {Path(one.root).parent.name}"] = one
+        found[one.root if names[one.root] in found else names[one.root]] = one
     return found

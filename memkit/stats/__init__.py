@@ -82,14 +82,6 @@ class ModelCost(Total):
     model: str = ""
 
 
-@dataclass
-class ProviderCost(Total):
-    """What a provider of models was sent. `last` is the day (ISO) of its last call."""
-
-    provider: str = ""
-    last: str = ""
-
-
 class Cost(TypedDict):
     """The model calls of the memory home, as `memkit cost` counts them."""
 
@@ -99,7 +91,6 @@ class Cost(TypedDict):
     daily_tokens: int
     days: list[DayCost]
     models: list[ModelCost]
-    providers: list[ProviderCost]
 
 
 class MemoryOverview(TypedDict):
@@ -190,8 +181,7 @@ def _last_turn(timeline: Timeline) -> LastTurn | None:
 
 def _cost(calls: list[Call], daily_tokens: int) -> Cost:
     today = date.today()
-    days, models, providers = (totals(calls, by) for by in ("day", "model", "provider"))
-    last = {one.provider: one.day for one in calls}
+    days, models = totals(calls, "day"), totals(calls, "model")
     return {
         "total": total(calls),
         "today": days.get(today.isoformat(), Total()),
@@ -199,9 +189,6 @@ def _cost(calls: list[Call], daily_tokens: int) -> Cost:
         "daily_tokens": daily_tokens,
         "days": [DayCost(**asdict(one), day=day) for day, one in sorted(days.items())[-SHOWN_DAYS:]],
         "models": [ModelCost(**asdict(one), model=name) for name, one in sorted(models.items())],
-        "providers": [
-            ProviderCost(**asdict(one), provider=name, last=last[name]) for name, one in providers.items()
-        ],
     }
 
 

@@ -41,7 +41,7 @@ interface Overview {
   sends: string[];
   waiting: number;
   failed: number;
-  cost: { providers: Array<Spent & { provider: string; last: string }>; total: Spent; today: Spent; month: Spent; daily_tokens: number; days: Array<Spent & { day: string }>; models: Array<Spent & { model: string }> };
+  cost: { total: Spent; today: Spent; month: Spent; daily_tokens: number; days: Array<Spent & { day: string }>; models: Array<Spent & { model: string }> };
   health: Finding[];
 }
 
@@ -60,8 +60,7 @@ export function Health({ route: _ }: { route: Route }) {
       {data && (
         <div class="health">
           <Findings data={data} reload={reload} />
-          <Costs cost={data.cost} />
-          <Sent data={data} />
+          <Costs cost={data.cost} sends={data.sends} />
           <Holds data={data} />
         </div>
       )}
@@ -157,45 +156,6 @@ function Findings({ data, reload }: { data: Overview; reload: () => void }) {
 
 const NAMES: Record<string, string> = { anthropic: "Anthropic’s API", "claude-cli": "Your Claude Code login", openai: "OpenAI", google: "Google", ollama: "Ollama" };
 
-/** What left the machine, and to whom. */
-function Sent({ data }: { data: Overview }) {
-  const { providers } = data.cost;
-  return (
-    <section>
-      <h2 class="day-head">
-        <span>What left this machine</span>
-        <span class="muted">of all projects</span>
-      </h2>
-      {!providers.length && !data.sends.length && <p class="health-line">Nothing. No model was asked, and search works on this machine.</p>}
-      {data.sends.length > 0 && <p class="health-line">Redacted text for search goes to {data.sends.join(" and ")}, as your settings say.</p>}
-      {providers.length > 0 && (
-        <div class="table">
-          <table>
-            <thead>
-              <tr>
-                <th>Redacted turns to</th>
-                <th class="right">Calls</th>
-                <th class="right">Tokens sent</th>
-                <th class="right">Last</th>
-              </tr>
-            </thead>
-            <tbody>
-              {providers.map((one) => (
-                <tr key={one.provider}>
-                  <td>{NAMES[one.provider] ?? one.provider}</td>
-                  <td class="right num">{NUMBER.format(one.calls)}</td>
-                  <td class="right num">{NUMBER.format(one.tokens_in)}</td>
-                  <td class="right num">{shortDay(one.last)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-    </section>
-  );
-}
-
 function Holds({ data }: { data: Overview }) {
   const { counts, bytes, index } = data;
   return (
@@ -239,12 +199,15 @@ function Figure({ name, value, about, children }: { name: string; value: string;
   );
 }
 
-function Costs({ cost }: { cost: Overview["cost"] }) {
+/** The model calls, and what left the machine, to whom. */
+function Costs({ cost, sends }: Pick<Overview, "cost" | "sends">) {
+  const sent = sends.length > 0 && <p class="health-line">Redacted text for search goes to {sends.join(" and ")}, as your settings say.</p>;
   if (!cost.total.calls) {
     return (
       <section>
         <h2 class="day-head">Costs</h2>
-        <p class="health-line">No model was asked so far, so nothing was spent. Search, the timeline, and topics work without one.</p>
+        <p class="health-line">No model was asked so far: nothing was spent{!sent && ", and nothing left this machine"}.</p>
+        {sent}
       </section>
     );
   }
@@ -264,21 +227,22 @@ function Costs({ cost }: { cost: Overview["cost"] }) {
         {cost.total.failed > 0 && <Figure name="Failed calls" value={NUMBER.format(cost.total.failed)} />}
       </dl>
       <Columns days={cost.days} budget={cost.daily_tokens} />
+      {sent}
       <div class="table">
         <table>
           <thead>
             <tr>
-              <th>Model</th>
+              <th>Redacted turns went to</th>
               <th class="right">Calls</th>
-              <th class="right">Tokens in</th>
-              <th class="right">Tokens out</th>
+              <th class="right">Tokens sent</th>
+              <th class="right">Tokens back</th>
               <th class="right">Cost</th>
             </tr>
           </thead>
           <tbody>
             {cost.models.map((one) => (
               <tr key={one.model}>
-                <td>{one.model}</td>
+                <td>{one.model.replace(/^\S+/, (name) => `${NAMES[name] ?? name}:`)}</td>
                 <td class="right num">{NUMBER.format(one.calls)}</td>
                 <td class="right num">{NUMBER.format(one.tokens_in)}</td>
                 <td class="right num">{NUMBER.format(one.tokens_out)}</td>

@@ -3,14 +3,11 @@ import { useState } from "preact/hooks";
 import { type Project, useAnswer } from "./api";
 import { longDay, minute, plural, shortDay } from "./format";
 import { InlineMarkdown } from "./markdown";
-import { Empty, Failure, Loading, Title } from "./parts";
+import { Failure, Loading, Title } from "./parts";
 import { ALL, go, href, type Route, scope } from "./router";
-import type { SessionRow } from "./timeline";
-import type { Topic } from "./topic_data";
 
 export interface ListedProject extends Project {
-  turns: number;
-  last: string | null;
+  last: string;
   served: boolean;
 }
 
@@ -52,6 +49,16 @@ export function ProjectMenu({ project, route }: { project: Project; route: Route
   );
 }
 
+interface SessionRow {
+  session: string;
+  project: string;
+  begins: string;
+  ends: string;
+  title: string;
+  outcome: string;
+  turns: string[];
+}
+
 export function AllSessions() {
   const projects = useProjects();
   return (
@@ -64,7 +71,7 @@ export function AllSessions() {
 
 /** A page of sessions, and those that follow once somebody asks for them. `day` is the last one above. */
 function SessionsAfter({ projects, after, day }: { projects: ListedProject[]; after: string; day: string }) {
-  const { data, error, reload } = useAnswer<{ sessions: Array<SessionRow & { project: string }>; next: string | null }>("sessions", { all_projects: true, limit: 40, after });
+  const { data, error, reload } = useAnswer<{ sessions: SessionRow[]; next: string | null }>("sessions", { all_projects: true, limit: 40, after });
   const [isMore, setMore] = useState(false);
   if (error) return <Failure error={error} retry={reload} />;
   if (!data) return <Loading rows={8} what="Loading sessions" />;
@@ -125,7 +132,7 @@ export function AllTopics() {
 
 function ProjectTopics({ project }: { project: ListedProject }) {
   const own = project.served ? "" : project.name;
-  const { data, error, isLoading, reload } = useAnswer<{ topics: Topic[] }>("topics", { limit: 8, project: own });
+  const { data, error, isLoading, reload } = useAnswer<{ topics: Array<{ id: string; label: string; entries: number }> }>("topics", { limit: 8, project: own });
   return (
     <section class="day">
       <h2 class="day-head">
@@ -145,14 +152,5 @@ function ProjectTopics({ project }: { project: ListedProject }) {
         ))}
       </ul>
     </section>
-  );
-}
-
-export function NotOfAll() {
-  return (
-    <>
-      <Title>Graph</Title>
-      <Empty title="A graph shows one project.">Choose one in the menu at its name.</Empty>
-    </>
   );
 }

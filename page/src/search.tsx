@@ -95,7 +95,7 @@ export function Search({ route }: { route: Route }) {
         ) : (
           <ol class="rows">
             {folded(data.results).map(([lead, ...others]) => (
-              <Found key={lead.id} result={lead} query={asked} results={data.results} others={others} projects={projects} />
+              <Found key={lead.id} result={lead} query={asked} others={others} projects={projects} />
             ))}
           </ol>
         )}
@@ -234,17 +234,8 @@ function textOf({ match = "", outcome = "" }: Partial<NonNullable<Result["excerp
 
 const NAMES: Record<string, string> = { turn: "Turn", summary: "Summary", note: "Note", facts: "Fact", fact: "Fact", text: "Text" };
 
-interface FoundProperties {
-  result: Result;
-  query: string;
-  /** All results, best first. */
-  results: Result[];
-  /** Those of the same title. */
-  others: Result[];
-  projects: ListedProject[];
-}
-
-function Found({ result, query, results, others, projects }: FoundProperties) {
+/** A result, and `others` of the same title. */
+function Found({ result, query, others, projects }: { result: Result; query: string; others: Result[]; projects: ListedProject[] }) {
   const [isOpen, setOpen] = useState(false);
   const [isUnfolded, setUnfolded] = useState(false);
   const { title = result.heading, session = "", time = "", words = [] } = result.excerpt ?? {};
@@ -284,11 +275,11 @@ function Found({ result, query, results, others, projects }: FoundProperties) {
           </button>
         )}
       </div>
-      {isOpen && <WhyThis result={result} rank={results.indexOf(result) + 1} matches={matches} />}
+      {isOpen && <WhyThis result={result} matches={matches} />}
       {isUnfolded && (
         <ol class="rows folded">
           {others.map((one) => (
-            <Found key={one.id} result={one} query={query} results={results} others={[]} projects={projects} />
+            <Found key={one.id} result={one} query={query} others={[]} projects={projects} />
           ))}
         </ol>
       )}
@@ -307,13 +298,13 @@ function Marks({ result }: { result: Result }) {
   );
 }
 
-function WhyThis({ result, rank, matches }: { result: Result; rank: number; matches: readonly string[] }) {
+function WhyThis({ result, matches }: { result: Result; matches: readonly string[] }) {
   const found = patternOf(matches);
   const words = found ? [...new Set([...result.content.matchAll(found)].map((one) => one[0].toLowerCase()))] : [];
   const { lexical, dense, neighbors, session, boost, place } = result.explanation ?? {};
   const ranked = (one: { rank: number; score: number } | null | undefined, score: (value: number) => string) => one && `#${one.rank} (${score(one.score)})`;
   const rows: Array<[string, string | null | undefined | false]> = [
-    ["Relevance", `${Math.round(100 * result.relevance)} %, place ${rank} here`],
+    ["Relevance", `${Math.round(100 * result.relevance)} %`],
     ["Has the words", words.length ? words.slice(0, 8).join(", ") : "none; found by its meaning"],
     ["By words (BM25)", ranked(lexical, (value) => value.toFixed(2)) ?? "not found"],
     ["By meaning (cosine)", ranked(dense, (value) => value.toFixed(2)) ?? "not found"],

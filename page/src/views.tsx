@@ -3,7 +3,7 @@ import type { ComponentType } from "preact";
 import { Entry } from "./entry";
 import { Graph } from "./graph_view";
 import { Health } from "./health";
-import { AllSessions, AllTopics, NotOfAll } from "./projects";
+import { AllSessions, AllTopics } from "./projects";
 import type { Route } from "./router";
 import { Search } from "./search";
 import { Session } from "./session";
@@ -27,7 +27,7 @@ export const VIEWS: View[] = [
   { name: "", show: Timeline, showAll: AllSessions, label: "Timeline", key: "t" },
   { name: "search", show: Search, label: "Search", key: "s" },
   { name: "topics", show: Topics, showAll: AllTopics, label: "Topics", key: "o" },
-  { name: "graph", show: Graph, showAll: NotOfAll, label: "Graph", key: "m", isWide: true },
+  { name: "graph", show: Graph, showAll: AllTopics, label: "Graph", key: "m", isWide: true },
   { name: "health", show: Health, label: "Costs and health", key: "h" },
   { name: "session", show: Session, label: "", key: "" },
   { name: "turn", show: Session, label: "", key: "" },

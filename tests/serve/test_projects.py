@@ -44,7 +44,7 @@ def page(memory: Memory, keys: Keys) -> TestClient:
 def test_the_page_lists_and_reads_every_project(page: TestClient, shipping: Project) -> None:
     found = {one["name"]: one for one in page.get("/projects").json()["projects"]}
     assert (found["project"]["served"], found["shipping"]["served"]) == (True, False)
-    assert (found["shipping"]["turns"], found["shipping"]["last"]) == (1, "2026-11-21")
+    assert (found["shipping"]["last"], found["project"]["last"]) == ("2026-11-21", "2026-11-20")
     (session,) = page.get("/sessions", params={"project": "shipping"}).json()["sessions"]
     assert session["session"] == "5e55000a"
     assert page.get(f"/sessions/{session['session']}").status_code == 404
@@ -83,7 +83,7 @@ def test_a_key_reads_other_projects_only_where_the_settings_allow_it(connect: Cl
 
 def test_projects_of_one_name_are_told_apart(page: TestClient, shipping: Project, memory: Memory, tmp_path: Path) -> None:
     add_project(memory, tmp_path / "old" / "shipping", "2026-11-22", "Which truck?", "5e55000b")
-    names = [one["name"] for one in page.get("/projects").json()["projects"]]
-    assert names[:2] == ["shipping in old", f"shipping in {tmp_path.name}"]
-    (session,) = page.get("/sessions", params={"project": "shipping in old"}).json()["sessions"]
-    assert session["session"] == "5e55000b"
+    found = [one["name"] for one in page.get("/projects").json()["projects"] if not one["served"]]
+    assert found == ["shipping", shipping.root]
+    sessions = [page.get("/sessions", params={"project": name}).json()["sessions"][0]["session"] for name in found]
+    assert sessions == ["5e55000b", "5e55000a"]
