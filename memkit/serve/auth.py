@@ -16,6 +16,7 @@ from memkit.serve import link
 from memkit.serve.guard import KEY_ID
 from memkit.serve.keys import ApiKey, Keys
 from memkit.serve.link import Link
+from memkit.serve.projects import memory_of
 from memkit.serve.shapes import OneProject
 
 logger = logging.getLogger(__name__)
@@ -91,8 +92,6 @@ async def _read_project(request: Request, given: Given, project: OneProject = ""
 
     async def ask_project(question: Callable[[Memory], Response]) -> Response:
         def about(memory: Memory) -> Response:
-            from memkit.serve.projects import memory_of
-
             # A person opened the page from a terminal, which may read every project. Keys are for programs.
             memory.other_projects = memory.other_projects or is_page
             return question(memory_of(memory, project) if project else memory)

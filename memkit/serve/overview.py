@@ -8,9 +8,11 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from memkit.errors import NotFoundError
+from memkit.hook.tally import full_tally
 from memkit.memory import Memory
 from memkit.serve.answers import Answer, returns
 from memkit.serve.auth import Administering, AdministeringOrPage, Listening, Reading, secret_of
+from memkit.serve.projects import by_name
 from memkit.serve.shapes import FindingCode, JobName
 from memkit.service.jobs import JobView
 from memkit.stats import MemoryOverview
@@ -29,6 +31,36 @@ async def overview(ask: AdministeringOrPage) -> Response:
     It covers all projects, so only an admin and the page see it.
     """
     return await ask(lambda memory: Answer(memory.overview()))
+
+
+class ListedProject(TypedDict):
+    """A project with a memory. `last` is its latest day, or ""; `served` is the one of this server."""
+
+    name: str
+    root: str
+    last: str
+    served: bool
+
+
+class Projects(TypedDict):
+    """All projects, the last active first."""
+
+    projects: list[ListedProject]
+
+
+@router.get("/projects", responses=returns(Projects))
+async def projects(ask: AdministeringOrPage) -> Response:
+    """Return the projects of this machine. Their names are the values of the parameter `project`."""
+
+    def read(memory: Memory) -> Response:
+        found: list[ListedProject] = []
+        for name, one in by_name(memory).items():
+            last, is_served = full_tally(memory.home, one).day, one == memory.project
+            found.append({"name": name, "root": one.root, "last": last, "served": is_served})
+        shown = [one for one in found if one["last"] or one["served"]]
+        return Answer({"projects": sorted(shown, key=lambda one: one["last"], reverse=True)})
+
+    return await ask(read)
 
 
 class Fixed(TypedDict):

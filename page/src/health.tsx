@@ -285,7 +285,7 @@ function Columns({ days, budget }: { days: Overview["cost"]["days"]; budget: num
       </svg>
       <figcaption class="muted">
         <span>{shortDay(names[0] ?? "")}</span>
-        {budget > 0 && <span>Dashed: the budget of {NUMBER.format(budget)} tokens a day</span>}
+        {budget > 0 && <span>Dashed: the daily budget</span>}
         <span>Today</span>
       </figcaption>
     </figure>
